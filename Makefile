@@ -1,0 +1,88 @@
+# `make demo` and `make test` do everything from a fresh clone: Python 3.11 or later and make are all they need.
+#
+# A stamp file stands for each installation step, so that a step runs again only when what it was made from changed.
+
+PYTHON ?= python3
+VENV   ?= .venv
+# Which tests to run, as a pytest marker expression, and further arguments for pytest.
+SELECT ?= not slow
+ARGS   ?=
+
+BIN := $(VENV)/bin
+PY  := $(BIN)/python
+PIP := $(PY) -m pip --disable-pip-version-check install --quiet
+
+GENERATED := src/retrograd/_generated/.stamp
+SOURCES   := $(shell find src/retrograd/codegen src/retrograd/derivatives src/retrograd/kernels \
+                     -name '*.py' -o -name '*.yaml' 2>/dev/null)
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-parity test-slow check bench generate clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(GENERATED) ## train a small network, check a gradient, draw the graph and the loss
+	@$(PY) demo/train.py
+
+test: $(GENERATED) $(VENV)/test.stamp ## the tests, and the examples in docstrings and README
+	@$(PY) -m pytest -q -m "$(SELECT)" $(ARGS)
+	@$(PY) -m pytest -q --import-mode=prepend --doctest-modules --doctest-glob='*.md' src/retrograd README.md
+
+test-parity: $(GENERATED) $(VENV)/test.stamp $(VENV)/parity.stamp ## installs torch, then all tests but the slow ones
+	@$(PY) -m pytest -q -m "$(SELECT)" $(ARGS)
+
+test-slow: $(GENERATED) $(VENV)/test.stamp ## deep graphs, leaks and whatever else takes long
+	@$(PY) -m pytest -q -m slow $(ARGS)
+
+check: $(GENERATED) $(VENV)/dev.stamp ## ruff and mypy
+	@$(BIN)/ruff check .
+	@$(PY) -m mypy
+
+bench: $(GENERATED) $(VENV)/parity.stamp ## measure beside torch, which is installed for it
+	@$(PY) benchmarks/bench_overhead.py $(ARGS)
+
+generate: $(VENV)/install.stamp ## write src/retrograd/_generated from the derivative table
+	@$(PY) hatch_build.py
+	@touch $(GENERATED)
+
+clean: ## remove the environment, the generated files and all caches
+	rm -rf $(VENV) build dist src/retrograd/_generated .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# ------------------------------------------------------------------------------------------------ installation steps
+
+$(VENV)/venv.stamp:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	  || { echo "retrograd needs Python 3.11 or later; name one with: make PYTHON=python3.12" >&2; exit 1; }
+	@echo "making $(VENV)"
+	@$(PYTHON) -m venv $(VENV) \
+	  || { rm -rf $(VENV); echo "python's venv module is missing (on Debian: apt install python3-venv)" >&2; exit 1; }
+	@touch $@
+
+# The generator needs PyYAML here as well, to run again without a reinstallation.
+$(VENV)/install.stamp: $(VENV)/venv.stamp pyproject.toml hatch_build.py
+	@echo "installing retrograd"
+	@$(PIP) pyyaml --editable .
+	@touch $@
+
+$(GENERATED): $(VENV)/install.stamp $(SOURCES)
+	@$(PY) hatch_build.py >/dev/null
+	@touch $@
+
+$(VENV)/test.stamp: $(VENV)/install.stamp
+	@echo "installing what the tests need"
+	@$(PIP) --editable '.[test]'
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/install.stamp
+	@echo "installing ruff and mypy"
+	@$(PIP) --editable '.[dev]'
+	@touch $@
+
+$(VENV)/parity.stamp: $(VENV)/install.stamp
+	@echo "installing torch 2.13.0, to compare with"
+	@$(PIP) torch==2.13.0
+	@touch $@

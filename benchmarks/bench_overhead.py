@@ -1,0 +1,239 @@
+"""What an operation costs beside its arithmetic: retrograd and torch in one process, on one thread.
+
+    python benchmarks/bench_overhead.py [--quick] [--only TEXT] [--json FILE] [--markdown FILE] [--strict]
+
+To add a case, write a function that takes the library and returns the function to time, and name it in `CASES`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import itertools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from types import ModuleType
+
+# isort: off
+import harness  # before NumPy and torch, whose thread counts it sets
+from harness import Case, Sampler, in_process, in_subprocess
+
+import numpy
+import torch
+
+import retrograd
+# isort: on
+
+torch.set_num_threads(1)
+
+CHAIN = 200  # links of the chain; each is a product and a sum
+
+
+def both(name: str, setup: Callable[[ModuleType], Callable[[], object]], work: int = 1, **options) -> Case:
+    """A case that runs the same code on both libraries; `work` is the number of units in one call."""
+    return Case(
+        name,
+        subject=lambda: in_process(setup(retrograd), work),
+        reference=lambda: in_process(setup(torch), work),
+        **options,
+    )
+
+
+# ------------------------------------------------------------------------------------------ a chain of small products
+
+
+def small(lib: ModuleType, value: float, requires_grad: bool = True):
+    """An 8×8 float32 leaf near `value`; the chain neither overflows nor dies away on it."""
+    noise = numpy.random.default_rng(0).standard_normal((8, 8)) * 0.001
+    return lib.tensor(noise + value, dtype=lib.float32, requires_grad=requires_grad)
+
+
+def chain_forward(only_x: bool) -> Callable[[ModuleType], Callable[[], object]]:
+    """200 times `x*b + c`, building the graph (and, with the result, dropping it)."""
+
+    def setup(lib: ModuleType) -> Callable[[], object]:
+        x, b, c = small(lib, 1.0), small(lib, 0.99, not only_x), small(lib, 0.01, not only_x)
+
+        def run() -> None:
+            y = x
+            for _ in range(CHAIN):
+                y = y * b + c
+
+        return run
+
+    return setup
+
+
+def chain_backward(only_x: bool) -> Callable[[ModuleType], Callable[[], object]]:
+    """The same, and its gradients."""
+
+    def setup(lib: ModuleType) -> Callable[[], object]:
+        x, b, c = small(lib, 1.0), small(lib, 0.99, not only_x), small(lib, 0.01, not only_x)
+        ones = lib.ones(8, 8)
+
+        def run() -> None:
+            y = x
+            for _ in range(CHAIN):
+                y = y * b + c
+            y.backward(ones)
+            x.grad = b.grad = c.grad = None
+
+        return run
+
+    return setup
+
+
+# ----------------------------------------------------------------------------------------------------- single calls
+
+
+def sum_backward(lib: ModuleType) -> Callable[[], object]:
+    """`x.sum().backward()`: one operation, one node and a leaf."""
+    x = small(lib, 1.0)
+
+    def run() -> None:
+        x.sum().backward()
+        x.grad = None
+
+    return run
+
+
+def backward_alone(lib: ModuleType) -> Callable[[], object]:
+    """`backward()` over and over on one graph of one node."""
+    x = small(lib, 1.0)
+    loss = x.sum()
+
+    def run() -> None:
+        loss.backward(retain_graph=True)
+        x.grad = None
+
+    return run
+
+
+def product(lib: ModuleType) -> Callable[[], object]:
+    """`a * b`, nothing requiring grad."""
+    a, b = small(lib, 1.0, False), small(lib, 0.99, False)
+    return lambda: a * b
+
+
+# ---------------------------------------------------------------------------------------------------------- deep graphs
+
+
+def deep_chain(nodes: int, lib: ModuleType = retrograd) -> Sampler:
+    """Seconds per node to build a chain of `nodes` nodes, differentiate it and free it."""
+    x = lib.ones(1, requires_grad=True)
+    b = lib.ones(1)
+
+    def build_and_free() -> None:
+        y = x
+        for _ in range(nodes):
+            y = y * b
+        y.backward()
+        x.grad = None
+
+    rounds = max(1, 100_000 // nodes)
+
+    def sample() -> float:
+        gc.collect()
+        start = perf_counter()
+        for _ in range(rounds):
+            build_and_free()
+        return (perf_counter() - start) / (rounds * nodes)
+
+    return sample
+
+
+# ------------------------------------------------------------------------------------------------- a training step
+
+
+def mlp_step(lib: ModuleType) -> Callable[[], object]:
+    """A step of SGD on a 784-256-256-10 ReLU network with batches of 64."""
+    rng = numpy.random.default_rng(0)
+    sizes = [784, 256, 256, 10]
+    parameters = []
+    for fan_in, fan_out in itertools.pairwise(sizes):
+        weight = rng.standard_normal((fan_out, fan_in)) * (2 / fan_in) ** 0.5
+        parameters.append(lib.tensor(weight, dtype=lib.float32, requires_grad=True))
+        parameters.append(lib.zeros(fan_out, requires_grad=True))
+    w1, b1, w2, b2, w3, b3 = parameters
+    x = lib.tensor(rng.standard_normal((64, 784)), dtype=lib.float32)
+    y = lib.tensor(rng.integers(0, 10, 64))
+    F = lib.nn.functional
+
+    def run() -> None:
+        hidden = F.relu(F.linear(x, w1, b1))
+        hidden = F.relu(F.linear(hidden, w2, b2))
+        F.cross_entropy(F.linear(hidden, w3, b3), y).backward()
+        with lib.no_grad():
+            for p in parameters:
+                p -= 0.001 * p.grad
+                p.grad = None
+
+    return run
+
+
+CASES = [
+    both("chain forward", chain_forward(only_x=False), 2 * CHAIN, unit="operation", bar=1.0),
+    both("chain forward, only x requires grad", chain_forward(only_x=True), 2 * CHAIN, unit="operation", bar=1.0),
+    both("chain forward + backward", chain_backward(only_x=False), 2 * CHAIN, unit="operation", bar=0.7),
+    both("chain fwd + bwd, only x requires grad", chain_backward(only_x=True), 2 * CHAIN, unit="operation", bar=0.7),
+    both("x.sum().backward()", sum_backward, bar=0.3),
+    both("backward() alone, one node", backward_alone, bar=0.3),
+    both("a * b without grad", product, bar=0.7),
+    Case(
+        "import, in a fresh interpreter",
+        subject=lambda: in_subprocess("import retrograd"),
+        reference=lambda: in_subprocess("import torch"),
+        bar=0.2,
+        unit="start",
+        repeats=9,
+        quick_repeats=3,
+    ),
+    Case(
+        "import, beside NumPy's own",
+        subject=lambda: in_subprocess("import retrograd"),
+        reference=lambda: in_subprocess("import numpy"),
+        unit="start",
+        labels=("retrograd", "numpy"),
+        repeats=9,
+        quick_repeats=3,
+    ),
+    Case(
+        "deep chain, per node",
+        subject=lambda: deep_chain(1_000_000),
+        reference=lambda: deep_chain(10_000),
+        bar=1.5,
+        unit="node",
+        labels=("1,000,000", "10,000"),
+        repeats=5,
+        quick_repeats=1,
+    ),
+    both("MLP 784-256-256-10, batch 64, SGD step", mlp_step, unit="step", repeats=61),
+]
+
+
+def main() -> int:
+    """Runs the cases; with --strict, the exit status says whether every bar held."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer repeats")
+    parser.add_argument("--only", metavar="TEXT", default="", help="only the cases with TEXT in their name")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write everything measured as JSON")
+    parser.add_argument("--markdown", metavar="FILE", type=Path, help="write the table as Markdown")
+    parser.add_argument("--strict", action="store_true", help="exit with status 1 if a bar is missed")
+    options = parser.parse_args()
+
+    versions = {"numpy": numpy.__version__, "torch": torch.__version__, "retrograd": retrograd.__version__}
+    print("one thread; " + ", ".join(f"{name} {version}" for name, version in versions.items()) + "\n")
+    results = harness.run_all([case for case in CASES if options.only in case.name], options.quick)
+    missed = [r for r in results if r.verdict in ("over", "error")]
+    print(f"\n{len(missed)} of {len(results)} rows over their bar or in error" if missed else "\nall bars hold")
+    if options.json:
+        harness.write_json(options.json, results, versions)
+    if options.markdown:
+        options.markdown.write_text(harness.markdown(results) + "\n")
+    return 1 if missed and options.strict else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

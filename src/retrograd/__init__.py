@@ -1,0 +1,38 @@
+"""retrograd: PyTorch's autograd system in Python. ``import retrograd as torch``."""
+
+from __future__ import annotations
+
+from . import autograd, nn, random
+from .autograd.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from .devices import device
+from .dtypes import bool_ as bool
+from .dtypes import (
+    cdouble,
+    cfloat,
+    complex64,
+    complex128,
+    double,
+    dtype,
+    float16,
+    float32,
+    float64,
+    get_default_dtype,
+    half,
+    int8,
+    int16,
+    int32,
+    int64,
+    long,
+    set_default_dtype,
+    short,
+    uint8,
+)
+from .dtypes import float_ as float
+from .dtypes import int_ as int
+from .ops import *
+from .printing import set_printoptions
+from .random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from .size import Size
+from .tensor import Tensor
+
+__version__ = "0.1.0"

@@ -1,0 +1,10 @@
+"""The autograd system: one concept a file; see docs/ARCHITECTURE.md for the tour."""
+
+from __future__ import annotations
+
+from . import graph
+from .grad_mode import enable_grad, no_grad, set_grad_enabled
+from .node import Node
+from .run_backward import backward, grad
+
+__all__ = ["Node", "backward", "enable_grad", "grad", "graph", "no_grad", "set_grad_enabled"]

@@ -1,0 +1,136 @@
+"""AccumulateGrad: the node at the end of a path, which adds what arrives to the ``.grad`` of a leaf.
+
+It keeps the leaf alive; the leaf knows it only weakly, so that a graph dies when its results do.  It has the highest
+sequence number: a leaf's gradient is stored as soon as it is complete, and its memory is free for reuse.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from .. import kernels
+from ..tensor import Tensor, version_counter, wrap
+from .node import Node
+from .state import local
+
+#: Larger than any sequence number that a thread will reach.
+LAST_SEQUENCE_NR = 2**64 - 1
+
+# Two threads that first use one leaf must get one accumulator; two that reach it must not lose an update.
+_lock = threading.RLock()
+
+
+class AccumulateGrad(Node):
+    """Adds gradients into ``variable.grad``."""
+
+    __slots__ = ("variable",)
+
+    variable: Tensor
+
+    def apply(self, edges: tuple, grads: Sequence) -> tuple:
+        grad = grads[0]
+        if grad is None:
+            return ()
+        variable = self.variable
+        meta: Any = variable._meta
+        with _lock:
+            old = meta.grad
+            if old is None:
+                # References now: `grads`, our `grad`, and getrefcount's argument.
+                meta.grad = wrap(grad if _may_steal(grad, variable._data, 3) else _copy(grad, variable._data))
+            else:
+                _add_in_place(old, grad)
+        if meta.post_accumulate_grad_hooks is not None:
+            run_post_accumulate_grad_hooks(variable)
+        return ()
+
+    def apply_tensors(self, edges: tuple, grads: Sequence) -> tuple:
+        grad = grads[0]
+        if grad is None:
+            return ()
+        variable = self.variable
+        meta: Any = variable._meta
+        with _lock:
+            old = meta.grad
+            if local.state.grad_enabled:
+                # The sum is part of the new graph: out of place, and never the very tensor that others may hold.
+                meta.grad = _recorded_copy(grad, variable._data) if old is None else old + grad
+            elif old is None:
+                meta.grad = wrap(_copy(grad._data, variable._data))
+            else:
+                _add_in_place(old, grad._data)
+        if meta.post_accumulate_grad_hooks is not None:
+            run_post_accumulate_grad_hooks(variable)
+        return ()
+
+
+def grad_accumulator(tensor: Tensor) -> AccumulateGrad:
+    """The accumulator of a leaf that requires grad, made at its first use and shared while somebody holds it."""
+    meta: Any = tensor._meta
+    reference = meta.grad_accumulator
+    if reference is not None:
+        node = reference()
+        if node is not None:
+            return node
+    with _lock:
+        reference = meta.grad_accumulator
+        node = None if reference is None else reference()
+        if node is None:
+            node = AccumulateGrad()
+            node.variable = tensor
+            node.next_edges = ()
+            node.sequence_nr = LAST_SEQUENCE_NR
+            node.topological_nr = 0
+            data = tensor._data
+            node.shape, node.dtype, node.array_class = data.shape, data.dtype, data.__class__
+            node.extras = None
+            if meta.hooks is not None:
+                node.materialize_extras().tensor_hooks.append((0, meta.hooks))
+            meta.grad_accumulator = weakref.ref(node)
+    return node
+
+
+def run_post_accumulate_grad_hooks(variable: Tensor) -> None:
+    meta: Any = variable._meta
+    for hook in list(meta.post_accumulate_grad_hooks.values()):
+        hook(variable)
+
+
+def _may_steal(grad: Any, like: Any, references: int) -> bool:
+    """May `grad` itself become ``.grad``? Only if nobody else can see it, and it is laid out as the leaf is.
+
+    `references` is how many references to `grad` the caller holds, this function's own excluded.
+    """
+    if sys.getrefcount(grad) > references + 1 or not grad.flags.writeable or grad.__class__ is not like.__class__:
+        return False
+    base = grad.base
+    # A view's memory belongs to its base: sole owner of the view, and the view sole owner of the base
+    # (references: the view's, our `base`, and getrefcount's argument).
+    if base is not None and (sys.getrefcount(base) > 3 or base.__class__ is not grad.__class__):
+        return False
+    return grad.strides == kernels.grad_layout_strides(like)
+
+
+def _copy(grad: Any, like: Any) -> Any:
+    """A copy of `grad` in the layout that the leaf's gradient should have."""
+    result = kernels.empty_with_layout_of(like, grad.dtype)
+    result[...] = grad
+    return result
+
+
+def _recorded_copy(grad: Any, like: Any) -> Tensor:
+    """The same by operations that are recorded."""
+    if grad._data.strides == kernels.grad_layout_strides(like):
+        return grad.clone()
+    return wrap(kernels.empty_with_layout_of(like, grad._data.dtype)).copy_(grad)  # type: ignore[attr-defined]
+
+
+def _add_in_place(old: Tensor, grad: Any) -> None:
+    array = old._data
+    kernels.accumulate(array, grad, array)
+    vc = old._vc or version_counter(old)
+    vc.version += 1

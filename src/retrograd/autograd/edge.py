@@ -1,0 +1,45 @@
+"""Edges: where a gradient goes.
+
+An edge is the pair ``(node, input_nr)``: the gradient becomes input number `input_nr` of `node`.  It is a plain
+tuple, since a graph has millions of them; a missing edge (the input does not require grad) is None.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from .accumulate_grad import grad_accumulator
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+    from .node import Node
+
+EdgeTuple: TypeAlias = "tuple[Node, int]"
+
+
+class Edge(NamedTuple):
+    """An edge with names, for those who build graphs by hand. Equal to the plain tuple."""
+
+    function: Node
+    input_nr: int
+
+
+def gradient_edge(tensor: Tensor) -> EdgeTuple | None:
+    """Where the gradient of `tensor` goes: its grad_fn, or the accumulator of a leaf; None if it requires no grad."""
+    edge = tensor._edge
+    if edge is not None:
+        return edge
+    meta = tensor._meta
+    if meta is None or not meta.requires_grad:
+        return None
+    reference = meta.grad_accumulator
+    if reference is not None:
+        node = reference()
+        if node is not None:
+            return (node, 0)
+    return (grad_accumulator(tensor), 0)
+
+
+def collect_next_edges(*tensors: Tensor) -> tuple[EdgeTuple | None, ...]:
+    """The next edges of a node whose forward inputs were `tensors`."""
+    return tuple(gradient_edge(tensor) for tensor in tensors)

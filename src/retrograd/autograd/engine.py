@@ -1,0 +1,246 @@
+"""The engine: runs a backward pass.
+
+One call is one `GraphTask`.  First a walk over the graph counts how many gradients each node will get.  Then the
+loop: take the ready node that comes first, run it, check what it gives against what the next nodes expect, add it
+to their buffers, and put those that now have everything into the queue.
+
+Note [Arrays and Tensors]
+An ordinary pass works on bare arrays: nothing is recorded, so a Tensor around each gradient would only cost.
+Under ``create_graph=True`` (or when an interceptor is active: anything that must see operations) the same loop runs
+the nodes' other namespace, on Tensors.
+
+Nothing here recurses, and nothing is written to the graph, but for saved tensors that are let go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heappop, heappush, heappushpop
+from typing import Any
+
+from ..kernels import accumulate
+from ..quiet import once
+from ..tensor import Tensor, wrap
+from . import where
+from .basic_nodes import GraphRoot
+from .edge import EdgeTuple
+from .graph_task import GraphTask
+from .hooks import run_post_hooks, run_pre_hooks, run_tensor_hooks
+from .input_buffer import InputBuffer
+from .node import Node
+from .ready_queue import ReadyQueue
+from .saved_variable import Freed
+from .state import ThreadState, local
+from .validation import validate_array, validate_tensor
+
+
+class Engine:
+    """Runs backward passes, on the thread that asks for them."""
+
+    __slots__ = ()
+
+    def execute(
+        self,
+        roots: Sequence[EdgeTuple],
+        grads: Sequence[Tensor],
+        keep_graph: bool,
+        create_graph: bool,
+        accumulate_grad: bool,
+        wanted: Sequence[EdgeTuple] = (),
+    ) -> list[Tensor | None]:
+        """Differentiate the `roots`, whose own gradients are `grads`; give back the gradients of `wanted`.
+
+        With `accumulate_grad`, gradients end in ``.grad`` and `wanted` only restricts which.
+        """
+        if not roots:
+            return [] if accumulate_grad else [None] * len(wanted)
+        state = local.state
+        outer = state.graph_task
+        depth = 0 if outer is None else outer.reentrant_depth + 1
+        freed = None if keep_graph else Freed(where.user_location())
+        task = GraphTask(keep_graph, create_graph, depth, freed)
+        as_tensors = create_graph or state.interceptor is not None
+
+        root, first = _root(roots, grads, as_tensors)
+        if wanted:
+            # Nodes below everything that is wanted lead to nothing that is wanted.
+            minimum = min(edge[0].topological_nr for edge in wanted)
+            task.init_exec_info(task.compute_dependencies(root, minimum), wanted, accumulate_grad)
+        else:
+            task.compute_dependencies(root, 0)
+
+        grad_enabled, node_before = state.grad_enabled, state.current_node
+        state.grad_enabled = create_graph
+        state.graph_task = task
+        try:
+            once(_run, state, task, root, first, as_tensors)
+            if task.final_callbacks is not None:
+                for callback in task.final_callbacks:  # grows if a callback queues another
+                    callback()
+        finally:
+            state.grad_enabled = grad_enabled
+            state.graph_task = outer
+            state.current_node = node_before
+        if accumulate_grad:
+            return []
+        return [g if g is None or as_tensors else wrap(g) for g in task.captured or ()]
+
+
+def _root(roots: Sequence[EdgeTuple], grads: Sequence[Tensor], as_tensors: bool) -> tuple[Node, Sequence]:
+    """The node to start from and its gradients: the one root itself, or a GraphRoot above them."""
+    checked = []
+    for (node, input_nr), grad in zip(roots, grads):
+        if as_tensors:
+            checked.append(validate_tensor(grad, node.input_metadata[input_nr], node, input_nr))
+        else:
+            array = grad._data
+            if array.shape != node.shape or array.dtype is not node.dtype:
+                array = validate_array(array, node.input_metadata[input_nr], node, input_nr)
+            checked.append(array)
+    if len(roots) > 1:
+        return GraphRoot(tuple(roots), checked), ()
+    root, input_nr = roots[0]
+    if root.shape is not None:
+        return root, checked
+    first = [None] * root.num_inputs
+    first[input_nr] = checked[0]
+    return root, first
+
+
+def _run(state: ThreadState, task: GraphTask, node: Any, grads: Any, as_tensors: bool) -> None:
+    """The loop. `node` is ready with `grads`; ends when nothing is ready any more."""
+    outputs: Any
+    grad: Any
+    ready: Any
+    buffer: Any
+    entry: Any
+    captured: Any = task.captured
+    dependencies, not_ready, exec_info = task.dependencies, task.not_ready, task.exec_info
+    keep_graph, freed, depth = task.keep_graph, task.freed, -task.reentrant_depth
+    queue = ReadyQueue()
+    heap, arrivals = queue.heap, queue.arrivals
+    validate = validate_tensor if as_tensors else validate_array
+
+    while True:
+        # ------------------------------------------------------------------------------------------- run the node
+        edges = node.next_edges
+        extras = node.extras
+        if exec_info is None:
+            needed = True
+        else:
+            info = exec_info[node]
+            needed = info.needed
+            # Tensor hooks run here only if the node itself will not: they run once.
+            if extras is not None and not needed:
+                grads = run_tensor_hooks(extras, grads, as_tensors)
+            if info.captures is not None:
+                for input_nr, position in info.captures:
+                    captured[position] = grads[input_nr]
+            if needed:
+                edges = _wanted_edges(edges, exec_info)
+        if needed:
+            state.current_node = node
+            if extras is None:
+                outputs = node.apply_tensors(edges, grads) if as_tensors else node.apply(edges, grads)
+            else:
+                outputs = _call_with_hooks(node, edges, grads, as_tensors)
+            if not keep_graph:
+                node.release_variables(freed)
+        else:
+            edges = ()
+
+        # ----------------------------------------------------------------------- hand its gradients to the next nodes
+        following = None
+        if edges:
+            position = -1
+            for edge in edges:
+                position += 1
+                if edge is None:
+                    continue
+                successor, input_nr = edge
+                grad = outputs[position]
+                shape = successor.shape  # None: several inputs
+                if grad is not None and (
+                    as_tensors
+                    or shape is None
+                    or grad.shape != shape
+                    or grad.dtype is not successor.dtype
+                    or grad.__class__ is not successor.array_class
+                ):
+                    grad = validate(grad, successor.input_metadata[input_nr], node, position)
+                if successor in not_ready:
+                    buffer = not_ready[successor]
+                    if buffer.owned == 1 and shape is not None and grad is not None:
+                        # The leaf that is used many times: InputBuffer.add without the call.
+                        ready = buffer.grads[0]
+                        accumulate(ready, grad, ready)
+                    else:
+                        buffer.add(input_nr, grad, as_tensors)
+                    waiting = buffer.waiting - 1
+                    if waiting:
+                        buffer.waiting = waiting
+                        continue
+                    ready = buffer.grads
+                    del not_ready[successor]
+                else:
+                    waiting = dependencies[successor]
+                    if waiting > 1:
+                        buffer = not_ready[successor] = InputBuffer(successor.num_inputs, waiting - 1)
+                        buffer.grads[input_nr] = grad
+                        continue
+                    if shape is not None:
+                        ready = (grad,)
+                    else:
+                        ready = [None] * successor.num_inputs
+                        ready[input_nr] = grad
+                if following is None:
+                    following, following_grads = successor, ready
+                else:
+                    heappush(heap, (1, depth, -successor.sequence_nr, next(arrivals), successor, ready, task))
+
+        # ------------------------------------------------------------------------------------------ choose the next one
+        # Nothing of this round may keep a gradient alive: AccumulateGrad steals what nobody else holds.
+        outputs = grad = grads = ready = buffer = None
+        if following is not None:
+            if heap:
+                entry = heappushpop(
+                    heap, (1, depth, -following.sequence_nr, next(arrivals), following, following_grads, task)
+                )
+                node, grads = entry[4], entry[5]
+                entry = None
+            else:
+                node, grads = following, following_grads
+            following_grads = None
+        elif heap:
+            entry = heappop(heap)
+            node, grads = entry[4], entry[5]
+            entry = None
+        else:
+            return
+
+
+def _wanted_edges(edges: tuple, exec_info: dict) -> tuple:
+    """`edges` without those that lead to nothing that was asked for."""
+    result = []
+    for edge in edges:
+        info = None if edge is None else exec_info.get(edge[0])
+        result.append(edge if info is not None and (info.needed or info.captures is not None) else None)
+    return tuple(result)
+
+
+def _call_with_hooks(node: Node, edges: tuple, grads: Sequence, as_tensors: bool) -> Sequence:
+    extras: Any = node.extras
+    grads = run_tensor_hooks(extras, grads, as_tensors)
+    grads = run_pre_hooks(extras, grads, as_tensors)
+    outputs: Sequence = node.apply_tensors(edges, grads) if as_tensors else node.apply(edges, grads)
+    if extras.post_hooks:
+        validate = validate_tensor if as_tensors else validate_array
+        outputs = [
+            None if grad is None or edge is None else validate(grad, edge[0].input_metadata[edge[1]], node, position)
+            for position, (edge, grad) in enumerate(zip(edges, outputs, strict=True))
+        ]
+        outputs = run_post_hooks(extras, outputs, grads, as_tensors)
+    return outputs
+
+
+engine = Engine()

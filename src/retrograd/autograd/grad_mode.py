@@ -1,0 +1,223 @@
+"""Grad modes: whether operations record history, a thread at a time.
+
+Each is a context manager and a decorator; a decorated generator or coroutine runs under the mode whenever it runs, and
+the caller's mode is back whenever it is suspended.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from .state import local
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def is_grad_enabled() -> bool:
+    """Do operations of this thread record history?"""
+    return local.state.grad_enabled
+
+
+class _Mode:
+    """A mode that can be entered, nested, and put on functions."""
+
+    def __enter__(self) -> Any:
+        raise NotImplementedError("a mode defines __enter__")
+
+    def __exit__(self, *exc_info: object) -> None:
+        raise NotImplementedError("a mode defines __exit__")
+
+    def clone(self) -> _Mode:
+        """A mode for one call of a decorated function."""
+        return type(self)()
+
+    def __call__(self, function: F) -> F:
+        if inspect.isclass(function):
+            return self._decorate_class(function)
+        if inspect.isasyncgenfunction(function):
+            return self._decorate_async_generator(function)
+        if inspect.isgeneratorfunction(function):
+            return self._decorate_generator(function)
+        if inspect.iscoroutinefunction(function):
+            return self._decorate_coroutine(function)
+
+        @functools.wraps(function)
+        def decorated(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                return function(*args, **kwargs)
+
+        return decorated  # type: ignore[return-value]
+
+    def _decorate_class(self, cls: Any) -> Any:
+        import warnings
+
+        warnings.warn(
+            "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
+            "functions or methods. To preserve the current behavior of class decoration, you can directly decorate "
+            "the `__init__` method and nothing else.",
+            FutureWarning,
+            stacklevel=3,
+        )
+        cls.__init__ = self(cls.__init__)
+        return cls
+
+    def _decorate_generator(self, function: Any) -> Any:
+        @functools.wraps(function)
+        def decorated(*args: Any, **kwargs: Any) -> Any:
+            generator = function(*args, **kwargs)
+            # Like `yield from`, but only the generator's own steps run under the mode.
+            try:
+                with self.clone():
+                    response = generator.send(None)
+                while True:
+                    try:
+                        request = yield response
+                    except GeneratorExit:
+                        with self.clone():
+                            generator.close()
+                        raise
+                    except BaseException:
+                        with self.clone():
+                            response = generator.throw(*sys.exc_info())
+                    else:
+                        with self.clone():
+                            response = generator.send(request)
+            except StopIteration as stop:
+                return stop.value
+
+        return decorated
+
+    def _decorate_coroutine(self, function: Any) -> Any:
+        @functools.wraps(function)
+        async def decorated(*args: Any, **kwargs: Any) -> Any:
+            return await _Steps(self, function(*args, **kwargs))
+
+        return decorated
+
+    def _decorate_async_generator(self, function: Any) -> Any:
+        @functools.wraps(function)
+        async def decorated(*args: Any, **kwargs: Any) -> Any:
+            generator = function(*args, **kwargs)
+            request = None
+            while True:
+                try:
+                    response = await _Steps(self, generator.asend(request))
+                except StopAsyncIteration:
+                    return
+                try:
+                    request = yield response
+                except GeneratorExit:
+                    await _Steps(self, generator.aclose())
+                    raise
+
+        return decorated
+
+
+class _Steps:
+    """Awaits a coroutine, entering the mode for each of its steps."""
+
+    def __init__(self, mode: _Mode, coroutine: Any) -> None:
+        self.mode = mode
+        self.coroutine = coroutine
+
+    def __await__(self) -> Any:
+        iterator = self.coroutine.__await__()
+        send: Callable = iterator.__next__
+        argument: tuple = ()
+        while True:
+            try:
+                with self.mode.clone():
+                    waiting_for = send(*argument)
+            except StopIteration as stop:
+                return stop.value
+            try:
+                value = yield waiting_for
+                send, argument = (iterator.__next__, ()) if value is None else (iterator.send, (value,))
+            except BaseException as error:
+                send, argument = iterator.throw, (error,)
+
+
+class no_grad(_Mode):
+    """Nothing is recorded: for evaluation, and for updating parameters.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor([1.], requires_grad=True)
+    >>> with torch.no_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    False
+    """
+
+    def __init__(self) -> None:
+        self.before: list[bool] = []
+
+    def __new__(cls, function: Any = None) -> Any:
+        # ``@no_grad`` without brackets works too.
+        instance = object.__new__(cls)
+        if function is None:
+            return instance
+        instance.before = []
+        return instance(function)
+
+    def __enter__(self) -> None:
+        state = local.state
+        self.before.append(state.grad_enabled)
+        state.grad_enabled = False
+
+    def __exit__(self, *exc_info: object) -> None:
+        local.state.grad_enabled = self.before.pop()
+
+
+class enable_grad(no_grad):
+    """Records history, also inside `no_grad`.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor([1.], requires_grad=True)
+    >>> with torch.no_grad(), torch.enable_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    True
+    """
+
+    def __enter__(self) -> None:
+        state = local.state
+        self.before.append(state.grad_enabled)
+        state.grad_enabled = True
+
+
+class set_grad_enabled(_Mode):
+    """Switches recording on or off: at once, and until the ``with`` block ends if it is used as one.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor([1.], requires_grad=True)
+    >>> with torch.set_grad_enabled(False):
+    ...     y = x * 2
+    >>> y.requires_grad
+    False
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = bool(mode)
+        self.before = local.state.grad_enabled
+        local.state.grad_enabled = self.mode
+
+    def __call__(self, function: F) -> F:
+        # As a decorator it is about the function alone.
+        local.state.grad_enabled = self.before
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        local.state.grad_enabled = self.mode
+
+    def __exit__(self, *exc_info: object) -> None:
+        local.state.grad_enabled = self.before
+
+    def clone(self) -> set_grad_enabled:
+        return set_grad_enabled(self.mode)
+
+    def __repr__(self) -> str:
+        return f"set_grad_enabled(mode={self.mode})"

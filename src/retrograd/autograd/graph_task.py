@@ -1,0 +1,130 @@
+"""GraphTask: one call of ``backward()`` or ``grad()``.
+
+It holds what the run needs to know of the graph without writing to it, so that several threads can run through the
+same nodes at once: how many gradients each node still waits for, and what has arrived so far.
+
+When only some gradients are asked for (``inputs=``), `exec_info` says which nodes lie on a path to them.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from .where import Location
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .edge import EdgeTuple
+    from .input_buffer import InputBuffer
+    from .node import Node
+    from .saved_variable import Freed
+
+_ids = count()
+
+
+class ExecInfo:
+    """What a selective run does with one node."""
+
+    __slots__ = ("captures", "needed")
+
+    def __init__(self) -> None:
+        #: Run the node: a wanted gradient lies behind it.
+        self.needed = False
+        #: (input_nr, position in the result of ``grad()``): gradients to hand out before the node runs.
+        self.captures: list[tuple[int, int]] | None = None
+
+    @property
+    def should_execute(self) -> bool:
+        return self.needed or self.captures is not None
+
+
+class GraphTask:
+    """The state of one backward pass."""
+
+    __slots__ = (
+        "captured",
+        "create_graph",
+        "dependencies",
+        "exec_info",
+        "final_callbacks",
+        "freed",
+        "id",
+        "keep_graph",
+        "not_ready",
+        "owner",
+        "reentrant_depth",
+    )
+
+    def __init__(
+        self, keep_graph: bool, create_graph: bool, reentrant_depth: int, freed: Freed | None, owner: Any = None
+    ) -> None:
+        self.keep_graph = keep_graph
+        #: Record the backward pass itself.
+        self.create_graph = create_graph
+        #: How many backward passes of this thread are waiting for this one.
+        self.reentrant_depth = reentrant_depth
+        self.owner = owner
+        #: Put into the slots of nodes whose saved tensors this run releases.
+        self.freed = freed
+        self.id = next(_ids)
+        self.dependencies: dict[Node, int] = {}
+        self.not_ready: dict[Node, InputBuffer] = {}
+        self.exec_info: dict[Node, ExecInfo] | None = None
+        self.captured: list[Any] | None = None
+        self.final_callbacks: list[Callable[[], None]] | None = None
+
+    @property
+    def called_at(self) -> Location | None:
+        return None if self.freed is None else self.freed.where
+
+    def compute_dependencies(self, root: Node, min_topological_nr: int) -> list[Node]:
+        """Count, for each node below `root`, the edges that lead to it; give the nodes back."""
+        dependencies = self.dependencies
+        seen = [root]
+        for node in seen:  # grows while it is walked
+            for edge in node.next_edges:
+                if edge is None:
+                    continue
+                successor = edge[0]
+                if successor in dependencies:
+                    dependencies[successor] += 1
+                elif not min_topological_nr or successor.topological_nr >= min_topological_nr:
+                    dependencies[successor] = 1
+                    seen.append(successor)
+        return seen
+
+    def init_exec_info(self, nodes: Sequence[Node], wanted: Sequence[EdgeTuple], accumulate_grad: bool) -> None:
+        """Mark the nodes that lead to the `wanted` edges. `nodes` are all those below the roots."""
+        exec_info: dict[Node, ExecInfo] = {}
+        self.exec_info = exec_info
+        for position, (node, input_nr) in enumerate(wanted):
+            info = exec_info.get(node)
+            if info is None:
+                info = exec_info[node] = ExecInfo()
+            if accumulate_grad:
+                info.needed = True
+            else:
+                if info.captures is None:
+                    info.captures = []
+                info.captures.append((input_nr, position))
+        if not accumulate_grad:
+            self.captured = [None] * len(wanted)
+        # The root is looked up whatever lies behind it: ``grad(y, x, allow_unused=True)`` of an `x` that is not there.
+        exec_info.setdefault(nodes[0], ExecInfo())
+        # A node's topological number is above that of all it leads to: in rising order, successors come first.
+        for node in sorted(nodes, key=_topological_nr):
+            for edge in node.next_edges:
+                if edge is not None:
+                    successor = exec_info.get(edge[0])
+                    if successor is not None and (successor.needed or successor.captures is not None):
+                        info = exec_info.get(node)
+                        if info is None:
+                            info = exec_info[node] = ExecInfo()
+                        info.needed = True
+                        break
+
+
+def _topological_nr(node: Node) -> int:
+    return node.topological_nr

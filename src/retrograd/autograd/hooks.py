@@ -1,0 +1,199 @@
+"""Hooks: what users hang on tensors and nodes, and how the engine calls it.
+
+A node without hooks has ``extras = None`` and pays one test.  One with hooks has a `NodeHooks`, whose kinds run in
+this order around the node:
+
+1. tensor hooks (``Tensor.register_hook``), each on the gradient of one output, in order of registration;
+2. retains-grad hooks (``Tensor.retain_grad``), which store that gradient in ``.grad``;
+3. pre-hooks (``Node.register_prehook``) on all gradients together;
+4. the node itself; then post-hooks (``Node.register_hook``) on what it gave and what it got.
+
+Gradients travel as arrays; hooks see Tensors.  So a gradient is boxed here, and only here, before user code sees it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from .meta import materialize_autograd_meta
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..tensor import Tensor
+    from .node import Node
+
+
+class RemovableHandle:
+    """Removes a hook: ``handle.remove()``, or leaving ``with handle:``.
+
+    >>> import retrograd
+    >>> x = retrograd.ones(2, requires_grad=True)
+    >>> with x.register_hook(lambda grad: grad * 2):
+    ...     x.sum().backward()
+    >>> x.grad
+    tensor([2., 2.])
+    """
+
+    _ids = itertools.count()
+
+    def __init__(self, hooks: OrderedDict) -> None:
+        # Weak, so that a handle does not keep a graph alive; OrderedDict (unlike dict) can be referred to weakly.
+        self.hooks_ref = weakref.ref(hooks)
+        self.id = next(self._ids)
+
+    def remove(self) -> None:
+        """Take the hook away; nothing happens if it is gone."""
+        hooks = self.hooks_ref()
+        if hooks is not None:
+            hooks.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.remove()
+
+
+def add_hook(hooks: OrderedDict, hook: Callable) -> RemovableHandle:
+    """Put `hook` into `hooks` and return its handle."""
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
+class NodeHooks:
+    """All that is rare about one node."""
+
+    __slots__ = ("metadata", "post_hooks", "pre_hooks", "retains_grad", "tensor_hooks")
+
+    def __init__(self) -> None:
+        #: (output_nr, hooks of that tensor), in order of registration.
+        self.tensor_hooks: list[tuple[int, OrderedDict]] = []
+        #: output_nr -> the tensor (weakly) whose .grad is to be set.
+        self.retains_grad: dict[int, weakref.ref[Tensor]] = {}
+        self.pre_hooks: OrderedDict[int, Callable] = OrderedDict()
+        self.post_hooks: OrderedDict[int, Callable] = OrderedDict()
+        self.metadata: dict[Any, Any] = {}
+
+    def add(self, kind: str, hook: Callable) -> RemovableHandle:
+        return add_hook(getattr(self, kind), hook)
+
+
+# ------------------------------------------------------------------------------------------------ called by the engine
+
+
+def run_tensor_hooks(extras: NodeHooks, grads: Sequence, as_tensors: bool) -> list:
+    """Steps 1 and 2: the tensor hooks and retains-grad hooks of each gradient."""
+    from ..tensor import unwrap, wrap
+
+    grads = list(grads)
+    for output_nr, hooks in extras.tensor_hooks:
+        for hook in list(hooks.values()):
+            grad = grads[output_nr]
+            # An undefined gradient is None for hooks too.
+            before = grad if as_tensors or grad is None else wrap(grad)
+            after = hook(before)
+            if after is None:
+                continue
+            check_replacement(before, after, hook)
+            grads[output_nr] = after if as_tensors else unwrap(after)
+    for output_nr, reference in extras.retains_grad.items():
+        tensor, grad = reference(), grads[output_nr]
+        if tensor is not None and grad is not None:
+            boxed = grad if as_tensors else wrap(grad)
+            meta = materialize_autograd_meta(tensor)
+            # A clone: what travels through the engine may be the user's own tensor, or go on to other nodes.
+            meta.grad = boxed.clone() if meta.grad is None else meta.grad + boxed
+    return grads
+
+
+def run_pre_hooks(extras: NodeHooks, grads: Sequence, as_tensors: bool) -> list:
+    """Step 3: the node's own pre-hooks."""
+    return _run_on_all(extras.pre_hooks, list(grads), as_tensors, lambda hook, boxed: hook(boxed))
+
+
+def run_post_hooks(extras: NodeHooks, outputs: Sequence, inputs: Sequence, as_tensors: bool) -> list:
+    """Step 4: after the node has run; `outputs` are the gradients it gave, `inputs` those it got."""
+    boxed_inputs = tuple(_box(inputs, as_tensors))
+    return _run_on_all(extras.post_hooks, list(outputs), as_tensors, lambda hook, boxed: hook(boxed, boxed_inputs))
+
+
+def _run_on_all(hooks: OrderedDict, grads: list, as_tensors: bool, call: Callable) -> list:
+    from ..tensor import unwrap
+
+    if not hooks:
+        return grads
+    boxed = tuple(_box(grads, as_tensors))
+    for hook in list(hooks.values()):
+        after = call(hook, boxed)
+        if after is None:
+            continue
+        if not isinstance(after, (tuple, list)):
+            after = (after,)
+        if len(after) != len(boxed):
+            raise RuntimeError(
+                f"hook '{hook_name(hook)}' has returned an incorrect number of values "
+                f"(got {len(after)}, but expected {len(boxed)})"
+            )
+        for old, new in zip(boxed, after, strict=True):
+            if old is not None or new is not None:
+                check_replacement(old, new, hook)
+        boxed = tuple(after)
+    return list(boxed) if as_tensors else [None if t is None else unwrap(t) for t in boxed]
+
+
+def _box(grads: Sequence, as_tensors: bool) -> list:
+    from ..tensor import wrap
+
+    return list(grads) if as_tensors else [None if g is None else wrap(g) for g in grads]
+
+
+def hook_name(hook: Callable) -> str:
+    return getattr(hook, "__name__", None) or type(hook).__name__
+
+
+def check_replacement(before: Tensor | None, after: Any, hook: Callable) -> None:
+    """A hook may change a gradient's values, not its kind."""
+    from ..tensor import Tensor, type_name
+
+    if before is None:
+        raise RuntimeError(f"can't replace a None gradient with a non-None value (hook '{hook_name(hook)}')")
+    if not isinstance(after, Tensor):
+        raise TypeError(f"expected Variable, but hook returned '{type(after).__name__}' (hook '{hook_name(hook)}')")
+    if before.dtype != after.dtype:
+        raise RuntimeError(
+            f"hook '{hook_name(hook)}' has changed the type of value (was {type_name(before)} got {type_name(after)})"
+        )
+    if before.device != after.device:
+        raise RuntimeError(f"hook '{hook_name(hook)}' has changed the device of value")
+    if before.shape != after.shape:
+        raise RuntimeError(
+            f"hook '{hook_name(hook)}' has changed the size of value (was {list(before.shape)}, "
+            f"got {list(after.shape)})"
+        )
+
+
+# ---------------------------------------------------------------------------------------------- registered by tensors
+
+
+def register_tensor_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
+    """``Tensor.register_hook``: on the node that the tensor's gradient comes into."""
+    meta = materialize_autograd_meta(tensor)
+    hooks = meta.hooks
+    if hooks is None:
+        hooks = meta.hooks = OrderedDict()
+        edge = tensor._edge if tensor._edge is not None else _live_accumulator_edge(tensor)
+        if edge is not None:
+            edge[0].materialize_extras().tensor_hooks.append((edge[1], hooks))
+    return add_hook(hooks, hook)
+
+
+def _live_accumulator_edge(tensor: Tensor) -> tuple[Node, int] | None:
+    # A leaf's hooks wait in its meta; an accumulator that is made later takes them from there.
+    accumulator = tensor._meta.grad_accumulator  # type: ignore[union-attr]
+    node = accumulator() if accumulator is not None else None
+    return None if node is None else (node, 0)

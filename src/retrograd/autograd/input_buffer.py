@@ -1,0 +1,40 @@
+"""InputBuffer: the gradients that a node is waiting for.
+
+A gradient is added the moment it arrives.  The first one is kept as it is: it may belong to somebody else.
+The sum of two is ours, so that a third is added to it in place (unless the sum is itself being recorded).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import kernels
+
+
+class InputBuffer:
+    """The gradients of one waiting node: `grads` has one place an input, None until something arrives there."""
+
+    __slots__ = ("grads", "owned", "waiting")
+
+    def __init__(self, size: int, waiting: int) -> None:
+        self.grads: list[Any] = [None] * size
+        #: Bit i is set when grads[i] is a sum that this buffer made.
+        self.owned = 0
+        #: How many gradients are still to come.
+        self.waiting = waiting
+
+    def add(self, position: int, grad: Any, as_tensors: bool) -> None:
+        """Add a gradient (an array, or a Tensor when `as_tensors`) to what arrived at `position` before."""
+        if grad is None:
+            return
+        grads = self.grads
+        old = grads[position]
+        if old is None:
+            grads[position] = grad
+        elif as_tensors:
+            grads[position] = old + grad
+        elif self.owned >> position & 1:
+            kernels.accumulate(old, grad, old)
+        else:
+            grads[position] = kernels.add(old, grad)
+            self.owned |= 1 << position

@@ -1,0 +1,56 @@
+"""AutogradMeta: what autograd knows of a tensor beyond its history.
+
+A tensor's ``_meta`` is None until something needs it: ``requires_grad_()``, a hook, ``retain_grad()``, a name.
+
+The one thing that every result of a recorded operation has, the gradient edge ``(grad_fn, output_nr)``, is not in
+here but in a slot of the tensor itself (``_edge``): results are made by the million, and an AutogradMeta for each
+would be one more object to allocate, to follow and for the garbage collector to walk.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weakref import ref
+
+    from ..tensor import Tensor
+    from .accumulate_grad import AccumulateGrad
+
+
+class AutogradMeta:
+    """The autograd side of one tensor."""
+
+    __slots__ = (
+        "grad",
+        "grad_accumulator",
+        "hooks",
+        "name",
+        "post_accumulate_grad_hooks",
+        "requires_grad",
+        "retains_grad",
+    )
+
+    #: Is this a DifferentiableViewMeta?
+    is_view = False
+
+    def __init__(self) -> None:
+        #: Set on leaves only; a tensor with a grad_fn requires grad by that.
+        self.requires_grad = False
+        self.grad: Tensor | None = None
+        #: A leaf knows its AccumulateGrad weakly: the graph keeps it alive, and it keeps the leaf alive.
+        self.grad_accumulator: ref[AccumulateGrad] | None = None
+        #: Store the gradient of a non-leaf too.
+        self.retains_grad = False
+        #: Tensor hooks (an OrderedDict shared with the handles), see hooks.py.
+        self.hooks: Any = None
+        self.post_accumulate_grad_hooks: Any = None
+        self.name: str | None = None
+
+
+def materialize_autograd_meta(tensor: Tensor) -> AutogradMeta:
+    """The tensor's AutogradMeta, made now if there was none."""
+    meta = tensor._meta
+    if meta is None:
+        meta = tensor._meta = AutogradMeta()
+    return meta

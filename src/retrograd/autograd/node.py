@@ -1,0 +1,184 @@
+"""Node: one operation of the backward graph.
+
+A node is made when an operator runs on something that requires grad.  It knows where the gradients of its inputs go
+(`next_edges`), what its own incoming gradients must look like (`input_metadata`, one entry an output of the forward
+operation), and holds what its formula needs.  The engine calls it in one of two namespaces:
+
+* `apply(edges, grads)` on bare arrays: the ordinary backward pass;
+* `apply_tensors(edges, grads)` on Tensors: when the backward pass is itself recorded (``create_graph=True``).
+
+`edges` are the node's next edges, with None where no gradient is wanted; `grads` may hold None for
+an undefined gradient.  Both return one gradient (or None) an edge.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .hooks import NodeHooks, RemovableHandle
+from .state import local
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..tensor import Tensor
+    from .edge import EdgeTuple
+    from .saved_variable import Freed
+
+#: (shape, NumPy dtype, array class): what a gradient must have to be accepted by a node.
+InputMetadata = tuple[tuple[int, ...], Any, type]
+
+
+class Node:
+    """Base of all backward operations.
+
+    >>> import retrograd
+    >>> x = retrograd.ones(2, requires_grad=True)
+    >>> y = x * 3
+    >>> y.grad_fn.name(), y.grad_fn.next_functions[0][0].name()
+    ('MulBackward0', 'AccumulateGrad')
+    """
+
+    __slots__ = (
+        "__weakref__", "array_class", "dtype", "extras", "next_edges", "sequence_nr", "shape", "topological_nr",
+    )  # fmt: skip
+
+    next_edges: tuple[EdgeTuple | None, ...]
+    #: Nodes made later by a thread have higher numbers; the engine runs them first.
+    sequence_nr: int
+    #: Higher than that of every node that can be reached from here.
+    topological_nr: int
+    #: What the incoming gradient must look like: that of the one output of the forward operation
+    #: (shape is None if there are several: see `MultiOutputNode`).
+    shape: tuple[int, ...] | None
+    dtype: Any
+    array_class: type
+    #: How many gradients come in: one an output of the forward operation (more than one: see `MultiOutputNode`).
+    num_inputs = 1
+    #: Hooks, user metadata and anomaly information: None for nearly every node.
+    extras: NodeHooks | None
+
+    #: Names of the tensors that the class saves, in order; set by the generator.
+    saved_tensors_names: tuple[str, ...] = ()
+
+    # ---------------------------------------------------------------------------------------------------- running
+
+    def apply(self, edges: tuple, grads: Sequence) -> tuple:
+        """The gradients of the inputs, from bare arrays to bare arrays."""
+        raise NotImplementedError("a node defines apply")
+
+    def apply_tensors(self, edges: tuple, grads: Sequence) -> tuple:
+        """The gradients of the inputs, from Tensors to Tensors."""
+        raise NotImplementedError("a node defines apply_tensors")
+
+    def release_variables(self, freed: Freed) -> None:
+        """Let go of saved tensors; `freed` remembers which backward call did it."""
+
+    def __call__(self, *grads: Tensor | None) -> Any:
+        """Run this node alone on Tensors, as ``y.grad_fn(g)`` does in torch."""
+        outputs = self.apply_tensors(self.next_edges, grads)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    # ----------------------------------------------------------------------------------------------------- looking
+
+    def name(self) -> str:
+        """The name of the operation, such as ``'MulBackward0'``."""
+        return type(self).__name__
+
+    @property
+    def input_metadata(self) -> tuple[InputMetadata, ...]:
+        """(shape, dtype, array class) of each incoming gradient."""
+        assert self.shape is not None
+        return ((self.shape, self.dtype, self.array_class),)
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """The next edges as torch shows them: ``((node, input_nr), ...)``, ``(None, 0)`` for a missing one."""
+        return tuple((None, 0) if edge is None else edge for edge in self.next_edges)
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dict for the user's own remarks on this node."""
+        return self.materialize_extras().metadata
+
+    def _sequence_nr(self) -> int:
+        return self.sequence_nr
+
+    @property
+    def _input_metadata(self) -> list[Any]:
+        from ..devices import device_of_array_class
+        from ..dtypes import from_numpy_dtype
+        from ..size import Size
+        from .input_metadata import NodeInputMetadata
+
+        return [
+            NodeInputMetadata(Size(shape), from_numpy_dtype(np_dtype), device_of_array_class(cls))
+            for shape, np_dtype, cls in self.input_metadata
+        ]
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {id(self):#x}>"
+
+    # ------------------------------------------------------------------------------------------------------- hooks
+
+    def materialize_extras(self) -> NodeHooks:
+        extras = self.extras
+        if extras is None:
+            extras = self.extras = NodeHooks()
+        return extras
+
+    def register_hook(self, hook: Callable) -> RemovableHandle:
+        """Call ``hook(grad_inputs, grad_outputs)`` after this node has run; what it returns replaces grad_inputs."""
+        return self.materialize_extras().add("post_hooks", hook)
+
+    def register_prehook(self, hook: Callable) -> RemovableHandle:
+        """Call ``hook(grad_outputs)`` before this node runs; what it returns replaces grad_outputs."""
+        return self.materialize_extras().add("pre_hooks", hook)
+
+
+class MultiOutputNode(Node):
+    """A node whose forward operation has several outputs, so that several gradients come in."""
+
+    __slots__ = ("metadata_of_inputs", "num_inputs")
+
+    metadata_of_inputs: tuple[InputMetadata, ...]
+    num_inputs: int
+
+    @property
+    def input_metadata(self) -> tuple[InputMetadata, ...]:
+        return self.metadata_of_inputs
+
+
+class TensorNode(MultiOutputNode):
+    """A node whose formula exists for Tensors only (custom functions, delayed errors): arrays are boxed for it."""
+
+    __slots__ = ()
+
+    def apply(self, edges: tuple, grads: Sequence) -> tuple:
+        from ..tensor import unwrap, wrap
+
+        outputs = self.apply_tensors(edges, [None if g is None else wrap(g) for g in grads])
+        return tuple(None if g is None else unwrap(g) for g in outputs)
+
+
+def init_node(node: Node, next_edges: tuple[EdgeTuple | None, ...]) -> None:
+    """Number a node and connect it: what generated wrappers do inline, for nodes made elsewhere."""
+    state = local.state
+    node.next_edges = next_edges
+    node.sequence_nr = state.sequence_nr
+    state.sequence_nr += 1
+    node.topological_nr = 1 + max((edge[0].topological_nr for edge in next_edges if edge is not None), default=0)
+    node.extras = None
+    if isinstance(node, MultiOutputNode):
+        node.shape = None
+        node.metadata_of_inputs = ()
+        node.num_inputs = 0
+
+
+def set_history(tensor: Tensor, node: MultiOutputNode) -> None:
+    """Make `tensor` the next output of `node`: record its metadata and set its gradient edge."""
+    data = tensor._data
+    output_nr = node.num_inputs
+    node.metadata_of_inputs += ((data.shape, data.dtype, data.__class__),)
+    node.num_inputs = output_nr + 1
+    tensor._edge = (node, output_nr)

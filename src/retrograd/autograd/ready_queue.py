@@ -1,0 +1,50 @@
+"""ReadyQueue: the nodes that have all their gradients, in the order in which they are to run.
+
+Shutdown requests come first, then nodes of the deeper reentrant backward pass (an inner pass must
+finish before the outer one can go on), then the node that was made last (higher sequence number): it is closest to
+the roots.  Equal nodes run in the order in which they became ready.
+
+Entries are plain tuples of integers first, so that comparing them never reaches the node:
+``(shutdown, -depth, -sequence_nr, arrival, node, grads, graph_task)``.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .graph_task import GraphTask
+    from .node import Node
+
+Entry = tuple[int, int, int, int, Any, Any, Any]
+
+
+class ReadyQueue:
+    """A heap of ready nodes. The engine's loop works on `heap` directly; these methods are for everybody else."""
+
+    __slots__ = ("heap",)
+
+    #: Numbers the entries of all queues.
+    arrivals = count()
+
+    def __init__(self) -> None:
+        self.heap: list[Entry] = []
+
+    def entry(self, node: Node, grads: Sequence, task: GraphTask) -> Entry:
+        return (1, -task.reentrant_depth, -node.sequence_nr, next(self.arrivals), node, grads, task)
+
+    def push(self, node: Node, grads: Sequence, task: GraphTask) -> None:
+        heappush(self.heap, self.entry(node, grads, task))
+
+    def push_shutdown(self) -> None:
+        heappush(self.heap, (0, 0, 0, next(self.arrivals), None, None, None))
+
+    def pop(self) -> Entry:
+        return heappop(self.heap)
+
+    def __len__(self) -> int:
+        return len(self.heap)

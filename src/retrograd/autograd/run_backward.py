@@ -1,0 +1,261 @@
+"""``backward()`` and ``grad()``: what users call; arguments are checked here and handed to the engine.
+
+Everything is checked before the engine starts, so a refused call has changed nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from ..kernels import one_like, ones, zeros_like
+from ..tensor import Tensor, wrap
+from .accumulate_grad import AccumulateGrad
+from .basic_nodes import Identity
+from .edge import EdgeTuple, gradient_edge
+from .engine import engine
+from .graph import GradientEdge
+
+TensorOrEdge = Tensor | GradientEdge
+
+
+def backward(
+    tensors: TensorOrEdge | Sequence[TensorOrEdge],
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Tensor | Sequence[Tensor | None] | None = None,
+    inputs: TensorOrEdge | Sequence[TensorOrEdge] | None = None,
+) -> None:
+    """Sum the gradients of `tensors` into the ``.grad`` of the leaves (or of `inputs` only).
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor([1., 2.], requires_grad=True)
+    >>> torch.autograd.backward([x.sum(), (x * x).sum()])
+    >>> x.grad
+    tensor([3., 5.])
+    """
+    if grad_variables is not None:
+        warnings.warn(
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.", category=FutureWarning, stacklevel=2
+        )
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. "
+                "Please only use `grad_tensors`."
+            )
+        grad_tensors = grad_variables
+    keep_graph = create_graph if retain_graph is None else retain_graph
+    if inputs is None and isinstance(tensors, Tensor) and (grad_tensors is None or isinstance(grad_tensors, Tensor)):
+        # loss.backward()
+        root = _root_edge(tensors, 0)
+        engine.execute((root,), (make_grad(tensors, grad_tensors, 0),), keep_graph, create_graph, True)
+        return
+    outputs = (tensors,) if isinstance(tensors, (Tensor, GradientEdge)) else tuple(tensors)
+    wanted: list[EdgeTuple] = []
+    if inputs is not None:
+        inputs = (inputs,) if isinstance(inputs, (Tensor, GradientEdge)) else tuple(inputs)
+        if len(inputs) == 0:
+            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    grads = make_grads(outputs, _as_tuple(grad_tensors, len(outputs)))
+    roots = [_root_edge(output, i) for i, output in enumerate(outputs)]
+    if inputs is not None:
+        wanted = [_wanted_edge(t, accumulate=True) for t in inputs]
+        for tensor in inputs:
+            if isinstance(tensor, Tensor) and tensor._edge is not None:
+                tensor.retain_grad()
+    engine.execute(roots, grads, keep_graph, create_graph, True, wanted)
+
+
+def grad(
+    outputs: TensorOrEdge | Sequence[TensorOrEdge],
+    inputs: TensorOrEdge | Sequence[TensorOrEdge],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """The gradients of `outputs` with respect to `inputs`; ``.grad`` is left alone.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor(2., requires_grad=True)
+    >>> first, = torch.autograd.grad(x ** 3, x, create_graph=True)
+    >>> torch.autograd.grad(first, x)
+    (tensor(12.),)
+    """
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
+    if allow_unused is None:
+        allow_unused = materialize_grads
+    outputs = (outputs,) if isinstance(outputs, (Tensor, GradientEdge)) else tuple(outputs)
+    inputs = (inputs,) if isinstance(inputs, (Tensor, GradientEdge)) else tuple(inputs)
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
+            "other parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
+    if len(inputs) == 0:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    given = _as_tuple(grad_outputs, len(outputs))
+    keep_graph = create_graph if retain_graph is None else retain_graph
+    if is_grads_batched:
+        return _grad_batched(outputs, inputs, given, keep_graph, create_graph, allow_unused, materialize_grads)
+    grads = make_grads(outputs, given)
+    roots = [_root_edge(output, i) for i, output in enumerate(outputs)]
+    wanted = [_wanted_edge(t, accumulate=False) for t in inputs]
+    results = engine.execute(roots, grads, keep_graph, create_graph, False, wanted)
+    return _check_used(inputs, results, allow_unused, materialize_grads)
+
+
+def _check_used(inputs: Sequence, results: Sequence, allow_unused: bool, materialize_grads: bool) -> tuple:
+    if not allow_unused:
+        for position, result in enumerate(results):
+            if result is None:
+                raise RuntimeError(
+                    f"The differentiated Tensor at index {position} appears to not have been used in the graph. Set "
+                    "allow_unused=True if this is the desired behavior."
+                )
+    if materialize_grads:
+        for position, (given, result) in enumerate(zip(inputs, results, strict=True)):
+            if result is None and isinstance(given, GradientEdge):
+                raise RuntimeError(
+                    "materialize_grads cannot be used when the given input is a GradientEdge, and the input at index "
+                    f"{position} is one whose gradient is None"
+                )
+        results = [
+            _zeros_like(given) if result is None else result for given, result in zip(inputs, results, strict=True)
+        ]
+    return tuple(results)
+
+
+def _zeros_like(tensor: Tensor) -> Tensor:
+    return wrap(zeros_like(tensor._data))
+
+
+def _grad_batched(
+    outputs: Sequence, inputs: Sequence, given: tuple, keep: bool, create: bool, allow_unused: bool, materialize: bool
+) -> tuple:
+    """One pass a row of `grad_outputs`, and the results stacked."""
+    from ..ops import stack
+
+    sizes = {g.shape[0] for g in given if g is not None}
+    if len(sizes) != 1:
+        raise RuntimeError("is_grads_batched=True needs grad_outputs that all have the same first dimension")
+    (size,) = sizes
+    rows = []
+    for i in range(size):
+        keep_row = keep or i < size - 1
+        row = tuple(None if g is None else g[i] for g in given)
+        rows.append(
+            grad(outputs, inputs, row, keep_row, create, allow_unused=allow_unused, materialize_grads=materialize)
+        )
+    return tuple(None if column[0] is None else stack(list(column)) for column in zip(*rows, strict=True))
+
+
+# ------------------------------------------------------------------------------------------------------------- checks
+
+
+def _as_tuple(grads: Any, number: int) -> tuple:
+    if grads is None:
+        return (None,) * number
+    return (grads,) if isinstance(grads, Tensor) else tuple(grads)
+
+
+def make_grads(outputs: Sequence[TensorOrEdge], grads: Sequence[Tensor | None]) -> list[Tensor]:
+    """The gradients that the pass starts from."""
+    if len(grads) != len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
+    return [make_grad(output, grad, i) for i, (output, grad) in enumerate(zip(outputs, grads, strict=True))]
+
+
+def make_grad(output: TensorOrEdge, grad: Tensor | None, position: int) -> Tensor:
+    """The gradient of one output: as given, or 1 for a scalar."""
+    if isinstance(output, Tensor):
+        array = output._data
+        shape, np_dtype = array.shape, array.dtype
+    else:
+        array = None
+        shape, np_dtype, _ = output.node.input_metadata[output.output_nr]
+    if grad is None:
+        if shape and math.prod(shape) != 1:
+            raise RuntimeError(
+                f"grad can be implicitly created only for scalar outputs; output {position} has shape {list(shape)}: "
+                "reduce it first, as in y.sum().backward(), or pass a gradient of its shape: y.backward(gradient)"
+            )
+        if np_dtype.kind != "f":
+            raise RuntimeError(
+                f"grad can be implicitly created only for real scalar outputs but got {_dtype_name(np_dtype)}"
+            )
+        return wrap(ones(shape, np_dtype) if array is None else one_like(array))
+    if not isinstance(grad, Tensor):
+        raise TypeError("gradients can be either Tensors or None, but got " + type(grad).__name__)
+    data = grad._data
+    if data.shape != shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{position}] has a shape of {grad.shape} and output[{position}] has a "
+            f"shape of torch.Size({list(shape)})."
+        )
+    if (data.dtype.kind == "c") != (np_dtype.kind == "c"):
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+            f"grad_output[{position}] has a dtype of {grad.dtype} and output[{position}] has a dtype of "
+            f"{_dtype_name(np_dtype)}."
+        )
+    return grad
+
+
+def _dtype_name(np_dtype: Any) -> str:
+    return f"torch.{np_dtype.name}"
+
+
+def _root_edge(output: TensorOrEdge, position: int) -> EdgeTuple:
+    """Where differentiating an output starts."""
+    if not isinstance(output, Tensor):
+        return (output.node, output.output_nr)
+    edge = output._edge or gradient_edge(output)
+    if edge is None:
+        raise RuntimeError(
+            f"element {position} of tensors does not require grad and does not have a grad_fn" + _why_not(output)
+        )
+    return edge
+
+
+def _why_not(tensor: Tensor) -> str:
+    if tensor._data.dtype.kind not in "fc":
+        return f": its dtype is {tensor.dtype}, and only floating point and complex tensors have gradients"
+    return (
+        ": nothing that it was computed from has requires_grad=True, or it was computed under no_grad() "
+        "or after detach(). Write x.requires_grad_() before computing with x"
+    )
+
+
+def _wanted_edge(tensor: TensorOrEdge, accumulate: bool) -> EdgeTuple:
+    if isinstance(tensor, GradientEdge):
+        edge = (tensor.node, tensor.output_nr)
+        if accumulate and not isinstance(tensor.node, AccumulateGrad):
+            raise RuntimeError(
+                "backward() with a GradientEdge in inputs= accumulates nowhere unless it is the edge of a leaf; "
+                "use autograd.grad() for the edge of a non-leaf"
+            )
+        return edge
+    if not isinstance(tensor, Tensor):
+        raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(tensor).__name__}")
+    if not tensor.requires_grad:
+        raise RuntimeError("One of the differentiated Tensors does not require grad")
+    meta: Any = tensor._meta
+    node = tensor.grad_fn
+    if node is not None:
+        return (node, tensor.output_nr)
+    # A leaf that no living graph uses has no accumulator: its gradient is found nowhere.
+    reference = meta.grad_accumulator
+    node = None if reference is None else reference()
+    return (Identity(), 0) if node is None else (node, 0)

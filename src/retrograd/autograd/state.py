@@ -1,0 +1,69 @@
+"""The state of one thread: grad mode, sequence numbers, and whether anything rare is going on.
+
+Every mode of the package lives here, in one object a thread, so that an operator pays for one thread-local
+read and one test:
+
+    state = local.state
+    if state.interceptor is not None: ...   # anomaly mode, function modes, dual levels, tracing, ...
+
+The fields are plain; whoever sets one restores it (see `grad_mode.py`, `engine.py`).
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..tensor import VersionCounter
+    from .graph_task import GraphTask
+    from .node import Node
+
+
+class ThreadState:
+    """What one thread is doing."""
+
+    __slots__ = (
+        "current_node",
+        "grad_enabled",
+        "graph_task",
+        "inference",
+        "interceptor",
+        "new_vc",
+        "sequence_nr",
+        "view_replay",
+    )
+
+    grad_enabled: bool
+    interceptor: Callable[..., Any] | None
+    sequence_nr: int
+    graph_task: GraphTask | None
+    current_node: Node | None
+
+    def __init__(self) -> None:
+        #: Do operations record history?
+        self.grad_enabled = True
+        #: Called as ``interceptor(operator, args, kwargs)`` instead of the operator; None in ordinary life.
+        self.interceptor = None
+        #: The number that the next node made by this thread gets.
+        self.sequence_nr = 0
+        #: The backward pass that this thread is running, and the node that it is running in it.
+        self.graph_task = None
+        self.current_node = None
+        #: Inference mode: results are inference tensors, marked by the version counter they get (None otherwise).
+        self.inference = False
+        self.new_vc: VersionCounter | None = None
+        #: Regenerate the history of views by their own operators instead of as_strided.
+        self.view_replay = False
+
+
+class _Local(threading.local):
+    state: ThreadState
+
+    def __init__(self) -> None:
+        self.state = ThreadState()
+
+
+local = _Local()

@@ -1,0 +1,67 @@
+"""What the engine does to a gradient before the next node gets it: shape, dtype and device as that node expects.
+
+Formulas do not undo broadcasting: the gradient of ``x`` in ``x + y`` is simply ``grad``, and is summed down to
+the shape of ``x`` here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import kernels
+from .node import InputMetadata, Node
+
+
+def is_expandable_to(shape: tuple[int, ...], larger: tuple[int, ...]) -> bool:
+    """Does `shape` broadcast to `larger`?"""
+    if len(shape) > len(larger):
+        return False
+    return all(a == b or a == 1 for a, b in zip(reversed(shape), reversed(larger), strict=False))
+
+
+def validate_array(grad: Any, metadata: InputMetadata, node: Node, index: int) -> Any:
+    """`grad` as the metadata asks, for a gradient that is not so already."""
+    shape, np_dtype, array_class = metadata
+    if grad.__class__ is not array_class:
+        # An operator on 0-d arrays gives the library's scalar.
+        grad = kernels.as_array(grad)
+        if grad.__class__ is not array_class:
+            _check_device(grad, array_class, node, index)
+    if grad.shape != shape:
+        _check_expandable(grad.shape, shape, node, index)
+        grad = kernels.sum_to_size(grad, shape)
+    if grad.dtype is not np_dtype and grad.dtype != np_dtype:
+        grad = kernels.to_dtype(grad, np_dtype)
+    return grad
+
+
+def validate_tensor(grad: Any, metadata: InputMetadata, node: Node, index: int) -> Any:
+    """The same for a Tensor, by operations that are recorded."""
+    shape, np_dtype, array_class = metadata
+    data = grad._data
+    if data.__class__ is not array_class:
+        _check_device(data, array_class, node, index)
+    if data.shape != shape:
+        _check_expandable(data.shape, shape, node, index)
+        grad = grad.sum_to_size(shape)
+    if data.dtype is not np_dtype and data.dtype != np_dtype:
+        grad = grad.real if data.dtype.kind == "c" and np_dtype.kind != "c" else grad
+        grad = grad.to(np_dtype)
+    return grad
+
+
+def _check_device(grad: Any, array_class: type, node: Node, index: int) -> None:
+    from ..devices import device_of_array_class
+
+    raise RuntimeError(
+        f"Function {node.name()} returned an invalid gradient at index {index} - "
+        f"expected device {device_of_array_class(array_class)} but got {device_of_array_class(grad.__class__)}"
+    )
+
+
+def _check_expandable(got: tuple[int, ...], expected: tuple[int, ...], node: Node, index: int) -> None:
+    if not is_expandable_to(expected, got):
+        raise RuntimeError(
+            f"Function {node.name()} returned an invalid gradient at index {index} - "
+            f"got {list(got)} but expected shape compatible with {list(expected)}"
+        )

@@ -1,0 +1,188 @@
+"""Views: what a tensor knows when it shares memory with another one.
+
+Note [Views and in-place]
+A view operator gives a tensor that shares memory with its input.  Its ``_meta`` is a `DifferentiableViewMeta`: the
+*base* (the tensor at the root, never itself a view), and how to get from the base to the view (`replay`, a chain of
+view operators: a view of a view has the same base and a longer chain).
+
+All of them share one version counter.  When one is written to in place, two things happen:
+
+* **The written one gets a new history.**  If it is the base, its gradient edge is simply replaced.  If it is a view,
+  the *base* gets a `CopySlices` node: "all of my old value, except in this view, which now comes from there"
+  (copy_slices.py).
+* **Everybody else notices later.**  A view compares the version at which its own gradient edge was made
+  (`attr_version`) with the current one when it is next asked; if they differ, the edge is made anew from
+  the base's present history.  So a view's edge is not in ``_edge`` but in its meta, behind that question.
+
+Views that come out of `no_grad`, `inference_mode`, operators with several outputs or custom functions may not be
+written to with grad mode on: `creation_meta` remembers which it was, and later views inherit it.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Any
+
+from .meta import AutogradMeta
+from .state import local
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+    from .edge import EdgeTuple
+    from .state import ThreadState
+
+#: One step from base to view: the kernel, the operator, its arguments, and which output (None: it has one).
+Step = tuple[Any, Any, tuple, "int | None"]
+
+
+class CreationMeta(enum.Enum):
+    """Where a view comes from."""
+
+    DEFAULT = 0
+    IN_CUSTOM_FUNCTION = 1
+    MULTI_OUTPUT_NODE = 2
+    NO_GRAD_MODE = 3
+    INFERENCE_MODE = 4
+
+
+class DifferentiableViewMeta(AutogradMeta):
+    """The meta of a view."""
+
+    __slots__ = ("attr_version", "base", "creation_meta", "edge", "replay")
+
+    is_view = True
+
+    base: Tensor
+    replay: tuple[Step, ...]
+    creation_meta: CreationMeta
+    #: The version at which `edge` was right.
+    attr_version: int
+    edge: EdgeTuple | None
+
+
+def as_view(
+    state: ThreadState, source: Tensor, view: Tensor, step: Step, edge: EdgeTuple | None, multiple: bool = False
+) -> None:
+    """Make `view`, fresh from a view operator on `source`, know its base. `multiple`: one of several outputs."""
+    meta = DifferentiableViewMeta()
+    if state.grad_enabled:
+        creation = CreationMeta.MULTI_OUTPUT_NODE if multiple else CreationMeta.DEFAULT
+    elif state.inference:
+        creation = CreationMeta.INFERENCE_MODE
+    else:
+        creation = CreationMeta.NO_GRAD_MODE
+    above = source._meta
+    if above is not None and above.is_view:
+        meta.base = above.base  # type: ignore[attr-defined]
+        meta.replay = (*above.replay, step)  # type: ignore[attr-defined]
+        inherited = above.creation_meta  # type: ignore[attr-defined]
+        meta.creation_meta = creation if inherited is CreationMeta.DEFAULT else inherited
+    else:
+        meta.base = source
+        meta.replay = (step,)
+        meta.creation_meta = creation
+    meta.attr_version = view._vc.version  # type: ignore[union-attr]
+    meta.edge = edge
+    view._meta = meta
+
+
+def view_edge(view: Tensor) -> EdgeTuple | None:
+    """The gradient edge of a view, made anew if its memory was written to since."""
+    meta: Any = view._meta
+    if meta.edge is None and not meta.base.requires_grad:
+        return None
+    version = view._version
+    if meta.attr_version != version:
+        check_view(view, meta, indirect=True)
+        meta.edge = _regenerate(view, meta)
+        meta.attr_version = version
+    return meta.edge
+
+
+def _regenerate(view: Tensor, meta: DifferentiableViewMeta) -> EdgeTuple | None:
+    """The edge that the view would get if it were taken of the base now."""
+    from .. import kernels
+    from ..ops import as_strided
+
+    state = local.state
+    before = state.grad_enabled, state.interceptor
+    state.grad_enabled, state.interceptor = True, None
+    try:
+        base, data = meta.base, view._data
+        if data.dtype == base._data.dtype and not state.view_replay:
+            again = as_strided(base, data.shape, kernels.strides(data), kernels.storage_offset(data))
+        else:
+            again = replay_on_tensor(meta.replay, base)
+    finally:
+        state.grad_enabled, state.interceptor = before
+    meta_again: Any = again._meta
+    return again._edge if meta_again is None else meta_again.edge
+
+
+def replay_on_tensor(steps: tuple[Step, ...], base: Tensor) -> Any:
+    """Take the view of another tensor in the base's place."""
+    result: Any = base
+    for _, operator, args, output in steps:
+        result = operator(result, *args)
+        if output is not None:
+            result = result[output]
+    return result
+
+
+def replay_on_array(steps: tuple[Step, ...], base: Any) -> Any:
+    """The same on bare arrays."""
+    result = base
+    for kernel, _, args, output in steps:
+        result = kernel(result, *args)
+        if output is not None:
+            result = result[output]
+    return result
+
+
+# ----------------------------------------------------------------------------------------------------------- refusals
+
+
+def check_view(view: Tensor, meta: DifferentiableViewMeta, indirect: bool = False) -> None:
+    """May the history of this view be rewritten? `indirect`: because its base or a sibling was written to."""
+    creation = meta.creation_meta
+    if creation is CreationMeta.DEFAULT:
+        return
+    modified = (
+        "its base or another view of its base has been modified inplace" if indirect else "is being modified inplace"
+    )
+    node = meta.edge[0] if meta.edge is not None else None
+    if node is not None:
+        of = f"Output {meta.edge[1]} of {forward_name(node)} is a view and "  # type: ignore[index]
+    else:
+        of = "A view was created in " + (
+            "inference mode" if creation is CreationMeta.INFERENCE_MODE else "no_grad mode"
+        )
+        of += " and "
+    if creation is CreationMeta.MULTI_OUTPUT_NODE:
+        why = (
+            " This view is the output of a function that returns multiple views. Such functions do not allow the "
+            "output views to be modified inplace. You should replace the inplace operation by an out-of-place one."
+        )
+    elif creation is CreationMeta.IN_CUSTOM_FUNCTION:
+        why = (
+            " This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
+            "logic to handle view+inplace would override the custom backward associated with the custom Function, "
+            "leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the "
+            "custom Function."
+        )
+    else:
+        mode = "inference_mode" if creation is CreationMeta.INFERENCE_MODE else "no_grad"
+        modified += " in normal mode" if creation is CreationMeta.INFERENCE_MODE else " with grad mode enabled"
+        why = (
+            " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
+            f"moving both the view and the inplace either both inside the {mode} block (if you don't want the inplace "
+            "to be tracked) or both outside (if you want the inplace to be tracked)."
+        )
+    raise RuntimeError(f"{of}{modified}.{why}")
+
+
+def forward_name(node: Any) -> str:
+    """The forward operation that a node belongs to, as messages call it: ``'Unbind'`` for UnbindBackward0."""
+    name = node.name().rsplit("::", 1)[-1]
+    head, found, number = name.rpartition("Backward")
+    return head if found and (not number or number.isdigit()) else name

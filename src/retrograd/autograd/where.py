@@ -1,0 +1,41 @@
+"""Where in the user's code something happened: cheap to remember, and put into words only when an error needs it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import CodeType
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+class Location:
+    """A code object and an instruction in it; the line is looked up when it is printed."""
+
+    __slots__ = ("code", "instruction")
+
+    def __init__(self, code: CodeType, instruction: int) -> None:
+        self.code = code
+        self.instruction = instruction
+
+    @property
+    def line(self) -> int:
+        line = self.code.co_firstlineno
+        for start, end, number in self.code.co_lines():
+            if start <= self.instruction < end and number is not None:
+                return number
+        return line
+
+    def __str__(self) -> str:
+        return f"{self.code.co_filename}:{self.line} in {self.code.co_name}"
+
+
+def user_location() -> Location | None:
+    """The innermost line that is not of this package."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith(_PACKAGE):
+            return Location(code, frame.f_lasti)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None

@@ -1,0 +1,426 @@
+"""Writes ``_generated/functions.py``: the operators that users call, as straight-line code.
+
+A wrapper runs the kernel; if something that it was given requires grad, it makes the node, connects it, saves what
+the formulas that will run need, and sets the history of the result.
+"""
+
+from __future__ import annotations
+
+from .nodes import Slots, needed_by
+from .schema import Argument
+from .table import Entry
+
+HEADER = '''"""Operators, generated from derivatives/*.yaml. Do not edit: change the table."""
+
+from __future__ import annotations
+
+from builtins import any as _any
+from builtins import max as _max
+from collections import namedtuple
+
+from retrograd import kernels
+from retrograd.autograd.edge import gradient_edge
+from retrograd.autograd.inplace import begin_inplace, end_inplace
+from retrograd.autograd.saved_variable import SavedVariable, save_list, save_output
+from retrograd.autograd.state import local
+from retrograd.dtypes import as_numpy_dtype
+from retrograd.kernels import as_array, ndarray, ufuncs
+from retrograd.op_support import (
+    NUMBERS,
+    int_tuple,
+    merge_aliases,
+    not_a_tensor,
+    number,
+    tensor_list,
+    tensor_list_arrays,
+    write_out,
+)
+from retrograd.quiet import once, quietly
+from retrograd.tensor import Tensor, VersionCounter, new, version_counter
+
+from . import nodes
+'''
+
+#: NumPy's names for arguments that torch also accepts.
+ALIASES = {"dim": "axis", "keepdim": "keepdims"}
+
+
+def write_functions(entries: list[Entry]) -> str:
+    """The source of the module."""
+    parts = [HEADER]
+    kernels = sorted({e.kernel for e in entries})
+    parts.append("\n" + "".join(f"kernel_{k} = kernels.{k}\n" for k in kernels))
+    parts.append("".join(f"ufunc_{u} = ufuncs.{u}\n" for u in sorted({e.ufunc for e in entries if e.ufunc})))
+    for entry in entries:
+        parts.append(_wrapper(entry))
+        parts += [_wrapper(entry, operator) for operator in entry.operators if not _is_inplace(operator)]
+        if entry.inplace:
+            parts.append(_inplace_wrapper(entry))
+    parts.append(_exports(entries))
+    return "".join(parts)
+
+
+def _is_inplace(operator: str) -> bool:
+    """``__iadd__`` and its like."""
+    return operator.startswith("__i") and operator != "__invert__"
+
+
+def signature(entry: Entry, inplace: bool = False) -> str:
+    """The Python parameters, as they stand between the brackets of ``def``."""
+    parts, star = [], False
+    for a in entry.schema.arguments:
+        if a.type == "int[]...":
+            parts.append(f"*{a.parameter}")
+            star = True
+            continue
+        if a.keyword_only and not star:
+            parts.append("*")
+            star = True
+        parts.append(a.parameter if a.default is None else f"{a.parameter}={a.default}")
+    if has_out(entry) and not inplace:
+        if not star:
+            parts.append("*")
+        parts.append("out=None")
+    if any(a.name in ALIASES or a.type == "int[]..." for a in entry.schema.arguments):
+        parts.append("**aliases")
+    return ", ".join(parts)
+
+
+def has_out(entry: Entry) -> bool:
+    """Does the function take ``out=``? Those whose one result is new memory."""
+    return not entry.view and entry.schema.results == ["result"] and not entry.schema.returns_list
+
+
+def _call_arguments(entry: Entry) -> str:
+    """The arguments as the wrapper received them, to call it (or an interceptor) again."""
+    return "".join(
+        f"*{a.parameter}, " if a.type == "int[]..." else f"{a.parameter}, "
+        for a in entry.schema.arguments
+        if not a.keyword_only
+    )
+
+
+def _keywords(entry: Entry) -> str:
+    return "{" + ", ".join(f'"{a.parameter}": {a.parameter}' for a in entry.schema.arguments if a.keyword_only) + "}"
+
+
+def _array(a: Argument) -> str:
+    """The local name of what the kernel gets for an argument."""
+    return f"{a.parameter}_array" if a.is_tensor or a.type == "dtype?" else a.parameter
+
+
+def _wrapper(entry: Entry, operator: str | None = None) -> str:
+    """The function, or the special method `operator` (which answers NotImplemented to strangers)."""
+    arguments = entry.schema.arguments
+    name = operator or entry.name
+    reflected = operator is not None and operator.startswith("__r") and operator not in ("__rshift__",)
+    body: list[str] = []
+    if operator:
+        head = "input, other" if len(arguments) > 1 else "input"
+        body += [f"{a.parameter} = {a.default}" for a in arguments[2:]]
+    else:
+        head = signature(entry)
+    if not operator:
+        body.append(f'"""{entry.doc or entry.schema.base}"""')
+    public = entry.name
+    if reflected:
+        body += ["if not isinstance(other, NUMBERS):", "    return NotImplemented"]
+    body.append("state = local.state")
+    body += ["if state.interceptor is not None:"]
+    body += [f"    return state.interceptor({public}, ({_call_arguments(entry)}), {_keywords(entry)})"]
+    if not operator and "**aliases" in head:
+        body += [
+            "if aliases:",
+            f"    return merge_aliases({public}, ({_call_arguments(entry)}), {_keywords(entry)}, aliases)",
+        ]
+    if not operator and has_out(entry):
+        body += ["if out is not None:"]
+        body += [f"    return write_out({public}, out, ({_call_arguments(entry)}), {_keywords(entry)})"]
+    body += _unwrap(entry, operator)
+    body += _run_ufunc(entry) if operator and entry.ufunc and not reflected else _run_kernel(entry)
+    body += _make_results(entry)
+    if entry.differentiable:
+        body += _record(entry)
+    body.append(f"return {_returned(entry)}")
+    return f"\n\ndef {name}({head}):\n" + "".join(f"    {line}\n" for line in body)
+
+
+def _unwrap(entry: Entry, operator: str | None = None) -> list[str]:
+    """Tensors to arrays, and the checks that go with it."""
+    lines = []
+    for position, a in enumerate(entry.schema.arguments, 1):
+        p, arr = a.parameter, _array(a)
+        where = f'"{entry.schema.base}", "{p}", {position}'
+        if a.type == "Tensor":
+            lines += ["try:", f"    {arr} = {p}._data", "except AttributeError:"]
+            lines += [
+                "    return NotImplemented"
+                if operator and position == 2
+                else f"    raise not_a_tensor({where}, {p}) from None"
+            ]
+        elif a.type == "Tensor?":
+            lines += ["try:", f"    {arr} = None if {p} is None else {p}._data", "except AttributeError:"]
+            lines.append(f"    raise not_a_tensor({where}, {p}) from None")
+        elif a.type == "Tensor|Scalar":
+            lines += [f"if {p}.__class__ is Tensor or isinstance({p}, Tensor):"]
+            lines += [f"    {arr} = {p}._data"]
+            if operator:
+                lines += [f"elif not isinstance({p}, NUMBERS):", "    return NotImplemented"]
+            elif a.default == "None":
+                lines += [f"elif {p} is None:", f"    {arr} = None"]
+            lines += ["else:", f"    {p} = {arr} = number({where}, {p})"]
+        elif a.type == "Tensor[]":
+            lines += [f"{p} = tensor_list({where}, {p})", f"{arr} = tensor_list_arrays({p})"]
+        elif a.type == "int[]...":
+            lines.append(f"{p} = int_tuple({where}, {p})")
+        elif a.type == "dtype?":
+            lines.append(f"{arr} = None if {p} is None else as_numpy_dtype({p})")
+        elif a.type in ("Scalar", "Scalar?") and not (operator and position > 2):
+            lines += [f"if isinstance({p}, Tensor):", f"    {p} = {p}.item()"]
+    return lines
+
+
+def _kernel_arguments(entry: Entry) -> str:
+    return ", ".join(_array(a) for a in entry.schema.arguments)
+
+
+def _run_kernel(entry: Entry) -> list[str]:
+    targets = [f"{r}_array" for r in entry.schema.results] + entry.saves
+    if entry.schema.returns_list:
+        targets = ["arrays", *entry.saves]
+    target, arguments = ", ".join(targets), _kernel_arguments(entry)
+    call = f"{target} = kernel_{entry.kernel}({arguments})"
+    if entry.view:
+        return [call]
+    # See quiet.py.
+    return [
+        "try:",
+        f"    {call}",
+        "except RuntimeWarning:",
+        f"    {target} = quietly(kernel_{entry.kernel}, {arguments})",
+    ]
+
+
+def _run_ufunc(entry: Entry) -> list[str]:
+    """The kernel, with its commonest case, two arrays of one dtype, inline."""
+    call = f"kernel_{entry.kernel}({_kernel_arguments(entry)})"
+    return [
+        "try:",
+        "    if other_array.__class__ is ndarray and input_array.dtype is other_array.dtype:",
+        f"        result_array = ufunc_{entry.ufunc}(input_array, other_array)",
+        "        if result_array.__class__ is not ndarray:",
+        "            result_array = as_array(result_array)",
+        "    else:",
+        f"        result_array = {call}",
+        "except (RuntimeWarning, TypeError, ValueError):",
+        f"    result_array = quietly(kernel_{entry.kernel}, {_kernel_arguments(entry)})",
+    ]
+
+
+def _make_results(entry: Entry) -> list[str]:
+    lines = []
+    if entry.view:
+        lines.append("vc = input._vc or version_counter(input)")
+    if entry.schema.returns_list:
+        lines += ["results = []", "for array in arrays:", "    result = new(Tensor)", "    result._data = array"]
+        lines += [f"    result._vc = {'vc' if entry.view else 'None'}", "    result._meta = result._edge = None"]
+        lines += ["    results.append(result)"]
+        return lines
+    for r in entry.schema.results:
+        lines += [f"{r} = new(Tensor)", f"{r}._data = {r}_array", f"{r}._vc = {'vc' if entry.view else 'None'}"]
+        lines += [f"{r}._meta = {r}._edge = None"]
+    return lines
+
+
+def _edge(a: Argument) -> list[str]:
+    p, edge = a.parameter, f"edge_{a.name}"
+    if a.is_list:
+        return [f"edges = tuple(t._edge or t._meta and gradient_edge(t) for t in {p})"]
+    if a.type == "Tensor|Scalar":
+        # A number (or None) is its own array.
+        return [f"{edge} = None if {p} is {_array(a)} else {p}._edge or {p}._meta and gradient_edge({p})"]
+    if a.type == "Tensor?":
+        return [f"{edge} = None if {p} is None else {p}._edge or {p}._meta and gradient_edge({p})"]
+    return [f"{edge} = {p}._edge or {p}._meta and gradient_edge({p})"]
+
+
+def _connect(entry: Entry) -> list[str]:
+    """Make the node: edges, numbers."""
+    arguments = entry.differentiable_arguments
+    lines = [f"node = nodes.{entry.node}()"]
+    if arguments[0].is_list:
+        lines += ["node.next_edges = edges"]
+        lines += ["node.topological_nr = 1 + _max(edge[0].topological_nr for edge in edges if edge is not None)"]
+    elif len(arguments) == 1:
+        edge = f"edge_{arguments[0].name}"
+        lines += [f"node.next_edges = ({edge},)", f"node.topological_nr = {edge}[0].topological_nr + 1"]
+    else:
+        edges = [f"edge_{a.name}" for a in arguments]
+        lines += [f"node.next_edges = ({', '.join(edges)})"]
+        lines += [f"topological_nr = 0 if {edges[0]} is None else {edges[0]}[0].topological_nr"]
+        for edge in edges[1:]:
+            lines += [f"if {edge} is not None and {edge}[0].topological_nr > topological_nr:"]
+            lines += [f"    topological_nr = {edge}[0].topological_nr"]
+        lines += ["node.topological_nr = topological_nr + 1"]
+    lines += ["node.sequence_nr = state.sequence_nr", "state.sequence_nr += 1", "node.extras = None"]
+    return lines
+
+
+def _any_edge(entry: Entry) -> str:
+    arguments = entry.differentiable_arguments
+    if arguments[0].is_list:
+        return "_any(edges)"  # operators called `any` and `max` hide the builtins
+    return " or ".join(f"edge_{a.name} is not None" for a in arguments)
+
+
+def _save(entry: Entry, original: str | None = None) -> list[str]:
+    """Fill the node's slots. `original` stands for ``self`` where an in-place operator has overwritten it."""
+    slots = Slots(entry)
+    several = len(entry.differentiable_arguments) > 1
+    lines = []
+    for a in slots.tensors:
+        p = a.parameter
+        if a.is_list:
+            lines.append(f"node.{a.name}_ = save_list({p})")
+            continue
+        value = original if original and a.name == "self" else p
+        if a.type == "Tensor":
+            save = f"node.{a.name}_ = {value} if {value}._vc is None else SavedVariable({value})"
+        elif a.type == "Tensor?":
+            save = f"node.{a.name}_ = {value} if {value} is None or {value}._vc is None else SavedVariable({value})"
+        else:
+            # A number (or None) is its own array.
+            save = (
+                f"node.{a.name}_ = {value} if {value} is {_array(a)} or {value}._vc is None else SavedVariable({value})"
+            )
+        readers = needed_by(entry, a.name)
+        if several and len(readers) < len(entry.differentiable_arguments):
+            lines += [f"if {' or '.join(f'edge_{r} is not None' for r in readers)}:", f"    {save}"]
+        else:
+            lines.append(save)
+    for a, what in slots.attributes:
+        p = a.parameter
+        if a.is_list:
+            what_of = {"shapes": "shape", "dtypes": "dtype"}[what]
+            lines.append(f"node.{a.name}_{what} = tuple(array.{what_of} for array in {p}_array)")
+        elif a.type == "Tensor":
+            lines.append(f"node.{a.name}_{what} = {p}_array.{what}")
+        else:
+            lines.append(f"node.{a.name}_{what} = {p}_array.{what} if hasattr({p}_array, '{what}') else None")
+    for a in slots.plain:
+        lines.append(f"node.{a.name}_ = {_array(a)}")
+    for r, what in slots.result_attributes:
+        lines.append(f"node.{r}_{what} = {r}_array.{what}")
+    for s in slots.saves:
+        lines.append(f"node.{s}_ = {s}")
+    return lines
+
+
+def _record(entry: Entry) -> list[str]:
+    lines: list[str] = []
+    for a in entry.differentiable_arguments:
+        lines += _edge(a)
+    inner = _connect(entry) + _save(entry)
+    slots = Slots(entry)
+    if entry.schema.returns_list:
+        inner += ["node.metadata_of_inputs = tuple((a.shape, a.dtype, a.__class__) for a in arrays)"]
+        inner += ["node.num_inputs = len(arrays)", "node.shape = None"]
+        inner += ["for position, result in enumerate(results):", "    result._edge = (node, position)"]
+    else:
+        inner += _metadata(entry)
+        for r, _ in slots.results:
+            inner += ["vc = VersionCounter()", "vc.version = 0", f"{r}._vc = vc"]
+            inner += [f"node.{r}_ = {r}_array", f"node.{r}_vc = vc"]
+        for position, r in enumerate(entry.schema.results):
+            if entry.output_differentiability[position]:
+                inner += [f"{r}._edge = (node, {position})"]
+    body = [f"if {_any_edge(entry)}:", *("    " + line for line in inner)]
+    return ["if state.grad_enabled:", *("    " + line for line in lines + body)]
+
+
+def _metadata(entry: Entry) -> list[str]:
+    """What the node's incoming gradients must look like."""
+    results = entry.schema.results
+    if len(results) == 1:
+        fields = {"shape": "shape", "dtype": "dtype", "array_class": "__class__"}
+        return [f"node.{field} = {results[0]}_array.{attribute}" for field, attribute in fields.items()]
+    each = "".join(f"({r}_array.shape, {r}_array.dtype, {r}_array.__class__), " for r in results)
+    return [f"node.metadata_of_inputs = ({each.strip()})", f"node.num_inputs = {len(results)}", "node.shape = None"]
+
+
+def _returned(entry: Entry) -> str:
+    if entry.schema.returns_list:
+        return "tuple(results)"
+    if len(entry.schema.results) == 1:
+        return entry.schema.results[0]
+    return f"{entry.name}_result({', '.join(entry.schema.results)})"
+
+
+def _inplace_wrapper(entry: Entry) -> str:
+    """The in-place variant ``NAME_``: checks, kernel with ``out=``, version, history. See autograd/inplace.py."""
+    body = [f'"""In-place {entry.schema.base}."""', "state = local.state"]
+    name = f"{entry.name}_"
+    body += ["if state.interceptor is not None:"]
+    body += [f"    return state.interceptor({name}, ({_call_arguments(entry)}), {_keywords(entry)})"]
+    head = signature(entry, inplace=True)
+    if "**aliases" in head:
+        body += ["if aliases:"]
+        body += [f"    return merge_aliases({name}, ({_call_arguments(entry)}), {_keywords(entry)}, aliases)"]
+    body += _unwrap(entry)
+    slots = Slots(entry)
+    reads_self = any(a.name == "self" for a in slots.tensors)
+    if entry.differentiable:
+        edges: list[str] = []
+        for a in entry.differentiable_arguments:
+            edges += _edge(a)
+        names = [f"edge_{a.name}" for a in entry.differentiable_arguments]
+        body += [" = ".join(names) + " = None", "if state.grad_enabled:", *("    " + line for line in edges)]
+        record = " or ".join(f"{n} is not None" for n in names)
+        body += [f"record = {record}", "begin_inplace(state, input, record)"]
+        if reads_self:
+            # The values that are about to be overwritten, with their history.
+            body += ["original = clone(input) if record else None"]
+    else:
+        body += ["begin_inplace(state, input, False)"]
+    body += [f"once(kernel_{entry.kernel}, {_kernel_arguments(entry)}, out=input_array)"]
+    if entry.differentiable:
+        body += ["result = input", "result_array = input_array"]
+        inner = _connect(entry) + _save(entry, "original" if reads_self else None)
+        inner += _metadata(entry)
+        body += ["if record:", *("    " + line for line in inner)]
+        body += ["else:", "    node = None", "end_inplace(input, node)"]
+        if slots.results:
+            body += ["if record:", '    save_output(node, "result", input)']
+    else:
+        body += ["end_inplace(input, None)"]
+    body.append("return input")
+    return f"\n\ndef {name}({head}):\n" + "".join(f"    {line}\n" for line in body)
+
+
+def _exports(entries: list[Entry]) -> str:
+    lines = ["\n"]
+    for entry in entries:
+        if len(entry.schema.results) > 1:
+            fields = ", ".join(f'"{r}"' for r in entry.schema.results)
+            lines.append(
+                f'{entry.name}_result = namedtuple("{entry.schema.base}", [{fields}], module="torch.return_types")\n'
+            )
+    lines.append("\n\n#: Operators that users see under their own name.\nPUBLIC = {\n")
+    for entry in entries:
+        if not entry.schema.overload:
+            for name in (entry.name, *entry.aliases):
+                lines.append(f'    "{name}": {entry.name},\n')
+    lines.append("}\n\nMETHODS = {\n")
+    for entry in entries:
+        if entry.method:
+            for name in (entry.schema.base, *entry.aliases):
+                lines.append(f'    "{name}": {entry.name},\n')
+                if entry.inplace:
+                    lines.append(f'    "{name}_": {entry.name}_,\n')
+        elif entry.inplace:
+            lines.append(f'    "{entry.name}_": {entry.name}_,\n')
+        for operator in entry.operators:
+            function = f"{entry.name}_" if _is_inplace(operator) else operator
+            lines.append(f'    "{operator}": {function},\n')
+    lines.append("}\n")
+    return "".join(lines)

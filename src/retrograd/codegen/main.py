@@ -1,0 +1,57 @@
+"""The generator's entry point: ``generate(table_dir, out_dir)``."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from .formula import Names
+from .functions import write_functions
+from .jvps import write_jvps
+from .nodes import write_nodes
+from .stubs import read_composites, write_composite_stubs, write_function_stubs, write_method_stubs
+from .table import load_table
+
+
+def generate(table_dir: Path, out_dir: Path) -> list[Path]:
+    """Read the tables in `table_dir` and write the generated modules into `out_dir`."""
+    package = table_dir.parent
+    names = Names(
+        kernels=_top_level_names(sorted((package / "kernels").glob("*.py"))),
+        ops=_top_level_names([*sorted((package / "composite").glob("*.py")), package / "factories.py"]),
+        helpers=_top_level_names(sorted((table_dir / "formulas").glob("*.py"))),
+    )
+    entries = load_table(sorted(table_dir.glob("*.yaml")), names)
+    composites = read_composites(sorted((package / "composite").glob("*.py")))
+    names.ops |= {entry.name for entry in entries}
+    out_dir.mkdir(parents=True, exist_ok=True)
+    files = {
+        "__init__.py": '"""Generated from derivatives/*.yaml. Do not edit."""\n',
+        "nodes.py": write_nodes(entries, names),
+        "functions.py": write_functions(entries),
+        "jvps.py": write_jvps(entries, names),
+        "functions.pyi": write_function_stubs(entries),
+        "composites.pyi": write_composite_stubs(composites),
+        "tensor_operators.pyi": write_method_stubs(entries, composites),
+    }
+    written = []
+    for name, text in files.items():
+        path = out_dir / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+        written.append(path)
+    return written
+
+
+def _top_level_names(paths: list[Path]) -> set[str]:
+    """The public names that modules define, read without importing them."""
+    names: set[str] = set()
+    for path in paths:
+        if not path.exists():
+            continue
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef):
+                names.add(node.name)
+            elif isinstance(node, ast.Assign):
+                names |= {t.id for target in node.targets for t in ast.walk(target) if isinstance(t, ast.Name)}
+    return {n for n in names if not n.startswith("_")}

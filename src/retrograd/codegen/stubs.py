@@ -1,0 +1,187 @@
+"""Writes the type stubs: ``functions.pyi`` for the generated operators, ``composites.pyi`` for those that are made of
+others, and ``tensor_operators.pyi`` for the Tensor methods of both.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+
+from .functions import has_out
+from .table import Entry
+
+TYPES = {
+    "Tensor": "Tensor",
+    "Tensor?": "Tensor | None",
+    "Tensor[]": "Sequence[Tensor]",
+    "Tensor|Scalar": "Tensor | Number",
+    "Scalar": "Number",
+    "Scalar?": "Number | None",
+    "int": "int",
+    "int?": "int | None",
+    "int[]": "int | Sequence[int]",
+    "int[]?": "int | Sequence[int] | None",
+    "int[]...": "int | Sequence[int]",
+    "float": "float",
+    "float?": "float | None",
+    "bool": "bool",
+    "str": "str",
+    "any": "Any",
+    "dtype?": "dtype | None",
+}
+
+HEADER = """# Generated from derivatives/*.yaml. Do not edit: change the table.
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from retrograd.dtypes import dtype
+from retrograd.tensor import Tensor
+
+Number = bool | int | float | complex
+"""
+
+
+def write_function_stubs(entries: list[Entry]) -> str:
+    """``functions.pyi``."""
+    parts = [HEADER]
+    for entry in entries:
+        if len(entry.schema.results) > 1:
+            parts.append(f"\nclass {entry.name}_result(NamedTuple):\n")
+            parts += [f"    {r}: Tensor\n" for r in entry.schema.results]
+        parts.append(f"\ndef {entry.name}({_signature(entry, 'input: Tensor')}) -> {_result(entry)}: ...\n")
+        if entry.inplace:
+            parts.append(f"def {entry.name}_({_signature(entry, 'input: Tensor', out=False)}) -> Tensor: ...\n")
+    parts.append("\nPUBLIC: dict[str, Callable[..., Any]]\nMETHODS: dict[str, Callable[..., Any]]\n")
+    return "".join(parts)
+
+
+@dataclass
+class Composite:
+    """A function with a ``@composite`` decorator, as its source shows it."""
+
+    names: list[str]
+    arguments: ast.arguments
+    returns: str
+    function: bool
+    method: bool
+
+
+#: Names that an annotation in a stub may use; any other becomes Any.
+KNOWN = {"Any", "Tensor", "int", "float", "bool", "str", "complex", "None", "tuple", "list", "dict", "Sequence",
+         "Callable", "dtype"}  # fmt: skip
+
+
+def read_composites(paths: list[Path]) -> list[Composite]:
+    """The composite operators of some modules, read without importing them."""
+    found = []
+    for path in paths:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            for decorator in node.decorator_list:
+                if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") == "composite":
+                    names = [node.name, *(str(ast.literal_eval(a)) for a in decorator.args)]
+                    flags = {k.arg: ast.literal_eval(k.value) for k in decorator.keywords}
+                    found.append(
+                        Composite(
+                            names,
+                            node.args,
+                            _annotation(node.returns),
+                            flags.get("function", True),
+                            flags.get("method", True),
+                        )
+                    )
+    return found
+
+
+def _annotation(node: ast.expr | None) -> str:
+    if node is None:
+        return "Any"
+    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    return ast.unparse(node) if names <= KNOWN else "Any"
+
+
+def _composite_signature(composite: Composite, method: bool) -> str:
+    arguments = ast.parse(f"def f({ast.unparse(composite.arguments)}): ...").body[0].args  # type: ignore[attr-defined]
+    for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]:
+        if argument is not None:
+            argument.annotation = ast.parse(_annotation(argument.annotation), mode="eval").body
+    arguments.defaults = [ast.Constant(...) for _ in arguments.defaults]
+    arguments.kw_defaults = [None if d is None else ast.Constant(...) for d in arguments.kw_defaults]
+    if method and arguments.args:
+        arguments.args[0] = ast.arg("self")
+    elif method:
+        arguments.args = [ast.arg("self")]
+    return ast.unparse(arguments)
+
+
+def write_composite_stubs(composites: list[Composite]) -> str:
+    """``composites.pyi``."""
+    parts = [HEADER]
+    for composite in composites:
+        if composite.function:
+            signature = _composite_signature(composite, method=False)
+            parts += [f"def {name}({signature}) -> {composite.returns}: ...\n" for name in composite.names]
+    return "".join(parts)
+
+
+def write_method_stubs(entries: list[Entry], composites: list[Composite]) -> str:
+    """``tensor_operators.pyi``: a base class of Tensor that exists for type checkers only."""
+    parts = [HEADER, "\nfrom . import functions\n", "\nclass TensorOperators:\n"]
+    taken = {name for composite in composites if composite.method for name in composite.names}
+    for composite in composites:
+        if composite.method:
+            signature = _composite_signature(composite, method=True)
+            parts += [f"    def {name}({signature}) -> {composite.returns}: ...\n" for name in composite.names]
+    for operator in ("__rtruediv__", "__pow__", "__rpow__", "__ipow__", "__rfloordiv__", "__rmod__", "__matmul__",
+                     "__rmatmul__", "__imatmul__", "__getitem__"):  # fmt: skip
+        parts.append(f"    def {operator}(self, other: Any) -> Tensor: ...\n")
+    parts.append("    def __setitem__(self, key: Any, value: Any) -> None: ...\n")
+    parts.append("    def __invert__(self) -> Tensor: ...\n")
+    parts += [f"    {name}: Tensor\n" for name in ("T", "mT", "H", "mH", "real", "imag")]
+    for entry in entries:
+        variants: list[tuple[str, bool]] = []
+        if entry.method:
+            variants += [(name, False) for name in (entry.schema.base, *entry.aliases)]
+            if entry.inplace:
+                variants += [(f"{name}_", True) for name in (entry.schema.base, *entry.aliases)]
+        for name, inplace in variants:
+            if name in taken:
+                continue
+            result = "Tensor" if inplace else _result(entry, "functions.")
+            parts.append(f"    def {name}({_signature(entry, 'self', out=False)}) -> {result}: ...\n")
+        for operator in entry.operators:
+            other = ", other: Any" if len(entry.schema.arguments) > 1 else ""
+            ignore = "  # type: ignore[override]" if operator in ("__eq__", "__ne__") else ""
+            parts.append(f"    def {operator}(self{other}) -> Tensor: ...{ignore}\n")
+    # Methods that are made in other ways than by a decorated function.
+    parts.append("    def __getattr__(self, name: str) -> Any: ...\n")
+    return "".join(parts)
+
+
+def _signature(entry: Entry, first: str, out: bool = True) -> str:
+    parts, star = [], False
+    for position, a in enumerate(entry.schema.arguments):
+        if position == 0 and a.name == "self" and a.is_tensor:
+            parts.append(first)
+            continue
+        if a.type == "int[]...":
+            parts.append(f"*{a.parameter}: {TYPES[a.type]}")
+            star = True
+            continue
+        if a.keyword_only and not star:
+            parts.append("*")
+            star = True
+        parts.append(f"{a.parameter}: {TYPES[a.type]}" + ("" if a.default is None else " = ..."))
+    if out and has_out(entry):
+        parts += (["*"] if not star else []) + ["out: Tensor | None = ..."]
+    if any(a.name in ("dim", "keepdim") for a in entry.schema.arguments):
+        parts.append("**aliases: Any")
+    return ", ".join(parts)
+
+
+def _result(entry: Entry, prefix: str = "") -> str:
+    if entry.schema.returns_list:
+        return "tuple[Tensor, ...]"
+    return "Tensor" if len(entry.schema.results) == 1 else f"{prefix}{entry.name}_result"

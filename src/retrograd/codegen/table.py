@@ -1,0 +1,228 @@
+"""The table: the YAML files of ``derivatives/`` read, checked and turned into `Entry` objects.
+
+A mistake is an error that names file, line, entry and column:
+
+    pointwise.yaml:12: mul: column 'other': unknown name 'slef'; the formula may use grad, other, self
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from . import formula
+from .schema import Argument, Schema, SchemaError, parse_schema
+
+OPTIONS = {
+    "name", "result", "output_differentiability", "view", "inplace", "operators", "method", "kernel", "saves", "doc",
+    "differentiable", "aliases", "ufunc", "node",
+}  # fmt: skip
+SHORTHANDS = ("auto_elementwise", "auto_linear", "not_implemented")
+
+
+class TableError(ValueError):
+    """A mistake in the table."""
+
+
+@dataclass
+class Formula:
+    """The reverse formula of one argument, or of several that are computed together."""
+
+    arguments: list[str]
+    text: str
+    tree: ast.expr
+    reads: formula.Reads
+
+
+@dataclass
+class Entry:
+    """One operator of the table."""
+
+    schema: Schema
+    line: int
+    file: str = ""
+    formulas: list[Formula] = field(default_factory=list)
+    forward: str | None = None
+    forward_trees: dict[str, ast.expr] = field(default_factory=dict)
+    output_differentiability: list[bool] = field(default_factory=list)
+    view: bool = False
+    inplace: bool = False
+    operators: list[str] = field(default_factory=list)
+    method: bool = True
+    kernel: str = ""
+    #: Further values that the kernel returns after its results, kept for the formulas.
+    saves: list[str] = field(default_factory=list)
+    doc: str = ""
+    #: The ufunc that the kernel is for two arrays of one dtype: special methods call it without the kernel.
+    ufunc: str = ""
+    aliases: list[str] = field(default_factory=list)
+    #: The name of the node class; unless given, numbered among the overloads of one operator as torch does it.
+    node: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.schema.name
+
+    @property
+    def differentiable(self) -> bool:
+        return bool(self.formulas)
+
+    @property
+    def differentiable_arguments(self) -> list[Argument]:
+        """Arguments that get an edge, in the order of the signature."""
+        named = {name for f in self.formulas for name in f.arguments}
+        return [a for a in self.schema.arguments if a.name in named]
+
+    def reads(self) -> formula.Reads:
+        """What all reverse formulas together read."""
+        total = formula.Reads()
+        for f in self.formulas:
+            for name, what in f.reads.of.items():
+                total.of.setdefault(name, set()).update(what)
+        return total
+
+
+def load_table(paths: list[Path], names: formula.Names) -> list[Entry]:
+    """Read and check the table."""
+    entries = [entry for path in paths for entry in _load_file(path, names)]
+    _check_unique(entries)
+    _name_nodes(entries)
+    # Every operator of the table can be called in formulas; calls are checked once all names are known.
+    known = formula.Names(names.kernels, names.ops | {e.name for e in entries}, names.helpers)
+    for entry in entries:
+        _check_formulas(entry, f"{entry.file}:{entry.line}: {entry.name}", known)
+    return entries
+
+
+def _load_file(path: Path, names: formula.Names) -> list[Entry]:
+    document = yaml.compose(path.read_text(encoding="utf-8"))
+    entries = []
+    for node in document.value if document is not None else ():
+        line = node.start_mark.line + 1
+        columns = {k.value: yaml.safe_load(yaml.serialize(v)) for k, v in node.value}
+        where = f"{path.name}:{line}"
+        if "name" not in columns:
+            raise TableError(f"{where}: an entry needs a 'name' column")
+        try:
+            schema = parse_schema(columns["name"])
+        except SchemaError as error:
+            raise TableError(f"{where}: column 'name': {error}") from None
+        entry = _entry(schema, columns, line, f"{where}: {columns['name'].split('(')[0]}", names)
+        entry.file = path.name
+        entries.append(entry)
+    return entries
+
+
+def _entry(schema: Schema, columns: dict, line: int, where: str, names: formula.Names) -> Entry:
+    entry = Entry(schema, line)
+    entry.view = bool(columns.get("view", False))
+    entry.inplace = bool(columns.get("inplace", False))
+    entry.operators = list(columns.get("operators", []))
+    entry.method = bool(columns.get("method", not schema.overload and schema.arguments[0].name == "self"))
+    entry.kernel = columns.get("kernel", schema.base)
+    saves = columns.get("saves", [])
+    entry.saves = saves.replace(",", " ").split() if isinstance(saves, str) else list(saves)
+    entry.doc = columns.get("doc", "")
+    entry.ufunc = columns.get("ufunc", "")
+    entry.aliases = list(columns.get("aliases", []))
+    entry.node = columns.get("node", "")
+    forward = columns.get("result")
+    entry.forward = str(forward).strip() if forward is not None else None
+    if entry.kernel not in names.kernels:
+        raise TableError(f"{where}: column 'kernel': there is no kernel {entry.kernel!r} in kernels/")
+    tensors = {a.name for a in schema.arguments if a.is_tensor}
+    for column, text in columns.items():
+        if column in OPTIONS:
+            continue
+        arguments = [part.strip() for part in column.split(",")]
+        for argument in arguments:
+            if argument not in tensors:
+                raise TableError(f"{where}: column {column!r}: {argument!r} is not a tensor argument of the operator")
+        if str(text).strip() == "non_differentiable":
+            continue
+        try:
+            tree = formula.parse(str(text))
+        except formula.FormulaError as error:
+            raise TableError(f"{where}: column {column!r}: {error}") from None
+        entry.formulas.append(Formula(arguments, str(text), tree, formula.Reads()))
+    given = columns.get("output_differentiability")
+    entry.output_differentiability = list(given) if given is not None else [entry.differentiable] * len(schema.results)
+    if len(entry.output_differentiability) != len(schema.results):
+        raise TableError(
+            f"{where}: column 'output_differentiability': {len(entry.output_differentiability)} values for "
+            f"{len(schema.results)} results"
+        )
+    if not entry.formulas and columns.get("differentiable", True) and tensors:
+        raise TableError(
+            f"{where}: missing formula: none of {', '.join(sorted(tensors))} has one. Write 'differentiable: false' "
+            "if the operator has no derivative"
+        )
+    if entry.formulas and not columns.get("differentiable", True):
+        raise TableError(f"{where}: column 'differentiable': false, but the entry has formulas")
+    if entry.formulas and entry.forward is None:
+        raise TableError(f"{where}: missing formula: column 'result' (the tangent), or one of {', '.join(SHORTHANDS)}")
+    return entry
+
+
+def _check_formulas(entry: Entry, where: str, names: formula.Names) -> None:
+    schema = entry.schema
+    arguments = {a.name for a in schema.arguments}
+    results = set(schema.results) | set(entry.saves)
+    gradients = {"grad", "grads"}
+    for f in entry.formulas:
+        column = ", ".join(f.arguments)
+        try:
+            f.reads = formula.reads(f.tree, arguments | results | gradients | {"edges"}, names)
+        except formula.FormulaError as error:
+            raise TableError(f"{where}: column {column!r}: {error}") from None
+        if not gradients & set(f.reads.of):
+            constant = isinstance(f.tree, ast.Call) and any(n in f.text for n in ("zeros", "not_differentiable"))
+            if not constant:
+                raise TableError(f"{where}: column {column!r}: the formula reads neither 'grad' nor 'grads'")
+        if "grad" in f.reads.of and sum(entry.output_differentiability) > 1 and not schema.returns_list:
+            raise TableError(f"{where}: column {column!r}: 'grad' is ambiguous, the operator has several results")
+    total = entry.reads()
+    for name in entry.saves:
+        if name not in total.of:
+            raise TableError(f"{where}: column 'saves': {name!r} is saved, but no formula reads it")
+    _check_forward(entry, where, names)
+
+
+def _check_forward(entry: Entry, where: str, names: formula.Names) -> None:
+    text = entry.forward
+    if text is None or text in SHORTHANDS:
+        if text == "auto_elementwise" and any(len(f.arguments) > 1 for f in entry.formulas):
+            raise TableError(f"{where}: column 'result': auto_elementwise needs one formula an argument")
+        return
+    known = set(entry.schema.results) | set(entry.saves)
+    for argument in entry.schema.arguments:
+        known.add(argument.name)
+        if argument in entry.differentiable_arguments:
+            known |= {argument.name + "_p", argument.name + "_t"}
+    try:
+        tree = formula.parse(text)
+        formula.reads(tree, known, names)
+    except formula.FormulaError as error:
+        raise TableError(f"{where}: column 'result': {error}") from None
+    entry.forward_trees["result"] = tree
+
+
+def _check_unique(entries: list[Entry]) -> None:
+    seen: dict[str, Entry] = {}
+    for entry in entries:
+        first = seen.setdefault(entry.name, entry)
+        if first is not entry:
+            raise TableError(f"{entry.file}:{entry.line}: {entry.name}: already defined in {first.file}:{first.line}")
+
+
+def _name_nodes(entries: list[Entry]) -> None:
+    numbers: dict[str, int] = {}
+    for entry in entries:
+        if entry.differentiable and not entry.node:
+            base = "".join(part[:1].upper() + part[1:] for part in entry.schema.base.split("_"))
+            number = numbers.get(base, 0)
+            numbers[base] = number + 1
+            entry.node = f"{base}Backward{number}"

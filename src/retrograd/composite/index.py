@@ -1,0 +1,369 @@
+"""Subscripts, ``x[key]`` and ``x[key] = value``, and indexing operators that choose an overload or are made of others.
+
+A key is taken apart as torch does it: ints, slices and None become a chain of views (select, slice, unsqueeze), and
+what is left, arrays of indices and masks, one `index` of the last view.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes, kernels
+from .._generated import functions as generated
+from ..autograd.inplace import begin_inplace, end_inplace
+from ..autograd.state import local
+from ..kernels.dims import normalize_dim
+from ..kernels.indexing_key import parse_index
+from ..op_support import int_tuple, not_a_tensor, number
+from ..tensor import Tensor, type_name, wrap
+from .registry import composite
+
+_ALL = builtins.slice(None)
+_LONG = np.dtype(np.int64)
+
+
+@composite()
+def new_zeros(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Zeros of a given size, with the dtype and device of `input`."""
+    shape = int_tuple("new_zeros", "size", 1, size)
+    array = kernels.new_zeros(input._data, shape)
+    result = wrap(array if dtype is None else array.astype(dtypes.as_numpy_dtype(dtype)))
+    return result.requires_grad_() if requires_grad else result
+
+
+# --------------------------------------------------------------------------------------------------------------- x[key]
+
+
+@composite(function=False)
+def __getitem__(self: Tensor, key: Any) -> Tensor:
+    """``self[key]``: a view where the key holds no arrays, else a copy.
+
+    >>> import retrograd as torch
+    >>> x = torch.arange(6).reshape(2, 3)
+    >>> x[1], x[:, [0, 2]]
+    (tensor([3, 4, 5]), tensor([[0, 2],
+            [3, 5]]))
+    """
+    cls = key.__class__
+    if cls is int:
+        shape = self._data.shape
+        if shape and -shape[0] <= key < shape[0]:
+            return generated.select(self, 0, key)
+    elif cls is builtins.slice:
+        if self._data.ndim and key.step is None:
+            return generated.slice(self, 0, _bound(key.start), _bound(key.stop))
+    elif cls is Tensor:
+        array = key._data
+        if array.dtype is _LONG and array.ndim and self._data.ndim:
+            return generated.index(self, [array])
+    basic, advanced = parse_index(_arrays(key), self._data.shape)
+    return _read(self, basic, advanced)
+
+
+def _bound(bound: Any) -> Any:
+    # A slice may be bounded by anything that stands for an int, such as a tensor.
+    return bound if bound is None or bound.__class__ is int else bound.__index__()
+
+
+def _arrays(key: Any) -> Any:
+    """A key with arrays for the Tensors in it."""
+    if isinstance(key, Tensor):
+        return key._data
+    if isinstance(key, (tuple, list)):
+        return key.__class__([_arrays(k) for k in key]) if key.__class__ in (tuple, list) else [_arrays(k) for k in key]
+    return key
+
+
+def _read(self: Tensor, basic: tuple, advanced: list | None) -> Tensor:
+    result = self
+    dim = 0
+    for k in basic:
+        if k is None:
+            result = generated.unsqueeze(result, dim)
+            dim += 1
+        elif k is Ellipsis:
+            break
+        elif isinstance(k, builtins.slice):
+            if k.start is not None or k.stop is not None or k.step is not None:
+                step = 1 if k.step is None else _bound(k.step)
+                result = generated.slice(result, dim, _bound(k.start), _bound(k.stop), step)
+            dim += 1
+        else:
+            result = generated.select(result, dim, k)
+    if advanced is not None:
+        return generated.index(result, advanced)
+    return generated.alias(result) if result is self else result
+
+
+@composite(method=False)
+def getitem(input: Tensor, basic: tuple, advanced: list | None) -> Tensor:
+    """``input[key]`` for a key that is parsed already: for formulas."""
+    return _read(input, basic, advanced)
+
+
+# ------------------------------------------------------------------------------------------------------- x[key] = value
+
+
+@composite(function=False)
+def __setitem__(self: Tensor, key: Any, value: Any) -> None:
+    """``self[key] = value``, in place.
+
+    >>> import retrograd as torch
+    >>> x = torch.zeros(3)
+    >>> x[1:] = torch.tensor([1., 2.])
+    >>> x
+    tensor([0., 1., 2.])
+    """
+    data = self._data
+    basic, advanced = parse_index(_arrays(key), data.shape)
+    if isinstance(value, Tensor):
+        values = value._data
+    elif isinstance(value, (bool, int, float, complex)):
+        if isinstance(value, complex) and data.dtype.kind != "c":
+            name = {"float32": "float", "float64": "double"}.get(self.dtype.name, self.dtype.name)
+            raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+        values = value = number("__setitem__", "value", 2, value)
+    else:
+        kind = type(value)
+        name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+        raise TypeError(f"can't assign a {name} to a {type_name(self)}: make it a tensor first, with torch.tensor(...)")
+    state = local.state
+    if state.interceptor is not None or (
+        state.grad_enabled and (self.requires_grad or (isinstance(value, Tensor) and value.requires_grad))
+    ):
+        if isinstance(value, Tensor):
+            value = _without_leading_ones(value, data, basic, advanced)
+        if advanced is not None and all(k == _ALL or k is Ellipsis for k in basic):
+            generated.index_put_(self, advanced, value)
+        else:
+            generated.setitem_(self, basic, advanced, value)
+        return
+    # Nothing to record: straight to memory.
+    begin_inplace(state, self, False)
+    kernels.setitem(data, basic, advanced, values, out=data)
+    end_inplace(self, None)
+
+
+def _without_leading_ones(value: Tensor, data: Any, basic: tuple, advanced: list | None) -> Tensor:
+    """`value` without the leading dimensions of size 1 that the place it is written to does not have."""
+    if not value._data.ndim:
+        return value
+    extra = value._data.ndim - kernels.getitem(data, basic, advanced).ndim
+    while extra > 0 and value._data.shape[0] == 1:
+        value = generated.select(value, 0, 0)
+        extra -= 1
+    return value
+
+
+# ------------------------------------------------------------------------------------------------------------ index_put
+
+
+def _index_arrays(indices: Sequence) -> list:
+    """The indices of index_put as arrays."""
+    if isinstance(indices, Tensor) or not isinstance(indices, (tuple, list)):
+        raise TypeError(
+            "index_put(): argument 'indices' (position 1) must be tuple of Tensors, not " + type(indices).__name__
+        )
+    return [i._data if isinstance(i, Tensor) else i for i in indices]
+
+
+@composite()
+def index_put(input: Tensor, indices: Sequence, values: Any, accumulate: bool = False) -> Tensor:
+    """`input` with `values` written to (or, with `accumulate`, added at) the places that a tuple of tensors gives.
+
+    >>> import retrograd as torch
+    >>> torch.zeros(3).index_put((torch.tensor([0, 0]),), torch.ones(2), accumulate=True)
+    tensor([2., 0., 0.])
+    """
+    return generated.index_put(input, _index_arrays(indices), values, accumulate)
+
+
+@composite()
+def index_put_(input: Tensor, indices: Sequence, values: Any, accumulate: bool = False) -> Tensor:
+    """`index_put` in place."""
+    return generated.index_put_(input, _index_arrays(indices), values, accumulate)
+
+
+# ------------------------------------------------------------------------------------------------- a Tensor or a number
+
+
+@composite()
+def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """`input` with `value` (a number or a 0-d tensor) where `mask` is True.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor([1., 2., 3.])
+    >>> x.masked_fill(x > 1.5, 0)
+    tensor([1., 0., 0.])
+    """
+    if isinstance(value, Tensor):
+        return generated.masked_fill_Tensor(input, mask, value)
+    return generated.masked_fill_Scalar(input, mask, number("masked_fill", "value", 2, value))
+
+
+@composite(function=False)
+def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """`masked_fill` in place."""
+    if isinstance(value, Tensor):
+        return generated.masked_fill_Tensor_(input, mask, value)
+    return generated.masked_fill_Scalar_(input, mask, number("masked_fill_", "value", 2, value))
+
+
+@composite()
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """`input` with `value` (a number or a 0-d tensor) at the positions `index` along `dim`."""
+    if isinstance(value, Tensor):
+        return generated.index_fill_int_Tensor(input, dim, index, value)
+    return generated.index_fill_int_Scalar(input, dim, index, number("index_fill", "value", 4, value))
+
+
+@composite(function=False)
+def index_fill_(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """`index_fill` in place."""
+    if isinstance(value, Tensor):
+        return generated.index_fill_int_Tensor_(input, dim, index, value)
+    return generated.index_fill_int_Scalar_(input, dim, index, number("index_fill_", "value", 4, value))
+
+
+@composite()
+def scatter(
+    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+) -> Tensor:
+    """`input` with `src` (a tensor or a number) written where ``gather(input, dim, index)`` would read.
+
+    >>> import retrograd as torch
+    >>> torch.zeros(3).scatter(0, torch.tensor([2, 0]), torch.tensor([5., 6.]))
+    tensor([6., 0., 5.])
+    """
+    source = _scatter_source(src, value)
+    if reduce is not None:
+        source = source if isinstance(source, Tensor) else _filled_like(index, source, input)
+        return generated.scatter_reduce(input, dim, index, source, _scatter_reduction(reduce))
+    if isinstance(source, Tensor):
+        return generated.scatter_src(input, dim, index, source)
+    return generated.scatter_value(input, dim, index, number("scatter", "value", 4, source))
+
+
+@composite(function=False)
+def scatter_(
+    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+) -> Tensor:
+    """`scatter` in place."""
+    source = _scatter_source(src, value)
+    if reduce is not None:
+        source = source if isinstance(source, Tensor) else _filled_like(index, source, input)
+        return generated.scatter_reduce_(input, dim, index, source, _scatter_reduction(reduce))
+    if isinstance(source, Tensor):
+        return generated.scatter_src_(input, dim, index, source)
+    return generated.scatter_value_(input, dim, index, number("scatter_", "value", 4, source))
+
+
+def _scatter_source(src: Any, value: Any) -> Any:
+    if (src is None) == (value is None):
+        raise TypeError("scatter(): expected exactly one of 'src' (a Tensor) and 'value' (a number)")
+    return value if src is None else src
+
+
+def _scatter_reduction(reduce: str) -> str:
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    return "sum" if reduce == "add" else "prod"
+
+
+def _filled_like(index: Tensor, value: Any, like: Tensor) -> Tensor:
+    # A number as the source of a scatter.
+    return wrap(np.full_like(like._data, value, shape=index._data.shape))
+
+
+# ------------------------------------------------------------------------------------------------------- made of others
+
+
+@composite()
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """As `gather`, the other dimensions broadcast; along the flattened tensor without a `dim`.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor([[3., 1.], [2., 4.]])
+    >>> torch.take_along_dim(x, x.argmax(1, keepdim=True), 1)
+    tensor([[3.],
+            [4.]])
+    """
+    if not isinstance(indices, Tensor):
+        raise not_a_tensor("take_along_dim", "indices", 2, indices)
+    if indices._data.dtype != _LONG:
+        raise RuntimeError(
+            "torch.take_along_dim(): dtype of indices should be Long but got "
+            + kernels.scalar_name(indices._data.dtype)
+        )
+    if dim is None:
+        return generated.gather(input.reshape(-1), 0, indices.reshape(-1))
+    n = input._data.ndim
+    dim = normalize_dim(dim, n)
+    if n != indices._data.ndim:
+        raise RuntimeError(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+            f"{n} dimensions for input, and {indices._data.ndim} dimensions for indices"
+        )
+    if not n:
+        return generated.gather(input, dim, indices)
+    mine, theirs = list(input._data.shape), list(indices._data.shape)
+    along, mine[dim], theirs[dim] = (mine[dim], theirs[dim]), 1, 1
+    common = list(kernels.broadcast_shape(np.empty(mine, bool), np.empty(theirs, bool)))
+    mine, theirs = common[:], common
+    mine[dim], theirs[dim] = along
+    return generated.gather(input.expand(mine), dim, indices.expand(theirs))
+
+
+@composite()
+def msort(input: Tensor) -> Tensor:
+    """The elements sorted along the first dimension."""
+    return generated.sort(input, 0)[0]
+
+
+@composite()
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+    """The indices of the nonzero elements: one in each row or, with `as_tuple`, one tensor for each dimension.
+
+    >>> import retrograd as torch
+    >>> torch.nonzero(torch.tensor([0, 3, 0, 5]), as_tuple=True)
+    (tensor([1, 3]),)
+    """
+    found = generated.nonzero(input)
+    if not as_tuple:
+        return found
+    columns = found._data if input._data.ndim else np.zeros((len(found._data), 1), _LONG)
+    return tuple(wrap(columns[:, i].copy()) for i in range(columns.shape[1]))
+
+
+@composite(method=False)
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """The indices of the lower triangle of a matrix, as two rows."""
+    return wrap(kernels.tril_indices(row, col, offset, dtypes.as_numpy_dtype(dtype)))
+
+
+@composite(method=False)
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """The indices of the upper triangle of a matrix, as two rows."""
+    return wrap(kernels.triu_indices(row, col, offset, dtypes.as_numpy_dtype(dtype)))
+
+
+@composite()
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The different elements (or parts along `dim`); with where they occur and how often, a tuple.
+
+    >>> import retrograd as torch
+    >>> torch.unique(torch.tensor([3, 1, 3]), return_counts=True)
+    (tensor([1, 3]), tensor([1, 2]))
+    """
+    found = kernels.unique(input._data, sorted, return_inverse, return_counts, dim)
+    return tuple(wrap(part) for part in found) if isinstance(found, tuple) else wrap(found)

@@ -1,0 +1,63 @@
+"""In-place operators that choose between overloads, and those that change a tensor's shape in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._generated import functions as table
+from ..autograd.inplace import begin_inplace, end_inplace
+from ..autograd.state import local
+from ..tensor import Tensor
+from .registry import composite
+
+
+@composite(function=False)
+def fill_(input: Tensor, value: Any) -> Tensor:
+    """Set every element to `value`, a number or a 0-d tensor."""
+    if isinstance(value, Tensor):
+        return table.fill_Tensor_(input, value)
+    return table.fill_Scalar_(input, value)
+
+
+@composite()
+def fill(input: Tensor, value: Any) -> Tensor:
+    """A tensor like `input` with every element `value`."""
+    if isinstance(value, Tensor):
+        return table.fill_Tensor(input, value)
+    return table.fill_Scalar(input, value)
+
+
+@composite(function=False)
+def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Copy the elements of `src`, expanded and converted, into this tensor; gradients then go to `src`."""
+    if isinstance(src, Tensor) and src.requires_grad and input._data.dtype.kind not in "fc":
+        src = src.detach()  # what an integer tensor holds has no gradient
+    return table.copy_(input, src, non_blocking)
+
+
+def _in_place(name: str, operator: Any) -> None:
+    """Make ``x.NAME()``: `x` itself becomes the view that `operator` gives of it."""
+
+    def method(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        begin_inplace(local.state, input, False)
+        view = operator(input, *args, **kwargs)
+        input._data = view._data
+        end_inplace(input, view.grad_fn)
+        return input
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"In-place {name[:-1]}: the tensor itself takes the new shape."
+    composite(function=False)(method)
+
+
+def _install() -> None:
+    from . import shape
+
+    _in_place("squeeze_", shape.squeeze)
+    _in_place("unsqueeze_", table.unsqueeze)
+    _in_place("t_", table.t)
+    for name in ("transpose_", "swapaxes_", "swapdims_"):
+        _in_place(name, table.transpose)
+
+
+_install()

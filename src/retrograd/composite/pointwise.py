@@ -1,0 +1,187 @@
+"""Pointwise operators that are made of others, and the public functions of overloaded ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import dtypes
+from .._generated import functions as f
+from ..tensor import Tensor
+from .registry import composite
+
+
+@composite("divide")
+def div(input: Tensor, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
+    """``input / other``, rounded toward zero ("trunc") or down ("floor") if asked.
+
+    >>> import retrograd as torch
+    >>> torch.div(torch.tensor([-7., 7.]), 2, rounding_mode="floor")
+    tensor([-4.,  3.])
+    """
+    if rounding_mode is None:
+        return f.div(input, other, out=out)
+    return f.div_rounding_mode(input, other, rounding_mode=rounding_mode, out=out)
+
+
+@composite("divide_", function=False)
+def div_(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """In-place `div`."""
+    if rounding_mode is None:
+        return f.div_(input, other)
+    return f.div_rounding_mode_(input, other, rounding_mode=rounding_mode)
+
+
+@composite()
+def true_divide(input: Tensor, other: Any) -> Tensor:
+    """``input / other``."""
+    return f.div(input, other)
+
+
+@composite()
+def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
+    """``input ** exponent``, either of which may be a number.
+
+    >>> import retrograd as torch
+    >>> torch.pow(torch.tensor([1., 2., 3.]), 2)
+    tensor([1., 4., 9.])
+    """
+    if not isinstance(exponent, Tensor):
+        return f.pow_Tensor_Scalar(input, exponent, out=out)
+    if isinstance(input, Tensor):
+        return f.pow_Tensor_Tensor(input, exponent, out=out)
+    return f.pow_Scalar(input, exponent, out=out)
+
+
+@composite(function=False)
+def pow_(input: Tensor, exponent: Any) -> Tensor:
+    """In-place `pow`."""
+    if isinstance(exponent, Tensor):
+        return f.pow_Tensor_Tensor_(input, exponent)
+    return f.pow_Tensor_Scalar_(input, exponent)
+
+
+@composite()
+def float_power(input: Any, exponent: Any) -> Tensor:
+    """`pow` computed in double precision."""
+    is_complex = [v.is_complex() if isinstance(v, Tensor) else isinstance(v, complex) for v in (input, exponent)]
+    target = dtypes.complex128 if any(is_complex) else dtypes.float64
+    base, power = (v.to(target) if isinstance(v, Tensor) else v for v in (input, exponent))
+    return pow(base, power)
+
+
+@composite(method=False)
+def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+    """``input % other`` with the sign of `other`; either may be a number."""
+    if not isinstance(input, Tensor) and isinstance(other, Tensor):
+        from .operators import number_as_tensor
+
+        input = number_as_tensor(input, other)
+    return f.remainder(input, other, out=out)
+
+
+@composite(method=False)
+def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+    """`input` where the condition holds, `other` elsewhere; with the condition alone, the indices where it holds.
+
+    >>> import retrograd as torch
+    >>> torch.where(torch.tensor([True, False]), 1., 2.)
+    tensor([1., 2.])
+    """
+    if input is None and other is None:
+        return condition.nonzero(as_tuple=True)
+    return f.where_self(condition, input, other)
+
+
+def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """`self` where the condition holds, `other` elsewhere."""
+    return f.where_self(condition, self, other)
+
+
+@composite()
+def conj(input: Tensor) -> Tensor:
+    """The complex conjugate; a real tensor itself."""
+    return f.conj_physical(input) if input._data.dtype.kind == "c" else input
+
+
+@composite()
+def resolve_conj(input: Tensor) -> Tensor:
+    """The tensor without a pending conjugation: there never is one."""
+    return input
+
+
+@composite()
+def resolve_neg(input: Tensor) -> Tensor:
+    """The tensor without a pending negation: there never is one."""
+    return input
+
+
+@composite()
+def is_conj(input: Tensor) -> bool:
+    """Is a conjugation pending?"""
+    return False
+
+
+@composite()
+def is_neg(input: Tensor) -> bool:
+    """Is a negation pending?"""
+    return False
+
+
+@composite()
+def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
+    """`nn.functional.softmax` as a function and method."""
+    from ..nn.functional import softmax as function
+
+    return function(input, dim, dtype=dtype)
+
+
+@composite()
+def log_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
+    """`nn.functional.log_softmax` as a function and method."""
+    from ..nn.functional import log_softmax as function
+
+    return function(input, dim, dtype=dtype)
+
+
+@composite()
+def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """Are all elements close?"""
+    return bool(f.isclose(input, other, rtol, atol, equal_nan)._data.all())
+
+
+@composite()
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Same shape and same values?"""
+    return input._data.shape == other._data.shape and bool((input._data == other._data).all())
+
+
+@composite(function=True, method=False)
+def is_tensor(obj: Any) -> bool:
+    """Is it a Tensor?"""
+    return isinstance(obj, Tensor)
+
+
+@composite(method=False)
+def is_floating_point(input: Tensor) -> bool:
+    """Is the dtype a real floating one?"""
+    return input.is_floating_point()
+
+
+@composite(method=False)
+def is_complex(input: Tensor) -> bool:
+    """Is the dtype complex?"""
+    return input.is_complex()
+
+
+@composite(method=False)
+def numel(input: Tensor) -> int:
+    """How many elements?"""
+    return input.numel()
+
+
+PROPERTIES = {
+    "real": lambda self: f.real(self) if self._data.dtype.kind == "c" else self,
+    "imag": f.imag,
+}
+
+METHODS = {"where": _where_method, "conjugate": conj}

@@ -1,0 +1,1 @@
+"""The table of derivatives and the helpers that its formulas call."""

@@ -1,0 +1,137 @@
+"""Formula helpers of neural-network operators."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+NONE, MEAN, SUM = 0, 1, 2
+
+# -------------------------------------------------------------------------------------------------------------- softmax
+
+
+def softmax_backward_output(ops: Any, grad: Any, grad_output: Any, output: Any, dim: int) -> Any:
+    """The gradient of ``output * (grad_output - sum(grad_output * output))`` for `output`."""
+    inner = ops.sum(ops.mul(grad_output, output), dim, True)
+    return grad * (grad_output - inner) - grad_output * ops.sum(ops.mul(grad, output), dim, True)
+
+
+def softmax_backward_jvp(ops: Any, output_t: Any, grad_output: Any, output: Any, dim: int) -> Any:
+    """The tangent of the same by `output`."""
+    inner = ops.sum(ops.mul(grad_output, output), dim, True)
+    return output_t * (grad_output - inner) - output * ops.sum(ops.mul(grad_output, output_t), dim, True)
+
+
+# --------------------------------------------------------------------------------------------------------------- losses
+
+
+def reduced(ops: Any, values: Any, reduction: int) -> Any:
+    """The elements of a loss, their mean or their sum."""
+    if reduction == NONE:
+        return values
+    return ops.mean(values) if reduction == MEAN else ops.sum(values)
+
+
+def shared_grad(ops: Any, grad: Any, reduction: int, *tensors: Any) -> Any:
+    """The gradient of each element of a loss, from that of the reduced loss; the tensors are broadcast to its shape."""
+    if reduction != MEAN:
+        return grad
+    n = math.prod(np.broadcast_shapes(*[tuple(t.shape) for t in tensors]))
+    return grad / n if n else grad * math.nan
+
+
+def nll_loss_alone(ops: Any, grad: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+    """`nll_loss`; the kernel also returns the sum of the weights."""
+    result = ops.nll_loss(grad, target, weight, reduction, ignore_index)
+    return result[0] if isinstance(result, tuple) else result
+
+
+def mse_loss_backward(ops: Any, grad: Any, self: Any, target: Any, reduction: int) -> Any:
+    """``2 * (self - target)`` times the gradient of each element."""
+    return (self - target) * (shared_grad(ops, grad, reduction, self, target) * 2)
+
+
+def smooth_l1_loss_backward(ops: Any, grad: Any, self: Any, target: Any, reduction: int, beta: float) -> Any:
+    """The gradient of `smooth_l1_loss` for `self`: its slope is the difference over beta, but at most 1."""
+    difference = self - target
+    slope = ops.clamp(difference / beta, -1, 1) if beta else ops.sgn(difference)
+    return slope * shared_grad(ops, grad, reduction, self, target)
+
+
+def huber_loss_backward(ops: Any, grad: Any, self: Any, target: Any, reduction: int, delta: float) -> Any:
+    """The gradient of `huber_loss` for `self`: its slope is the difference, but at most delta."""
+    return ops.clamp(self - target, -delta, delta) * shared_grad(ops, grad, reduction, self, target)
+
+
+def binary_cross_entropy_backward(ops: Any, grad: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
+    """The gradient of `binary_cross_entropy` for the probabilities."""
+    grad = shared_grad(ops, grad, reduction, self)
+    grad = grad * (self - target) / ops.clamp_min((1 - self) * self, 1e-12)
+    return grad if weight is None else grad * weight
+
+
+def binary_cross_entropy_target_backward(
+    ops: Any, grad: Any, self: Any, target: Any, weight: Any, reduction: int
+) -> Any:
+    """The gradient of `binary_cross_entropy` for the targets."""
+    grad = shared_grad(ops, grad, reduction, self)
+    grad = grad * (ops.clamp_min(ops.log1p(-self), -100) - ops.clamp_min(ops.log(self), -100))
+    return grad if weight is None else grad * weight
+
+
+def bce_with_logits_backward(
+    ops: Any, grad: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int
+) -> Any:
+    """The gradient of `binary_cross_entropy_with_logits` for the logits."""
+    grad = shared_grad(ops, grad, reduction, self)
+    probability = ops.sigmoid(self)
+    if pos_weight is None:
+        slope = probability - target
+    else:
+        positive = pos_weight * target
+        slope = (positive + 1 - target) * probability - positive
+    return grad * slope if weight is None else grad * slope * weight
+
+
+def bce_with_logits_target_backward(
+    ops: Any, grad: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int
+) -> Any:
+    """The gradient of `binary_cross_entropy_with_logits` for the targets."""
+    grad = shared_grad(ops, grad, reduction, self)
+    if pos_weight is None:
+        slope = -self
+    else:
+        slope = ops.log_sigmoid(-self) - pos_weight * ops.log_sigmoid(self)
+    return grad * slope if weight is None else grad * slope * weight
+
+
+# --------------------------------------------------------------------------------------------------------------- layers
+
+
+def layer_norm_jvp(
+    ops: Any, self: Any, self_t: Any, shape: Any, weight: Any, weight_t: Any, bias_t: Any, mean: Any, rstd: Any
+) -> Any:
+    """The tangent of `native_layer_norm`; with zeros for the tangents that there are not."""
+    dims = tuple(range(-len(tuple(shape)), 0))
+    normal = (self - mean) * rstd
+    centered = self_t - ops.mean(self_t, dims, True)
+    result = rstd * (centered - normal * ops.mean(normal * self_t, dims, True))
+    if weight is not None:
+        result = result * weight + normal * weight_t
+    return result if bias_t is None else result + bias_t
+
+
+def embedding_double_backward(
+    ops: Any, grad: Any, indices: Any, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
+) -> Any:
+    """The gradient of `embedding_dense_backward` for its `grad_output`: the rows that it was added to."""
+    if scale_grad_by_freq:
+        ones = ops.ones_like(ops.embedding(grad, indices))
+        counts = ops.embedding_dense_backward(ones, indices, num_weights, padding_idx, False)
+        grad = grad / ops.clamp_min(counts, 1)
+    rows = ops.embedding(grad, indices)
+    if padding_idx < 0:
+        return rows
+    return ops.masked_fill(rows, ops.unsqueeze(ops.eq(indices, padding_idx), -1), 0)

@@ -1,0 +1,257 @@
+"""Formula helpers of pointwise operators."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+# -------------------------------------------------------------------------------------------------------- arithmetic
+
+
+def maybe_multiply(ops: Any, grad: Any, factor: Any) -> Any:
+    """``grad * factor``, without the work when the factor is 1."""
+    return grad if factor == 1 else grad * factor
+
+
+def conj_of(ops: Any, value: Any) -> Any:
+    """The conjugate of an expression that may be a number."""
+    return value.conjugate()
+
+
+def not_implemented(ops: Any, grad: Any, name: str) -> Any:
+    """For an operator whose result counts as differentiable, but that has no derivative."""
+    raise NotImplementedError(
+        f"derivative for aten::{name} is not implemented: detach its result, or compute it under no_grad()"
+    )
+
+
+def floored_quotient(ops: Any, self: Any, other: Any) -> Any:
+    """``self / other`` rounded down: how many times remainder subtracts `other`."""
+    return ops.floor(self / other)
+
+
+def truncated_quotient(ops: Any, self: Any, other: Any) -> Any:
+    """``self / other`` rounded toward zero: what fmod subtracts `other` that many times."""
+    return ops.trunc(self / other)
+
+
+# ------------------------------------------------------------------------------------------------------------ powers
+
+
+def pow_backward(ops: Any, grad: Any, self: Any, exponent: Any) -> Any:
+    """d/dself of ``self ** exponent`` for a number: nothing at exponent 0, where self ** -1 may be infinite."""
+    if exponent == 0:
+        return ops.zeros_like(grad)
+    return grad * (self ** (exponent - 1) * exponent).conjugate()
+
+
+def pow_backward_self(ops: Any, grad: Any, self: Any, exponent: Any) -> Any:
+    """The same where the exponent is a tensor: 0 where it is 0."""
+    result = grad * (exponent * self ** (exponent - 1)).conjugate()
+    return ops.where(exponent == 0, ops.zeros_like(result), result)
+
+
+def pow_backward_exponent(ops: Any, grad: Any, self: Any, exponent: Any, result: Any) -> Any:
+    """d/dexponent of ``self ** exponent``: ``result * log(self)``, and 0 where self is 0 and the result stays 0."""
+    if isinstance(self, (int, float, complex)):
+        if self == 0:
+            # 0 ** y is constant for y >= 0 (and infinite below, where the derivative is undefined).
+            constant = exponent >= 0
+            derivative = grad * (result * -math.inf).conjugate()
+            return ops.where(constant, ops.zeros_like(derivative), derivative)
+        if isinstance(self, complex):
+            import cmath
+
+            return grad * (result * cmath.log(self)).conjugate()
+        logarithm = math.log(self) if self > 0 else math.nan
+        return grad * (result * logarithm).conjugate()
+    zero = self == 0
+    if not _is_complex(exponent):
+        zero = zero & (exponent >= 0)
+    # Ones of the result's dtype, so that an integer or less precise base is widened before the logarithm.
+    derivative = grad * (result * ops.log(ops.where(zero, ops.ones_like(result), self))).conjugate()
+    return ops.where(zero, ops.zeros_like(derivative), derivative)
+
+
+# ------------------------------------------------------------------------------------------------- complex numbers
+
+
+def _is_complex(value: Any) -> bool:
+    """Is an array or Tensor complex? Asked in both namespaces."""
+    return getattr(value, "_data", value).dtype.kind == "c"
+
+
+def real_part(ops: Any, grad: Any) -> Any:
+    """The real part of what may be real already."""
+    return ops.real(grad) if _is_complex(grad) else grad
+
+
+def imag_part(ops: Any, grad: Any) -> Any:
+    """The imaginary part of what may be real."""
+    return ops.imag(grad) if _is_complex(grad) else ops.zeros_like(grad)
+
+
+def real_product(ops: Any, a: Any, b: Any) -> Any:
+    """Re(a * conj(b)): the change of a real function of a complex number."""
+    return real_part(ops, a * b.conjugate())
+
+
+def imag_backward(ops: Any, grad: Any) -> Any:
+    """The imaginary part x gives back i times its gradient."""
+    return grad * 1j
+
+
+def sgn_backward(ops: Any, grad: Any, self: Any, result: Any) -> Any:
+    """d/dself of ``self / |self|``: only the part of `grad` at right angles to `self` counts; 0 at 0 and for reals."""
+    if not _is_complex(self):
+        return ops.zeros_like(grad)
+    size = ops.abs(self)
+    zero = size == 0
+    across = grad - real_part(ops, grad * result.conjugate()) * result
+    return ops.where(zero, ops.zeros_like(across), across / ops.where(zero, ops.ones_like(size), size))
+
+
+def angle_backward(ops: Any, grad: Any, self: Any) -> Any:
+    """d/dself of the argument: ``i self / |self|^2``; a real number's angle is constant."""
+    if not _is_complex(self):
+        return ops.zeros_like(grad)
+    size = ops.abs(self)
+    zero = size == 0
+    direction = self * 1j / ops.where(zero, ops.ones_like(size), size * size)
+    return ops.where(zero, ops.zeros_like(direction), grad * direction)
+
+
+def angle_forward(ops: Any, tangent: Any, self: Any) -> Any:
+    """The tangent of the argument: Im(conj(self) * tangent) / |self|^2."""
+    if not _is_complex(self):
+        return ops.zeros_like(tangent)
+    size = ops.abs(self)
+    return imag_part(ops, tangent * self.conjugate()) / (size * size)
+
+
+def polar_backward_abs(ops: Any, grad: Any, result: Any, angle: Any) -> Any:
+    """d/dabs of ``abs * exp(i angle)``."""
+    return real_part(ops, grad * ops.complex(ops.cos(angle), ops.sin(angle)).conjugate())
+
+
+def polar_forward(ops: Any, abs_p: Any, abs_t: Any, angle_p: Any, angle_t: Any, result: Any) -> Any:
+    """The tangent of ``abs * exp(i angle)``."""
+    return ops.complex(ops.cos(angle_p), ops.sin(angle_p)) * abs_t + result * 1j * angle_t
+
+
+# ------------------------------------------------------------------------------------------- choosing and clamping
+
+
+def as_mask(ops: Any, mask: Any, like: Any) -> Any:
+    """0 and 1 in the dtype of `like`."""
+    return ops.where(mask, ops.ones_like(like), ops.zeros_like(like))
+
+
+def extreme_share(ops: Any, grad: Any, equal: Any, lost: Any) -> Any:
+    """What an operand of maximum or minimum gets: half where both are equal, nothing where the other one won."""
+    return ops.where(lost, ops.zeros_like(grad), ops.where(equal, grad * 0.5, grad))
+
+
+def first_is_extreme(ops: Any, first: Any, other: Any) -> Any:
+    """fmax and fmin: the first operand wins ties, and a NaN loses."""
+    return as_mask(ops, first | ops.isnan(other), other)
+
+
+def isfinite_mask(ops: Any, self: Any) -> Any:
+    """1 where a number passes nan_to_num unchanged."""
+    return as_mask(ops, ops.isfinite(self), self)
+
+
+def clamp_backward(ops: Any, grad: Any, self: Any, min: Any, max: Any) -> Any:
+    """The gradient passes where the value lies within the limits, limits included; a NaN within none."""
+    inside = None
+    if min is not None:
+        inside = self >= min
+    if max is not None:
+        inside = self <= max if inside is None else inside & (self <= max)
+    return grad if inside is None else ops.where(inside, grad, ops.zeros_like(grad))
+
+
+def clamp_backward_min(ops: Any, grad: Any, self: Any, min: Any, max: Any) -> Any:
+    """The lower limit gets the gradient where it is the result."""
+    at_limit = self < min if max is None else (self < min) & (min < max)
+    return ops.where(at_limit, grad, ops.zeros_like(grad))
+
+
+def clamp_backward_max(ops: Any, grad: Any, self: Any, min: Any, max: Any) -> Any:
+    """The upper limit gets the gradient where it is the result (it wins over a larger lower one)."""
+    at_limit = self > max if min is None else (self > max) | (max < min)
+    return ops.where(at_limit, grad, ops.zeros_like(grad))
+
+
+def copysign_backward(ops: Any, grad: Any, self: Any, result: Any) -> Any:
+    """1 where the sign was kept, -1 where it was turned, 0 at 0."""
+    zero = self == 0
+    ratio = result / ops.where(zero, ops.ones_like(self), self)
+    return grad * ops.where(zero, ops.zeros_like(ratio), ratio)
+
+
+def acosh_slope(ops: Any, self: Any) -> Any:
+    """``1 / sqrt(self^2 - 1)``; for complex numbers as a product of roots, which has the branch cuts of acosh."""
+    if _is_complex(self):
+        return ops.rsqrt(self - 1) * ops.rsqrt(self + 1)
+    return ops.rsqrt(self * self - 1)
+
+
+def sinc_backward(ops: Any, grad: Any, self: Any) -> Any:
+    """d/dx sin(pi x) / (pi x), 0 at 0."""
+    scaled = self * math.pi
+    zero = scaled == 0
+    safe = ops.where(zero, ops.ones_like(scaled), scaled)
+    slope = math.pi * (safe * ops.cos(safe) - ops.sin(safe)) / (safe * safe)
+    return grad * ops.where(zero, ops.zeros_like(slope), slope).conjugate()
+
+
+# --------------------------------------------------------------------------------------------------------- activations
+
+
+def softplus_backward(ops: Any, grad: Any, self: Any, beta: Any, threshold: Any) -> Any:
+    """sigmoid(beta x), and 1 where softplus is linear."""
+    scaled = self * beta
+    return ops.where(scaled > threshold, grad, grad * ops.sigmoid(scaled))
+
+
+def gelu_backward(ops: Any, grad: Any, self: Any, approximate: str) -> Any:
+    """d/dx x * Phi(x), exactly or for the tanh approximation."""
+    if approximate == "none":
+        density = ops.exp(self * self * -0.5) * (1 / math.sqrt(2 * math.pi))
+        return grad * ((ops.erf(self * math.sqrt(0.5)) + 1) * 0.5 + self * density)
+    scale, cubic = math.sqrt(2 / math.pi), 0.044715
+    square = self * self
+    t = ops.tanh(self * (square * cubic + 1) * scale)
+    return grad * ((t + 1) * 0.5 + self * (1 - t * t) * (square * (3 * cubic) + 1) * (0.5 * scale))
+
+
+def silu_backward(ops: Any, grad: Any, self: Any) -> Any:
+    """d/dx x * sigmoid(x)."""
+    s = ops.sigmoid(self)
+    return grad * (s * (self * (1 - s) + 1)).conjugate()
+
+
+def mish_backward(ops: Any, grad: Any, self: Any) -> Any:
+    """d/dx x * tanh(softplus(x))."""
+    t = ops.tanh(ops.softplus(self))
+    return grad * (t + self * (1 - t * t) * ops.sigmoid(self))
+
+
+def elu_backward(ops: Any, grad: Any, self: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
+    """The slope `scale` above 0, that of the exponential below."""
+    negative = ops.exp(self * input_scale) * (alpha * scale * input_scale)
+    return grad * ops.where(self <= 0, negative, ops.ones_like(self) * scale)
+
+
+def hardswish_backward(ops: Any, grad: Any, self: Any) -> Any:
+    """0 below -3, 1 above 3, a line between."""
+    inside = grad * (self * (1 / 3) + 0.5)
+    return ops.where(self <= -3, ops.zeros_like(grad), ops.where(self < 3, inside, grad))
+
+
+def softsign_backward(ops: Any, grad: Any, self: Any) -> Any:
+    """d/dx x / (1 + |x|)."""
+    denominator = ops.abs(self) + 1
+    return grad / (denominator * denominator)

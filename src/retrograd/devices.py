@@ -1,0 +1,88 @@
+"""Devices: where a tensor's array lives.
+
+The array tells: its class belongs to one library, and each library serves one kind of device.  NumPy arrays are
+``cpu``.  `register_array_class` adds another library's class.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class device:
+    """A device, such as ``retrograd.device("cpu")`` or ``retrograd.device("cuda", 0)``.
+
+    >>> import retrograd
+    >>> retrograd.device("cpu"), str(retrograd.device("cuda:1"))
+    (device(type='cpu'), 'cuda:1')
+    """
+
+    __slots__ = ("index", "type")
+
+    type: str
+    index: int | None
+
+    def __init__(self, type: str | device, index: int | None = None) -> None:
+        if isinstance(type, device):
+            other = type
+            type, index = other.type, other.index if index is None else index
+        if not isinstance(type, str):
+            raise TypeError(f"device(): argument 'type' must be str, not {type.__class__.__name__}")
+        if ":" in type:
+            if index is not None:
+                raise RuntimeError(
+                    f"type (string) must not include an index because index was passed explicitly: {type}"
+                )
+            type, number = type.split(":", 1)
+            if not number.isdigit():
+                raise RuntimeError(f"Invalid device string: '{type}:{number}'")
+            index = int(number)
+        if type not in _KINDS:
+            raise RuntimeError(f"Expected one of {', '.join(_KINDS)} device type at start of device string: {type}")
+        object.__setattr__(self, "type", type)
+        object.__setattr__(self, "index", index)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"attribute '{name}' of 'torch.device' objects is not writable")
+
+    def __repr__(self) -> str:
+        return f"device(type='{self.type}'" + ("" if self.index is None else f", index={self.index}") + ")"
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.index))
+
+    def __reduce__(self) -> tuple:
+        return device, (self.type, self.index)
+
+
+_KINDS = ["cpu", "cuda", "meta"]
+CPU = device("cpu")
+_BY_ARRAY_CLASS: dict[type, device] = {np.ndarray: CPU}
+
+
+def register_array_class(array_class: type, where: device) -> None:
+    """Say that arrays of `array_class` live on `where`."""
+    _BY_ARRAY_CLASS[array_class] = where
+
+
+def device_of_array_class(array_class: type) -> device:
+    """The device of arrays of this class."""
+    return _BY_ARRAY_CLASS[array_class]
+
+
+def as_device(value: Any) -> device:
+    """What a caller gave for a ``device`` argument; None is the CPU."""
+    if value is None:
+        return CPU
+    found = value if isinstance(value, device) else device(value)
+    if found.type not in {known.type for known in _BY_ARRAY_CLASS.values()}:
+        raise RuntimeError(f"no backend for device '{found}' is loaded; this build computes on the CPU with NumPy")
+    return found

@@ -1,0 +1,130 @@
+"""dtypes: torch's names for the element types of the array library.
+
+A `dtype` is a name, its NumPy dtype and what autograd asks about it.  Kernels speak NumPy dtypes only;
+`Tensor.dtype`, factories and `Tensor.to` speak these.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class dtype:
+    """An element type, such as ``retrograd.float32``.
+
+    >>> import retrograd
+    >>> retrograd.float32.is_floating_point, retrograd.int64.itemsize
+    (True, 8)
+    """
+
+    __slots__ = ("name", "np", "is_floating_point", "is_complex", "is_signed", "itemsize")
+
+    name: str
+    np: Any  # the NumPy dtype
+    is_floating_point: bool
+    is_complex: bool
+    is_signed: bool
+    itemsize: int
+
+    def __init__(self, name: str, np_dtype: Any) -> None:
+        self.name = name
+        self.np = np_dtype
+        self.is_floating_point = np_dtype.kind == "f" or name == "bfloat16"
+        self.is_complex = np_dtype.kind == "c"
+        self.is_signed = np_dtype.kind not in "bu"
+        self.itemsize = np_dtype.itemsize
+
+    def __repr__(self) -> str:
+        return "torch." + self.name
+
+    def __reduce__(self) -> str:
+        return self.name
+
+    def to_complex(self) -> dtype:
+        """The complex dtype whose parts have this precision."""
+        return {"float16": complex64, "float32": complex64, "float64": complex128}.get(self.name, self)
+
+    def to_real(self) -> dtype:
+        """The dtype of the real and the imaginary part."""
+        return {"complex64": float32, "complex128": float64}.get(self.name, self)
+
+
+def _make(name: str, np_name: str | None = None) -> dtype:
+    return dtype(name, np.dtype(np_name or name))
+
+
+bool_ = _make("bool")
+uint8 = _make("uint8")
+int8 = _make("int8")
+int16 = short = _make("int16")
+int32 = int_ = _make("int32")
+int64 = long = _make("int64")
+float16 = half = _make("float16")
+float32 = float_ = _make("float32")
+float64 = double = _make("float64")
+complex64 = cfloat = _make("complex64")
+complex128 = cdouble = _make("complex128")
+
+_BY_NUMPY: dict[np.dtype, dtype] = {
+    d.np: d
+    for d in (
+        bool_, uint8, int8, int16, int32, int64, float16, float32, float64, complex64, complex128,
+    )
+}  # fmt: skip
+
+_PYTHON_TYPES: dict[type, dtype] = {bool: bool_, int: int64, float: float64, complex: complex128}
+
+
+def from_numpy_dtype(np_dtype: np.dtype) -> dtype:
+    """The dtype of arrays of `np_dtype`; TypeError for what torch does not have."""
+    found = _BY_NUMPY.get(np_dtype)
+    if found is None:
+        native = np_dtype.newbyteorder("=")
+        found = _BY_NUMPY.get(native)
+        if found is None:
+            raise TypeError(
+                f"can't convert np.ndarray of type {np_dtype}. The only supported types are: float64, float32, "
+                "float16, complex64, complex128, int64, int32, int16, int8, uint8, and bool."
+            )
+    return found
+
+
+def as_numpy_dtype(value: Any) -> np.dtype | None:
+    """What a caller gave for a ``dtype`` argument, as the NumPy dtype a kernel takes (None stays None)."""
+    if value is None:
+        return None
+    if isinstance(value, dtype):
+        return value.np
+    if isinstance(value, np.dtype):
+        return value
+    if value in _PYTHON_TYPES:
+        return _PYTHON_TYPES[value].np
+    raise TypeError(f"argument 'dtype' must be torch.dtype, not {type(value).__name__}")
+
+
+# ---------------------------------------------------------------------------------------------- the default dtype
+# Process-wide, as torch has it: one cell, so that kernels can read it without a call.
+
+default = [float32.np, complex64.np]
+
+
+def set_default_dtype(d: dtype) -> None:
+    """Make `d` (a floating dtype) what float factories and int-to-float promotion give.
+
+    >>> import retrograd
+    >>> retrograd.set_default_dtype(retrograd.float64); retrograd.tensor(1.5).dtype
+    torch.float64
+    >>> retrograd.set_default_dtype(retrograd.float32)
+    """
+    if not isinstance(d, dtype):
+        raise TypeError(f"invalid dtype object: only floating-point types are supported as the default type, got {d!r}")
+    if not d.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
+    default[:] = [d.np, d.to_complex().np]
+
+
+def get_default_dtype() -> dtype:
+    """The dtype that float factories give when none is asked for."""
+    return _BY_NUMPY[default[0]]

@@ -1,0 +1,469 @@
+"""Factories: tensors from data, filled tensors, ranges, random tensors.
+
+All take ``dtype=``, ``device=`` and ``requires_grad=`` as torch's do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import dtypes
+from .devices import as_device
+from .op_support import int_tuple
+from .random import Generator, default_generator
+from .tensor import Tensor, new, wrap
+from .tensor_data import infer_array
+
+__all__ = [
+    "arange", "as_tensor", "asarray", "empty", "empty_like", "empty_strided", "eye", "from_numpy", "full",
+    "full_like", "linspace", "logspace", "normal", "ones", "ones_like", "rand", "rand_like", "randint", "randint_like",
+    "randn", "randn_like", "randperm", "scalar_tensor", "strided", "tensor", "zeros", "zeros_like",
+]  # fmt: skip
+
+
+class _Layout:
+    """``torch.strided``: the one layout there is."""
+
+    def __repr__(self) -> str:
+        return "torch.strided"
+
+
+strided = _Layout()
+
+
+def _finish(array: Any, requires_grad: bool, device: Any = None) -> Tensor:
+    as_device(device)
+    if not isinstance(requires_grad, bool):
+        raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
+    result = wrap(array)
+    if requires_grad:
+        if array.dtype.kind not in "fc":
+            raise RuntimeError(
+                "Only Tensors of floating point and complex dtype can require gradients; this one would have dtype "
+                f"{result.dtype}"
+            )
+        result.requires_grad_()
+    return result
+
+
+def _shape(name: str, size: tuple) -> tuple[int, ...]:
+    shape = int_tuple(name, "size", 1, size)
+    for n in shape:
+        if n < 0:
+            if name == "zeros":
+                raise RuntimeError(f"zeros: Dimension size must be non-negative. Got {list(shape)}")
+            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(shape)}")
+    return shape
+
+
+def _float_dtype(dtype: Any) -> np.dtype:
+    return dtypes.default[0] if dtype is None else dtypes.as_numpy_dtype(dtype)  # type: ignore[return-value]
+
+
+# ------------------------------------------------------------------------------------------------------------ from data
+
+
+def tensor(
+    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Tensor:
+    """A new tensor with a copy of `data`: a number, nested lists, an array or a tensor.
+
+    >>> import retrograd as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).dtype
+    torch.int64
+    """
+    if isinstance(data, Tensor):
+        import warnings
+
+        warnings.warn(
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+            "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
+            UserWarning,
+            stacklevel=2,
+        )
+    return _finish(infer_array(data, dtypes.as_numpy_dtype(dtype), dtypes.default[0]), requires_grad, device)
+
+
+def scalar_tensor(value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A 0-d tensor of the default dtype."""
+    return _finish(np.array(value, _float_dtype(dtype)), requires_grad, device)
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """`data` as a tensor, sharing memory with an array or a tensor where it can.
+
+    >>> import retrograd as torch
+    >>> x = torch.ones(2)
+    >>> torch.as_tensor(x) is x
+    True
+    """
+    np_dtype = dtypes.as_numpy_dtype(dtype)
+    if isinstance(data, Tensor):
+        return data if np_dtype is None or data._data.dtype == np_dtype else data.to(dtype)
+    if isinstance(data, np.ndarray):
+        result = from_numpy(data)
+        return result if np_dtype is None or data.dtype == np_dtype else result.to(dtype)
+    return tensor(data, dtype=dtype, device=device)
+
+
+def asarray(
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+) -> Tensor:
+    """`obj` as a tensor: shared if `copy` is not True and it can be."""
+    result = as_tensor(obj, dtype, device)
+    if copy and (result is obj or isinstance(obj, np.ndarray)):
+        result = result.clone()
+    return result.requires_grad_() if requires_grad else result
+
+
+def from_numpy(array: np.ndarray) -> Tensor:
+    """A tensor on the memory of a NumPy array.
+
+    >>> import numpy, retrograd as torch
+    >>> a = numpy.zeros(2)
+    >>> t = torch.from_numpy(a)
+    >>> a[0] = 5; t
+    tensor([5., 0.], dtype=torch.float64)
+    """
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    dtypes.from_numpy_dtype(array.dtype)
+    if any(step < 0 for step in array.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+            "currently supported. (You can probably work around this by making a copy of your array with array.copy().)"
+        )
+    if not array.flags.writeable:
+        import warnings
+
+        warnings.warn(
+            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means "
+            "writing to this tensor will result in undefined behavior: copy the array first if you mean to write.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return wrap(array if array.__class__ is np.ndarray else array.view(np.ndarray))
+
+
+def legacy_tensor(cls: type, *args: Any, device: Any = None) -> Tensor:
+    """``Tensor(2, 3)``: uninitialised; ``Tensor([1., 2.])``: the data in the default dtype."""
+    as_device(device)
+    result: Tensor = new(cls)
+    result._vc = None
+    result._meta = None
+    result._edge = None
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        result._data = args[0]._data
+    elif len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray)) and not _is_size(args[0]):
+        result._data = infer_array(args[0], dtypes.default[0], dtypes.default[0])
+    elif not args:
+        result._data = np.empty((0,), dtypes.default[0])
+    else:
+        result._data = np.empty(_shape("new", args), dtypes.default[0])
+    return result
+
+
+def _is_size(value: Any) -> bool:
+    from .size import Size
+
+    return isinstance(value, Size)
+
+
+# --------------------------------------------------------------------------------------------------------------- filled
+
+
+def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:
+    """Zeros of a given size.
+
+    >>> import retrograd as torch
+    >>> torch.zeros(2, 2)
+    tensor([[0., 0.],
+            [0., 0.]])
+    """
+    return _out(np.zeros(_size("zeros", size, kw), _float_dtype(dtype)), requires_grad, device, kw)
+
+
+def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:
+    """Ones of a given size."""
+    return _out(np.ones(_size("ones", size, kw), _float_dtype(dtype)), requires_grad, device, kw)
+
+
+def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:
+    """Uninitialised memory of a given size."""
+    return _out(np.empty(_size("empty", size, kw), _float_dtype(dtype)), requires_grad, device, kw)
+
+
+def _size(name: str, size: tuple, kw: dict) -> tuple[int, ...]:
+    if "size" in kw:
+        size = (kw["size"],)
+    elif not size:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
+    return _shape(name, size)
+
+
+def _out(array: Any, requires_grad: bool, device: Any, kw: dict) -> Tensor:
+    """Finish a factory; `kw` may hold out=, and names that mean nothing here (layout, pin_memory, memory_format)."""
+    unknown = set(kw) - {"size", "out", "layout", "pin_memory", "memory_format", "names"}
+    if unknown:
+        raise TypeError(f"unexpected keyword argument '{sorted(unknown)[0]}'")
+    out = kw.get("out")
+    if out is not None:
+        out._data = array.astype(out._data.dtype, copy=False)
+        out._bump_version()
+        return out
+    return _finish(array, requires_grad, device)
+
+
+def full(
+    size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any
+) -> Tensor:
+    """A tensor of `size` with every element `fill_value`, whose type gives the dtype.
+
+    >>> import retrograd as torch
+    >>> torch.full((2,), 7)
+    tensor([7, 7])
+    """
+    if isinstance(fill_value, Tensor):
+        fill_value = fill_value.item()
+    np_dtype = dtypes.as_numpy_dtype(dtype)
+    if np_dtype is None:
+        np_dtype = infer_array(fill_value, None, dtypes.default[0]).dtype
+    shape = (size,) if isinstance(size, int) else tuple(size)
+    return _out(np.full(_shape("full", shape), fill_value, np_dtype), requires_grad, device, kw)
+
+
+def _like(input: Tensor, dtype: Any) -> np.dtype:
+    if not isinstance(input, Tensor):
+        raise TypeError(f"argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    return input._data.dtype if dtype is None else dtypes.as_numpy_dtype(dtype)  # type: ignore[return-value]
+
+
+def zeros_like(
+    input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, **kw: Any
+) -> Tensor:
+    """Zeros of the same size and dtype."""
+    np_dtype = _like(input, dtype)
+    return _out(np.zeros_like(input._data, np_dtype), requires_grad, device, kw)
+
+
+def ones_like(
+    input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, **kw: Any
+) -> Tensor:
+    """Ones of the same size and dtype."""
+    np_dtype = _like(input, dtype)
+    return _out(np.ones_like(input._data, np_dtype), requires_grad, device, kw)
+
+
+def empty_like(
+    input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, **kw: Any
+) -> Tensor:
+    """Uninitialised memory of the same size and dtype."""
+    np_dtype = _like(input, dtype)
+    return _out(np.empty_like(input._data, np_dtype), requires_grad, device, kw)
+
+
+def full_like(
+    input: Tensor, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, **kw: Any
+) -> Tensor:
+    """The same size and dtype, filled with one value."""
+    if isinstance(fill_value, Tensor):
+        fill_value = fill_value.item()
+    return _out(np.full_like(input._data, fill_value, _like(input, dtype)), requires_grad, device, kw)
+
+
+def empty_strided(
+    size: Sequence[int], stride: Sequence[int], *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Uninitialised memory with the given strides (in elements)."""
+    if len(size) != len(stride):
+        raise RuntimeError(
+            f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})"
+        )
+    if any(n < 0 for n in size) or any(s < 0 for s in stride):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
+    np_dtype = _float_dtype(dtype)
+    length = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if all(size) else 0
+    memory = np.empty(length, np_dtype)
+    steps = tuple(s * np_dtype.itemsize for s in stride)
+    array = np.lib.stride_tricks.as_strided(memory, tuple(size), steps)
+    return _finish(array, requires_grad, device)
+
+
+def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Ones on the diagonal."""
+    for name, value in (("n", n), ("m", m)):
+        if value is not None and value < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
+    return _finish(np.eye(n, m, dtype=_float_dtype(dtype)), requires_grad, device)
+
+
+# -------------------------------------------------------------------------------------------------------------- ranges
+
+
+def arange(
+    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """``start, start + step, ...`` up to but not including `end`.
+
+    >>> import retrograd as torch
+    >>> torch.arange(3), torch.arange(0, 1, 0.5)
+    (tensor([0, 1, 2]), tensor([0.0000, 0.5000]))
+    """
+    if end is None:
+        start, end = 0, start
+    start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    np_dtype = dtypes.as_numpy_dtype(dtype)
+    if np_dtype is None:
+        integers = all(isinstance(v, int) for v in (start, end, step))
+        np_dtype = np.dtype(np.int64) if integers else dtypes.default[0]
+    if np_dtype.kind == "b":
+        raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
+    count = math.ceil((end - start) / step)
+    if all(isinstance(v, int) for v in (start, end, step)):
+        values = np.arange(start, end, step)
+    else:
+        values = start + step * np.arange(count)
+    return _finish(values.astype(np_dtype), requires_grad, device)
+
+
+def _check_steps(steps: int) -> None:
+    if steps < 0:
+        raise RuntimeError(f"number of steps must be non-negative, got {steps}")
+
+
+def linspace(
+    start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """`steps` points from `start` to `end`, both included."""
+    _check_steps(steps)
+    start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
+    return _finish(np.linspace(start, end, steps).astype(_float_dtype(dtype)), requires_grad, device)
+
+
+def logspace(
+    start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """`steps` points from ``base**start`` to ``base**end``."""
+    _check_steps(steps)
+    return _finish((base ** np.linspace(start, end, steps)).astype(_float_dtype(dtype)), requires_grad, device)
+
+
+# -------------------------------------------------------------------------------------------------------------- random
+
+
+def _complex_pair(draw: Any, shape: tuple[int, ...], np_dtype: np.dtype, scale: float) -> np.ndarray:
+    part = np.dtype(np.float32 if np_dtype == np.complex64 else np.float64)
+    return (draw((*shape, 2), part) * part.type(scale)).view(np_dtype)[..., 0]
+
+
+def _generator(given: Generator | None) -> Generator:
+    if given is None:
+        return default_generator
+    if not isinstance(given, Generator):
+        raise TypeError(f"argument 'generator' must be torch.Generator, not {type(given).__name__}")
+    return given
+
+
+def _check_drawable(kernel: str, np_dtype: np.dtype) -> None:
+    if np_dtype.kind not in "fc":
+        name = wrap(np.empty(0, np_dtype)).type_name().removesuffix("Tensor")
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{name}'")
+
+
+def rand(
+    *size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+    **kw: Any,
+) -> Tensor:  # fmt: skip
+    """Uniform numbers in [0, 1)."""
+    g, shape, np_dtype = _generator(generator), _size("rand", size, kw), _float_dtype(dtype)
+    _check_drawable("check_uniform_bounds", np_dtype)
+    if np_dtype.kind == "c":
+        return _out(_complex_pair(g.uniform, shape, np_dtype, 1.0), requires_grad, device, kw)
+    return _out(g.uniform(shape, np_dtype), requires_grad, device, kw)
+
+
+def randn(
+    *size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+    **kw: Any,
+) -> Tensor:  # fmt: skip
+    """Standard normal numbers (complex ones have variance 1 in all)."""
+    g, shape, np_dtype = _generator(generator), _size("randn", size, kw), _float_dtype(dtype)
+    _check_drawable("normal_kernel_cpu", np_dtype)
+    if np_dtype.kind == "c":
+        return _out(_complex_pair(g.normal, shape, np_dtype, math.sqrt(0.5)), requires_grad, device, kw)
+    return _out(g.normal(shape, np_dtype), requires_grad, device, kw)
+
+
+def randint(
+    low: Any = None, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: Any = None,
+    device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """Integers from `low` (0 if left out) up to but not including `high`."""
+    if size is None:
+        low, high, size = 0, low, high
+    elif high is None:
+        low, high = 0, low
+    elif low is None:
+        low = 0
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    np_dtype = np.dtype(np.int64) if dtype is None else dtypes.as_numpy_dtype(dtype)
+    if np_dtype.kind in "iub":  # type: ignore[union-attr]
+        least, most = (0, 1) if np_dtype.kind == "b" else (np.iinfo(np_dtype).min, np.iinfo(np_dtype).max)  # type: ignore[union-attr,arg-type]
+        for name, value in (("from", low), ("to - 1", high - 1)):
+            if not least <= value <= most:
+                raise RuntimeError(f"{name} is out of bounds for {np_dtype}: {value}")
+    values = _generator(generator).integers(low, high, _shape("randint", (size,)), np_dtype)  # type: ignore[arg-type]
+    return _finish(values, requires_grad, device)
+
+
+def rand_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:
+    """Uniform numbers in the shape of another tensor."""
+    return rand(*input.shape, dtype=input.dtype if dtype is None else dtype, requires_grad=requires_grad, **kw)
+
+
+def randn_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:
+    """Standard normal numbers in the shape of another tensor."""
+    return randn(*input.shape, dtype=input.dtype if dtype is None else dtype, requires_grad=requires_grad, **kw)
+
+
+def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any = None) -> Tensor:
+    """Integers in the shape of another tensor."""
+    if high is None:
+        low, high = 0, low
+    return randint(low, high, tuple(input.shape), dtype=input.dtype if dtype is None else dtype)
+
+
+def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
+    """The integers below `n` in random order."""
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    np_dtype = np.dtype(np.int64) if dtype is None else dtypes.as_numpy_dtype(dtype)
+    return _finish(_generator(generator).permutation(n).astype(np_dtype), False, device)
+
+
+def normal(
+    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, dtype: Any = None
+) -> Tensor:
+    """Normal numbers with a mean and a standard deviation, each a number or a tensor."""
+    if isinstance(std, Tensor):
+        if (std._data < 0).any():
+            raise RuntimeError("normal expects all elements of std >= 0.0")
+    elif std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+    if size is not None:
+        return randn(size, generator=generator, dtype=dtype) * std + mean
+    shape = np.broadcast_shapes(*(v._data.shape for v in (mean, std) if isinstance(v, Tensor)))
+    like = mean if isinstance(mean, Tensor) else std
+    return randn(*shape, generator=generator, dtype=like.dtype) * std + mean

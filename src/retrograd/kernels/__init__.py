@@ -1,0 +1,31 @@
+"""What operators compute, on bare arrays: see README.md in this folder.
+
+This namespace is the "array namespace" of derivative formulas: every kernel by its operator's name.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as ufuncs
+from numpy import ndarray
+
+from .activation import *
+from .comparison import *
+from .complex_parts import *
+from .creation import *
+from .dims import *
+from .einsum import *
+from .index import *
+from .linalg import *
+from .nn import *
+from .pointwise import *
+from .promotion import as_array as as_array
+from .rearrange import *
+from .reduce import *
+from .shape import *
+from .sort import *
+from .special import *
+from .storage import *
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...

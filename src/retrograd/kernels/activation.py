@@ -1,0 +1,270 @@
+"""Activation functions of neural networks, from relu to softsign.
+
+Most are several steps of NumPy; the steps after the first write to the array that the first one made.  float16 is
+computed in float32, as torch does it: the exponentials would overflow.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from retrograd.kernels.promotion import (
+    as_array,
+    check_number,
+    check_out,
+    float_dtype,
+    operand,
+    store,
+    unsupported,
+    work_dtype,
+)
+from retrograd.kernels.special import erf
+
+# 0-d arrays: as operands of a ufunc they cost half of what a Python number does.
+_ZERO = {np.dtype(t): np.zeros((), t) for t in ("u1", "i1", "i2", "i4", "i8", "f2", "f4", "f8")}
+_ONE = {np.dtype(t): np.ones((), t) for t in ("f4", "f8", "c8", "c16")}
+
+
+def _begin(a: Any, name: str, kinds: str = "f") -> ndarray:
+    """`a` in the dtype to compute in."""
+    d = a.dtype
+    if d.kind not in kinds:
+        unsupported(name, d)
+    return operand(a, work_dtype(d))
+
+
+def _end(r: Any, a: ndarray, out: ndarray | None) -> ndarray:
+    """The result in a's dtype again, written to `out` where there is one."""
+    if r.dtype is not a.dtype:
+        r = r.astype(a.dtype)
+    return store(r, out)
+
+
+# -------------------------------------------------------------------------------------------- piecewise linear
+
+
+def relu(a: ndarray, out: ndarray | None = None) -> ndarray:
+    """max(a, 0)."""
+    if out is None and a.__class__ is ndarray:
+        zero = _ZERO.get(a.dtype)
+        if zero is not None:
+            r = np.maximum(a, zero)
+            return r if r.__class__ is ndarray else as_array(r)
+    kind = a.dtype.kind
+    if kind == "b":
+        raise RuntimeError("Boolean inputs not supported for relu")
+    if kind == "c":
+        raise NotImplementedError("clamp is not supported for complex types")
+    if out is None:
+        return as_array(np.maximum(a, 0))
+    check_out(out, a.dtype, a.shape)
+    return np.maximum(a, 0, out=out)
+
+
+def leaky_relu(a: ndarray, negative_slope: float = 0.01, out: ndarray | None = None) -> ndarray:
+    """a where a > 0, else negative_slope * a."""
+    x = _begin(a, "leaky_relu_cpu")
+    return _end(np.where(x > 0, x, np.multiply(x, negative_slope)), a, out)
+
+
+def threshold(a: ndarray, threshold: float, value: float, out: ndarray | None = None) -> ndarray:
+    """a where a > threshold (or NaN), else value."""
+    d = a.dtype
+    if d.kind in "bc":
+        unsupported("threshold_cpu", d)
+    check_number(threshold, d)
+    check_number(value, d)
+    return store(np.where(np.less_equal(a, operand(threshold, d, a)), operand(value, d, a), a), out)
+
+
+def hardtanh(a: ndarray, min_val: float = -1.0, max_val: float = 1.0, out: ndarray | None = None) -> ndarray:
+    """a, at least min_val and at most max_val."""
+    d = a.dtype
+    if d.kind == "b":
+        raise RuntimeError("Bool inputs not supported for hardtanh")
+    if d.kind == "c":
+        raise NotImplementedError("clamp is not supported for complex types")
+    if d.kind == "u" and (min_val < 0 or max_val < 0):
+        raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+    check_number(min_val, d)
+    check_number(max_val, d)
+    r = as_array(np.maximum(a, operand(min_val, d, a)))
+    return store(np.minimum(r, operand(max_val, d, a), out=r), out)
+
+
+def relu6(a: ndarray, out: ndarray | None = None) -> ndarray:
+    """a, at least 0 and at most 6."""
+    return hardtanh(a, 0, 6, out)
+
+
+def hardsigmoid(a: ndarray, out: ndarray | None = None) -> ndarray:
+    """relu6(a + 3) / 6."""
+    return _end(_gate(_begin(a, "hardsigmoid_cpu")), a, out)
+
+
+def hardswish(a: ndarray, out: ndarray | None = None) -> ndarray:
+    """a * relu6(a + 3) / 6."""
+    x = _begin(a, "hardswish_cpu")
+    return _end(np.multiply(_gate(x), x), a, out)
+
+
+def _gate(x: ndarray) -> ndarray:
+    r = as_array(np.add(x, 3))
+    np.maximum(r, 0, out=r)
+    np.minimum(r, 6, out=r)
+    return np.divide(r, 6, out=r)
+
+
+# -------------------------------------------------------------------------------------------- sigmoid and kin
+
+
+def sigmoid(a: ndarray, out: ndarray | None = None) -> ndarray:
+    """1 / (1 + exp(-a))."""
+    # For large negative a the exponential is infinite and its reciprocal 0: no case distinction is needed.
+    if out is None and a.__class__ is ndarray:
+        one = _ONE.get(a.dtype)
+        if one is not None:
+            r = np.negative(a)
+            if type(r) is not ndarray:
+                r = as_array(r)
+            np.exp(r, out=r)
+            np.add(r, one, out=r)
+            return np.reciprocal(r, out=r)
+    d = float_dtype(a)
+    return store(operand(_logistic(operand(a, work_dtype(d))), d), out)
+
+
+def _logistic(x: Any) -> ndarray:
+    r = as_array(np.negative(x))
+    np.exp(r, out=r)
+    np.add(r, 1, out=r)
+    return np.reciprocal(r, out=r)
+
+
+def silu(a: ndarray, out: ndarray | None = None) -> ndarray:
+    """a * sigmoid(a)."""
+    x = _begin(a, "silu_cpu", "fc")
+    r = _logistic(x)
+    return _end(np.multiply(r, x, out=r), a, out)
+
+
+def log_sigmoid(a: ndarray) -> ndarray:
+    """log(sigmoid(a)) as min(a, 0) - log1p(exp(-|a|))."""
+    x = _begin(a, "log_sigmoid_cpu")
+    r = as_array(np.absolute(x))
+    np.negative(r, out=r)
+    np.exp(r, out=r)
+    np.log1p(r, out=r)
+    return _end(np.subtract(np.minimum(x, 0), r, out=r), a, None)
+
+
+def softplus(a: ndarray, beta: float = 1, threshold: float = 20, out: ndarray | None = None) -> ndarray:
+    """log(1 + exp(beta * a)) / beta; a itself where beta * a > threshold."""
+    x = _begin(a, "softplus_cpu")
+    return _end(_softplus(x, beta, threshold), a, out)
+
+
+def _softplus(x: ndarray, beta: float, threshold: float) -> ndarray:
+    scaled = as_array(np.multiply(x, beta))
+    linear = scaled > threshold
+    r = np.exp(scaled, out=scaled)
+    np.log1p(r, out=r)
+    np.divide(r, beta, out=r)
+    np.copyto(r, x, where=linear)
+    return r
+
+
+def mish(a: ndarray, out: ndarray | None = None) -> ndarray:
+    """a * tanh(softplus(a))."""
+    x = _begin(a, "mish_cpu")
+    r = _softplus(x, 1, 20)
+    np.tanh(r, out=r)
+    return _end(np.multiply(r, x, out=r), a, out)
+
+
+def softsign(a: ndarray) -> ndarray:
+    """a / (1 + |a|)."""
+    if a.dtype.kind == "b":
+        unsupported("abs_cpu", a.dtype)
+    d = float_dtype(a)
+    x = operand(a, work_dtype(d))
+    return store(operand(np.divide(x, np.add(np.absolute(x), 1)), d), None)
+
+
+# --------------------------------------------------------------------------------------------- elu and kin
+
+
+def elu(
+    a: ndarray, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0, out: ndarray | None = None
+) -> ndarray:
+    """scale * a where a > 0, else scale * alpha * (exp(input_scale * a) - 1)."""
+    x = _begin(a, "elu_cpu")
+    r = as_array(np.multiply(x, input_scale))
+    np.expm1(r, out=r)
+    np.multiply(r, alpha * scale, out=r)
+    np.copyto(r, x if scale == 1 else np.multiply(x, scale), where=x > 0)
+    return _end(r, a, out)
+
+
+_SELU_ALPHA = 1.6732632423543772848170429916717
+_SELU_SCALE = 1.0507009873554804934193349852946
+
+
+def selu(a: ndarray, out: ndarray | None = None) -> ndarray:
+    """`elu` with the constants that keep mean 0 and variance 1 through layers."""
+    return elu(a, _SELU_ALPHA, _SELU_SCALE, 1.0, out)
+
+
+def celu(a: ndarray, alpha: float = 1.0, out: ndarray | None = None) -> ndarray:
+    """a where a > 0, else alpha * (exp(a / alpha) - 1)."""
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return elu(a, alpha, 1.0, 1.0 / alpha, out)
+
+
+def gelu(a: ndarray, approximate: str = "none", out: ndarray | None = None) -> ndarray:
+    """a times the normal distribution's mass below a, by erf or ("tanh") by its common approximation."""
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    x = _begin(a, "GeluKernelImpl")
+    if approximate == "none":
+        r = erf(as_array(np.multiply(x, math.sqrt(0.5))))
+    else:
+        r = as_array(np.multiply(x, x))
+        np.multiply(r, 0.044715, out=r)
+        np.add(r, 1, out=r)
+        np.multiply(r, x, out=r)
+        np.multiply(r, math.sqrt(2 / math.pi), out=r)
+        np.tanh(r, out=r)
+    np.add(r, 1, out=r)
+    np.multiply(r, x, out=r)
+    return _end(np.multiply(r, 0.5, out=r), a, out)
+
+
+# Every public function of this module is a kernel.
+# ------------------------------------------------------------------------------------------------------------ backward
+# Steps of derivative formulas that are worth one pass each.
+
+
+def tanh_backward(grad_output: ndarray, output: ndarray) -> ndarray:
+    """grad * (1 - output^2), conjugated."""
+    r = output * output
+    r = 1 - r if r.dtype.kind == "c" or r.__class__ is not ndarray else np.subtract(1, r, out=r)
+    return as_array(grad_output * r.conjugate())
+
+
+def sigmoid_backward(grad_output: ndarray, output: ndarray) -> ndarray:
+    """grad * output * (1 - output), conjugated."""
+    return as_array(grad_output * ((1 - output) * output).conjugate())
+
+
+def threshold_backward(grad_output: ndarray, a: ndarray, threshold: Any) -> ndarray:
+    """grad, but 0 where `a` is at or below the threshold (a NaN is not)."""
+    return np.where(a <= threshold, grad_output.dtype.type(0), grad_output)
+
+
+__all__ = [n for n, f in list(globals().items()) if getattr(f, "__module__", None) == __name__ and n[0] != "_"]

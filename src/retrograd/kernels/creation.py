@@ -1,0 +1,90 @@
+"""New arrays: filled, uninitialised, and laid out like another one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+#: ``accumulate(total, more, total)`` adds in place two arrays of one shape and dtype: the engine's innermost step.
+accumulate = np.add
+
+
+def one_like(a: ndarray) -> ndarray:
+    """`ones_like` for an array of one element, quicker."""
+    result = a.copy()
+    result.fill(1)
+    return result
+
+
+def ones(shape: tuple[int, ...], dtype: Any) -> ndarray:
+    """An array of ones."""
+    return np.ones(shape, dtype)
+
+
+def zeros(shape: tuple[int, ...], dtype: Any) -> ndarray:
+    """An array of zeros."""
+    return np.zeros(shape, dtype)
+
+
+def zeros_like(a: ndarray) -> ndarray:
+    """Zeros of the same shape and dtype."""
+    return np.zeros_like(a)
+
+
+def ones_like(a: ndarray) -> ndarray:
+    """Ones of the same shape and dtype."""
+    return np.ones_like(a)
+
+
+def new_zeros(a: ndarray, size: tuple[int, ...]) -> ndarray:
+    """Zeros of another shape, with the dtype (and library) of `a`."""
+    return np.zeros_like(a, shape=tuple(size))
+
+
+def is_dense(a: ndarray) -> bool:
+    """Does `a` fill its memory without gaps or overlaps, in some order of dimensions?"""
+    flags = a.flags
+    if flags.c_contiguous or flags.f_contiguous:
+        return True
+    expected = a.itemsize
+    for stride, size in sorted(zip(a.strides, a.shape, strict=True)):
+        if size == 1:
+            continue
+        if stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def grad_layout_strides(a: ndarray) -> tuple[int, ...]:
+    """The strides that the gradient of a leaf with array `a` should have: its own if it is dense, else row-major."""
+    flags = a.flags
+    if flags.c_contiguous or is_dense(a):
+        return a.strides
+    strides, step = [], a.itemsize
+    for size in reversed(a.shape):
+        strides.append(step)
+        step *= size
+    return tuple(reversed(strides))
+
+
+def empty_with_layout_of(a: ndarray, dtype: Any) -> ndarray:
+    """Uninitialised memory in the layout of `grad_layout_strides`."""
+    return np.empty_like(a, dtype=dtype, order="K" if is_dense(a) else "C", subok=False)
+
+
+def layout_of(a: ndarray) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+    """Shape and strides of a dense array; no strides for one that is not."""
+    return (a.shape, a.strides if is_dense(a) else None)
+
+
+def empty_of_layout(layout: tuple[tuple[int, ...], tuple[int, ...] | None], like: ndarray) -> ndarray:
+    """Uninitialised memory in a layout of `layout_of`, with the dtype of `like`."""
+    shape, strides = layout
+    if strides is None:
+        return np.empty_like(like, shape=shape, order="C", subok=False)
+    order = sorted(range(len(shape)), key=lambda d: -strides[d])
+    memory = np.empty_like(like, shape=tuple(shape[d] for d in order), order="C", subok=False)
+    return memory.transpose(tuple(sorted(range(len(order)), key=order.__getitem__)))

@@ -1,0 +1,284 @@
+"""Torch's type promotion on bare arrays, and the checks that every kernel shares.
+
+Operands have three ranks: arrays with dimensions, 0-d arrays, Python numbers.  The highest rank decides the dtype;
+a lower one changes it only when it is of a higher category (bool < integer < float < complex).  The pointwise kernels
+do the common case (two arrays of one dtype) themselves and come to `apply_binary` and `apply_unary` with the rest.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from retrograd import dtypes
+
+ndarray = np.ndarray
+Operand = Any  # an array or a Python number
+
+_BOOL, _INT64, _FLOAT64 = np.dtype(bool), np.dtype(np.int64), np.dtype(np.float64)
+_HALF, _FLOAT32 = np.dtype(np.float16), np.dtype(np.float32)
+
+_CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+_NUMBERS = frozenset((bool, int, float))  # the numbers that a float or complex array absorbs
+
+_SCALAR_NAMES = {
+    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
+    "float16": "Half", "float32": "Float", "float64": "Double", "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble",
+}  # fmt: skip
+_C_NAMES = {
+    "bool": "bool", "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
+    "float16": "c10::Half", "float32": "float", "float64": "double",
+}  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------------- dtypes
+
+
+def scalar_name(dtype: np.dtype) -> str:
+    """Torch's name for a dtype in error texts: Float for float32, Long for int64."""
+    return _SCALAR_NAMES.get(dtype.name, dtype.name)
+
+
+def category(dtype: np.dtype) -> int:
+    """0, 1, 2, 3 for bool, integer, float, complex."""
+    return _CATEGORY[dtype.kind]
+
+
+def number_dtype(value: Operand) -> np.dtype:
+    """The dtype that a Python number counts as."""
+    if isinstance(value, bool):
+        return _BOOL
+    if isinstance(value, int):
+        return _INT64
+    if isinstance(value, float):
+        return dtypes.default[0]
+    if isinstance(value, builtins.complex):
+        return dtypes.default[1]
+    raise TypeError(f"expected a tensor or a number, but got {type(value).__name__}")
+
+
+def complex_dtype(dtype: np.dtype) -> np.dtype:
+    """The complex dtype whose parts have the precision of `dtype` (of float32 for float16)."""
+    return np.promote_types(dtype, np.complex64)
+
+
+def promote_dtypes(a: np.dtype, b: np.dtype) -> np.dtype:
+    """The dtype of two dtypes of equal rank: integers never widen a float, unlike in NumPy."""
+    if a == b:
+        return a
+    ca, cb = _CATEGORY[a.kind], _CATEGORY[b.kind]
+    if ca != cb and min(ca, cb) < 2:
+        return a if ca > cb else b
+    return np.promote_types(a, b)
+
+
+def _combine(higher: np.dtype | None, lower: np.dtype | None) -> np.dtype | None:
+    """The dtype of two ranks."""
+    if higher is None or lower is None:
+        return higher or lower
+    if higher.kind == "f" and lower.kind == "c":
+        return complex_dtype(higher)
+    return lower if _CATEGORY[lower.kind] > _CATEGORY[higher.kind] else higher
+
+
+def result_dtype(*operands: Operand) -> np.dtype:
+    """The dtype of an operation on arrays and Python numbers (None is skipped)."""
+    if len(operands) == 2 and type(operands[1]) in _NUMBERS and getattr(operands[0], "dtype", _BOOL).kind in "fc":
+        return operands[0].dtype
+    ranks: list[np.dtype | None] = [None, None, None]
+    for x in operands:
+        if x is None:
+            continue
+        if hasattr(x, "dtype"):
+            rank, d = (0 if x.ndim else 1), x.dtype
+        else:
+            rank, d = 2, number_dtype(x)
+        seen = ranks[rank]
+        ranks[rank] = d if seen is None or seen is d else promote_dtypes(seen, d)
+    found = _combine(ranks[0], _combine(ranks[1], ranks[2]))
+    if found is None:
+        raise TypeError("expected at least one tensor or number")
+    return found
+
+
+def float_dtype(*operands: Operand) -> np.dtype:
+    """As `result_dtype`, for functions whose result is never an integer: those give the default dtype."""
+    d = result_dtype(*operands)
+    return d if d.kind in "fc" else dtypes.default[0]
+
+
+def work_dtype(dtype: np.dtype) -> np.dtype:
+    """Where several steps on `dtype` are computed: float32 for float16, whose range the steps would leave."""
+    return _FLOAT32 if dtype == _HALF else dtype
+
+
+def real_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of the parts of a complex dtype; any other is itself."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
+def promote(*operands: Operand) -> tuple[ndarray, ...]:
+    """The operands as arrays of their common dtype."""
+    d = result_dtype(*operands)
+    return tuple([operand(x, d) for x in operands])
+
+
+def can_cast(source: np.dtype, target: np.dtype) -> bool:
+    """Whether a result of dtype `source` may be written to an array of dtype `target`."""
+    return source is target or category(source) <= category(target)
+
+
+def unsupported(kernel: str, dtype: np.dtype, out: ndarray | None = None) -> NoReturn:
+    """Raise torch's error for a dtype that a kernel has no meaning for, or first for an `out` that cannot hold it."""
+    if out is not None:
+        check_out(out, dtype, out.shape)
+    raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'")
+
+
+# ----------------------------------------------------------------------------------------------------- operands
+
+
+def as_array(value: Any) -> ndarray:
+    """A result as an array: NumPy hands out scalars where torch has 0-d tensors."""
+    return np.asarray(value) if isinstance(value, (np.generic, int, float, builtins.complex)) else value
+
+
+def operand(x: Operand, dtype: np.dtype, like: Operand = None) -> ndarray:
+    """`x` as an array of `dtype`; a number beside an array of another library becomes a NumPy scalar."""
+    found = getattr(x, "dtype", None)
+    if found is not None:
+        return x if found is dtype else x.astype(dtype, copy=False)
+    if dtype.kind in "iub":  # out of range integers wrap, as torch's do
+        r = np.asarray(x).astype(dtype)
+    elif isinstance(x, builtins.complex) and dtype.kind != "c":
+        check_number(x, dtype)
+    else:
+        r = np.array(x, dtype)
+    return r if like is None or type(like) is ndarray or not hasattr(like, "dtype") else r[()]
+
+
+def check_number(x: Operand, dtype: np.dtype) -> None:
+    """Refuse a number that `dtype` cannot hold."""
+    if isinstance(x, builtins.complex) and dtype.kind not in "bc":
+        fits = x.imag == 0
+    elif isinstance(x, (int, float)) and dtype.kind in "iu" and x == x and builtins.abs(x) != float("inf"):
+        info = np.iinfo(dtype)
+        # Negative numbers wrap in unsigned types, as long as their size fits.
+        fits = (info.min if info.min else -info.max) <= int(x) <= info.max
+    else:
+        return
+    if not fits:
+        raise RuntimeError(f"value cannot be converted to type {_C_NAMES[dtype.name]} without overflow: {x!r}")
+
+
+# ------------------------------------------------------------------------------------------- shapes and out=
+
+
+def broadcast_shape(*operands: Operand) -> tuple[int, ...]:
+    """The shape that the operands broadcast to; torch's RuntimeError where they do not."""
+    shape: tuple[int, ...] = ()
+    for x in operands:
+        shape = _broadcast_two(shape, getattr(x, "shape", ()))
+    return shape
+
+
+def _broadcast_two(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+    n = max(len(a), len(b))
+    result = [1] * n
+    for i in range(n - 1, -1, -1):
+        x = a[i - n + len(a)] if i - n + len(a) >= 0 else 1
+        y = b[i - n + len(b)] if i - n + len(b) >= 0 else 1
+        if x != y and x != 1 and y != 1:
+            raise RuntimeError(
+                f"The size of tensor a ({x}) must match the size of tensor b ({y}) at non-singleton dimension {i}"
+            )
+        result[i] = x if y == 1 else y
+    return tuple(result)
+
+
+def check_out(out: ndarray, dtype: np.dtype, shape: tuple[int, ...]) -> None:
+    """Refuse an `out` that a result of this dtype and shape cannot be written to."""
+    if not can_cast(dtype, out.dtype):
+        raise RuntimeError(
+            f"result type {scalar_name(dtype)} can't be cast to the desired output type {scalar_name(out.dtype)}"
+        )
+    if out.shape != shape:
+        raise RuntimeError(
+            f"output with shape {list(out.shape)} doesn't match the broadcast shape {list(shape)}"
+        )
+
+
+def store(result: Any, out: ndarray | None) -> ndarray:
+    """A finished result, written to `out` where there is one."""
+    if out is None:
+        return result if type(result) is ndarray else as_array(result)
+    check_out(out, result.dtype, result.shape)
+    np.copyto(out, result, casting="unsafe")
+    return out
+
+
+# --------------------------------------------------------------------------------------------- calling ufuncs
+
+
+def apply_binary(
+    ufunc: Callable[..., Any],
+    a: Operand,
+    b: Operand,
+    out: ndarray | None = None,
+    dtype: np.dtype | None = None,
+    result: np.dtype | None = None,
+) -> Any:
+    """`ufunc` on operands of any rank and dtype, computed in `dtype` (their common one, if None).
+
+    `result` is the dtype of the result where that is another (comparisons).  Two numbers give a number.
+    """
+    if type(a) is ndarray and out is None and type(b) in _NUMBERS:
+        d = a.dtype
+        if (dtype is None or dtype is d) and d.kind in "fc":
+            r = ufunc(a, np.array(b, d))  # a 0-d array costs a ufunc less than a number does
+            return r if type(r) is ndarray else as_array(r)
+    if not hasattr(a, "dtype") and not hasattr(b, "dtype"):
+        return ufunc(a, b).item()
+    d = result_dtype(a, b) if dtype is None else dtype
+    x = operand(a, d, b)
+    y = operand(b, d, a)
+    if out is None:
+        try:
+            r = ufunc(x, y)
+        except ValueError:
+            broadcast_shape(x, y)
+            raise
+        return r if type(r) is ndarray else as_array(r)
+    if out.dtype is d and result is None and out.shape == x.shape:
+        try:
+            return ufunc(x, y, out=out)
+        except ValueError:
+            pass
+    check_out(out, result or d, broadcast_shape(x, y))
+    return ufunc(x, y, out=out, casting="unsafe")
+
+
+def apply_unary(
+    ufunc: Callable[..., Any], a: Operand, out: ndarray | None = None, dtype: np.dtype | None = None
+) -> Any:
+    """`ufunc` on `a` computed in `dtype` (its own, if None).  A number gives a number."""
+    if not hasattr(a, "dtype"):
+        return ufunc(a if dtype is None or isinstance(a, builtins.complex) else operator.mul(a, 1.0)).item()
+    x = a if dtype is None else operand(a, dtype)
+    if out is None:
+        r = ufunc(x)
+        return r if type(r) is ndarray else as_array(r)
+    check_out(out, x.dtype, x.shape)
+    return ufunc(x, out=out, casting="unsafe")
+
+
+def named(kernel: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+    """A kernel that a factory made, with the name and docstring of one that was written out."""
+    kernel.__name__ = kernel.__qualname__ = name
+    kernel.__doc__ = doc
+    return kernel

@@ -1,0 +1,519 @@
+"""Reductions and cumulative operations.
+
+A ``dim`` is an int, a list of ints or None for all; negative ones count from the end.  Sums and products of bools and
+integers are int64.  float16 is summed in float32, cumulative sums of floats in float64, as torch does both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from retrograd import dtypes
+from retrograd.kernels.dims import axes, normalize_dim, normalize_dims
+from retrograd.kernels.promotion import (
+    as_array,
+    can_cast,
+    complex_dtype,
+    operand,
+    real_dtype,
+    scalar_name,
+    unsupported,
+    work_dtype,
+)
+
+Dims = int | Sequence[int] | None
+
+_BOOL, _INT64, _HALF = np.dtype(bool), np.dtype(np.int64), np.dtype(np.float16)
+
+
+_sum: Any = np.add.reduce
+
+
+def _as_dtype(r: Any, dtype: np.dtype) -> ndarray:
+    return as_array(r if r.dtype is dtype else r.astype(dtype))
+
+
+_METHODS: dict[Any, str] = {
+    np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_and: "all",
+    np.logical_or: "any",
+}  # fmt: skip
+
+
+def _reduce(
+    ufunc: np.ufunc, a: Any, axis: tuple[int, ...] | int | None, keepdim: bool = False, dtype: np.dtype | None = None
+) -> Any:
+    """`ufunc.reduce`, which only NumPy's own arrays have; those of other libraries have the method of that meaning."""
+    if type(a) is ndarray:
+        return ufunc.reduce(a, axis=axis, keepdims=keepdim, dtype=dtype)
+    if isinstance(a, np.generic):  # what a step before made of a 0-d array
+        return ufunc.reduce(np.asarray(a), axis=axis, keepdims=keepdim, dtype=dtype)
+    more = {} if dtype is None or ufunc not in (np.add, np.multiply) else {"dtype": dtype}
+    return getattr(a, _METHODS[ufunc])(axis=axis, keepdims=keepdim, **more)
+
+
+def _count(a: ndarray, dim: Dims) -> int:
+    """How many elements go into one of the result."""
+    if dim is None or not a.ndim:
+        return a.size
+    return math.prod([a.shape[d] for d in normalize_dims(dim, a.ndim)])
+
+
+def _expand(r: ndarray, a: ndarray, dim: int) -> ndarray:
+    """A result of a reduction over `dim`, with that dimension (of size one) again."""
+    return r.reshape(a.shape[:dim] + (1,) + a.shape[dim + 1 :])
+
+
+# ------------------------------------------------------------------------------------------------- sums, products
+
+
+def sum(a: ndarray, dim: Dims = None, keepdim: bool = False, dtype: np.dtype | None = None) -> ndarray:
+    """The sum over `dim`."""
+    if dtype is None and type(a) is ndarray:
+        d = a.dtype
+        if d.kind in "fc" and d is not _HALF:
+            r = _sum(a, None if dim is None else axes(dim, a.ndim), None, None, keepdim)
+            return r if type(r) is ndarray else as_array(r)
+    return _reduce_arithmetic(np.add, a, dim, keepdim, dtype)
+
+
+def sum_all(a: ndarray, dtype: np.dtype | None = None) -> ndarray:
+    """The sum of all elements."""
+    if dtype is None and type(a) is ndarray:
+        d = a.dtype
+        if d.kind in "fc" and d is not _HALF:
+            return _sum(a, None, None, np.empty((), d))  # `out` saves making an array of a scalar
+    return sum(a, None, False, dtype)
+
+
+def prod_all(a: ndarray, dtype: np.dtype | None = None) -> ndarray:
+    """The product of all elements."""
+    return prod(a, None, False, dtype)
+
+
+def mean_all(a: ndarray, dtype: np.dtype | None = None) -> ndarray:
+    """The mean of all elements."""
+    return mean(a, None, False, dtype)
+
+
+def prod(a: ndarray, dim: int | None = None, keepdim: bool = False, dtype: np.dtype | None = None) -> ndarray:
+    """The product over `dim`."""
+    if dim is not None:
+        dim = normalize_dim(dim, a.ndim)
+    return _reduce_arithmetic(np.multiply, a, dim, keepdim, dtype)
+
+
+def _reduce_arithmetic(ufunc: np.ufunc, a: ndarray, dim: Dims, keepdim: bool, dtype: np.dtype | None) -> ndarray:
+    axis = None if dim is None else axes(dim, a.ndim)
+    d = a.dtype
+    if dtype is None:
+        if d.kind in "fc":
+            if d is not _HALF:
+                r = _reduce(ufunc, a, axis, keepdim)
+                return r if type(r) is ndarray else as_array(r)
+            return _as_dtype(_reduce(ufunc, a, axis, keepdim, work_dtype(d)), d)
+        return as_array(_reduce(ufunc, a, axis, keepdim, _INT64))
+    # The elements are converted first: fractions are lost before they can add up.
+    work = work_dtype(dtype)
+    return _as_dtype(_reduce(ufunc, operand(a, dtype), axis, keepdim, work), dtype)
+
+
+def nansum(a: ndarray, dim: Dims = None, keepdim: bool = False, dtype: np.dtype | None = None) -> ndarray:
+    """The sum over `dim` of what is not NaN."""
+    if dim is not None:
+        normalize_dims(dim, a.ndim)
+    if a.dtype.kind == "c":
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+    if a.dtype.kind == "f":
+        a = np.where(np.isnan(a), np.zeros((), a.dtype), a)
+    return sum(a, dim, keepdim, dtype)
+
+
+def mean(a: ndarray, dim: Dims = None, keepdim: bool = False, dtype: np.dtype | None = None) -> ndarray:
+    """The mean over `dim`."""
+    d = dtype or a.dtype
+    if d.kind not in "fc":
+        which = "Input" if dtype is None else "Optional"
+        raise RuntimeError(
+            f"mean(): could not infer output dtype. {which} dtype must be either a floating point or complex dtype. "
+            f"Got: {scalar_name(d)}"
+        )
+    axis = None if dim is None else axes(dim, a.ndim)
+    r = _reduce(np.add, operand(a, d), axis, keepdim, work_dtype(d))
+    return _as_dtype(np.true_divide(r, _count(a, dim)), d)
+
+
+def nanmean(a: ndarray, dim: Dims = None, keepdim: bool = False, dtype: np.dtype | None = None) -> ndarray:
+    """The mean over `dim` of what is not NaN."""
+    if a.dtype.kind not in "fc":
+        raise RuntimeError(
+            f"nanmean(): expected input to have floating point or complex dtype but got {scalar_name(a.dtype)}"
+        )
+    total = nansum(a, dim, keepdim, dtype)
+    valid = sum(np.logical_not(np.isnan(a)), dim, keepdim)
+    return _as_dtype(np.true_divide(total, valid), total.dtype)
+
+
+def _moments(name: str, a: ndarray, dim: Dims, correction: float | None, keepdim: bool) -> tuple[ndarray, ndarray]:
+    """Variance and mean, in the dtype to compute in."""
+    d = a.dtype
+    if d.kind not in "fc":
+        text = "std and var only support" if name in ("std", "var") else f"{name} only support"
+        raise RuntimeError(f"{text} floating point and complex dtypes. Convert the tensor, say with .float().")
+    x = operand(a, work_dtype(d))
+    axis = None if dim is None else axes(dim, a.ndim)
+    n = _count(a, dim)
+    average = np.true_divide(_reduce(np.add, x, axis, True), n)
+    x = np.subtract(x, average)
+    squares = x.real**2 + x.imag**2 if d.kind == "c" else np.multiply(x, x)
+    total = _reduce(np.add, squares, axis, keepdim)
+    spread = np.true_divide(total, max(n - (1 if correction is None else correction), 0))
+    return as_array(spread), as_array(average.reshape(np.shape(spread)))
+
+
+def var(a: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> ndarray:
+    """The variance over `dim`, divided by n - correction."""
+    return _as_dtype(_moments("var", a, dim, correction, keepdim)[0], real_dtype(a.dtype))
+
+
+def std(a: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> ndarray:
+    """The square root of the variance over `dim`."""
+    return _as_dtype(np.sqrt(_moments("std", a, dim, correction, keepdim)[0]), real_dtype(a.dtype))
+
+
+def var_mean(
+    a: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False
+) -> tuple[ndarray, ndarray]:
+    """Variance and mean over `dim`."""
+    spread, average = _moments("var_mean", a, dim, correction, keepdim)
+    return _as_dtype(spread, real_dtype(a.dtype)), _as_dtype(average, a.dtype)
+
+
+def std_mean(
+    a: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False
+) -> tuple[ndarray, ndarray]:
+    """Standard deviation and mean over `dim`."""
+    spread, average = _moments("std_mean", a, dim, correction, keepdim)
+    return _as_dtype(np.sqrt(spread), real_dtype(a.dtype)), _as_dtype(average, a.dtype)
+
+
+def logsumexp(a: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:
+    """log(sum(exp(a))) over `dim`, without overflow."""
+    d = a.dtype if a.dtype.kind in "fc" else dtypes.default[0]
+    x = operand(a, work_dtype(d))
+    axis = None if dim is None else axes(dim, a.ndim)
+    # The largest element is taken out; an infinite one cannot be (inf - inf).  Of no elements it is 0, as their sum.
+    largest = _reduce(np.maximum if _count(a, dim) else np.add, np.real(x), axis, True)
+    largest = np.where(np.isfinite(largest), largest, np.zeros_like(largest))
+    r = as_array(_reduce(np.add, np.exp(np.subtract(x, largest)), axis, keepdim))
+    r = np.add(np.log(r), largest.reshape(r.shape))
+    return _as_dtype(r, d)
+
+
+def norm(
+    a: ndarray, p: float | str | None = 2, dim: Dims = None, keepdim: bool = False, dtype: np.dtype | None = None
+) -> ndarray:
+    """The p-norm over `dim` of the elements ("nuc": the sum of the singular values of matrices)."""
+    d = a.dtype
+    if d.kind not in "fc":
+        raise RuntimeError(
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {scalar_name(d)}"
+        )
+    if dtype is not None:
+        _check_norm_dtype(d, dtype)
+        d = dtype
+    result = real_dtype(d)
+    x = operand(a, work_dtype(d))
+    if p == "nuc":
+        return _as_dtype(_nuclear_norm(x, dim, keepdim), result)
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(f"norm(): expected p to be a number, 'fro' or 'nuc', but got {p!r}")
+    order = 2.0 if p is None or p == "fro" else float(p)
+    axis = None if dim is None else axes(dim, a.ndim)
+    if order < 0 or order == math.inf:
+        _check_norm_not_empty(a, dim, p)
+    return _as_dtype(_vector_norm(x, order, axis, keepdim), result)
+
+
+def _vector_norm(x: ndarray, p: float, axis: tuple[int, ...] | None, keepdim: bool) -> Any:
+    if p == 2:
+        if axis is None and not keepdim and x.dtype.kind == "f" and x.flags.c_contiguous:
+            flat = x.reshape(-1)
+            return np.sqrt(np.dot(flat, flat))  # no array of squares
+        squares = x.real**2 + x.imag**2 if x.dtype.kind == "c" else np.multiply(x, x)
+        return np.sqrt(_reduce(np.add, squares, axis, keepdim))
+    if p == 0:
+        return _reduce(np.add, x != 0, axis, keepdim, real_dtype(x.dtype))
+    size = np.absolute(x)
+    if p == math.inf:
+        return _reduce(np.maximum, size, axis, keepdim)
+    if p == -math.inf:
+        return _reduce(np.minimum, size, axis, keepdim)
+    if p == 1:
+        return _reduce(np.add, size, axis, keepdim)
+    return np.power(_reduce(np.add, np.power(size, p), axis, keepdim), 1 / p)
+
+
+def _nuclear_norm(x: ndarray, dim: Dims, keepdim: bool) -> Any:
+    if x.ndim < 2:
+        raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
+    pair = (x.ndim - 2, x.ndim - 1) if dim is None else normalize_dims(dim, x.ndim)
+    if len(pair) != 2:
+        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {list(pair)}")
+    r = _reduce(np.add, np.linalg.svd(np.moveaxis(x, pair, (-2, -1)), compute_uv=False), -1)
+    return np.expand_dims(r, pair) if keepdim else r
+
+
+def _check_norm_dtype(source: np.dtype, dtype: np.dtype) -> None:
+    name = scalar_name(dtype)
+    if dtype.kind not in "fc":
+        raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex, but got {name}")
+    if source.kind != dtype.kind:
+        want = "complex for complex" if source.kind == "c" else "real for real"
+        raise RuntimeError(f"linalg.vector_norm: dtype should be {want} inputs, but got {name}")
+    if dtype.itemsize < source.itemsize or not can_cast(source, dtype):
+        raise RuntimeError(
+            f"linalg.vector_norm: the dtype of the input ({scalar_name(source)}) should be convertible without "
+            f"narrowing to the specified dtype ({name})"
+        )
+
+
+def _check_norm_not_empty(a: ndarray, dim: Dims, p: Any) -> None:
+    if a.size:
+        return
+    text = f"linalg.vector_norm cannot compute the {p} norm on"
+    reason = "the operation does not have an identity"
+    if dim is None or (not isinstance(dim, int) and not len(dim)):
+        raise RuntimeError(f"{text} an empty tensor because {reason}")
+    for d in normalize_dims(dim, a.ndim):
+        if not a.shape[d]:
+            raise RuntimeError(f"{text} the dimension {d}because this dimension is empty and {reason}")
+
+
+# ---------------------------------------------------------------------------------------------- largest, smallest
+
+
+def amax(a: ndarray, dim: Dims = (), keepdim: bool = False) -> ndarray:
+    """The largest element over `dim`; NaN if there is one."""
+    return _extreme(np.maximum, "amax", "max_values_cpu", a, dim, keepdim)
+
+
+def amin(a: ndarray, dim: Dims = (), keepdim: bool = False) -> ndarray:
+    """The smallest element over `dim`; NaN if there is one."""
+    return _extreme(np.minimum, "amin", "min_values_cpu", a, dim, keepdim)
+
+
+def max_all(a: ndarray) -> ndarray:
+    """The largest of all elements."""
+    return _extreme(np.maximum, "max", "max_all", a, None, False)
+
+
+def min_all(a: ndarray) -> ndarray:
+    """The smallest of all elements."""
+    return _extreme(np.minimum, "min", "min_all", a, None, False)
+
+
+def aminmax(a: ndarray, dim: int | None = None, keepdim: bool = False) -> tuple[ndarray, ndarray]:
+    """The smallest and the largest element over `dim`."""
+    if not a.size and dim is None:
+        raise RuntimeError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+        )
+    smallest = _extreme(np.minimum, "aminmax", "aminmax_cpu", a, dim, keepdim)
+    return smallest, _extreme(np.maximum, "aminmax", "aminmax_cpu", a, dim, keepdim)
+
+
+def _extreme(ufunc: np.ufunc, name: str, kernel: str, a: ndarray, dim: Dims, keepdim: bool) -> ndarray:
+    axis = None if dim is None else axes(dim, a.ndim)
+    if not a.size:
+        _check_not_empty(name, a, dim)
+    if a.dtype.kind == "c" and a.size:
+        unsupported(kernel, a.dtype)
+    r = _reduce(ufunc, a, axis, keepdim)
+    return r if type(r) is ndarray else as_array(r)
+
+
+def _check_not_empty(name: str, a: ndarray, dim: Dims, hint: bool = True) -> None:
+    if dim is None or (not isinstance(dim, int) and not len(dim)):
+        text = f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
+        raise RuntimeError(f"{text} Specify the reduction dim with the 'dim' argument.") if hint else IndexError(text)
+    for d in normalize_dims(dim, a.ndim):
+        if a.ndim and not a.shape[d]:
+            raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
+
+
+def max_dim(a: ndarray, dim: int, keepdim: bool = False) -> tuple[ndarray, ndarray]:
+    """The largest elements along `dim` and where they (or the first NaN) are."""
+    return _extreme_dim(np.argmax, "max", a, dim, keepdim)
+
+
+def min_dim(a: ndarray, dim: int, keepdim: bool = False) -> tuple[ndarray, ndarray]:
+    """The smallest elements along `dim` and where they (or the first NaN) are."""
+    return _extreme_dim(np.argmin, "min", a, dim, keepdim)
+
+
+def _extreme_dim(find: Callable[..., Any], name: str, a: ndarray, dim: int, keepdim: bool) -> tuple[ndarray, ndarray]:
+    dim = normalize_dim(dim, a.ndim)
+    if a.ndim and not a.shape[dim]:
+        _check_not_empty(name, a, dim)
+    if a.dtype.kind == "c":
+        raise RuntimeError(f"{name}(): does not support complex input")
+    if not a.ndim:
+        return a.copy(), np.zeros_like(a, dtype=_INT64)
+    return _take(a, find(a, axis=dim, keepdims=True), dim, keepdim)
+
+
+def _take(a: ndarray, indices: ndarray, dim: int, keepdim: bool) -> tuple[ndarray, ndarray]:
+    """The elements at `indices` (of size one in `dim`), and the indices, as results of a reduction."""
+    values = np.take_along_axis(a, indices, dim)
+    indices = indices.astype(_INT64, copy=False)
+    if keepdim:
+        return values, indices
+    shape = a.shape[:dim] + a.shape[dim + 1 :]
+    return values.reshape(shape), indices.reshape(shape)
+
+
+def argmax(a: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray:
+    """Where the largest element is: along `dim`, or in the flattened array."""
+    return _argument(np.argmax, "argmax", a, dim, keepdim)
+
+
+def argmin(a: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray:
+    """Where the smallest element is: along `dim`, or in the flattened array."""
+    return _argument(np.argmin, "argmin", a, dim, keepdim)
+
+
+def _argument(find: Callable[..., Any], name: str, a: ndarray, dim: int | None, keepdim: bool) -> ndarray:
+    if a.dtype.kind in "bc":
+        raise RuntimeError(f"{name}(): does not support {'bool' if a.dtype.kind == 'b' else 'complex'} input")
+    if dim is not None:
+        dim = normalize_dim(dim, a.ndim)
+    if not a.size:
+        _check_not_empty(name, a, dim, hint=False)
+    if dim is None or not a.ndim:
+        r = as_array(find(a)).astype(_INT64, copy=False)
+        return r.reshape((1,) * a.ndim) if keepdim else r
+    return as_array(find(a, axis=dim, keepdims=keepdim)).astype(_INT64, copy=False)
+
+
+# ------------------------------------------------------------------------------------------------------- medians
+
+
+def median(a: ndarray, dim: int = -1, keepdim: bool = False) -> tuple[ndarray, ndarray]:
+    """The lower median along `dim` and where it is (the first NaN, if there is one)."""
+    dim = normalize_dim(dim, a.ndim)
+    if a.ndim and not a.shape[dim]:
+        _check_not_empty("median", a, dim)
+    if a.dtype.kind in "bc":
+        unsupported("median_cpu", a.dtype)
+    if not a.ndim:
+        return a.copy(), np.zeros_like(a, dtype=_INT64)
+    k = (a.shape[dim] - 1) // 2
+    indices = np.take(np.argpartition(a, k, axis=dim), [k], axis=dim)
+    if a.dtype.kind == "f":
+        missing = np.isnan(a)
+        first = np.argmax(missing, axis=dim, keepdims=True)
+        indices = np.where(np.take_along_axis(missing, first, dim), first, indices)
+    return _take(a, indices, dim, keepdim)
+
+
+def median_all(a: ndarray) -> ndarray:
+    """The lower median of all elements; NaN if there is one, or if there are no elements."""
+    if not a.size:
+        if a.dtype.kind in "bc":
+            unsupported("median_cpu", a.dtype)
+        return np.array(math.nan if a.dtype.kind == "f" else np.iinfo(a.dtype).min, a.dtype)
+    return median(a.reshape(-1), 0)[0]
+
+
+# ---------------------------------------------------------------------------------------------- counting, logic
+
+
+def all(a: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
+    """Whether no element is zero; the empty list of dims reduces nothing."""
+    return _reduce_logical(np.logical_and, a, dim, keepdim)
+
+
+def any(a: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
+    """Whether any element is not zero; the empty list of dims reduces nothing."""
+    return _reduce_logical(np.logical_or, a, dim, keepdim)
+
+
+def _reduce_logical(ufunc: np.ufunc, a: ndarray, dim: Dims, keepdim: bool) -> ndarray:
+    if dim is not None and not isinstance(dim, int) and not len(dim):
+        r = np.not_equal(a, 0)
+    else:
+        r = _reduce(ufunc, a, None if dim is None else axes(dim, a.ndim), keepdim, _BOOL)
+    # A relic that torch keeps: uint8 was its bool once.
+    return _as_dtype(r, a.dtype) if a.dtype == np.uint8 else as_array(r)
+
+
+def count_nonzero(a: ndarray, dim: Dims = None) -> ndarray:
+    """How many elements are not zero."""
+    axis = None if dim is None else axes(dim, a.ndim)
+    return as_array(_reduce(np.add, np.not_equal(a, 0), axis, dtype=_INT64))
+
+
+# ---------------------------------------------------------------------------------------------------- cumulative
+
+
+def cumsum(a: ndarray, dim: int, dtype: np.dtype | None = None, out: ndarray | None = None) -> ndarray:
+    """The sums of the elements up to each one along `dim`."""
+    return _cumulate(np.add, "cumsum_out_cpu", a, dim, dtype, out)
+
+
+def cumprod(a: ndarray, dim: int, dtype: np.dtype | None = None, out: ndarray | None = None) -> ndarray:
+    """The products of the elements up to each one along `dim`."""
+    return _cumulate(np.multiply, "cumprod_out_cpu", a, dim, dtype, out)
+
+
+def _cumulate(
+    ufunc: np.ufunc, name: str, a: ndarray, dim: int, dtype: np.dtype | None, out: ndarray | None
+) -> ndarray:
+    dim = normalize_dim(dim, a.ndim)
+    d = dtype or (out.dtype if out is not None else a.dtype if a.dtype.kind in "fc" else _INT64)
+    if d == _BOOL:
+        unsupported(name, d)
+    x = operand(a, d)
+    if not a.ndim:
+        r = x.copy() if x is a else x
+    else:
+        # Rounding errors add up along the dimension: floats are added in double precision.
+        wide = np.dtype(np.float64) if d.kind == "f" else complex_dtype(np.dtype(np.float64)) if d.kind == "c" else d
+        r = _as_dtype((x.cumsum if ufunc is np.add else x.cumprod)(axis=dim, dtype=wide), d)
+    if out is None:
+        return r
+    out[...] = r
+    return out
+
+
+def cummax(a: ndarray, dim: int) -> tuple[ndarray, ndarray]:
+    """The largest element so far along `dim` and where it last was."""
+    return _cumulate_extreme(np.maximum, "cummax_cpu", a, dim)
+
+
+def cummin(a: ndarray, dim: int) -> tuple[ndarray, ndarray]:
+    """The smallest element so far along `dim` and where it last was."""
+    return _cumulate_extreme(np.minimum, "cummin_cpu", a, dim)
+
+
+def _cumulate_extreme(ufunc: np.ufunc, name: str, a: ndarray, dim: int) -> tuple[ndarray, ndarray]:
+    dim = normalize_dim(dim, a.ndim)
+    if not a.ndim or not a.size:
+        return a.copy(), np.zeros_like(a, dtype=_INT64)
+    if a.dtype.kind == "c":
+        unsupported(name, a.dtype)
+    values = ufunc.accumulate(a, axis=dim)
+    reached = np.equal(a, values)
+    if a.dtype.kind == "f":
+        reached |= np.isnan(a)
+    position = np.arange(a.shape[dim], dtype=_INT64).reshape([-1 if d == dim else 1 for d in range(a.ndim)])
+    return values, np.maximum.accumulate(np.where(reached, position, 0), axis=dim)
+
+
+# Every public function of this module is a kernel.
+__all__ = [n for n, f in list(globals().items()) if getattr(f, "__module__", None) == __name__ and n[0] != "_"]

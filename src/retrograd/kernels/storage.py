@@ -1,0 +1,219 @@
+"""Where an array's elements lie: strides and offsets in elements, views by stride, copies that keep the layout.
+
+Torch speaks of elements from the start of a storage; NumPy speaks of bytes and of a ``base``.  This module translates
+between the two.  `shape.py` builds its views with `restride`, and `clone` and `to_dtype` live here because what is
+special about them is the layout of their result.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+_ndarray = np.ndarray
+
+
+def strides(a: np.ndarray) -> tuple[int, ...]:
+    """The strides of `a` in elements, as ``torch.Tensor.stride()`` gives them."""
+    shape = a.shape
+    if 0 in shape:  # NumPy forgets the strides of an empty array
+        return contiguous_strides(shape)
+    item = a.itemsize
+    result = [s // item for s in a.strides]
+    # A new axis has stride 0 in NumPy, and in torch the stride it would have in a contiguous tensor.
+    for i in range(len(shape) - 1, -1, -1):
+        if shape[i] == 1 and result[i] == 0:
+            result[i] = shape[i + 1] * result[i + 1] if i + 1 < len(shape) else 1
+    return tuple(result)
+
+
+def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides, in elements, of a contiguous array of `shape`; an empty dimension counts as one element."""
+    result = [1] * len(shape)
+    for i in range(len(shape) - 2, -1, -1):
+        result[i] = result[i + 1] * (shape[i + 1] or 1)
+    return tuple(result)
+
+
+def storage_offset(a: np.ndarray) -> int:
+    """The number of elements between the start of the allocation that `a` lies in and its first element."""
+    if a.base is None:
+        return 0
+    return (_address(a) - _address(storage_root(a))) // a.itemsize
+
+
+def storage_root(a: np.ndarray) -> np.ndarray:
+    """The array that `a` is ultimately a view of: the one that stands for its storage."""
+    found = a
+    node: Any = a
+    while (node := getattr(node, "base", None)) is not None:
+        if hasattr(node, "strides") and hasattr(node, "dtype"):
+            found = node
+    return found
+
+
+def _address(a: np.ndarray) -> int:
+    if type(a) is _ndarray:
+        return a.__array_interface__["data"][0]
+    return a.data.ptr  # type: ignore[attr-defined]  # CuPy
+
+
+class _Window:
+    """A stretch of an array's memory, in the form that `np.asarray` takes it; keeps the array alive as its base."""
+
+    def __init__(self, base: np.ndarray, address: int, shape: tuple, byte_strides: tuple) -> None:
+        self.base = base
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": base.dtype.str,
+            "shape": shape,
+            "strides": byte_strides,
+            "data": (address, not base.flags.writeable),
+        }
+
+
+def restride(a: np.ndarray, shape: tuple[int, ...], byte_strides: tuple[int, ...]) -> np.ndarray:
+    """A view of `shape` and `byte_strides` that starts at the first element of `a`."""
+    if type(a) is _ndarray:
+        flags = a.flags
+        if flags.c_contiguous or flags.f_contiguous:
+            try:  # the constructor costs a tenth of as_strided; it refuses to leave the buffer that it is given
+                return _ndarray(shape, a.dtype, a, 0, byte_strides)
+            except (TypeError, ValueError):
+                pass
+        if 0 in shape or 0 in a.shape:
+            return _ndarray(shape, a.dtype, a[...].reshape(-1)[:0])
+        return np.asarray(_Window(a, _address(a), shape, byte_strides))
+    library = sys.modules[type(a).__module__.partition(".")[0]]
+    return library.lib.stride_tricks.as_strided(a, shape, byte_strides)
+
+
+def as_strided(
+    a: np.ndarray, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> np.ndarray:
+    """A view with this `size`, this `stride` (in elements) and this offset from the start of the storage of `a`."""
+    shape = tuple(size)
+    if len(shape) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if any(s < 0 for s in stride):
+        raise RuntimeError(
+            f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}"
+        )
+    if any(s < 0 for s in shape):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(stride)}")
+    item = a.itemsize
+    whole = storage_root(a)
+    if storage_offset is None:
+        offset = 0 if a is whole else (_address(a) - _address(whole)) // item
+    else:
+        offset = storage_offset
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    needed = 0 if 0 in shape else offset + 1 + sum((n - 1) * s for n, s in zip(shape, stride))
+    if needed * item > whole.nbytes and _is_dense(whole):
+        raise RuntimeError(
+            f"setStorage: sizes {list(shape)}, strides {list(stride)}, storage offset {offset}, and itemsize {item} "
+            f"requiring a storage size of {needed * item} are out of bounds for storage of size {whole.nbytes}"
+        )
+    byte_strides = tuple([s * item for s in stride])
+    if needed == 0:
+        return restride(a, shape, byte_strides)
+    if type(a) is _ndarray:
+        if type(whole) is _ndarray and (whole.flags.c_contiguous or whole.flags.f_contiguous):
+            result = _ndarray(shape, a.dtype, whole, offset * item, byte_strides)
+            if not a.flags.writeable:
+                result.flags.writeable = False
+            return result
+        return np.asarray(_Window(a, _address(whole) + offset * item, shape, byte_strides))
+    flat = whole.ravel(order="K").view(a.dtype)
+    return restride(flat[offset:], shape, byte_strides)
+
+
+def _is_dense(a: np.ndarray) -> bool:
+    # True where the elements of `a` fill a stretch of memory, in whatever order of the dimensions.
+    if a.flags.c_contiguous or a.flags.f_contiguous:
+        return True
+    expected = a.itemsize
+    for stride, n in sorted((s, n) for s, n in zip(a.strides, a.shape) if n != 1):
+        if stride != expected:
+            return False
+        expected *= n
+    return True
+
+
+def alias(a: np.ndarray) -> np.ndarray:
+    """Another array object on the same memory."""
+    return a[...]
+
+
+def contiguous(a: np.ndarray) -> np.ndarray:
+    """`a` itself where it is contiguous, else a contiguous copy."""
+    return a if a.flags.c_contiguous else a.copy()
+
+
+def clone(a: np.ndarray, memory_format: Any = None) -> np.ndarray:
+    """A copy of `a` that has its order of dimensions in memory, without the gaps and overlaps.
+
+    With ``memory_format=contiguous_format`` the copy is row-major whatever the order of `a`.
+    """
+    if memory_format is not None and "contiguous" in str(memory_format):
+        return a.copy()
+    if a.flags.c_contiguous or 0 not in a.strides:
+        return a.copy("K")
+    result = dense_like(a, a.dtype)
+    result[...] = a
+    return result
+
+
+def to_dtype(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """`a` with elements of `dtype`: `a` itself where they are already; the imaginary part is dropped silently."""
+    if a.dtype == dtype:
+        return a
+    if a.dtype.kind == "c" and dtype.kind not in "cb":
+        a = a.real
+        if a.dtype == dtype:
+            return a.copy("K")
+    if a.flags.c_contiguous or 0 not in a.strides:
+        return a.astype(dtype)
+    result = dense_like(a, dtype)
+    result[...] = a
+    return result
+
+
+def to_copy(a: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
+    """A copy of `a` with elements of `dtype`."""
+    return clone(a) if dtype is None or a.dtype == dtype else to_dtype(a, dtype)
+
+
+def dense_like(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """An uninitialized dense array with the shape of `a` and its order of dimensions in memory.
+
+    NumPy's own K order takes a stride of 0 for the smallest and so makes an expanded array column-major.  Torch takes
+    it for no information and leaves the dimension where it is, which keeps the copy viewable.
+    """
+    shape, given = a.shape, a.strides
+    order: list[int] = []  # outermost first
+    for dim in range(a.ndim):
+        place = len(order)
+        if given[dim] and shape[dim] != 1:
+            for i in range(len(order) - 1, -1, -1):
+                other = order[i]
+                if given[other] == 0 or shape[other] == 1:
+                    continue
+                if abs(given[other]) >= abs(given[dim]):
+                    break
+                place = i
+        order.insert(place, dim)
+    dense = np.empty_like(a, dtype=dtype, order="C", shape=tuple([shape[d] for d in order]))
+    inverse = [0] * a.ndim
+    for i, d in enumerate(order):
+        inverse[d] = i
+    return dense.transpose(inverse)
+
+
+def shape_text(shape: Sequence[Any]) -> str:
+    """A shape as torch's messages write it, such as ``[2, 3]``."""
+    return "[" + ", ".join([str(int(s)) for s in shape]) + "]"

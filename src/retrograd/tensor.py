@@ -1,0 +1,587 @@
+"""Tensor: a handle on an array, its version counter and, once something needs it, its AutogradMeta.
+
+The operators (``mul``, ``sum``, ``view`` ...) are generated from the table and attached to the class by
+``ops.install``; this file has what is not an operator: construction, the autograd attributes, conversion to Python
+and NumPy, printing, copying.
+
+Note [Version counters]
+A counter belongs to one piece of memory and is shared by every tensor that aliases it (views, ``detach()``; not
+``.data``).  Each in-place write adds one.  ``_vc`` is None while a tensor has never been written to and has no alias,
+which is the case of nearly every tensor: `version_counter` makes the counter when somebody has to share or raise it.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import devices, dtypes
+from .autograd.meta import AutogradMeta, materialize_autograd_meta
+from .size import Size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ._generated.tensor_operators import TensorOperators
+    from .autograd.edge import EdgeTuple
+    from .autograd.hooks import RemovableHandle
+    from .autograd.node import Node
+    from .autograd.where import Location
+
+else:
+    TensorOperators = object
+
+new = object.__new__
+
+
+class VersionCounter:
+    """How often a piece of memory was written to, and where in the user's code the last time."""
+
+    __slots__ = ("last_write", "version")
+
+    version: int
+    last_write: Location
+
+    @property
+    def where(self) -> Location | None:
+        return getattr(self, "last_write", None)
+
+
+def new_version_counter() -> VersionCounter:
+    vc = VersionCounter()
+    vc.version = 0
+    return vc
+
+
+def version_counter(tensor: Tensor) -> VersionCounter:
+    """The tensor's version counter, to be shared or raised; made now if there was none."""
+    vc = tensor._vc
+    if vc is None:
+        vc = tensor._vc = new_version_counter()
+    return vc
+
+
+class Tensor(TensorOperators):
+    """A multi-dimensional array that can record what is done to it.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor([1., 2., 3.], requires_grad=True)
+    >>> y = (x * x).sum()
+    >>> y.backward()
+    >>> x.grad
+    tensor([2., 4., 6.])
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_data", "_edge", "_meta", "_vc")
+
+    #: The values: a strided array of the device's library.
+    _data: Any
+    #: See Note [Version counters].
+    _vc: VersionCounter | None
+    _meta: AutogradMeta | None
+    #: The gradient edge of a non-leaf: (grad_fn, output_nr).
+    _edge: EdgeTuple | None
+
+    # NumPy: let Tensor.__rmul__ and friends answer for ``ndarray * tensor``.
+    __array_priority__ = 1000
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """The legacy constructor ``Tensor(2, 3)`` or ``Tensor([[1., 2.]])``; `tensor()` is the better one."""
+        from .factories import legacy_tensor
+
+        return legacy_tensor(cls, *args, **kwargs)
+
+    # -------------------------------------------------------------------------------------------------- what it is
+
+    @property
+    def shape(self) -> Size:
+        """The sizes of all dimensions."""
+        return Size(self._data.shape)
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        return dtypes.from_numpy_dtype(self._data.dtype)
+
+    @property
+    def device(self) -> devices.device:
+        return devices.device_of_array_class(self._data.__class__)
+
+    @property
+    def ndim(self) -> int:
+        return self._data.ndim
+
+    @property
+    def itemsize(self) -> int:
+        return self._data.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self._data.nbytes
+
+    @property
+    def layout(self) -> Any:
+        from .factories import strided
+
+        return strided
+
+    is_cuda = property(lambda self: self.device.type == "cuda")
+    is_cpu = property(lambda self: self.device.type == "cpu")
+    is_sparse = False
+    is_quantized = False
+    is_nested = False
+    is_mkldnn = False
+    is_meta = False
+
+    def size(self, dim: int | None = None) -> Any:
+        """All sizes, or that of one dimension."""
+        from .kernels.dims import normalize_dim
+
+        shape = self._data.shape
+        return Size(shape) if dim is None else shape[normalize_dim(dim, len(shape))]
+
+    def dim(self) -> int:
+        return self._data.ndim
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        return self._data.size
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        return self._data.itemsize
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Steps between neighbours, in elements."""
+        from .kernels import strides
+        from .kernels.dims import normalize_dim
+
+        steps = strides(self._data)
+        return steps if dim is None else steps[normalize_dim(dim, len(steps))]
+
+    def storage_offset(self) -> int:
+        """Elements between the start of the memory and the first element."""
+        from .kernels import storage_offset
+
+        return storage_offset(self._data)
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return self._data.ctypes.data if self._data.__class__ is np.ndarray else self._data.data.ptr
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        return self._data.flags.c_contiguous
+
+    def is_floating_point(self) -> bool:
+        return self._data.dtype.kind == "f"
+
+    def is_complex(self) -> bool:
+        return self._data.dtype.kind == "c"
+
+    def is_signed(self) -> bool:
+        return self.dtype.is_signed
+
+    def is_inference(self) -> bool:
+        return False
+
+    def is_same_size(self, other: Tensor) -> bool:
+        return self._data.shape == other._data.shape
+
+    def is_set_to(self, other: Tensor) -> bool:
+        """Do both show the same memory in the same way?"""
+        a, b = self._data, other._data
+        return a.shape == b.shape and a.strides == b.strides and self.data_ptr() == other.data_ptr()
+
+    def get_device(self) -> int:
+        index = self.device.index
+        return -1 if index is None else index
+
+    def type_name(self) -> str:
+        """``'FloatTensor'`` and the like: the name of the dtype in torch's older vocabulary."""
+        return _TYPE_NAMES[self.dtype.name]
+
+    # --------------------------------------------------------------------------------------------------- autograd
+
+    @property
+    def requires_grad(self) -> bool:
+        """Are gradients computed for this tensor? True for results of operations on such tensors."""
+        if self._edge is not None:
+            return True
+        meta = self._meta
+        return meta is not None and meta.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            raise RuntimeError(f"requires_grad must be a bool, but got {type(value).__name__}")
+        if not self.is_leaf:
+            hint = (
+                ""
+                if value
+                else " If you want to use a computed variable in a subgraph that doesn't require "
+                "differentiation use var_no_grad = var.detach()."
+            )
+            raise RuntimeError(f"you can only change requires_grad flags of leaf variables.{hint}")
+        if value and self._data.dtype.kind not in "fc":
+            raise RuntimeError(
+                "only Tensors of floating point dtype can require gradients; this one has dtype "
+                f"{self.dtype}. Convert it first: x = x.float().requires_grad_()"
+            )
+        if value or self._meta is not None:
+            materialize_autograd_meta(self).requires_grad = value
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Set ``requires_grad`` in place and return the tensor."""
+        if not isinstance(requires_grad, bool):
+            raise TypeError(
+                f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, "
+                f"not {type(requires_grad).__name__}"
+            )
+        if requires_grad and self._edge is not None:
+            return self  # a result that requires grad already
+        self.requires_grad = requires_grad
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Made by the user, or by operations that nothing was recorded of."""
+        return self.grad_fn is None
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The node that the gradient of this tensor goes into; None for a leaf."""
+        edge = self._edge
+        return None if edge is None else edge[0]
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of `grad_fn` this is."""
+        edge = self._edge
+        return 0 if edge is None else edge[1]
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The accumulated gradient, or None."""
+        meta = self._meta
+        grad = None if meta is None else meta.grad
+        if grad is None and self._edge is not None and not self.retains_grad:
+            warnings.warn(
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
+                "won't be populated during autograd.backward(). If you indeed want the .grad field to be populated "
+                "for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor "
+                "by mistake, make sure you access the leaf Tensor instead.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return grad
+
+    @grad.setter
+    def grad(self, grad: Tensor | None) -> None:
+        if grad is None:
+            if self._meta is not None:
+                self._meta.grad = None
+            return
+        if not isinstance(grad, Tensor):
+            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(grad).__name__}")
+        if grad is self:
+            raise RuntimeError("can't assign Variable as its own grad")
+        if grad._data.shape != self._data.shape:
+            raise RuntimeError(
+                f"attempting to assign a gradient of size '{list(grad.shape)}' to a tensor of size "
+                f"'{list(self.shape)}'. Please ensure that the gradient and the tensor are the same size"
+            )
+        if grad._data.dtype != self._data.dtype:
+            raise RuntimeError(
+                f"attempting to assign a gradient with dtype '{grad.dtype.name}' to a tensor with grad_dtype "
+                f"'{self.dtype.name}'. The gradient must match the tensor's grad_dtype (its dtype): "
+                f"use grad.to({self.dtype})"
+            )
+        if grad.device != self.device:
+            raise RuntimeError(
+                f"attempting to assign a gradient located on device with type '{grad.device}' to a tensor located on "
+                f"device with type '{self.device}'. Please ensure that the gradient and the tensor are on the same "
+                "device"
+            )
+        materialize_autograd_meta(self).grad = grad
+
+    @grad.deleter
+    def grad(self) -> None:
+        self.grad = None
+
+    @property
+    def retains_grad(self) -> bool:
+        """Will backward store the gradient of this non-leaf in ``.grad``?"""
+        return self._meta is not None and self._meta.retains_grad
+
+    def retain_grad(self) -> None:
+        """Have backward store the gradient of this tensor in ``.grad`` although it is not a leaf."""
+        import weakref
+
+        if not self.requires_grad:
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        meta = materialize_autograd_meta(self)
+        node = self.grad_fn
+        if node is None or meta.retains_grad:
+            return
+        node.materialize_extras().retains_grad[self.output_nr] = weakref.ref(self)
+        meta.retains_grad = True
+
+    def backward(
+        self,
+        gradient: Tensor | None = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Sequence[Tensor] | None = None,
+    ) -> None:
+        """Compute the gradient of this tensor with respect to the leaves of its graph, into their ``.grad``.
+
+        >>> import retrograd as torch
+        >>> x = torch.tensor(3., requires_grad=True)
+        >>> (x ** 2).backward()
+        >>> x.grad
+        tensor(6.)
+        """
+        _run_backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+    def register_hook(self, hook: Callable) -> RemovableHandle:
+        """Call ``hook(grad)`` whenever a gradient of this tensor is computed; what it returns replaces it."""
+        from .autograd.hooks import register_tensor_hook
+
+        if not self.requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        return register_tensor_hook(self, hook)
+
+    def detach(self) -> Tensor:
+        """The same values (and version counter) without history."""
+        result = new(Tensor)
+        result._data = self._data
+        result._vc = self._vc or version_counter(self)
+        result._meta = result._edge = None
+        return result
+
+    def detach_(self) -> Tensor:
+        """Cut this tensor off its history, in place."""
+        self._edge = None
+        meta = materialize_autograd_meta(self)
+        meta.requires_grad = False
+        meta.retains_grad = False
+        return self
+
+    @property
+    def data(self) -> Tensor:
+        """The values with neither history nor version counter: writes to it go unnoticed. Prefer `detach()`."""
+        return wrap(self._data)
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        if self.requires_grad and value._data.dtype.kind not in "fc":
+            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+        meta = self._meta
+        accumulator = None if meta is None or meta.grad_accumulator is None else meta.grad_accumulator()
+        self._data = value._data
+        if accumulator is not None:
+            data = self._data
+            accumulator.shape, accumulator.dtype, accumulator.array_class = data.shape, data.dtype, data.__class__
+
+    @property
+    def _version(self) -> int:
+        vc = self._vc
+        return 0 if vc is None else vc.version
+
+    def _bump_version(self) -> None:
+        version_counter(self).version += 1
+
+    @property
+    def name(self) -> str | None:
+        return None if self._meta is None else self._meta.name
+
+    # ----------------------------------------------------------------------------------------------------- to Python
+
+    def item(self) -> Any:
+        """The value of a one-element tensor as a Python number."""
+        data = self._data
+        if data.size != 1:
+            raise RuntimeError(f"a Tensor with {data.size} elements cannot be converted to Scalar")
+        return data.item()
+
+    def tolist(self) -> Any:
+        """The values as nested lists."""
+        return self._data.tolist()
+
+    def __bool__(self) -> bool:
+        data = self._data
+        if data.size != 1:
+            if data.size == 0:
+                raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+        return bool(data.item())
+
+    def _scalar(self) -> Any:
+        if self._data.size != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return self._data.item()
+
+    def __int__(self) -> int:
+        value = self._scalar()
+        if isinstance(value, complex):
+            if value.imag != 0:
+                raise RuntimeError("value cannot be converted to type int64_t without overflow")
+            value = value.real
+        return int(value)
+
+    def __float__(self) -> float:
+        value = self._scalar()
+        if isinstance(value, complex):
+            if value.imag != 0:
+                raise RuntimeError("value cannot be converted to type double without overflow")
+            value = value.real
+        return float(value)
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar())
+
+    def __index__(self) -> int:
+        data = self._data
+        if data.size != 1 or data.dtype.kind not in "iub":
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(data.item())
+
+    def __len__(self) -> int:
+        if self._data.ndim == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return self._data.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if self._data.ndim == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))  # type: ignore[attr-defined]
+
+    def __contains__(self, element: Any) -> bool:
+        if isinstance(element, (Tensor, int, float, complex, bool, np.generic)):
+            return bool((element == self).any().item())  # type: ignore[union-attr]
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+        from .printing import tensor_str
+
+        return tensor_str(self, tensor_contents)
+
+    def __format__(self, spec: str) -> str:
+        from .printing import format_number
+
+        return format_number(self, spec)
+
+    # ------------------------------------------------------------------------------------------------------ to NumPy
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """The values as a NumPy array that shares memory (with `force`: a copy if need be)."""
+        if force:
+            return self.detach().cpu()._data  # type: ignore[attr-defined]
+        if self.requires_grad:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        if self._data.__class__ is not np.ndarray and self.device.type != "cpu":
+            raise TypeError(
+                f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+                "memory first."
+            )
+        return self._data
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = self.numpy()
+        if dtype is not None and array.dtype != dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    # ------------------------------------------------------------------------------------------------------- copying
+
+    def __deepcopy__(self, memo: dict) -> Tensor:
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+                f"moment. This one is the result of {self.grad_fn.name()}: use "  # type: ignore[union-attr]
+                "x.detach().clone() for its values, or x.clone() to stay in the graph."
+            )
+        if id(self) in memo:
+            return memo[id(self)]
+        result = new(type(self))
+        memo[id(self)] = result
+        result._data = copy.deepcopy(self._data, memo)
+        result._vc = None
+        result._meta = result._edge = None
+        meta = self._meta
+        if meta is not None:
+            result.requires_grad_(meta.requires_grad)
+            if meta.grad is not None:
+                result.grad = copy.deepcopy(meta.grad, memo)
+        if self.__dict__:
+            result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return result
+
+    def __reduce_ex__(self, protocol: Any) -> tuple:
+        return _rebuild, (type(self), self._data, self.requires_grad, self.__dict__)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(type(self)), *self.__dict__} - {"_data", "_edge", "_meta", "_vc"})
+
+
+_TYPE_NAMES = {
+    "bool": "BoolTensor",
+    "uint8": "ByteTensor",
+    "int8": "CharTensor",
+    "int16": "ShortTensor",
+    "int32": "IntTensor",
+    "int64": "LongTensor",
+    "float16": "HalfTensor",
+    "float32": "FloatTensor",
+    "float64": "DoubleTensor",
+    "complex64": "ComplexFloatTensor",
+    "complex128": "ComplexDoubleTensor",
+}
+
+
+def type_name(tensor: Tensor) -> str:
+    """``'torch.FloatTensor'``: dtype and device in one word, for messages."""
+    return f"torch.{'' if tensor.device.type == 'cpu' else tensor.device.type + '.'}{tensor.type_name()}"
+
+
+def wrap(array: Any, vc: VersionCounter | None = None) -> Tensor:
+    """A Tensor on `array`, without history."""
+    result = new(Tensor)
+    result._data = array
+    result._vc = vc
+    result._meta = result._edge = None
+    return result
+
+
+def unwrap(tensor: Tensor) -> Any:
+    """The array of a Tensor."""
+    return tensor._data
+
+
+def _rebuild(cls: type, array: Any, requires_grad: bool, attributes: dict) -> Tensor:
+    result: Tensor = new(cls)
+    result._data = array
+    result._vc = None
+    result._meta = result._edge = None
+    if requires_grad:
+        result.requires_grad_()
+    result.__dict__.update(attributes)
+    return result
+
+
+def _run_backward(*args: Any, **kwargs: Any) -> None:
+    """`autograd.backward`, put here at its first use: the module imports this one."""
+    global _run_backward
+    from .autograd.run_backward import backward
+
+    _run_backward = backward
+    backward(*args, **kwargs)
