@@ -8,7 +8,7 @@ do).  So:
 * where somebody turned warnings into errors in front of that filter, a kernel that raised is run again with NumPy's
   checks off;
 * what must not run twice (a write in place, a backward pass) is run with the checks off from the start,
-  when the filter is no longer the first one.
+  when somebody has put such a filter in front of ours.
 """
 
 from __future__ import annotations
@@ -23,6 +23,26 @@ warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"retrograd\."
 _filter = warnings.filters[0]
 
 
+#: What `is_quiet` last saw, (list, length, first filter, answer): looked at again only when the filters change.
+_seen: tuple[Any, int, Any, bool] = (None, 0, None, False)
+
+
+def is_quiet() -> bool:
+    """Does no filter in front of ours turn NumPy's warnings in this package into something else?"""
+    global _seen
+    filters, seen = warnings.filters, _seen
+    if filters is not seen[0] or len(filters) != seen[1] or filters[0] is not seen[2]:
+        answer = False
+        for entry in filters:
+            if entry is _filter:
+                answer = True
+                break
+            if entry[0] != "ignore" and issubclass(RuntimeWarning, entry[2]):
+                break
+        seen = _seen = (filters, len(filters), filters[0] if filters else None, answer)
+    return seen[3]
+
+
 def quietly(function: Callable, *args: Any, **kwargs: Any) -> Any:
     """Call `function` with NumPy's floating-point checks off."""
     with np.errstate(all="ignore"):
@@ -31,8 +51,4 @@ def quietly(function: Callable, *args: Any, **kwargs: Any) -> Any:
 
 def once(function: Callable, *args: Any, **kwargs: Any) -> Any:
     """Call a function that must not run twice."""
-    filters = warnings.filters
-    if filters and filters[0] is _filter:
-        return function(*args, **kwargs)
-    with np.errstate(all="ignore"):
-        return function(*args, **kwargs)
+    return function(*args, **kwargs) if is_quiet() else quietly(function, *args, **kwargs)

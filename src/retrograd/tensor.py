@@ -50,6 +50,20 @@ class VersionCounter:
         return getattr(self, "last_write", None)
 
 
+class _InferenceCounter(VersionCounter):
+    """Marks tensors made in inference mode, which have no version."""
+
+    __slots__ = ()
+
+    @property
+    def version(self) -> int:  # type: ignore[override]
+        raise RuntimeError("Inference tensors do not track version counter.")
+
+
+#: The version counter of every inference tensor.
+INFERENCE = _InferenceCounter()
+
+
 def new_version_counter() -> VersionCounter:
     vc = VersionCounter()
     vc.version = 0
@@ -186,7 +200,7 @@ class Tensor(TensorOperators):
         return self.dtype.is_signed
 
     def is_inference(self) -> bool:
-        return False
+        return self._vc is INFERENCE
 
     def is_same_size(self, other: Tensor) -> bool:
         return self._data.shape == other._data.shape
@@ -211,8 +225,10 @@ class Tensor(TensorOperators):
         """Are gradients computed for this tensor? True for results of operations on such tensors."""
         if self._edge is not None:
             return True
-        meta = self._meta
-        return meta is not None and meta.requires_grad
+        meta: Any = self._meta
+        if meta is None:
+            return False
+        return meta.requires_grad or (meta.is_view and (meta.edge is not None or meta.base.requires_grad))
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -254,21 +270,39 @@ class Tensor(TensorOperators):
     @property
     def grad_fn(self) -> Node | None:
         """The node that the gradient of this tensor goes into; None for a leaf."""
-        edge = self._edge
+        edge = self._history()
         return None if edge is None else edge[0]
+
+    def _history(self) -> EdgeTuple | None:
+        """The gradient edge of a non-leaf, be it a view or not."""
+        edge = self._edge
+        if edge is None and self._meta is not None and self._meta.is_view:
+            from .autograd.view_meta import view_edge
+
+            edge = view_edge(self)
+        return edge
 
     @property
     def output_nr(self) -> int:
         """Which output of `grad_fn` this is."""
-        edge = self._edge
+        edge = self._history()
         return 0 if edge is None else edge[1]
+
+    @property
+    def _base(self) -> Tensor | None:
+        """The tensor whose memory this view shows; None if this is not a view."""
+        meta: Any = self._meta
+        return meta.base if meta is not None and meta.is_view else None
+
+    def _is_view(self) -> bool:
+        return self._meta is not None and self._meta.is_view
 
     @property
     def grad(self) -> Tensor | None:
         """The accumulated gradient, or None."""
         meta = self._meta
         grad = None if meta is None else meta.grad
-        if grad is None and self._edge is not None and not self.retains_grad:
+        if grad is None and not self.retains_grad and not self.is_leaf:
             warnings.warn(
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
                 "won't be populated during autograd.backward(). If you indeed want the .grad field to be populated "
@@ -365,6 +399,11 @@ class Tensor(TensorOperators):
 
     def detach_(self) -> Tensor:
         """Cut this tensor off its history, in place."""
+        if self._is_view():
+            raise RuntimeError(
+                "Can't detach views in-place. Use detach() instead: x = x.detach(). A view shares its history with "
+                "its base, which detach_() would leave behind."
+            )
         self._edge = None
         meta = materialize_autograd_meta(self)
         meta.requires_grad = False
@@ -395,7 +434,9 @@ class Tensor(TensorOperators):
         return 0 if vc is None else vc.version
 
     def _bump_version(self) -> None:
-        version_counter(self).version += 1
+        from .autograd.inplace import bump_version
+
+        bump_version(self)
 
     @property
     def name(self) -> str | None:

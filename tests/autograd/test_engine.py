@@ -34,9 +34,7 @@ def test_nodes_made_later_run_first(torch):
     log = []
     watch(log, a=a, b=b, c=c)
     total.backward()
-    assert log == ["a", "c", "b"] or log == ["c", "b", "a"]
-    # a's gradient is ready before (b + c) has run, but hooks run with the node: the highest number first.
-    assert log.index("c") < log.index("b")
+    assert log == ["c", "b", "a"]  # a is ready before b + c has run, but that was made later
 
 
 def test_order_of_a_fan(torch):
@@ -279,7 +277,6 @@ def test_backward_with_a_non_leaf_input(torch):
     d.backward(inputs=[c])
     assert "".join(log) == "dc"  # torch runs the node of the input itself too
     assert c.retains_grad
-    torch.testing.assert_close(c.grad, b.detach()) if hasattr(torch, "testing") else None
     assert c.grad.item() == b.item()
     assert x.grad is None and w.grad is None
 

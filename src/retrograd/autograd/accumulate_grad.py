@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import kernels
+from ..kernels import accumulate
 from ..tensor import Tensor, version_counter, wrap
 from .node import Node
 from .state import local
@@ -31,12 +32,17 @@ class AccumulateGrad(Node):
 
     variable: Tensor
 
+    def name(self) -> str:
+        return "torch::autograd::AccumulateGrad"
+
     def apply(self, edges: tuple, grads: Sequence) -> tuple:
         grad = grads[0]
         if grad is None:
             return ()
         variable = self.variable
         meta: Any = variable._meta
+        if not meta.requires_grad:  # switched off since it was recorded
+            return ()
         with _lock:
             old = meta.grad
             if old is None:
@@ -54,6 +60,8 @@ class AccumulateGrad(Node):
             return ()
         variable = self.variable
         meta: Any = variable._meta
+        if not meta.requires_grad:  # switched off since it was recorded
+            return ()
         with _lock:
             old = meta.grad
             if local.state.grad_enabled:
@@ -131,6 +139,6 @@ def _recorded_copy(grad: Any, like: Any) -> Tensor:
 
 def _add_in_place(old: Tensor, grad: Any) -> None:
     array = old._data
-    kernels.accumulate(array, grad, array)
+    accumulate(array, grad, array)
     vc = old._vc or version_counter(old)
     vc.version += 1

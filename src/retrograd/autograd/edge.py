@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from .accumulate_grad import grad_accumulator
+from .view_meta import view_edge
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -30,7 +31,13 @@ def gradient_edge(tensor: Tensor) -> EdgeTuple | None:
     if edge is not None:
         return edge
     meta = tensor._meta
-    if meta is None or not meta.requires_grad:
+    if meta is None:
+        return None
+    if meta.is_view:
+        edge = view_edge(tensor)
+        if edge is not None:
+            return edge
+    if not meta.requires_grad:
         return None
     reference = meta.grad_accumulator
     if reference is not None:

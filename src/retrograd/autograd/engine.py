@@ -19,7 +19,7 @@ from heapq import heappop, heappush, heappushpop
 from typing import Any
 
 from ..kernels import accumulate
-from ..quiet import once
+from ..quiet import is_quiet, quietly
 from ..tensor import Tensor, wrap
 from . import where
 from .basic_nodes import GraphRoot
@@ -73,7 +73,10 @@ class Engine:
         state.grad_enabled = create_graph
         state.graph_task = task
         try:
-            once(_run, state, task, root, first, as_tensors)
+            if is_quiet():
+                _run(state, task, root, first, as_tensors)
+            else:
+                quietly(_run, state, task, root, first, as_tensors)
             if task.final_callbacks is not None:
                 for callback in task.final_callbacks:  # grows if a callback queues another
                     callback()
@@ -88,23 +91,26 @@ class Engine:
 
 def _root(roots: Sequence[EdgeTuple], grads: Sequence[Tensor], as_tensors: bool) -> tuple[Node, Sequence]:
     """The node to start from and its gradients: the one root itself, or a GraphRoot above them."""
-    checked = []
-    for (node, input_nr), grad in zip(roots, grads):
-        if as_tensors:
-            checked.append(validate_tensor(grad, node.input_metadata[input_nr], node, input_nr))
-        else:
-            array = grad._data
-            if array.shape != node.shape or array.dtype is not node.dtype:
-                array = validate_array(array, node.input_metadata[input_nr], node, input_nr)
-            checked.append(array)
-    if len(roots) > 1:
-        return GraphRoot(tuple(roots), checked), ()
-    root, input_nr = roots[0]
-    if root.shape is not None:
-        return root, checked
-    first = [None] * root.num_inputs
-    first[input_nr] = checked[0]
-    return root, first
+    if len(roots) == 1:
+        root, input_nr = roots[0]
+        first = _checked(root, input_nr, grads[0], as_tensors)
+        if root.shape is not None:
+            return root, (first,)
+        several = [None] * root.num_inputs
+        several[input_nr] = first
+        return root, several
+    checked = [_checked(node, input_nr, grad, as_tensors) for (node, input_nr), grad in zip(roots, grads)]
+    return GraphRoot(tuple(roots), checked), ()
+
+
+def _checked(node: Node, input_nr: int, grad: Tensor, as_tensors: bool) -> Any:
+    """The gradient of a root in the form in which gradients travel."""
+    if as_tensors:
+        return validate_tensor(grad, node.input_metadata[input_nr], node, input_nr)
+    array = grad._data
+    if array.shape != node.shape or array.dtype is not node.dtype:
+        return validate_array(array, node.input_metadata[input_nr], node, input_nr)
+    return array
 
 
 def _run(state: ThreadState, task: GraphTask, node: Any, grads: Any, as_tensors: bool) -> None:

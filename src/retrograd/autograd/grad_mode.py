@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -80,9 +79,9 @@ class _Mode:
                         with self.clone():
                             generator.close()
                         raise
-                    except BaseException:
+                    except BaseException as error:
                         with self.clone():
-                            response = generator.throw(*sys.exc_info())
+                            response = generator.throw(error)
                     else:
                         with self.clone():
                             response = generator.send(request)
@@ -102,10 +101,10 @@ class _Mode:
         @functools.wraps(function)
         async def decorated(*args: Any, **kwargs: Any) -> Any:
             generator = function(*args, **kwargs)
-            request = None
+            step = generator.asend(None)
             while True:
                 try:
-                    response = await _Steps(self, generator.asend(request))
+                    response = await _Steps(self, step)
                 except StopAsyncIteration:
                     return
                 try:
@@ -113,6 +112,10 @@ class _Mode:
                 except GeneratorExit:
                     await _Steps(self, generator.aclose())
                     raise
+                except BaseException as error:
+                    step = generator.athrow(error)
+                else:
+                    step = generator.asend(request)
 
         return decorated
 

@@ -186,7 +186,7 @@ def register_tensor_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
     hooks = meta.hooks
     if hooks is None:
         hooks = meta.hooks = OrderedDict()
-        edge = tensor._edge if tensor._edge is not None else _live_accumulator_edge(tensor)
+        edge = tensor._history() or _live_accumulator_edge(tensor)
         if edge is not None:
             edge[0].materialize_extras().tensor_hooks.append((edge[1], hooks))
     return add_hook(hooks, hook)

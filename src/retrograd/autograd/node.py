@@ -36,7 +36,7 @@ class Node:
     >>> x = retrograd.ones(2, requires_grad=True)
     >>> y = x * 3
     >>> y.grad_fn.name(), y.grad_fn.next_functions[0][0].name()
-    ('MulBackward0', 'AccumulateGrad')
+    ('MulBackward0', 'torch::autograd::AccumulateGrad')
     """
 
     __slots__ = (
@@ -117,7 +117,7 @@ class Node:
         ]
 
     def __repr__(self) -> str:
-        return f"<{self.name()} object at {id(self):#x}>"
+        return f"<{type(self).__name__} object at {id(self):#x}>"
 
     # ------------------------------------------------------------------------------------------------------- hooks
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..tensor import Tensor, VersionCounter, wrap
+from ..tensor import INFERENCE, Tensor, VersionCounter, wrap
 from . import where
 
 if TYPE_CHECKING:
@@ -31,8 +31,14 @@ class SavedVariable:
     _vc = True
 
     def __init__(self, tensor: Tensor, is_output: bool = False) -> None:
+        if tensor._vc is INFERENCE:
+            raise RuntimeError(
+                "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+                "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and "
+                "use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
+            )
         self.version = tensor._version
-        self.is_output = is_output and tensor._edge is not None
+        self.is_output = is_output and not tensor.is_leaf
         if self.is_output:
             # The values and the version counter, without the history that leads back to the node.
             alias = tensor.detach()

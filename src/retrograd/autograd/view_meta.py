@@ -23,6 +23,7 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, Any
 
+from ..tensor import INFERENCE
 from .meta import AutogradMeta
 from .state import local
 
@@ -64,13 +65,15 @@ def as_view(
     state: ThreadState, source: Tensor, view: Tensor, step: Step, edge: EdgeTuple | None, multiple: bool = False
 ) -> None:
     """Make `view`, fresh from a view operator on `source`, know its base. `multiple`: one of several outputs."""
-    meta = DifferentiableViewMeta()
     if state.grad_enabled:
         creation = CreationMeta.MULTI_OUTPUT_NODE if multiple else CreationMeta.DEFAULT
     elif state.inference:
         creation = CreationMeta.INFERENCE_MODE
     else:
         creation = CreationMeta.NO_GRAD_MODE
+    if view._vc is INFERENCE:
+        return  # nothing is ever recorded of it
+    meta = DifferentiableViewMeta()
     above = source._meta
     if above is not None and above.is_view:
         meta.base = above.base  # type: ignore[attr-defined]
@@ -81,7 +84,7 @@ def as_view(
         meta.base = source
         meta.replay = (step,)
         meta.creation_meta = creation
-    meta.attr_version = view._vc.version  # type: ignore[union-attr]
+    meta.attr_version = view._version
     meta.edge = edge
     view._meta = meta
 

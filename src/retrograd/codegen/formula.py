@@ -86,8 +86,8 @@ def _collect(node: ast.AST, known: set[str], bound: set[str], names: Names, foun
         if node.id in known and node.id not in bound:
             found.of.setdefault(node.id, set()).add("value")
         return
-    for child in ast.iter_child_nodes(node):
-        _collect(child, known, bound, names, found)
+    for part in ast.iter_child_nodes(node):
+        _collect(part, known, bound, names, found)
 
 
 def _check_function(name: str, names: Names) -> None:

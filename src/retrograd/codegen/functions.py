@@ -23,6 +23,7 @@ from retrograd.autograd.edge import gradient_edge
 from retrograd.autograd.inplace import begin_inplace, end_inplace
 from retrograd.autograd.saved_variable import SavedVariable, save_list, save_output
 from retrograd.autograd.state import local
+from retrograd.autograd.view_meta import as_view
 from retrograd.dtypes import as_numpy_dtype
 from retrograd.kernels import as_array, ndarray, ufuncs
 from retrograd.op_support import (
@@ -223,11 +224,13 @@ def _make_results(entry: Entry) -> list[str]:
         lines.append("vc = input._vc or version_counter(input)")
     if entry.schema.returns_list:
         lines += ["results = []", "for array in arrays:", "    result = new(Tensor)", "    result._data = array"]
-        lines += [f"    result._vc = {'vc' if entry.view else 'None'}", "    result._meta = result._edge = None"]
+        lines += [f"    result._vc = {'vc' if entry.view else 'state.new_vc'}"]
+        lines += ["    result._meta = result._edge = None"]
         lines += ["    results.append(result)"]
         return lines
     for r in entry.schema.results:
-        lines += [f"{r} = new(Tensor)", f"{r}._data = {r}_array", f"{r}._vc = {'vc' if entry.view else 'None'}"]
+        lines += [f"{r} = new(Tensor)", f"{r}._data = {r}_array"]
+        lines += [f"{r}._vc = {'vc' if entry.view else 'state.new_vc'}"]
         lines += [f"{r}._meta = {r}._edge = None"]
     return lines
 
@@ -322,6 +325,8 @@ def _record(entry: Entry) -> list[str]:
         lines += _edge(a)
     inner = _connect(entry) + _save(entry)
     slots = Slots(entry)
+    if entry.view:
+        return _record_view(entry, lines, inner)
     if entry.schema.returns_list:
         inner += ["node.metadata_of_inputs = tuple((a.shape, a.dtype, a.__class__) for a in arrays)"]
         inner += ["node.num_inputs = len(arrays)", "node.shape = None"]
@@ -336,6 +341,23 @@ def _record(entry: Entry) -> list[str]:
                 inner += [f"{r}._edge = (node, {position})"]
     body = [f"if {_any_edge(entry)}:", *("    " + line for line in inner)]
     return ["if state.grad_enabled:", *("    " + line for line in lines + body)]
+
+
+def _record_view(entry: Entry, edges: list[str], inner: list[str]) -> list[str]:
+    """The same for a view, which also learns its base. See Note [Views and in-place]."""
+    arguments = "".join(f"{_array(a)}, " for a in entry.schema.arguments[1:])
+    step = f"kernel_{entry.kernel}, {entry.name}, ({arguments.strip()})"
+    if entry.schema.returns_list:
+        inner += ["node.metadata_of_inputs = tuple((a.shape, a.dtype, a.__class__) for a in arrays)"]
+        inner += ["node.num_inputs = len(arrays)", "node.shape = None"]
+        after = ["for position, result in enumerate(results):"]
+        after += ["    edge = None if node is None else (node, position)"]
+        after += [f"    as_view(state, input, result, ({step}, position), edge, True)"]
+    else:
+        inner += _metadata(entry)
+        after = [f"as_view(state, input, result, ({step}, None), None if node is None else (node, 0))"]
+    body = [f"if {_any_edge(entry)}:", *("    " + line for line in inner)]
+    return ["node = None", "if state.grad_enabled:", *("    " + line for line in edges + body), *after]
 
 
 def _metadata(entry: Entry) -> list[str]:

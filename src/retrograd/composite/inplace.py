@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._generated import functions as table
-from ..autograd.inplace import begin_inplace, end_inplace
+from ..autograd.inplace import begin_inplace, bump_version, end_inplace
 from ..autograd.state import local
 from ..tensor import Tensor
 from .registry import composite
@@ -41,8 +41,14 @@ def _in_place(name: str, operator: Any) -> None:
     def method(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         begin_inplace(local.state, input, False)
         view = operator(input, *args, **kwargs)
+        edge = view._history()
         input._data = view._data
-        end_inplace(input, view.grad_fn)
+        if input._is_view():
+            input._meta = view._meta  # the same base, and one more step from it
+            bump_version(input)
+            view._meta.attr_version = input._version
+        else:
+            end_inplace(input, None if edge is None else edge[0])
         return input
 
     method.__name__ = method.__qualname__ = name

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
-from numpy import ndarray
+from numpy import empty, ndarray
 
 #: ``accumulate(total, more, total)`` adds in place two arrays of one shape and dtype: the engine's innermost step.
 accumulate = np.add
@@ -16,6 +17,15 @@ def one_like(a: ndarray) -> ndarray:
     result = a.copy()
     result.fill(1)
     return result
+
+
+def spread(a: ndarray, shape: tuple[int, ...]) -> ndarray:
+    """A 0-d array repeated: as new memory where that is quicker than a view, else as a view with strides 0."""
+    if a.__class__ is ndarray and prod(shape) <= 4096:
+        result = empty(shape, a.dtype)
+        result.fill(a)
+        return result
+    return np.broadcast_to(a, shape)
 
 
 def ones(shape: tuple[int, ...], dtype: Any) -> ndarray:

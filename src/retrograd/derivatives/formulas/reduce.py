@@ -16,9 +16,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ... import kernels
 from ...kernels.dims import normalize_dim, normalize_dims
 
 Dims = int | Sequence[int] | None
+
+
+def spread(ops: Any, grad: Any, shape: Sequence[int]) -> Any:
+    """The gradient of a full sum: the same for every element."""
+    return kernels.spread(grad, shape) if ops is kernels else ops.expand(grad, shape)
 
 
 def restore(ops: Any, reduced: Any, shape: Sequence[int], dim: Dims, keepdim: bool) -> Any:

@@ -1,0 +1,182 @@
+"""In-place operations: refusals, versions, history."""
+
+from __future__ import annotations
+
+import pytest
+
+import retrograd
+
+pytestmark = pytest.mark.usefixtures("clean_state")
+
+OPERATIONS = {
+    "add_": lambda torch, t: t.add_(2),
+    "sub_": lambda torch, t: t.sub_(2),
+    "mul_": lambda torch, t: t.mul_(2),
+    "div_": lambda torch, t: t.div_(2),
+    "pow_": lambda torch, t: t.pow_(2),
+    "exp_": lambda torch, t: t.exp_(),
+    "neg_": lambda torch, t: t.neg_(),
+    "zero_": lambda torch, t: t.zero_(),
+    "fill_": lambda torch, t: t.fill_(3),
+    "sigmoid_": lambda torch, t: t.sigmoid_(),
+    "tanh_": lambda torch, t: t.tanh_(),
+    "relu_": lambda torch, t: t.relu_(),
+    "clamp_": lambda torch, t: t.clamp_(0, 1),
+    "copy_": lambda torch, t: t.copy_(torch.tensor([5.0, 6.0])),
+    "+=": lambda torch, t: t.__iadd__(1),
+    "-=": lambda torch, t: t.__isub__(1),
+    "*=": lambda torch, t: t.__imul__(2),
+    "/=": lambda torch, t: t.__itruediv__(2),
+    "[0] =": lambda torch, t: t.__setitem__(0, 5.0) or t,
+    "masked_fill_": lambda torch, t: t.masked_fill_(torch.tensor([True, False]), 3.0),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_versions_rise_and_memory_stays(torch, name):
+    x = torch.tensor([1.0, 2.0])
+    address = x.data_ptr()
+    result = OPERATIONS[name](torch, x)
+    assert result is x
+    assert x._version == 1
+    assert x.data_ptr() == address
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_leaves_that_require_grad_refuse(torch, name):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad is being used in an in-place operation"):
+        OPERATIONS[name](torch, x)
+    assert x.tolist() == [1.0, 2.0]
+    assert x._version == 0
+    assert x.is_leaf and x.requires_grad
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_history_is_rebased(torch, name):
+    """The gradient of what was there, by comparison with the same written out of place."""
+    x = torch.tensor([0.5, 2.0], dtype=torch.float64, requires_grad=True)
+    y = x * 3
+    before = y.grad_fn
+    OPERATIONS[name](torch, y)
+    assert y.grad_fn is not before and not y.is_leaf
+    (y * torch.tensor([1.0, 10.0], dtype=torch.float64)).sum().backward()
+    numeric = []
+    for i in range(2):
+        values = []
+        for sign in (1, -1):
+            shifted = torch.tensor([0.5, 2.0], dtype=torch.float64)
+            shifted[i] += sign * 1e-6
+            t = shifted * 3
+            OPERATIONS[name](torch, t)
+            values.append((t * torch.tensor([1.0, 10.0], dtype=torch.float64)).sum().item())
+        numeric.append((values[0] - values[1]) / 2e-6)
+    assert x.grad.tolist() == pytest.approx(numeric, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_under_no_grad_only_the_version_changes(torch, name):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    with torch.no_grad():
+        OPERATIONS[name](torch, x)
+    assert x._version == 1 and x.is_leaf and x.requires_grad and x.grad_fn is None
+
+
+def test_a_plain_tensor_gets_history_from_what_is_added(torch):
+    x = torch.ones(2, requires_grad=True)
+    total = torch.zeros(2)
+    for _ in range(3):
+        total += x * 2
+    assert total.requires_grad and not total.is_leaf
+    total.sum().backward()
+    assert x.grad.tolist() == [6.0, 6.0]
+
+
+def test_aliases_see_the_write_and_the_version(torch):
+    x = torch.zeros(4)
+    aliases = [x.detach(), x.view(2, 2), x[1:3], x.detach().view(4)]
+    x.add_(1)
+    assert all(a._version == 1 for a in aliases)
+    aliases[1].add_(1)
+    assert x._version == 2 and x.tolist() == [2.0] * 4
+    copy = x.clone()
+    assert copy._version == 0
+
+
+def test_data_has_a_counter_of_its_own(torch):
+    x = torch.zeros(2)
+    x.data.add_(1)
+    assert x._version == 0 and x.tolist() == [1.0, 1.0]
+
+
+def test_expanded_memory_is_not_written_to(torch):
+    x = torch.zeros(1).expand(3)
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory"):
+        x.add_(torch.ones(3))
+    assert x.tolist() == [0.0] * 3 and x._version == 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda torch, x: x.add_(torch.ones(3)),
+        lambda torch, x: x.add_(torch.ones(2, 2)),
+        lambda torch, x: x.mul_(torch.ones(2, dtype=torch.complex64)),
+        lambda torch, x: x.copy_(torch.ones(3)),
+    ],
+    ids=["size", "broadcast", "dtype", "copy"],
+)
+def test_a_refused_write_changes_nothing(torch, call):
+    leaf = torch.ones(2, requires_grad=True)
+    x = leaf * 1
+    node = x.grad_fn
+    with pytest.raises(RuntimeError):
+        call(torch, x)
+    assert x.tolist() == [1.0, 1.0]
+    assert x._version == 0
+    assert x.grad_fn is node
+    assert torch.is_grad_enabled()
+
+
+def test_integers_cannot_take_a_float(torch):
+    x = torch.ones(2, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match="can't be cast to the desired output type"):
+        x.add_(1.5)
+    with pytest.raises(RuntimeError, match="can't be cast to the desired output type"):
+        x.mul_(torch.ones(2, requires_grad=True))
+    assert x.tolist() == [1, 1] and x._version == 0
+
+
+def test_the_overwritten_values_are_saved_when_they_are_needed(torch):
+    x = torch.tensor([2.0, 3.0], requires_grad=True)
+    y = x * 1
+    y.pow_(3)
+    y.sum().backward()
+    assert x.grad.tolist() == [12.0, 27.0]
+
+
+def test_double_backward_through_in_place(torch):
+    x = torch.tensor(2.0, requires_grad=True)
+    y = x * x
+    y.mul_(x)
+    (g,) = torch.autograd.grad(y, x, create_graph=True)
+    assert g.item() == 12.0
+    (g,) = torch.autograd.grad(g, x)
+    assert g.item() == 12.0
+
+
+def test_exp_then_again(torch):
+    """The result that exp_ saved is gone after the next write."""
+    x = torch.ones(2, requires_grad=True)
+    y = (x * 1).exp_()
+    y.sum().backward(retain_graph=True)
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_the_error_says_what_to_write_instead():
+    x = retrograd.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError) as error:
+        x += 1
+    assert "no_grad" in str(error.value)
