@@ -50,6 +50,7 @@ def no_cycles() -> Iterator[Callable]:
     @contextmanager
     def check() -> Iterator[None]:
         gc.collect()
+        gc.freeze()  # what was there before is not looked at
         gc.set_debug(gc.DEBUG_SAVEALL)
         try:
             yield
@@ -58,7 +59,7 @@ def no_cycles() -> Iterator[Callable]:
         finally:
             gc.set_debug(0)
             gc.garbage.clear()
-            gc.collect()
+            gc.unfreeze()
         assert not left, f"in a reference cycle: {[type(thing).__name__ for thing in left]}"
 
     enabled = gc.isenabled()

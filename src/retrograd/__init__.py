@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from . import autograd, nn, random
-from .autograd.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from .autograd.grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from .devices import device
 from .dtypes import bool_ as bool
 from .dtypes import (

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import dtypes
+from .autograd.state import local
 from .devices import as_device
 from .op_support import int_tuple
 from .random import Generator, default_generator
@@ -39,7 +40,7 @@ def _finish(array: Any, requires_grad: bool, device: Any = None) -> Tensor:
     as_device(device)
     if not isinstance(requires_grad, bool):
         raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
-    result = wrap(array)
+    result = wrap(array, local.state.new_vc)
     if requires_grad:
         if array.dtype.kind not in "fc":
             raise RuntimeError(
@@ -212,7 +213,10 @@ def _out(array: Any, requires_grad: bool, device: Any, kw: dict) -> Tensor:
         raise TypeError(f"unexpected keyword argument '{sorted(unknown)[0]}'")
     out = kw.get("out")
     if out is not None:
-        out._data = array.astype(out._data.dtype, copy=False)
+        if out._data.shape == array.shape:
+            out._data[...] = array
+        else:
+            out._data = array.astype(out._data.dtype, copy=False)
         out._bump_version()
         return out
     return _finish(array, requires_grad, device)
@@ -428,14 +432,23 @@ def randint(
     return _finish(values, requires_grad, device)
 
 
+def _laid_out_like(input: Tensor, drawn: Tensor, requires_grad: bool) -> Tensor:
+    """`drawn` in the order of dimensions that `input` has in memory."""
+    if not input._data.flags.c_contiguous:
+        array = np.empty_like(input._data, drawn._data.dtype)
+        array[...] = drawn._data
+        drawn = wrap(array)
+    return drawn.requires_grad_(requires_grad)
+
+
 def rand_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:
     """Uniform numbers in the shape of another tensor."""
-    return rand(*input.shape, dtype=input.dtype if dtype is None else dtype, requires_grad=requires_grad, **kw)
+    return _laid_out_like(input, rand(input.shape, dtype=input.dtype if dtype is None else dtype, **kw), requires_grad)
 
 
 def randn_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:
     """Standard normal numbers in the shape of another tensor."""
-    return randn(*input.shape, dtype=input.dtype if dtype is None else dtype, requires_grad=requires_grad, **kw)
+    return _laid_out_like(input, randn(input.shape, dtype=input.dtype if dtype is None else dtype, **kw), requires_grad)
 
 
 def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any = None) -> Tensor:
@@ -466,4 +479,4 @@ def normal(
         return randn(size, generator=generator, dtype=dtype) * std + mean
     shape = np.broadcast_shapes(*(v._data.shape for v in (mean, std) if isinstance(v, Tensor)))
     like = mean if isinstance(mean, Tensor) else std
-    return randn(*shape, generator=generator, dtype=like.dtype) * std + mean
+    return randn(shape, generator=generator, dtype=like.dtype) * std + mean

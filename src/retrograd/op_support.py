@@ -109,6 +109,8 @@ def write_out(function: Callable, out: Tensor, args: tuple, kwargs: dict) -> Ten
             f"{function.__name__}(): functions with out=... arguments don't support automatic differentiation, but one "
             "of the arguments requires grad."
         )
+    if state.mutation_guard is not None:
+        state.mutation_guard.before_write(out)
     result = function(*args, **kwargs)._data
     if not np.can_cast(result.dtype, out._data.dtype, "same_kind"):
         raise RuntimeError(

@@ -10,6 +10,10 @@ import numpy as np
 from .devices import as_device
 
 
+#: Bytes of a generator's state: its seed, then PCG64's position, increment, and half-used draw.
+_STATE_SIZES = (8, 16, 16, 1, 4)
+
+
 class Generator:
     """A stream of random numbers.
 
@@ -44,20 +48,41 @@ class Generator:
 
     def get_state(self) -> Any:
         """The state of the stream, as a byte tensor."""
-        import pickle
-
         from .tensor import wrap
 
-        raw = pickle.dumps((self._seed, self.bits.bit_generator.state))
+        state: Any = self.bits.bit_generator.state
+        fields = (self._seed, state["state"]["state"], state["state"]["inc"], state["has_uint32"], state["uinteger"])
+        raw = b"".join(value.to_bytes(size, "little") for value, size in zip(fields, _STATE_SIZES, strict=True))
         return wrap(np.frombuffer(raw, dtype=np.uint8).copy())
 
     def set_state(self, state: Any) -> Generator:
         """Go back to a state that `get_state` gave."""
-        import pickle
+        from .tensor import Tensor
 
-        self._seed, bit_state = pickle.loads(state._data.tobytes())
-        self.bits = np.random.Generator(np.random.PCG64(0))
-        self.bits.bit_generator.state = bit_state
+        if not isinstance(state, Tensor):
+            raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
+        if state._data.dtype != np.uint8:
+            raise TypeError(f"RNG state must be a torch.ByteTensor, but has dtype {state.dtype}")
+        raw = state._data.tobytes()
+        if len(raw) != sum(_STATE_SIZES):
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {sum(_STATE_SIZES)} but found the input RNG state size to be "
+                f"{len(raw)}"
+            )
+        fields, start = [], 0
+        for size in _STATE_SIZES:
+            fields.append(int.from_bytes(raw[start : start + size], "little"))
+            start += size
+        seed, position, increment, has_uint32, uinteger = fields
+        bits = np.random.PCG64(0)
+        bits.state = {
+            "bit_generator": "PCG64",
+            "state": {"state": position, "inc": increment},
+            "has_uint32": has_uint32,
+            "uinteger": uinteger,
+        }
+        self._seed = seed
+        self.bits = np.random.Generator(bits)
         return self
 
     # The draws: float64 or integers, so that a seed gives the same numbers for every dtype.

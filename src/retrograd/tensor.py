@@ -20,6 +20,7 @@ import numpy as np
 
 from . import devices, dtypes
 from .autograd.meta import AutogradMeta, materialize_autograd_meta
+from .autograd.state import local
 from .size import Size
 
 if TYPE_CHECKING:
@@ -244,8 +245,13 @@ class Tensor(TensorOperators):
             raise RuntimeError(f"you can only change requires_grad flags of leaf variables.{hint}")
         if value and self._data.dtype.kind not in "fc":
             raise RuntimeError(
-                "only Tensors of floating point dtype can require gradients; this one has dtype "
+                "only Tensors of floating point and complex dtype can require gradients; this one has dtype "
                 f"{self.dtype}. Convert it first: x = x.float().requires_grad_()"
+            )
+        if value and self._vc is INFERENCE and not local.state.inference:
+            raise RuntimeError(
+                "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed. Clone it first: "
+                "x = x.clone().requires_grad_()"
             )
         if value or self._meta is not None:
             materialize_autograd_meta(self).requires_grad = value
@@ -259,6 +265,11 @@ class Tensor(TensorOperators):
             )
         if requires_grad and self._edge is not None:
             return self  # a result that requires grad already
+        if requires_grad and self._data.dtype.kind not in "fc":
+            raise RuntimeError(
+                "only Tensors of floating point dtype can require gradients (or of complex dtype); this one has dtype "
+                f"{self.dtype}. Convert it first: x = x.float().requires_grad_()"
+            )
         self.requires_grad = requires_grad
         return self
 
@@ -404,8 +415,11 @@ class Tensor(TensorOperators):
                 "Can't detach views in-place. Use detach() instead: x = x.detach(). A view shares its history with "
                 "its base, which detach_() would leave behind."
             )
-        self._edge = None
         meta = materialize_autograd_meta(self)
+        if self._edge is not None:
+            meta.detached = True
+            version_counter(self)  # so that nodes that have saved this tensor look twice
+        self._edge = None
         meta.requires_grad = False
         meta.retains_grad = False
         return self

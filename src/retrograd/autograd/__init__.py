@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from . import graph
-from .grad_mode import enable_grad, no_grad, set_grad_enabled
+from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .node import Node
 from .run_backward import backward, grad
 
-__all__ = ["Node", "backward", "enable_grad", "grad", "graph", "no_grad", "set_grad_enabled"]
+__all__ = ["Node", "backward", "enable_grad", "grad", "graph", "inference_mode", "no_grad", "set_grad_enabled"]

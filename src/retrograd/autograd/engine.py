@@ -6,7 +6,7 @@ to their buffers, and put those that now have everything into the queue.
 
 Note [Arrays and Tensors]
 An ordinary pass works on bare arrays: nothing is recorded, so a Tensor around each gradient would only cost.
-Under ``create_graph=True`` (or when an interceptor is active: anything that must see operations) the same loop runs
+Under ``create_graph=True`` (or when something else must see the operations, such as an open dual level) the same loop runs
 the nodes' other namespace, on Tensors.
 
 Nothing here recurses, and nothing is written to the graph, but for saved tensors that are let go.
@@ -59,7 +59,7 @@ class Engine:
         depth = 0 if outer is None else outer.reentrant_depth + 1
         freed = None if keep_graph else Freed(where.user_location())
         task = GraphTask(keep_graph, create_graph, depth, freed)
-        as_tensors = create_graph or state.interceptor is not None
+        as_tensors = create_graph or state.needs_tensors
 
         root, first = _root(roots, grads, as_tensors)
         if wanted:

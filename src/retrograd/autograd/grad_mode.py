@@ -224,3 +224,46 @@ class set_grad_enabled(_Mode):
 
     def __repr__(self) -> str:
         return f"set_grad_enabled(mode={self.mode})"
+
+
+class inference_mode(_Mode):
+    """Nothing is recorded, and results can never become part of a graph: they have no version counter either.
+
+    >>> import retrograd as torch
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> with torch.inference_mode():
+    ...     y = x * 2
+    >>> y.requires_grad, y.is_inference()
+    (False, True)
+    """
+
+    def __init__(self, mode: bool = True) -> None:
+        self.mode = bool(mode)
+        self.before: list[tuple[bool, bool, Any]] = []
+
+    def __new__(cls, mode: Any = True) -> Any:
+        # ``@inference_mode`` without brackets works too.
+        if isinstance(mode, bool):
+            return object.__new__(cls)
+        return cls()(mode)
+
+    def __enter__(self) -> None:
+        from ..tensor import INFERENCE
+
+        state = local.state
+        self.before.append((state.inference, state.grad_enabled, state.new_vc))
+        state.inference = self.mode
+        state.grad_enabled = not self.mode
+        state.new_vc = INFERENCE if self.mode else None
+
+    def __exit__(self, *exc_info: object) -> None:
+        state = local.state
+        state.inference, state.grad_enabled, state.new_vc = self.before.pop()
+
+    def clone(self) -> inference_mode:
+        return inference_mode(self.mode)
+
+
+def is_inference_mode_enabled() -> bool:
+    """Is this thread in inference mode?"""
+    return local.state.inference

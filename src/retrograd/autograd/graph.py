@@ -9,7 +9,15 @@ from .node import Node
 if TYPE_CHECKING:
     from ..tensor import Tensor
 
-__all__ = ["GradientEdge", "Node", "get_gradient_edge"]
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]
 
 
 class GradientEdge(NamedTuple):
@@ -36,3 +44,11 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     edge = gradient_edge(tensor)
     assert edge is not None
     return GradientEdge(*edge)
+
+
+from .saved_tensors_hooks import (  # noqa: E402 (it needs tensors, which need this module's Node)
+    allow_mutation_on_saved_tensors,
+    disable_saved_tensors_hooks,
+    save_on_cpu,
+    saved_tensors_hooks,
+)

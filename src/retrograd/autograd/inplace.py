@@ -31,6 +31,8 @@ def begin_inplace(state: ThreadState, tensor: Tensor, record: bool) -> None:
             "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a "
             "normal tensor before doing inplace update."
         )
+    if state.mutation_guard is not None:
+        state.mutation_guard.before_write(tensor)
     if not record:
         return
     meta: Any = tensor._meta

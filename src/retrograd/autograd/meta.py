@@ -22,6 +22,7 @@ class AutogradMeta:
     """The autograd side of one tensor."""
 
     __slots__ = (
+        "detached",
         "grad",
         "grad_accumulator",
         "hooks",
@@ -40,6 +41,8 @@ class AutogradMeta:
         self.grad: Tensor | None = None
         #: A leaf knows its AccumulateGrad weakly: the graph keeps it alive, and it keeps the leaf alive.
         self.grad_accumulator: ref[AccumulateGrad] | None = None
+        #: Was its history cut off by detach_()?
+        self.detached = False
         #: Store the gradient of a non-leaf too.
         self.retains_grad = False
         #: Tensor hooks (an OrderedDict shared with the handles), see hooks.py.

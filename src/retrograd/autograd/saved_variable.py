@@ -5,48 +5,174 @@ then puts the tensor itself into the node's slot, and `apply` reads it back afte
 (``tensor._vc is None``: still never written to).  Everything else is a `SavedVariable`, which remembers the version
 at which it was saved; its own ``_vc`` is never None, so that the same test sends the reader here.
 
-An output saved by its own node would keep itself alive in a circle (tensor, meta, node, tensor).  So for an output
-the slot holds the bare array, and a second slot ``NAME_vc`` the version counter that it shares with the tensor.
+An output saved by its own node would keep itself alive in a circle (tensor, node, tensor).  So for an output the slot
+holds the bare array, and a second slot ``NAME_vc`` the version counter that it shares with the tensor.
 
 When a node has run and the graph is not retained, its slots get a `Freed`, which knows which call did it.
+
+Hooks (`SavedVariable.register_hooks`, saved_tensors_hooks.py) replace the tensor by whatever the pack hook made of it;
+the unpack hook gives it back, and it then gets the history that the original had.
 """
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..tensor import INFERENCE, Tensor, VersionCounter, wrap
+from ..tensor import INFERENCE, Tensor, VersionCounter, new_version_counter, version_counter, wrap
 from . import where
+from .state import local
 
 if TYPE_CHECKING:
     from .node import Node
 
 
 class SavedVariable:
-    """A tensor saved together with the version it had."""
+    """A tensor saved together with the version it had; users see it as ``node._raw_saved_NAME``.
 
-    __slots__ = ("is_output", "output_nr", "tensor", "version")
+    >>> import retrograd as torch
+    >>> x = torch.tensor([2., 3.], requires_grad=True)
+    >>> y = x * x
+    >>> y.grad_fn._raw_saved_self.register_hooks(lambda t: t.numpy(), torch.from_numpy)
+    >>> y.sum().backward(); x.grad
+    tensor([4., 6.])
+    """
+
+    __slots__ = ("edge", "is_leaf", "is_output", "node", "output_nr", "packed", "tensor", "unpack_hook", "version")
 
     #: Never None: see the module's docstring.
     _vc = True
 
-    def __init__(self, tensor: Tensor, is_output: bool = False) -> None:
+    tensor: Tensor | None
+    version: int
+    #: What the hooks need to give an unpacked tensor its history back.
+    edge: Any
+    unpack_hook: Callable[[Any], Tensor] | None
+
+    def __init__(self, tensor: Tensor | None | type = object, is_output: bool = False) -> None:
+        if tensor is object:
+            raise RuntimeError(
+                "Trying to create a SavedTensor object from Python is forbidden. They are made by operators that save "
+                "tensors for their gradient: look at y.grad_fn._raw_saved_self"
+            )
+        self.unpack_hook = None
+        self.packed = None
+        self.edge = None
+        self.node: Any = None
+        self.output_nr = 0
+        self.is_output = False
+        self.is_leaf = True
+        self.version = 0
+        self.tensor = None
+        if tensor is None:
+            return
+        assert isinstance(tensor, Tensor)
         if tensor._vc is INFERENCE:
             raise RuntimeError(
-                "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
-                "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and "
-                "use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
+                "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode "
+                "in computation tracked by autograd. To work around this, you can make a clone to get a normal tensor "
+                "and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
             )
         self.version = tensor._version
-        self.is_output = is_output and not tensor.is_leaf
+        history = tensor._history()
+        self.is_leaf = history is None
+        self.is_output = is_output and history is not None
         if self.is_output:
             # The values and the version counter, without the history that leads back to the node.
-            alias = tensor.detach()
             self.output_nr = tensor.output_nr
-            self.tensor = alias
+            self.tensor = tensor.detach()
         else:
-            self.output_nr = 0
             self.tensor = tensor
+
+    # ------------------------------------------------------------------------------------------------------- hooks
+
+    def register_hooks(self, pack_hook: Any = None, unpack_hook: Any = None) -> None:
+        """Keep ``pack_hook(tensor)`` instead of the tensor; ``unpack_hook`` of that gives it back."""
+        if not callable(pack_hook) or not callable(unpack_hook):
+            raise TypeError(
+                "register_hooks(): incompatible function arguments: it takes a pack hook and an unpack hook, both "
+                "functions of one argument"
+            )
+        if isinstance(self.node, Freed):
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the "
+                "graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need "
+                "to backward through the graph a second time or if you need to access saved variables after calling "
+                "backward."
+            )
+        if self.unpack_hook is not None:
+            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set.")
+        if self.tensor is None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+        self.pack(pack_hook, unpack_hook, self.tensor if self.is_output else self.tensor.detach())
+
+    def pack(self, pack_hook: Callable, unpack_hook: Callable, tensor: Tensor) -> None:
+        """Hand `tensor` to the pack hook and keep what it makes of it, and the history of the original."""
+        from .edge import gradient_edge
+
+        original: Any = self.tensor
+        vc, version = version_counter(tensor), tensor._version
+        state = local.state
+        before, state.grad_enabled = state.grad_enabled, False
+        try:
+            packed = pack_hook(tensor)
+        finally:
+            state.grad_enabled = before
+        if vc.version != version:
+            raise RuntimeError(
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can "
+                "not be modified by in-place operations as this can lead to unexpected side-effects. Please open an "
+                "issue if you need to perform in-place operations on the input to a pack hook."
+            )
+        if not self.is_output:
+            self.edge = gradient_edge(original)
+        self.packed, self.unpack_hook, self.tensor = packed, unpack_hook, None
+
+    @property
+    def data(self) -> Any:
+        """What is kept: the tensor, or what the pack hook made of it."""
+        return self.packed if self.unpack_hook is not None else self.tensor
+
+    # ---------------------------------------------------------------------------------------------------- unpacking
+
+    def unpack(self, saved_for: Any = None, name: str = "tensor") -> Tensor | None:
+        """The tensor, with the history it had when it was saved. `saved_for`: the node that saved it."""
+        saved_for = self.node if saved_for is None else saved_for
+        if isinstance(saved_for, Freed):
+            raise freed_error(None, saved_for)
+        if self.unpack_hook is not None:
+            return self._unpack_packed(saved_for)
+        tensor = self.tensor
+        if tensor is None:
+            return None
+        if tensor._version != self.version:
+            raise modified_error(saved_for, name, tensor, self.version)
+        if not self.is_output:
+            if not self.is_leaf and tensor.is_leaf:
+                raise detached_error()
+            return tensor
+        result = tensor.detach()
+        result._edge = (saved_for, self.output_nr)
+        return result
+
+    def _unpack_packed(self, saved_for: Any) -> Tensor:
+        data = self.unpack_hook(self.packed)  # type: ignore[misc]
+        if not isinstance(data, Tensor):
+            raise TypeError(
+                f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(data)}"
+            )
+        edge = (saved_for, self.output_nr) if self.is_output else self.edge
+        if edge is None:
+            return data
+        result = wrap(data._data, version_counter(data))
+        if self.is_leaf:
+            # Gradients of the unpacked leaf go where those of the original go.
+            result.requires_grad_()
+            result._meta.grad_accumulator = weakref.ref(edge[0])  # type: ignore[union-attr]
+        else:
+            result._edge = edge
+        return result
 
 
 class Freed:
@@ -61,6 +187,24 @@ class Freed:
         self.where = location
 
 
+class _Slow:
+    """In the slot ``NAME_vc`` of a saved output: the other slot holds a SavedVariable."""
+
+    version = True
+
+
+SLOW = _Slow()
+
+
+def save_variable(tensor: Tensor | None, is_output: bool = False) -> SavedVariable:
+    """Save a tensor, through the thread's default hooks if it has any: for custom functions."""
+    saved = SavedVariable(tensor, is_output)
+    hooks = local.state.saved_tensors_hooks
+    if hooks and not isinstance(hooks, str) and tensor is not None:
+        saved.pack(*hooks[-1], saved.tensor if saved.is_output else tensor)  # type: ignore[arg-type]
+    return saved
+
+
 def save(tensor: Tensor) -> Tensor | SavedVariable:
     """What goes into the slot of a saved input."""
     return tensor if tensor._vc is None else SavedVariable(tensor)
@@ -70,14 +214,13 @@ def save_output(node: Any, name: str, tensor: Tensor) -> None:
     """Fill the two slots of a saved output (wrappers do this inline for results that are new)."""
     vc = tensor._vc
     if vc is None:
-        vc = tensor._vc = VersionCounter()
+        vc = tensor._vc = new_version_counter()
     if vc.version == 0:
         setattr(node, name + "_", tensor._data)
         setattr(node, name + "_vc", vc)
     else:
-        saved = SavedVariable(tensor, is_output=True)
-        setattr(node, name + "_", saved)
-        setattr(node, name + "_vc", saved)
+        setattr(node, name + "_", SavedVariable(tensor, is_output=True))
+        setattr(node, name + "_vc", SLOW)
 
 
 # ------------------------------------------------------------------------------------------------------------ unpacking
@@ -86,25 +229,20 @@ def save_output(node: Any, name: str, tensor: Tensor) -> None:
 
 def unpack_array(node: Node, name: str, value: Any) -> Any:
     """The values of a saved input as an array (or the number that was saved in a tensor's place)."""
-    if value.__class__ is Tensor or isinstance(value, Tensor):
-        if value._version != 0:
-            raise modified_error(node, name, value, 0)
-        return value._data
-    if isinstance(value, SavedVariable):
-        return check_version(node, name, value)._data
-    if isinstance(value, Freed):
-        raise freed_error(node, value)
-    return value
+    value = unpack_tensor(node, name, value)
+    return value._data if isinstance(value, Tensor) else value
 
 
 def unpack_tensor(node: Node, name: str, value: Any) -> Any:
     """A saved input as a Tensor with its history."""
-    if value.__class__ is Tensor or isinstance(value, Tensor):
+    if isinstance(value, Tensor):
         if value._version != 0:
             raise modified_error(node, name, value, 0)
+        if value._meta is not None and value._meta.detached:
+            raise detached_error()
         return value
     if isinstance(value, SavedVariable):
-        return _with_history(node, check_version(node, name, value), value)
+        return value.unpack(node, name)
     if isinstance(value, Freed):
         raise freed_error(node, value)
     return value
@@ -116,7 +254,7 @@ def unpack_output_array(node: Node, name: str, value: Any) -> Any:
         return unpack_array(node, name, value)
     vc = getattr(node, name + "_vc")
     if vc.version:
-        raise modified_error(node, name, wrap(value, vc), 0)
+        raise modified_error(node, name, _output(node, value, vc, 0), 0)
     return value
 
 
@@ -125,76 +263,19 @@ def unpack_output_tensor(node: Node, name: str, value: Any, output_nr: int = 0) 
     if isinstance(value, (SavedVariable, Freed)):
         return unpack_tensor(node, name, value)
     vc = getattr(node, name + "_vc")
-    result = wrap(value, vc)
+    result = _output(node, value, vc, output_nr)
     if vc.version:
         raise modified_error(node, name, result, 0)
+    return result
+
+
+def _output(node: Node, array: Any, vc: VersionCounter, output_nr: int) -> Tensor:
+    result = wrap(array, vc)
     result._edge = (node, output_nr)
     return result
 
 
-def _with_history(node: Node, tensor: Tensor, saved: SavedVariable) -> Tensor:
-    if not saved.is_output:
-        return tensor
-    result = tensor.detach()
-    result._edge = (node, saved.output_nr)
-    return result
-
-
-def check_version(node: Node, name: str, saved: SavedVariable) -> Tensor:
-    tensor = saved.tensor
-    if tensor._version != saved.version:
-        raise modified_error(node, name, tensor, saved.version)
-    return tensor
-
-
-def saved_attribute(node: Any, name: str) -> Any:
-    """What ``node._saved_NAME`` shows of a saved input: the Tensor, the number, or None if it was not saved."""
-    try:
-        value = getattr(node, name + "_")
-    except AttributeError:
-        return None
-    return unpack_tensor(node, name, value)
-
-
-def saved_output_attribute(node: Any, name: str, output_nr: int) -> Any:
-    """What ``node._saved_result`` shows of a saved output."""
-    try:
-        value = getattr(node, name + "_")
-    except AttributeError:
-        return None
-    return unpack_output_tensor(node, name, value, output_nr)
-
-
-# --------------------------------------------------------------------------------------------------------------- errors
-
-
-def modified_error(node: Node, name: str, tensor: Tensor, expected: int) -> RuntimeError:
-    shape = list(tensor.shape)
-    kind = f"[torch.{'' if tensor.device.type == 'cpu' else 'cuda.'}{tensor.type_name()} {shape}]"
-    what = f", which is output {tensor.output_nr} of {tensor.grad_fn.name()}," if tensor.grad_fn is not None else ""
-    vc = tensor._vc
-    modified = f" It was modified at {vc.where}." if vc is not None and vc.where is not None else ""
-    return RuntimeError(
-        "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"{kind}{what} is at version {tensor._version}; expected version {expected} instead. "
-        f"{node.name()} saved it as '{name}' for its gradient.{modified} "
-        "Hint: write the modifying line out of place (x = x + y instead of x += y), or modify a clone of the tensor. "
-        "Hint: enable anomaly detection to find the operation that failed to compute its gradient, "
-        "with torch.autograd.set_detect_anomaly(True)."
-    )
-
-
-def freed_error(node: Node, freed: Freed) -> RuntimeError:
-    by = f" They were freed by the backward pass started at {freed.where}." if freed.where is not None else ""
-    return RuntimeError(
-        "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-        "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
-        "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
-        f"saved tensors after calling backward. The node is {node.name()}.{by}"
-    )
-
-
-# ----------------------------------------------------------------------------------------------------- lists of tensors
+# ------------------------------------------------------------------------------------------------------ lists of tensors
 
 
 def save_list(tensors: Any) -> tuple:
@@ -214,6 +295,134 @@ def unpack_list_tensors(node: Node, name: str, values: Any) -> list:
     return [unpack_tensor(node, name, value) for value in values]
 
 
+# --------------------------------------------------------------------------- ``node._saved_NAME``, ``node._raw_saved_NAME``
+
+
+def saved_attribute(node: Any, name: str) -> Any:
+    """What ``node._saved_NAME`` shows of a saved input: the Tensor, the number, or None if it was not saved."""
+    return unpack_tensor(node, name, getattr(node, name + "_", None))
+
+
+def saved_output_attribute(node: Any, name: str, output_nr: int) -> Any:
+    """What ``node._saved_result`` shows of a saved output."""
+    value = getattr(node, name + "_", None)
+    return None if value is None else unpack_output_tensor(node, name, value, output_nr)
+
+
 def saved_list_attribute(node: Any, name: str) -> tuple:
     """What ``node._saved_NAME`` shows of a saved list."""
     return tuple(unpack_list_tensors(node, name, getattr(node, name + "_")))
+
+
+def raw_saved(node: Any, name: str) -> SavedVariable:
+    """``node._raw_saved_NAME`` of an input: the SavedVariable that the node uses from now on."""
+    value = getattr(node, name + "_", None)
+    if isinstance(value, SavedVariable):
+        return value
+    if isinstance(value, Tensor):
+        saved = SavedVariable(value)
+        saved.version = 0  # what it was when the tensor itself went into the slot
+        setattr(node, name + "_", saved)
+        return saved
+    return _raw_of(value)
+
+
+def raw_saved_output(node: Any, name: str, output_nr: int) -> SavedVariable:
+    """``node._raw_saved_NAME`` of an output."""
+    value = getattr(node, name + "_", None)
+    if isinstance(value, SavedVariable):
+        return value
+    if value is None or isinstance(value, Freed):
+        return _raw_of(value)
+    saved = SavedVariable(None)
+    saved.tensor, saved.is_output, saved.is_leaf = wrap(value, getattr(node, name + "_vc")), True, False
+    saved.output_nr = output_nr
+    setattr(node, name + "_", saved)
+    setattr(node, name + "_vc", SLOW)
+    return saved
+
+
+def _raw_of(value: Any) -> SavedVariable:
+    """The SavedVariable of nothing: never saved, or freed."""
+    saved = SavedVariable(None)
+    saved.node = value if isinstance(value, Freed) else None
+    return saved
+
+
+def raw_saved_list(node: Any, name: str) -> tuple[SavedVariable, ...]:
+    """``node._raw_saved_NAME`` of a list."""
+    values = getattr(node, name + "_")
+    if isinstance(values, Freed):
+        raise freed_error(node, values)
+    saved = tuple(v if isinstance(v, SavedVariable) else SavedVariable(v) for v in values)
+    setattr(node, name + "_", saved)
+    return saved
+
+
+def pack_saved(node: Any, pack_hook: Callable, unpack_hook: Callable) -> None:
+    """Send everything that a node has just saved through hooks."""
+    for name in node.saved_tensors_names:
+        value = getattr(node, name + "_", None)
+        if isinstance(value, tuple):
+            for saved in raw_saved_list(node, name):
+                if saved.tensor is not None:
+                    saved.pack(pack_hook, unpack_hook, saved.tensor)
+            continue
+        if isinstance(value, (Tensor, SavedVariable)):
+            saved = raw_saved(node, name)
+        elif hasattr(node, name + "_vc") and value is not None:
+            saved = raw_saved_output(node, name, 0)
+        else:
+            continue
+        if saved.tensor is not None:
+            saved.pack(pack_hook, unpack_hook, saved.tensor)
+
+
+# --------------------------------------------------------------------------------------------------------------- errors
+
+
+def modified_error(node: Any, name: str, tensor: Tensor, expected: int) -> RuntimeError:
+    from .view_meta import forward_name
+
+    shape = list(tensor.shape)
+    kind = f"[torch.{'' if tensor.device.type == 'cpu' else 'cuda.'}{tensor.type_name()} {shape}]"
+    try:
+        grad_fn = tensor.grad_fn
+    except RuntimeError:  # a view whose history the modification has made undefined
+        grad_fn = None
+    what = "" if grad_fn is None else f", which is output {tensor.output_nr} of {forward_name(grad_fn)},"
+    vc = tensor._vc
+    modified = f" It was last modified at {vc.where}." if vc is not None and vc.where is not None else ""
+    saver = "" if node is None else f" {node.name()} saved it as '{name}' for its gradient{_forward_line(node)}."
+    return RuntimeError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"{kind}{what} is at version {tensor._version}; expected version {expected} instead.{saver}{modified} "
+        "Write the modifying line out of place (x = x + y instead of x += y), or modify a clone of the tensor. "
+        "Hint: enable anomaly detection to find the operation that failed to compute its gradient, "
+        "with torch.autograd.set_detect_anomaly(True)."
+    )
+
+
+def _forward_line(node: Any) -> str:
+    """Where the node's operation ran, if anomaly mode has remembered it."""
+    extras = node.extras
+    traceback = None if extras is None else extras.metadata.get("traceback_")
+    return f" (see the traceback of its forward call: {traceback[-1].strip()})" if traceback else ""
+
+
+def detached_error() -> RuntimeError:
+    return RuntimeError(
+        "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This is not supported, "
+        "please use out-of-place `.detach()` instead: x = x.detach()"
+    )
+
+
+def freed_error(node: Any, freed: Freed) -> RuntimeError:
+    by = f" They were freed by the backward pass started at {freed.where}." if freed.where is not None else ""
+    which = "" if node is None else f" The node is {node.name()}."
+    return RuntimeError(
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+        "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+        "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+        f"saved tensors after calling backward.{which}{by}"
+    )

@@ -31,7 +31,11 @@ class ThreadState:
         "graph_task",
         "inference",
         "interceptor",
+        "mutation_guard",
+        "needs_tensors",
         "new_vc",
+        "observers",
+        "saved_tensors_hooks",
         "sequence_nr",
         "view_replay",
     )
@@ -47,6 +51,14 @@ class ThreadState:
         self.grad_enabled = True
         #: Called as ``interceptor(operator, args, kwargs)`` instead of the operator; None in ordinary life.
         self.interceptor = None
+        #: What the interceptor runs, see intercept.py.
+        self.observers: tuple[Callable[..., Any], ...] = ()
+        #: (pack, unpack) pairs for what nodes save, innermost last, see saved_tensors_hooks.py; or why there may be none.
+        self.saved_tensors_hooks: tuple[tuple[Callable, Callable], ...] | str = ()
+        #: Must a backward pass run on Tensors even if it is not recorded (a dual level is open)?
+        self.needs_tensors = False
+        #: Asked before every write in place, see allow_mutation_on_saved_tensors.
+        self.mutation_guard: Any = None
         #: The number that the next node made by this thread gets.
         self.sequence_nr = 0
         #: The backward pass that this thread is running, and the node that it is running in it.

@@ -14,6 +14,9 @@ import retrograd.ops as ops
 from retrograd import kernels
 from retrograd.autograd.node import MultiOutputNode, Node
 from retrograd.autograd.saved_variable import (
+    raw_saved,
+    raw_saved_list,
+    raw_saved_output,
     saved_attribute,
     saved_list_attribute,
     saved_output_attribute,
@@ -27,6 +30,10 @@ from retrograd.autograd.saved_variable import (
 from retrograd.derivatives import formulas
 from retrograd.tensor import Tensor, wrap
 '''
+
+
+#: What torch calls a saved attribute: ``_saved_self_sym_sizes``.
+TORCHS_NAMES = {"shape": "sym_sizes", "dtype": "scalar_type"}
 
 
 def write_nodes(entries: list[Entry], names: Names) -> str:
@@ -207,12 +214,17 @@ def _saved_properties(entry: Entry, slots: Slots) -> list[str]:
     def property_(name: str, expression: str) -> None:
         lines.extend(["", "    @property", f"    def _saved_{name}(node):", f"        return {expression}"])
 
+    def raw_(name: str, expression: str) -> None:
+        lines.extend(["", "    @property", f"    def _raw_saved_{name}(node):", f"        return {expression}"])
+
     for a in slots.tensors:
         property_(a.name, f'saved_{"list_" if a.is_list else ""}attribute(node, "{a.name}")')
+        raw_(a.name, f'raw_saved{"_list" if a.is_list else ""}(node, "{a.name}")')
     for r, position in slots.results:
         property_(r, f'saved_output_attribute(node, "{r}", {position})')
+        raw_(r, f'raw_saved_output(node, "{r}", {position})')
     for a in slots.plain:
         property_(a.name, f"node.{a.name}_")
     for a, what in slots.attributes:
-        property_(f"{a.name}_{what}", f"node.{a.name}_{what}")
+        property_(f"{a.name}_{TORCHS_NAMES.get(what, what)}", f"node.{a.name}_{what}")
     return lines

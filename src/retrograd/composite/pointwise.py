@@ -162,6 +162,12 @@ def is_tensor(obj: Any) -> bool:
 
 
 @composite(method=False)
+def is_inference(input: Tensor) -> bool:
+    """Was it made in inference mode?"""
+    return input.is_inference()
+
+
+@composite(method=False)
 def is_floating_point(input: Tensor) -> bool:
     """Is the dtype a real floating one?"""
     return input.is_floating_point()

@@ -1,0 +1,195 @@
+"""Default hooks for saved tensors: every tensor that a thread saves for backward goes through them.
+
+While hooks are set, an observer (intercept.py) packs what each operator has just saved.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any
+
+from .. import kernels
+from ..tensor import Tensor
+from .intercept import new_node, set_observers
+from .saved_variable import pack_saved
+from .state import local
+
+
+def _pack_what_is_saved(operator: Callable, args: tuple, kwargs: dict, proceed: Callable[[], Any]) -> Any:
+    state = local.state
+    since = state.sequence_nr
+    result = proceed()
+    hooks = state.saved_tensors_hooks
+    if hooks and not isinstance(hooks, str):
+        node = new_node(result, since)
+        if node is not None:
+            pack_saved(node, *hooks[-1])
+    return result
+
+
+class saved_tensors_hooks:
+    """Keep ``pack_hook(tensor)`` of every tensor saved for backward, and ``unpack_hook`` of it when it is needed.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor([1., 2.], requires_grad=True)
+    >>> with torch.autograd.graph.saved_tensors_hooks(lambda t: t.tolist(), torch.tensor):
+    ...     y = (x * x).sum()
+    >>> y.backward(); x.grad
+    tensor([2., 4.])
+    """
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self) -> saved_tensors_hooks:
+        state = local.state
+        if isinstance(state.saved_tensors_hooks, str):
+            raise RuntimeError(state.saved_tensors_hooks)
+        state.saved_tensors_hooks = (*state.saved_tensors_hooks, (self.pack_hook, self.unpack_hook))
+        if _pack_what_is_saved not in state.observers:
+            set_observers(state, (*state.observers, _pack_what_is_saved))
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        state = local.state
+        hooks = state.saved_tensors_hooks
+        assert not isinstance(hooks, str)
+        state.saved_tensors_hooks = hooks[:-1]
+        if not hooks[:-1]:
+            set_observers(state, tuple(o for o in state.observers if o is not _pack_what_is_saved))
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Keep saved tensors in host memory, and bring them back to their device when they are needed.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor(3., requires_grad=True)
+    >>> with torch.autograd.graph.save_on_cpu():
+    ...     y = x ** 3
+    >>> y.backward(); x.grad
+    tensor(27.)
+    """
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        def pack(tensor: Tensor) -> tuple[Any, Tensor]:
+            copy = tensor.detach().cpu()
+            return tensor.device, copy.clone() if copy._data is tensor._data else copy
+
+        def unpack(packed: tuple[Any, Tensor]) -> Tensor:
+            device, tensor = packed
+            return tensor.to(device)
+
+        super().__init__(pack, unpack)
+
+
+@contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Any:
+    """Refuse saved-tensor hooks for a while: setting some raises RuntimeError with `error_message`.
+
+    >>> import retrograd as torch
+    >>> with torch.autograd.graph.disable_saved_tensors_hooks("not here"):
+    ...     with torch.autograd.graph.save_on_cpu():
+    ...         pass
+    Traceback (most recent call last):
+    RuntimeError: not here
+    """
+    state = local.state
+    before = state.saved_tensors_hooks
+    if before and not isinstance(before, str):
+        raise RuntimeError(error_message)
+    state.saved_tensors_hooks = error_message
+    try:
+        yield
+    finally:
+        state.saved_tensors_hooks = before
+
+
+def saved_tensors_hooks_is_enabled() -> bool:
+    """May this thread set saved-tensor hooks?"""
+    return not isinstance(local.state.saved_tensors_hooks, str)
+
+
+# -------------------------------------------------------------------------------------- allow_mutation_on_saved_tensors
+
+
+class _Handle:
+    """Stands for one saved value (a tensor at one version) in the nodes that saved it."""
+
+    __slots__ = ("__weakref__", "key")
+
+    def __init__(self, key: tuple[int, int, int]) -> None:
+        self.key = key
+
+
+class _MutationContext:
+    """What `allow_mutation_on_saved_tensors` keeps: originals of what is saved, and clones of what was overwritten."""
+
+    def __init__(self) -> None:
+        self.cloned: weakref.WeakKeyDictionary[_Handle, Tensor] = weakref.WeakKeyDictionary()
+        self.original: weakref.WeakKeyDictionary[_Handle, Tensor] = weakref.WeakKeyDictionary()
+        #: (memory, which part of it, version) -> the handle.
+        self.tid_to_weakhandle: weakref.WeakValueDictionary[tuple, _Handle] = weakref.WeakValueDictionary()
+        #: The handles that stand for some part of one piece of memory.
+        self.by_storage: dict[int, weakref.WeakSet[_Handle]] = {}
+
+    def clear(self) -> None:
+        self.cloned.clear()
+        self.original.clear()
+        self.tid_to_weakhandle.clear()
+        self.by_storage.clear()
+
+    def pack(self, tensor: Tensor) -> _Handle:
+        data = tensor._data
+        memory = id(kernels.storage_root(data))
+        key = (memory, (tensor.data_ptr(), data.shape, data.strides), tensor._version)
+        handle = self.tid_to_weakhandle.get(key)
+        if handle is None:
+            handle = _Handle(key)  # type: ignore[arg-type]
+            self.tid_to_weakhandle[key] = handle
+            self.original[handle] = tensor.detach()
+            self.by_storage.setdefault(memory, weakref.WeakSet()).add(handle)
+        return handle
+
+    def unpack(self, handle: _Handle) -> Tensor:
+        if handle in self.cloned:
+            return self.cloned[handle]
+        if handle in self.original:
+            return self.original[handle]
+        raise AssertionError("Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the "
+                             "graph was originally recorded.")  # fmt: skip
+
+    def before_write(self, tensor: Tensor) -> None:
+        """Clone every saved value that a write to this tensor's memory would change."""
+        for handle in list(self.by_storage.get(id(kernels.storage_root(tensor._data)), ())):
+            if handle not in self.cloned and handle in self.original:
+                self.cloned[handle] = self.original.pop(handle).clone()
+
+
+@contextmanager
+def allow_mutation_on_saved_tensors() -> Any:
+    """Let saved tensors be modified in place: what is saved is cloned before it is overwritten.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor([1., 2.], requires_grad=True)
+    >>> with torch.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     y = x.clone()
+    ...     z = (y * y).sum()
+    ...     _ = y.zero_()
+    ...     z.backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+    state = local.state
+    if state.mutation_guard is not None:
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    context = _MutationContext()
+    with saved_tensors_hooks(context.pack, context.unpack):
+        state.mutation_guard = context
+        try:
+            yield context
+        finally:
+            state.mutation_guard = None
+            context.clear()

@@ -1,0 +1,301 @@
+"""Factories: values, dtypes, strides, sharing, refusals. Each call is made with retrograd and with torch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.usefixtures("clean_state")
+
+
+@pytest.fixture
+def double_default(torch):
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def described(tensor):
+    return tensor.tolist(), str(tensor.dtype).rpartition(".")[2], tuple(tensor.shape)
+
+
+CALLS = [
+    # (expression, values, dtype)
+    ("torch.zeros(2)", [0.0, 0.0], "float32"),
+    ("torch.zeros((1, 2))", [[0.0, 0.0]], "float32"),
+    ("torch.zeros([2], dtype=torch.int64)", [0, 0], "int64"),
+    ("torch.zeros(size=(2,))", [0.0, 0.0], "float32"),
+    ("torch.zeros(torch.Size([1]))", [0.0], "float32"),
+    ("torch.zeros(())", 0.0, "float32"),
+    ("torch.zeros(0)", [], "float32"),
+    ("torch.zeros(2, dtype=torch.bool)", [False, False], "bool"),
+    ("torch.zeros(1, dtype=int)", [0], "int64"),
+    ("torch.zeros(1, dtype=float)", [0.0], "float64"),
+    ("torch.ones(2, 1)", [[1.0], [1.0]], "float32"),
+    ("torch.ones(1, dtype=torch.complex64)", [1 + 0j], "complex64"),
+    ("torch.full((2,), 7)", [7, 7], "int64"),
+    ("torch.full((2,), 7.5)", [7.5, 7.5], "float32"),
+    ("torch.full((1,), True)", [True], "bool"),
+    ("torch.full((1,), 1j)", [1j], "complex64"),
+    ("torch.full((), 3)", 3, "int64"),
+    ("torch.full((1,), 3, dtype=torch.float64)", [3.0], "float64"),
+    ("torch.full((1,), torch.tensor(2.0))", [2.0], "float32"),
+    ("torch.eye(2)", [[1.0, 0.0], [0.0, 1.0]], "float32"),
+    ("torch.eye(1, 2, dtype=torch.int64)", [[1, 0]], "int64"),
+    ("torch.eye(0)", [], "float32"),
+    ("torch.arange(3)", [0, 1, 2], "int64"),
+    ("torch.arange(3.0)", [0.0, 1.0, 2.0], "float32"),
+    ("torch.arange(1, 6, 2)", [1, 3, 5], "int64"),
+    ("torch.arange(5, 0, -2)", [5, 3, 1], "int64"),
+    ("torch.arange(0, 1, 0.25)", [0.0, 0.25, 0.5, 0.75], "float32"),
+    ("torch.arange(0)", [], "int64"),
+    ("torch.arange(2, dtype=torch.float64)", [0.0, 1.0], "float64"),
+    ("torch.arange(0.5, 3)", [0.5, 1.5, 2.5], "float32"),
+    ("torch.arange(torch.tensor(2))", [0, 1], "int64"),
+    ("torch.arange(start=1, end=3)", [1, 2], "int64"),
+    ("torch.linspace(0, 1, 5)", [0.0, 0.25, 0.5, 0.75, 1.0], "float32"),
+    ("torch.linspace(0, 8, 5, dtype=torch.int64)", [0, 2, 4, 6, 8], "int64"),
+    ("torch.linspace(3, 1, 3)", [3.0, 2.0, 1.0], "float32"),
+    ("torch.linspace(3, 5, 1)", [3.0], "float32"),
+    ("torch.linspace(3, 5, 0)", [], "float32"),
+    ("torch.logspace(0, 2, 3)", [1.0, 10.0, 100.0], "float32"),
+    ("torch.logspace(0, 3, 4, base=2)", [1.0, 2.0, 4.0, 8.0], "float32"),
+    ("torch.scalar_tensor(3)", 3.0, "float32"),
+    ("torch.scalar_tensor(3, dtype=torch.int64)", 3, "int64"),
+    ("torch.zeros_like(torch.ones(2, dtype=torch.int64))", [0, 0], "int64"),
+    ("torch.ones_like(torch.zeros(2), dtype=torch.float64)", [1.0, 1.0], "float64"),
+    ("torch.full_like(torch.zeros(2), 3)", [3.0, 3.0], "float32"),
+    ("torch.full_like(torch.zeros(2, dtype=torch.int64), 2.7)", [2, 2], "int64"),
+    ("torch.tensor(3)", 3, "int64"),
+    ("torch.tensor(3.0)", 3.0, "float32"),
+    ("torch.tensor(True)", True, "bool"),
+    ("torch.tensor(1j)", 1j, "complex64"),
+    ("torch.tensor([])", [], "float32"),
+    ("torch.tensor([[], []])", [[], []], "float32"),
+    ("torch.tensor([1, 2.5])", [1.0, 2.5], "float32"),
+    ("torch.tensor([True, 2])", [1, 2], "int64"),
+    ("torch.tensor((1, 2))", [1, 2], "int64"),
+    ("torch.tensor([1, 2], dtype=torch.float64)", [1.0, 2.0], "float64"),
+    ("torch.tensor([1.7, -1.7], dtype=torch.int64)", [1, -1], "int64"),
+    ("torch.tensor([0, 2], dtype=torch.bool)", [False, True], "bool"),
+    ("torch.tensor(numpy.float64(3))", 3.0, "float64"),
+    ("torch.tensor([numpy.float32(3)])", [3.0], "float32"),
+    ("torch.tensor(numpy.array([1, 2], dtype='int32'))", [1, 2], "int32"),
+    ("torch.tensor([torch.tensor(1), torch.tensor(2)])", [1, 2], "int64"),
+    ("torch.tensor(range(3))", [0, 1, 2], "int64"),
+    ("torch.as_tensor([1, 2])", [1, 2], "int64"),
+    ("torch.as_tensor(3.5)", 3.5, "float32"),
+    ("torch.as_tensor(numpy.ones(2), dtype=torch.float32)", [1.0, 1.0], "float32"),
+    ("torch.asarray([1.0])", [1.0], "float32"),
+    ("torch.from_numpy(numpy.arange(3))", [0, 1, 2], "int64"),
+    ("torch.from_numpy(numpy.array(2.5))", 2.5, "float64"),
+    ("torch.Tensor([1, 2])", [1.0, 2.0], "float32"),
+    ("torch.Tensor((3,))", [3.0], "float32"),
+    ("torch.ones(2).new_zeros(1, 2)", [[0.0, 0.0]], "float32"),
+    ("torch.ones(2, dtype=torch.float64).new_ones(2)", [1.0, 1.0], "float64"),
+    ("torch.ones(2, dtype=torch.int64).new_full((1,), 5)", [5], "int64"),
+    ("torch.ones(2, dtype=torch.float64).new_tensor([1, 2])", [1.0, 2.0], "float64"),
+]
+
+
+@pytest.mark.parametrize(("expression", "values", "dtype"), CALLS, ids=[c[0] for c in CALLS])
+def test_values_and_dtypes(torch, expression, values, dtype):
+    result = eval(expression, {"torch": torch, "numpy": np})
+    got_values, got_dtype, _ = described(result)
+    assert got_dtype == dtype
+    assert got_values == values
+    assert result.is_leaf and not result.requires_grad and result._version in (0, 1)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "torch.tensor(1.0)", "torch.zeros(1)", "torch.ones(1)", "torch.empty(1)", "torch.eye(1)", "torch.arange(1.0)",
+        "torch.linspace(0, 1, 2)", "torch.rand(1)", "torch.randn(1)", "torch.full((1,), 1.0)", "torch.scalar_tensor(1)",
+        "torch.tensor([])", "torch.Tensor([1])", "torch.ones(1, dtype=torch.int64) * 1.5",
+        "torch.ones(1, dtype=torch.int64).exp()", "torch.ones(1, dtype=torch.int64) / 2",
+    ],
+)  # fmt: skip
+def test_the_default_dtype(torch, double_default, expression):
+    assert eval(expression, {"torch": torch}).dtype is torch.float64
+
+
+def test_the_default_complex_dtype(torch, double_default):
+    assert torch.tensor(1j).dtype is torch.complex128
+    assert (torch.ones(1) * 1j).dtype is torch.complex128
+
+
+def test_set_default_dtype_refuses(torch):
+    with pytest.raises(TypeError, match="only floating-point types are supported as the default type"):
+        torch.set_default_dtype(torch.int64)
+    with pytest.raises(TypeError, match="only floating-point types are supported as the default type"):
+        torch.set_default_dtype("float64")
+    assert torch.get_default_dtype() is torch.float32
+
+
+@pytest.mark.parametrize(
+    ("expression", "error", "phrase"),
+    [
+        ("torch.zeros(-1)", RuntimeError, "Dimension size must be non-negative"),
+        ("torch.ones(2, -1)", RuntimeError, "Trying to create tensor with negative dimension -1"),
+        ("torch.empty(-1)", RuntimeError, "Trying to create tensor with negative dimension -1"),
+        ("torch.full((-1,), 1)", RuntimeError, "Trying to create tensor with negative dimension -1"),
+        ("torch.eye(-1)", RuntimeError, "must be greater or equal to 0, got -1"),
+        ("torch.eye(2, -1)", RuntimeError, "must be greater or equal to 0, got -1"),
+        ("torch.zeros(2.5)", TypeError, "must be tuple of ints"),
+        ("torch.zeros('a')", TypeError, "must be tuple of ints"),
+        ("torch.zeros()", TypeError, "missing 1 required positional argument"),
+        ("torch.zeros(2, foo=1)", TypeError, "unexpected keyword argument 'foo'"),
+        ("torch.zeros(2, dtype='float32')", TypeError, "argument 'dtype' must be torch.dtype, not str"),
+        ("torch.zeros(2, requires_grad=1)", TypeError, "argument 'requires_grad' must be bool, not int"),
+        ("torch.zeros(2, device='nowhere')", RuntimeError, "device type at start of device string: nowhere"),
+        ("torch.arange(0, 5, 0)", RuntimeError, "step must be nonzero"),
+        ("torch.arange(5, 0)", RuntimeError, "upper bound and (lower bound|larger bound) inconsistent with step sign"),
+        ("torch.arange(float('nan'))", RuntimeError, "unsupported range"),
+        ("torch.arange(0, float('inf'))", RuntimeError, "unsupported range"),
+        ("torch.arange(3, requires_grad=True)", RuntimeError, "Only Tensors of floating point and complex dtype can"),
+        ("torch.linspace(0, 1, -1)", RuntimeError, "number of steps must be non-negative"),
+        ("torch.logspace(0, 1, -1)", RuntimeError, "number of steps must be non-negative"),
+        ("torch.tensor([1, 2], requires_grad=True)", RuntimeError, "Only Tensors of floating point and complex dtype"),
+        ("torch.tensor([[1], [2, 3]])", ValueError, "expected sequence of length 1 at dim 1"),
+        ("torch.tensor('a')", TypeError, "new\\(\\): invalid data type 'str'"),
+        ("torch.tensor(None)", RuntimeError, "Could not infer dtype of NoneType"),
+        ("torch.from_numpy([1])", TypeError, "expected np.ndarray \\(got list\\)"),
+        ("torch.from_numpy(numpy.array(['a']))", TypeError, "can't convert np.ndarray of type"),
+        ("torch.from_numpy(numpy.arange(3)[::-1])", ValueError, "At least one stride in the given numpy array is negative"),
+        ("torch.as_tensor(numpy.arange(3)[::-1])", ValueError, "At least one stride in the given numpy array is negative"),
+        ("torch.empty_strided((2, 3), (1,))", RuntimeError, "dimensionality of sizes"),
+        ("torch.ones_like(3)", TypeError, "argument 'input' \\(position 1\\) must be Tensor, not int"),
+    ],
+)
+def test_refusals(torch, expression, error, phrase):
+    with pytest.raises(error, match=phrase):
+        eval(expression, {"torch": torch, "numpy": np})
+
+
+# ---------------------------------------------------------------------------------------------------------- memory
+
+
+@pytest.mark.parametrize("name", ["zeros_like", "ones_like", "empty_like", "rand_like", "randn_like"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda torch: torch.zeros(3, 2),
+        lambda torch: torch.zeros(3, 2).t(),
+        lambda torch: torch.zeros(2, 3, 4).permute(2, 0, 1),
+        lambda torch: torch.zeros(4, 4)[::2, ::2],
+    ],
+    ids=["plain", "transposed", "permuted", "gaps"],
+)
+def test_like_keeps_the_order_of_dimensions(torch, name, make):
+    x = make(torch)
+    result = getattr(torch, name)(x)
+    expected = (2, 1) if x.shape == (2, 2) else x.stride()
+    assert result.shape == x.shape and result.stride() == expected
+
+
+@pytest.mark.parametrize("name", ["zeros_like", "ones_like", "rand_like", "randn_like"])
+def test_like_of_a_scalar(torch, name):
+    assert getattr(torch, name)(torch.tensor(1.0)).shape == ()
+    assert torch.normal(torch.tensor(1.0), 1.0).shape == ()
+
+
+def test_empty_strided(torch):
+    x = torch.empty_strided((2, 3), (1, 2))
+    assert x.shape == (2, 3) and x.stride() == (1, 2)
+    x.fill_(1)
+    assert x.sum().item() == 6
+
+
+def test_tensor_copies(torch):
+    array = np.zeros(2)
+    x = torch.tensor(array)
+    array[0] = 5
+    assert x.tolist() == [0.0, 0.0]
+
+
+def test_tensor_of_a_tensor_warns_and_detaches(torch):
+    x = torch.ones(2, requires_grad=True)
+    with pytest.warns(UserWarning, match="To copy construct from a tensor"):
+        y = torch.tensor(x)
+    assert not y.requires_grad and y.data_ptr() != x.data_ptr()
+
+
+def test_from_numpy_shares_both_ways(torch):
+    array = np.zeros((2, 3))
+    x = torch.from_numpy(array)
+    assert x.dtype is torch.float64 and x.stride() == (3, 1)
+    array[0, 0] = 5
+    assert x[0, 0].item() == 5.0
+    x[1, 2] = 7
+    assert array[1, 2] == 7.0
+    assert torch.from_numpy(array.T).stride() == (1, 3)
+    assert torch.from_numpy(array[:, ::2]).stride() == (3, 2)
+
+
+def test_from_numpy_keeps_the_memory_alive(torch):
+    x = torch.from_numpy(np.full(1000, 3.0))
+    assert x.sum().item() == 3000.0
+
+
+def test_from_numpy_of_what_cannot_be_written_to(torch):
+    array = np.zeros(2)
+    array.flags.writeable = False
+    with pytest.warns(UserWarning, match="not writable"):
+        torch.from_numpy(array)
+
+
+def test_gradients_through_a_shared_leaf(torch):
+    array = np.array([1.0, 2.0])
+    x = torch.from_numpy(array).requires_grad_()
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [2.0, 4.0]
+    assert array.tolist() == [1.0, 2.0]
+
+
+def test_as_tensor(torch):
+    x = torch.ones(2, requires_grad=True)
+    assert torch.as_tensor(x) is x
+    assert torch.as_tensor(x, dtype=torch.float64).requires_grad
+    array = np.zeros(2)
+    shared, copied = torch.as_tensor(array), torch.as_tensor(array, dtype=torch.float32)
+    array[0] = 5
+    assert shared.tolist() == [5.0, 0.0] and copied.tolist() == [0.0, 0.0]
+
+
+def test_asarray(torch):
+    x = torch.ones(2, requires_grad=True)
+    assert torch.asarray(x) is x
+    assert torch.asarray(x, copy=True).grad_fn is not None
+    array = np.zeros(2)
+    shared, copied = torch.asarray(array), torch.asarray(array, copy=True)
+    array[0] = 5
+    assert shared.tolist() == [5.0, 0.0] and copied.tolist() == [0.0, 0.0]
+    assert torch.asarray([1.0], requires_grad=True).requires_grad
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["torch.zeros(2, requires_grad=True)", "torch.tensor([1.0], requires_grad=True)", "torch.rand(2, requires_grad=True)",
+     "torch.eye(2, requires_grad=True)", "torch.linspace(0, 1, 3, requires_grad=True)",
+     "torch.full((2,), 1.0, requires_grad=True)", "torch.zeros_like(torch.ones(2), requires_grad=True)",
+     "torch.arange(3.0, requires_grad=True)", "torch.ones(1, dtype=torch.complex64, requires_grad=True)"],
+)  # fmt: skip
+def test_requires_grad(torch, expression):
+    x = eval(expression, {"torch": torch})
+    assert x.requires_grad and x.is_leaf and x.grad_fn is None
+    with torch.no_grad():
+        assert eval(expression, {"torch": torch}).requires_grad
+
+
+def test_factories_of_what_requires_grad_do_not(torch):
+    x = torch.ones(2, requires_grad=True)
+    for result in (torch.zeros_like(x), torch.ones_like(x), torch.full_like(x, 2), x.new_zeros(2), torch.rand_like(x)):
+        assert not result.requires_grad
+
+
+def test_out(torch):
+    out = torch.empty(3)
+    address = out.data_ptr()
+    assert torch.zeros(3, out=out) is out
+    assert out.tolist() == [0.0] * 3 and out.data_ptr() == address
