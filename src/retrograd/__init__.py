@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import autograd, nn, random
+from . import _C, autograd, nn, random
 from .autograd.grad_mode import (
     enable_grad,
     inference_mode,

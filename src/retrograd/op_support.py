@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .autograd.inplace import begin_inplace
 from .autograd.state import local
 from .tensor import Tensor, wrap
 
@@ -109,8 +110,7 @@ def write_out(function: Callable, out: Tensor, args: tuple, kwargs: dict) -> Ten
             f"{function.__name__}(): functions with out=... arguments don't support automatic differentiation, but one "
             "of the arguments requires grad."
         )
-    if state.mutation_guard is not None:
-        state.mutation_guard.before_write(out)
+    begin_inplace(state, out, False)
     result = function(*args, **kwargs)._data
     if not np.can_cast(result.dtype, out._data.dtype, "same_kind"):
         raise RuntimeError(

@@ -305,6 +305,19 @@ class Tensor(TensorOperators):
         meta: Any = self._meta
         return meta.base if meta is not None and meta.is_view else None
 
+    def _view_func(self, new_base: Tensor) -> Tensor:
+        """The same view of another tensor that is laid out like the base."""
+        from .autograd.view_meta import replay_on_tensor
+
+        meta: Any = self._meta
+        if meta is None or not meta.is_view:
+            raise RuntimeError("this tensor is not a view: it has no view function")
+        if new_base._data.shape != meta.base._data.shape or new_base._data.dtype != meta.base._data.dtype:
+            raise RuntimeError("the view function takes a tensor of the base's shape and dtype")
+        return replay_on_tensor(meta.replay, new_base)
+
+    _view_func_unsafe = _view_func
+
     def _is_view(self) -> bool:
         return self._meta is not None and self._meta.is_view
 
@@ -400,6 +413,26 @@ class Tensor(TensorOperators):
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         return register_tensor_hook(self, hook)
 
+    def register_post_accumulate_grad_hook(self, hook: Callable) -> RemovableHandle:
+        """Call ``hook(tensor)`` whenever backward has added to the ``.grad`` of this leaf.
+
+        >>> import retrograd as torch
+        >>> x = torch.tensor([1., 2.], requires_grad=True)
+        >>> handle = x.register_post_accumulate_grad_hook(lambda t: print("gradient:", t.grad))
+        >>> (x * 3).sum().backward()
+        gradient: tensor([3., 3.])
+        """
+        from .autograd.hooks import register_post_accumulate_grad_hook
+
+        if not self.requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if not self.is_leaf:
+            raise RuntimeError(
+                "post accumulate grad hooks cannot be registered on non-leaf tensors: use register_hook() to see the "
+                "gradient of a result"
+            )
+        return register_post_accumulate_grad_hook(self, hook)
+
     def detach(self) -> Tensor:
         """The same values (and version counter) without history."""
         result = new(Tensor)
@@ -422,6 +455,7 @@ class Tensor(TensorOperators):
         self._edge = None
         meta.requires_grad = False
         meta.retains_grad = False
+        meta.fw_grad = None
         return self
 
     @property
@@ -441,6 +475,36 @@ class Tensor(TensorOperators):
         if accumulator is not None:
             data = self._data
             accumulator.shape, accumulator.dtype, accumulator.array_class = data.shape, data.dtype, data.__class__
+
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("Deleting tensor.data is not allowed. Delete tensor instead!")
+
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        raise RuntimeError("requires_grad cannot be deleted: set it to False")
+
+    @property
+    def _grad_fn(self) -> Node | None:
+        return self.grad_fn
+
+    @_grad_fn.setter
+    def _grad_fn(self, value: None) -> None:
+        if value is not None:
+            raise TypeError("_grad_fn can be only set to None")
+        self.detach_()
+
+    @_grad_fn.deleter
+    def _grad_fn(self) -> None:
+        raise RuntimeError("_grad_fn cannot be deleted: use detach_()")
+
+    @property
+    def _backward_hooks(self) -> Any:
+        return None if self._meta is None else self._meta.hooks
+
+    @_backward_hooks.deleter
+    def _backward_hooks(self) -> None:
+        raise RuntimeError("_backward_hooks cannot be deleted: remove the hooks by their handles")
 
     @property
     def _version(self) -> int:
@@ -541,7 +605,7 @@ class Tensor(TensorOperators):
         """The values as a NumPy array that shares memory (with `force`: a copy if need be)."""
         if force:
             return self.detach().cpu()._data  # type: ignore[attr-defined]
-        if self.requires_grad:
+        if local.state.grad_enabled and self.requires_grad:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         if self._data.__class__ is not np.ndarray and self.device.type != "cpu":
             raise TypeError(

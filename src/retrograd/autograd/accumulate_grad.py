@@ -6,6 +6,7 @@ sequence number: a leaf's gradient is stored as soon as it is complete, and its 
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import weakref
@@ -15,6 +16,7 @@ from typing import Any
 from .. import kernels
 from ..kernels import accumulate
 from ..tensor import Tensor, version_counter, wrap
+from .hooks import run_post_accumulate_grad_hooks
 from .node import Node
 from .state import local
 
@@ -23,6 +25,16 @@ LAST_SEQUENCE_NR = 2**64 - 1
 
 # Two threads that first use one leaf must get one accumulator; two that reach it must not lose an update.
 _lock = threading.RLock()
+
+
+def _new_lock() -> None:
+    # A forked child has no other thread: whoever held the lock is not there to give it back.
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_lock)
 
 
 class AccumulateGrad(Node):
@@ -100,12 +112,6 @@ def grad_accumulator(tensor: Tensor) -> AccumulateGrad:
                 node.materialize_extras().tensor_hooks.append((0, meta.hooks))
             meta.grad_accumulator = weakref.ref(node)
     return node
-
-
-def run_post_accumulate_grad_hooks(variable: Tensor) -> None:
-    meta: Any = variable._meta
-    for hook in list(meta.post_accumulate_grad_hooks.values()):
-        hook(variable)
 
 
 def _may_steal(grad: Any, like: Any, references: int) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from .node import MultiOutputNode, TensorNode, init_node
+from .edge import collect_next_edges
+from .node import MultiOutputNode, TensorNode, init_node, set_history
 
 
 class GraphRoot(MultiOutputNode):
@@ -36,13 +38,24 @@ class Identity(MultiOutputNode):
     apply_tensors = apply
 
 
+def _stand_before(node: MultiOutputNode, tensors: tuple) -> Any:
+    """Aliases of `tensors` whose gradients go through `node` first."""
+    init_node(node, collect_next_edges(*tensors))
+    results = []
+    for tensor in tensors:
+        result = tensor.detach()
+        set_history(result, node)
+        results.append(result)
+    return results[0] if len(results) == 1 else tuple(results)
+
+
 class Error(TensorNode):
     """Raises when a gradient reaches it: the backward of something that has none."""
 
     __slots__ = ("message",)
 
-    def __init__(self, message: str, edges: tuple = ()) -> None:
-        init_node(self, edges)
+    def __init__(self, message: str, num_inputs: int = 0) -> None:
+        init_node(self, ())
         self.message = message
 
     def apply_tensors(self, edges: tuple, grads: Sequence) -> tuple:
@@ -50,23 +63,36 @@ class Error(TensorNode):
 
 
 class DelayedError(Error):
-    """Stands between a result and its history: the result can be used, but not differentiated.
+    """Stands between results and their history: they can be used, but not differentiated.
 
-    >>> import retrograd
+    >>> import retrograd as torch
     >>> from retrograd.autograd.basic_nodes import DelayedError
+    >>> y = DelayedError("no derivative of this", 1)(torch.ones(2, requires_grad=True))
+    >>> y.sum().backward()
+    Traceback (most recent call last):
+    RuntimeError: no derivative of this
     """
 
     __slots__ = ()
 
-    def __call__(self, *tensors):
+    def __call__(self, *tensors: Any) -> Any:
         """Aliases of `tensors` whose backward raises the message."""
-        from .edge import collect_next_edges
-        from .node import set_history
+        return _stand_before(self, tensors)
 
-        init_node(self, collect_next_edges(*tensors))
-        results = []
-        for tensor in tensors:
-            result = tensor.detach()
-            set_history(result, self)
-            results.append(result)
-        return results[0] if len(results) == 1 else tuple(results)
+
+class UndefinedGrad(MultiOutputNode):
+    """Passes nothing on: what it stands before gets undefined gradients."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        init_node(self, ())
+
+    def __call__(self, *tensors: Any) -> Any:
+        """Aliases of `tensors` that give no gradient back."""
+        return _stand_before(self, tensors)
+
+    def apply(self, edges: tuple, grads: Sequence) -> tuple:
+        return (None,) * len(edges)
+
+    apply_tensors = apply

@@ -6,16 +6,33 @@ tuple, since a graph has millions of them; a missing edge (the input does not re
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from .accumulate_grad import grad_accumulator
+from .node import Node, init_node
 from .view_meta import view_edge
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
-    from .node import Node
 
 EdgeTuple: TypeAlias = "tuple[Node, int]"
+
+
+class Sink(Node):
+    """Takes the gradient of a tensor that has no way to pass it on."""
+
+    __slots__ = ()
+
+    def __init__(self, tensor: Tensor) -> None:
+        init_node(self, ())
+        data = tensor._data
+        self.shape, self.dtype, self.array_class = data.shape, data.dtype, data.__class__
+
+    def apply(self, edges: tuple, grads: Sequence) -> tuple:
+        return ()
+
+    apply_tensors = apply
 
 
 class Edge(NamedTuple):
@@ -37,6 +54,9 @@ def gradient_edge(tensor: Tensor) -> EdgeTuple | None:
         edge = view_edge(tensor)
         if edge is not None:
             return edge
+        if not meta.requires_grad and tensor.requires_grad:
+            # It requires grad because its base does, but was made where nothing is recorded: gradients end here.
+            return (Sink(tensor), 0)
     if not meta.requires_grad:
         return None
     reference = meta.grad_accumulator

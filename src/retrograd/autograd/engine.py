@@ -27,6 +27,7 @@ from .edge import EdgeTuple
 from .graph_task import GraphTask
 from .hooks import run_post_hooks, run_pre_hooks, run_tensor_hooks
 from .input_buffer import InputBuffer
+from .intercept import set_observers
 from .node import Node
 from .ready_queue import ReadyQueue
 from .saved_variable import Freed
@@ -70,6 +71,7 @@ class Engine:
             task.compute_dependencies(root, 0)
 
         grad_enabled, node_before = state.grad_enabled, state.current_node
+        hooks_before, observers_before = state.saved_tensors_hooks, state.observers
         state.grad_enabled = create_graph
         state.graph_task = task
         try:
@@ -84,6 +86,10 @@ class Engine:
             state.grad_enabled = grad_enabled
             state.graph_task = outer
             state.current_node = node_before
+            if state.observers is not observers_before:
+                # Modes that a hook has entered and not left end with the pass.
+                state.saved_tensors_hooks = hooks_before
+                set_observers(state, observers_before)
         if accumulate_grad:
             return []
         return [g if g is None or as_tensors else wrap(g) for g in task.captured or ()]

@@ -267,3 +267,53 @@ class inference_mode(_Mode):
 def is_inference_mode_enabled() -> bool:
     """Is this thread in inference mode?"""
     return local.state.inference
+
+
+class _force_original_view_tracking(_Mode):
+    """Make the history of views anew by their own operators, not by as_strided.
+
+    Like `set_grad_enabled`, it works at once as a function and for a while as a context manager.
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+        self.before = local.state.view_replay
+        local.state.view_replay = mode
+
+    def __enter__(self) -> None:
+        local.state.view_replay = self.mode
+
+    def __exit__(self, *exc_info: object) -> None:
+        local.state.view_replay = self.before
+
+    def clone(self) -> _force_original_view_tracking:
+        return _force_original_view_tracking(self.mode)
+
+
+def is_view_replay_enabled() -> bool:
+    """Is the history of views made anew by their own operators?"""
+    return local.state.view_replay
+
+
+class _unsafe_preserve_version_counter(_Mode):
+    """Leave the versions of some tensors as they are, whatever is written to them meanwhile."""
+
+    def __init__(self, tensors: Any) -> None:
+        self.tensors = tensors if isinstance(tensors, (tuple, list)) else (tensors,)
+        self.versions = [t._version for t in self.tensors]
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc_info: object) -> None:
+        unsafe_set_version_counter(self.tensors, self.versions)
+
+
+def unsafe_set_version_counter(tensors: Any, versions: Any) -> None:
+    """Set versions by hand: what nodes have saved is then checked against a lie."""
+    from ..tensor import version_counter
+
+    for tensor, version in zip(tensors, versions, strict=True):
+        if version < 0:
+            raise RuntimeError(f"Cannot set a version_counter to a value below 0: {version}")
+        version_counter(tensor).version = version

@@ -8,6 +8,7 @@ When only some gradients are asked for (``inputs=``), `exec_info` says which nod
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,7 @@ class GraphTask:
         "not_ready",
         "owner",
         "reentrant_depth",
+        "root",
     )
 
     def __init__(
@@ -73,14 +75,39 @@ class GraphTask:
         self.not_ready: dict[Node, InputBuffer] = {}
         self.exec_info: dict[Node, ExecInfo] | None = None
         self.captured: list[Any] | None = None
+        #: The node that the run starts from.
+        self.root: Node | None = None
         self.final_callbacks: list[Callable[[], None]] | None = None
 
     @property
     def called_at(self) -> Location | None:
         return None if self.freed is None else self.freed.where
 
+    def execution_order(self) -> list[Node]:
+        """The nodes of this run in the order in which the engine takes them."""
+        waiting = {node: 0 for node in self.dependencies}
+        heap: list[tuple[int, int, Any]] = [(0, 0, self.root)]
+        order: list[Node] = []
+        number = 0
+        while heap:
+            node = heappop(heap)[2]
+            order.append(node)
+            for edge in node.next_edges:
+                if edge is None or edge[0] not in waiting:
+                    continue
+                successor = edge[0]
+                info = None if self.exec_info is None else self.exec_info.get(successor)
+                if self.exec_info is not None and (info is None or not info.should_execute):
+                    continue
+                waiting[successor] += 1
+                if waiting[successor] == self.dependencies[successor]:
+                    number += 1
+                    heappush(heap, (-successor.sequence_nr, number, successor))
+        return order
+
     def compute_dependencies(self, root: Node, min_topological_nr: int) -> list[Node]:
         """Count, for each node below `root`, the edges that lead to it; give the nodes back."""
+        self.root = root
         dependencies = self.dependencies
         seen = [root]
         for node in seen:  # grows while it is walked

@@ -6,9 +6,17 @@ this order around the node:
 1. tensor hooks (``Tensor.register_hook``), each on the gradient of one output, in order of registration;
 2. retains-grad hooks (``Tensor.retain_grad``), which store that gradient in ``.grad``;
 3. pre-hooks (``Node.register_prehook``) on all gradients together;
-4. the node itself; then post-hooks (``Node.register_hook``) on what it gave and what it got.
+4. the node itself; if that is the AccumulateGrad of a leaf, then the hooks that watch ``.grad``
+   (``Tensor.register_post_accumulate_grad_hook``);
+5. post-hooks (``Node.register_hook``) on what the node gave and what it got.
+
+A node that only hands out a gradient that ``grad()`` asked for runs steps 1 and 2 alone, since the node itself does not run.
 
 Gradients travel as arrays; hooks see Tensors.  So a gradient is boxed here, and only here, before user code sees it.
+
+Note [Hooks and in-place writes]
+A tensor hook is about the value that the tensor had when it was registered: after an in-place write it stays with the
+former node, and new hooks go to the new one.  ``retain_grad()`` is about the tensor, so it moves along (`rebase_hooks`).
 """
 
 from __future__ import annotations
@@ -42,12 +50,12 @@ class RemovableHandle:
 
     def __init__(self, hooks: OrderedDict) -> None:
         # Weak, so that a handle does not keep a graph alive; OrderedDict (unlike dict) can be referred to weakly.
-        self.hooks_ref = weakref.ref(hooks)
+        self.hooks_dict_ref = weakref.ref(hooks)
         self.id = next(self._ids)
 
     def remove(self) -> None:
         """Take the hook away; nothing happens if it is gone."""
-        hooks = self.hooks_ref()
+        hooks = self.hooks_dict_ref()
         if hooks is not None:
             hooks.pop(self.id, None)
 
@@ -117,7 +125,7 @@ def run_pre_hooks(extras: NodeHooks, grads: Sequence, as_tensors: bool) -> list:
 
 
 def run_post_hooks(extras: NodeHooks, outputs: Sequence, inputs: Sequence, as_tensors: bool) -> list:
-    """Step 4: after the node has run; `outputs` are the gradients it gave, `inputs` those it got."""
+    """Step 5: after the node has run; `outputs` are the gradients it gave, `inputs` those it got."""
     boxed_inputs = tuple(_box(inputs, as_tensors))
     return _run_on_all(extras.post_hooks, list(outputs), as_tensors, lambda hook, boxed: hook(boxed, boxed_inputs))
 
@@ -132,15 +140,18 @@ def _run_on_all(hooks: OrderedDict, grads: list, as_tensors: bool, call: Callabl
         after = call(hook, boxed)
         if after is None:
             continue
-        if not isinstance(after, (tuple, list)):
-            after = (after,)
+        if not isinstance(after, tuple):
+            raise TypeError(
+                f"expected tuple, but hook returned '{type(after).__name__}' (hook '{hook_name(hook)}' of a node gets and "
+                "returns all its gradients: write `return (grad,)`)"
+            )
         if len(after) != len(boxed):
             raise RuntimeError(
                 f"hook '{hook_name(hook)}' has returned an incorrect number of values "
                 f"(got {len(after)}, but expected {len(boxed)})"
             )
         for old, new in zip(boxed, after, strict=True):
-            if old is not None or new is not None:
+            if new is not None:
                 check_replacement(old, new, hook)
         boxed = tuple(after)
     return list(boxed) if as_tensors else [None if t is None else unwrap(t) for t in boxed]
@@ -183,10 +194,11 @@ def check_replacement(before: Tensor | None, after: Any, hook: Callable) -> None
 def register_tensor_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
     """``Tensor.register_hook``: on the node that the tensor's gradient comes into."""
     meta = materialize_autograd_meta(tensor)
+    edge = tensor._history()  # before looking at the hooks: a view that was written to may get a new edge here
     hooks = meta.hooks
     if hooks is None:
         hooks = meta.hooks = OrderedDict()
-        edge = tensor._history() or _live_accumulator_edge(tensor)
+        edge = edge or _live_accumulator_edge(tensor)
         if edge is not None:
             edge[0].materialize_extras().tensor_hooks.append((edge[1], hooks))
     return add_hook(hooks, hook)
@@ -197,3 +209,40 @@ def _live_accumulator_edge(tensor: Tensor) -> tuple[Node, int] | None:
     accumulator = tensor._meta.grad_accumulator  # type: ignore[union-attr]
     node = accumulator() if accumulator is not None else None
     return None if node is None else (node, 0)
+
+
+def register_post_accumulate_grad_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
+    """``Tensor.register_post_accumulate_grad_hook``: on a leaf, called when its ``.grad`` is up to date."""
+    meta = materialize_autograd_meta(tensor)
+    if meta.post_accumulate_grad_hooks is None:
+        meta.post_accumulate_grad_hooks = OrderedDict()
+    return add_hook(meta.post_accumulate_grad_hooks, hook)
+
+
+def run_post_accumulate_grad_hooks(variable: Tensor) -> None:
+    """Step 4, called by AccumulateGrad."""
+    from ..tensor import Tensor
+
+    meta: Any = variable._meta
+    for hook in list(meta.post_accumulate_grad_hooks.values()):
+        result = hook(variable)
+        if result is None:
+            continue
+        if not isinstance(result, Tensor):
+            raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}' (hook '{hook_name(hook)}')")
+        raise RuntimeError(
+            f"Tensor post accumulate grad hooks should return None. '{hook_name(hook)}' returned a Tensor: "
+            "to change the gradient, write to tensor.grad"
+        )
+
+
+def rebase_hooks(tensor: Tensor, old: tuple[Node, int] | None, new: tuple[Node, int] | None) -> None:
+    """The history of `tensor` was replaced: see Note [Hooks and in-place writes]."""
+    meta: Any = tensor._meta
+    meta.hooks = None
+    if not meta.retains_grad or old is None or new is None:
+        return
+    extras = old[0].extras
+    reference = None if extras is None else extras.retains_grad.pop(old[1], None)
+    if reference is not None:
+        new[0].materialize_extras().retains_grad[new[1]] = reference

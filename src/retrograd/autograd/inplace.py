@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..tensor import INFERENCE, version_counter
+from .hooks import rebase_hooks
 from .view_meta import check_view
 from .where import user_location
 
@@ -97,9 +98,4 @@ def _set_edge(tensor: Tensor, node: Node) -> None:
     if meta is None:
         return
     meta.requires_grad = False
-    meta.hooks = None  # they stay with the former value, on the former node
-    if meta.retains_grad and old is not None:
-        # retain_grad() is about the tensor, not about one of its values: it moves along.
-        reference = old[0].materialize_extras().retains_grad.pop(old[1], None)
-        if reference is not None:
-            node.materialize_extras().retains_grad[0] = reference
+    rebase_hooks(tensor, old, tensor._edge)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ..tensor import Tensor
     from .accumulate_grad import AccumulateGrad
+    from .forward_grad import ForwardGrad
 
 
 class AutogradMeta:
@@ -23,6 +24,7 @@ class AutogradMeta:
 
     __slots__ = (
         "detached",
+        "fw_grad",
         "grad",
         "grad_accumulator",
         "hooks",
@@ -48,6 +50,8 @@ class AutogradMeta:
         #: Tensor hooks (an OrderedDict shared with the handles), see hooks.py.
         self.hooks: Any = None
         self.post_accumulate_grad_hooks: Any = None
+        #: The tangents, one a dual level, see forward_grad.py.
+        self.fw_grad: ForwardGrad | None = None
         self.name: str | None = None
 
 

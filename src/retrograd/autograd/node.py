@@ -76,6 +76,8 @@ class Node:
 
     def __call__(self, *grads: Tensor | None) -> Any:
         """Run this node alone on Tensors, as ``y.grad_fn(g)`` does in torch."""
+        if len(grads) != self.num_inputs:
+            raise TypeError(f"{self.name()} expected {self.num_inputs} arguments, got {len(grads)} instead")
         outputs = self.apply_tensors(self.next_edges, grads)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
@@ -101,8 +103,15 @@ class Node:
         """A dict for the user's own remarks on this node."""
         return self.materialize_extras().metadata
 
+    #: As torch has it: a node is part of a graph because something requires grad.
+    requires_grad = True
+
     def _sequence_nr(self) -> int:
         return self.sequence_nr
+
+    def _set_sequence_nr(self, sequence_nr: int) -> None:
+        """Have the engine run this node earlier (a higher number) or later than others that are ready."""
+        self.sequence_nr = sequence_nr
 
     @property
     def _input_metadata(self) -> list[Any]:

@@ -48,6 +48,15 @@ def backward(
             )
         grad_tensors = grad_variables
     keep_graph = create_graph if retain_graph is None else retain_graph
+    if create_graph:
+        warnings.warn(
+            "Using backward() with create_graph=True will create a reference cycle between the parameter and its "
+            "gradient which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid "
+            "this. If you have to use this function, make sure to reset the .grad fields of your parameters to None "
+            "after use to break the cycle and avoid the leak.",
+            UserWarning,
+            stacklevel=2,
+        )
     if inputs is None and isinstance(tensors, Tensor) and (grad_tensors is None or isinstance(grad_tensors, Tensor)):
         # loss.backward()
         root = _root_edge(tensors, 0)

@@ -22,9 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..tensor import INFERENCE, Tensor, VersionCounter, new_version_counter, version_counter, wrap
 from . import where
+from .meta import materialize_autograd_meta
 from .state import local
 
 if TYPE_CHECKING:
+    from .forward_grad import ForwardGrad
     from .node import Node
 
 
@@ -39,7 +41,18 @@ class SavedVariable:
     tensor([4., 6.])
     """
 
-    __slots__ = ("edge", "is_leaf", "is_output", "node", "output_nr", "packed", "tensor", "unpack_hook", "version")
+    __slots__ = (
+        "edge",
+        "fw_grad",
+        "is_leaf",
+        "is_output",
+        "node",
+        "output_nr",
+        "packed",
+        "tensor",
+        "unpack_hook",
+        "version",
+    )
 
     #: Never None: see the module's docstring.
     _vc = True
@@ -59,6 +72,8 @@ class SavedVariable:
         self.unpack_hook = None
         self.packed = None
         self.edge = None
+        #: The tangents of an output, or of what the hooks packed (forward_grad.py); any other tensor has its own.
+        self.fw_grad: ForwardGrad | None = None
         self.node: Any = None
         self.output_nr = 0
         self.is_output = False
@@ -127,6 +142,7 @@ class SavedVariable:
             )
         if not self.is_output:
             self.edge = gradient_edge(original)
+            self.fw_grad = None if original._meta is None else original._meta.fw_grad
         self.packed, self.unpack_hook, self.tensor = packed, unpack_hook, None
 
     @property
@@ -154,6 +170,8 @@ class SavedVariable:
             return tensor
         result = tensor.detach()
         result._edge = (saved_for, self.output_nr)
+        if self.fw_grad is not None:
+            materialize_autograd_meta(result).fw_grad = self.fw_grad
         return result
 
     def _unpack_packed(self, saved_for: Any) -> Tensor:
@@ -163,9 +181,13 @@ class SavedVariable:
                 f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(data)}"
             )
         edge = (saved_for, self.output_nr) if self.is_output else self.edge
-        if edge is None:
+        if edge is None and self.fw_grad is None:
             return data
         result = wrap(data._data, version_counter(data))
+        if self.fw_grad is not None:
+            materialize_autograd_meta(result).fw_grad = self.fw_grad
+        if edge is None:
+            return result
         if self.is_leaf:
             # Gradients of the unpacked leaf go where those of the original go.
             result.requires_grad_()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..tensor import VersionCounter
+    from .forward_grad import Level
     from .graph_task import GraphTask
     from .node import Node
 
@@ -27,6 +28,8 @@ class ThreadState:
 
     __slots__ = (
         "current_node",
+        "dual_levels",
+        "fw_grad_enabled",
         "grad_enabled",
         "graph_task",
         "inference",
@@ -57,6 +60,9 @@ class ThreadState:
         self.saved_tensors_hooks: tuple[tuple[Callable, Callable], ...] | str = ()
         #: Must a backward pass run on Tensors even if it is not recorded (a dual level is open)?
         self.needs_tensors = False
+        #: The dual levels that are open, outermost first, and whether tangents are seen at all; see forward_ad.py.
+        self.dual_levels: tuple[Level, ...] = ()
+        self.fw_grad_enabled = True
         #: Asked before every write in place, see allow_mutation_on_saved_tensors.
         self.mutation_guard: Any = None
         #: The number that the next node made by this thread gets.

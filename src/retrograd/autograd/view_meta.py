@@ -21,9 +21,11 @@ written to with grad mode on: `creation_meta` remembers which it was, and later 
 from __future__ import annotations
 
 import enum
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from ..tensor import INFERENCE
+from .hooks import rebase_hooks
 from .meta import AutogradMeta
 from .state import local
 
@@ -34,6 +36,10 @@ if TYPE_CHECKING:
 
 #: One step from base to view: the kernel, the operator, its arguments, and which output (None: it has one).
 Step = tuple[Any, Any, tuple, "int | None"]
+
+
+#: Marks a view as the start of its own forward views, such as a dual tensor.
+FORWARD_BASE: Any = ()
 
 
 class CreationMeta(enum.Enum):
@@ -49,7 +55,7 @@ class CreationMeta(enum.Enum):
 class DifferentiableViewMeta(AutogradMeta):
     """The meta of a view."""
 
-    __slots__ = ("attr_version", "base", "creation_meta", "edge", "replay")
+    __slots__ = ("attr_version", "base", "creation_meta", "edge", "forward", "replay")
 
     is_view = True
 
@@ -59,6 +65,9 @@ class DifferentiableViewMeta(AutogradMeta):
     #: The version at which `edge` was right.
     attr_version: int
     edge: EdgeTuple | None
+    #: Whose tangent this view's is a view of, and which steps lead there: None for the base and all of `replay`, else
+    #: the tensor and the number of the first step; FORWARD_BASE for nobody's. See Note [Forward gradients of views].
+    forward: tuple[Tensor, int] | None
 
 
 def as_view(
@@ -80,7 +89,10 @@ def as_view(
         meta.replay = (*above.replay, step)  # type: ignore[attr-defined]
         inherited = above.creation_meta  # type: ignore[attr-defined]
         meta.creation_meta = creation if inherited is CreationMeta.DEFAULT else inherited
+        forward = above.forward  # type: ignore[attr-defined]
+        meta.forward = (source, len(above.replay)) if forward is FORWARD_BASE else forward  # type: ignore[attr-defined]
     else:
+        meta.forward = None
         meta.base = source
         meta.replay = (step,)
         meta.creation_meta = creation
@@ -97,8 +109,12 @@ def view_edge(view: Tensor) -> EdgeTuple | None:
     version = view._version
     if meta.attr_version != version:
         check_view(view, meta, indirect=True)
+        old = meta.edge
         meta.edge = _regenerate(view, meta)
         meta.attr_version = version
+        if meta.hooks is not None or meta.retains_grad:
+            rebase_hooks(view, old, meta.edge)
+        _move_hooks(view, meta)
     return meta.edge
 
 
@@ -120,6 +136,14 @@ def _regenerate(view: Tensor, meta: DifferentiableViewMeta) -> EdgeTuple | None:
         state.grad_enabled, state.interceptor = before
     meta_again: Any = again._meta
     return again._edge if meta_again is None else meta_again.edge
+
+
+def _move_hooks(view: Tensor, meta: DifferentiableViewMeta) -> None:
+    """Tensor hooks stay with the value that they were registered for; retain_grad() moves along to the new one."""
+    meta.hooks = None
+    if meta.retains_grad and meta.edge is not None:
+        node, output_nr = meta.edge
+        node.materialize_extras().retains_grad[output_nr] = weakref.ref(view)
 
 
 def replay_on_tensor(steps: tuple[Step, ...], base: Tensor) -> Any:
@@ -175,6 +199,8 @@ def check_view(view: Tensor, meta: DifferentiableViewMeta, indirect: bool = Fals
         )
     else:
         mode = "inference_mode" if creation is CreationMeta.INFERENCE_MODE else "no_grad"
+        if node is not None:
+            of = of.replace("is a view and", f"is a view of a view which was created in {mode} mode and")
         modified += " in normal mode" if creation is CreationMeta.INFERENCE_MODE else " with grad mode enabled"
         why = (
             " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
@@ -188,4 +214,6 @@ def forward_name(node: Any) -> str:
     """The forward operation that a node belongs to, as messages call it: ``'Unbind'`` for UnbindBackward0."""
     name = node.name().rsplit("::", 1)[-1]
     head, found, number = name.rpartition("Backward")
-    return head if found and (not number or number.isdigit()) else name
+    if not found or not (number.isdigit() or not number):
+        return name
+    return head if number in ("", "0") else head + number

@@ -126,17 +126,17 @@ def _wrapper(entry: Entry, operator: str | None = None) -> str:
     public = entry.name
     if reflected:
         body += ["if not isinstance(other, NUMBERS):", "    return NotImplemented"]
-    body.append("state = local.state")
-    body += ["if state.interceptor is not None:"]
-    body += [f"    return state.interceptor({public}, ({_call_arguments(entry)}), {_keywords(entry)})"]
+    if not operator and has_out(entry):
+        body += ["if out is not None:"]
+        body += [f"    return write_out({public}, out, ({_call_arguments(entry)}), {_keywords(entry)})"]
     if not operator and "**aliases" in head:
         body += [
             "if aliases:",
             f"    return merge_aliases({public}, ({_call_arguments(entry)}), {_keywords(entry)}, aliases)",
         ]
-    if not operator and has_out(entry):
-        body += ["if out is not None:"]
-        body += [f"    return write_out({public}, out, ({_call_arguments(entry)}), {_keywords(entry)})"]
+    body.append("state = local.state")
+    body += ["if state.interceptor is not None:"]
+    body += [f"    return state.interceptor({public}, ({_call_arguments(entry)}), {_keywords(entry)})"]
     body += _unwrap(entry, operator)
     body += _run_ufunc(entry) if operator and entry.ufunc and not reflected else _run_kernel(entry)
     body += _make_results(entry)
@@ -380,14 +380,14 @@ def _returned(entry: Entry) -> str:
 
 def _inplace_wrapper(entry: Entry) -> str:
     """The in-place variant ``NAME_``: checks, kernel with ``out=``, version, history. See autograd/inplace.py."""
-    body = [f'"""In-place {entry.schema.base}."""', "state = local.state"]
+    body = [f'"""In-place {entry.schema.base}."""']
     name = f"{entry.name}_"
-    body += ["if state.interceptor is not None:"]
-    body += [f"    return state.interceptor({name}, ({_call_arguments(entry)}), {_keywords(entry)})"]
     head = signature(entry, inplace=True)
     if "**aliases" in head:
         body += ["if aliases:"]
         body += [f"    return merge_aliases({name}, ({_call_arguments(entry)}), {_keywords(entry)}, aliases)"]
+    body += ["state = local.state", "if state.interceptor is not None:"]
+    body += [f"    return state.interceptor({name}, ({_call_arguments(entry)}), {_keywords(entry)})"]
     body += _unwrap(entry)
     slots = Slots(entry)
     reads_self = any(a.name == "self" for a in slots.tensors)
@@ -404,17 +404,18 @@ def _inplace_wrapper(entry: Entry) -> str:
             body += ["original = clone(input) if record else None"]
     else:
         body += ["begin_inplace(state, input, False)"]
-    body += [f"once(kernel_{entry.kernel}, {_kernel_arguments(entry)}, out=input_array)"]
+    call = f"once(kernel_{entry.kernel}, {_kernel_arguments(entry)}, out=input_array)"
     if entry.differentiable:
-        body += ["result = input", "result_array = input_array"]
+        # Saving can refuse too, so it comes before the write.
+        body += ["result_array = input_array"]
         inner = _connect(entry) + _save(entry, "original" if reads_self else None)
         inner += _metadata(entry)
         body += ["if record:", *("    " + line for line in inner)]
-        body += ["else:", "    node = None", "end_inplace(input, node)"]
+        body += ["else:", "    node = None", call, "end_inplace(input, node)"]
         if slots.results:
             body += ["if record:", '    save_output(node, "result", input)']
     else:
-        body += ["end_inplace(input, None)"]
+        body += [call, "end_inplace(input, None)"]
     body.append("return input")
     return f"\n\ndef {name}({head}):\n" + "".join(f"    {line}\n" for line in body)
 

@@ -146,15 +146,21 @@ def _apply(entry: Entry, slots: Slots, names: Names, arrays: bool) -> list[str]:
         body.append(f"return ({_lowered(entry, slots, entry.formulas[0], names, arrays)},)")
     else:
         body.append(", ".join(f"edge_{a.name}" for a in arguments) + " = edges")
-        body.append(" = ".join(f"grad_{a.name}" for a in arguments) + " = None")
+        body.append(" = ".join(_gradient(entry, a.name) for a in arguments) + " = None")
         for f in entry.formulas:
             body.append(f"if {' or '.join(f'edge_{a} is not None' for a in f.arguments)}:")
             inner = _unpack(entry, slots, f, names, arrays)
-            targets = ", ".join(f"grad_{a}" for a in f.arguments)
+            targets = ", ".join(_gradient(entry, a) for a in f.arguments)
             inner.append(f"{targets} = {_lowered(entry, slots, f, names, arrays)}")
             body += ["    " + line for line in inner]
-        body.append(f"return ({', '.join(f'grad_{a.name}' for a in arguments)})")
+        body.append(f"return ({', '.join(_gradient(entry, a.name) for a in arguments)})")
     return lines + ["        " + line for line in body]
+
+
+def _gradient(entry: Entry, name: str) -> str:
+    """The local name of an argument's gradient: ``grad_self``, unless an argument is called so itself."""
+    local = f"grad_{name}"
+    return f"grad_of_{name}" if entry.schema.argument(local) is not None else local
 
 
 def _lowered(entry: Entry, slots: Slots, f: Formula, names: Names, arrays: bool) -> str:

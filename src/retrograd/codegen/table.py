@@ -98,12 +98,25 @@ def load_table(paths: list[Path], names: formula.Names) -> list[Entry]:
 
 
 def _load_file(path: Path, names: formula.Names) -> list[Entry]:
-    document = yaml.compose(path.read_text(encoding="utf-8"))
+    try:
+        document = yaml.compose(path.read_text(encoding="utf-8"))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        raise TableError(f"{path.name}:{mark.line + 1 if mark else 1}: not YAML: {error.problem}") from None
+    if document is not None and not isinstance(document, yaml.SequenceNode):
+        raise TableError(f"{path.name}:{document.start_mark.line + 1}: a table is a list of entries ('- name: ...')")
     entries = []
     for node in document.value if document is not None else ():
         line = node.start_mark.line + 1
-        columns = {k.value: yaml.safe_load(yaml.serialize(v)) for k, v in node.value}
         where = f"{path.name}:{line}"
+        if not isinstance(node, yaml.MappingNode):
+            raise TableError(f"{where}: an entry is made of columns ('name: ...')")
+        columns: dict = {}
+        for key, value in node.value:
+            if key.value in columns:
+                entry_name = str(columns.get("name", "?")).split("(")[0]
+                raise TableError(f"{where}: {entry_name}: column {key.value!r}: appears twice")
+            columns[key.value] = yaml.safe_load(yaml.serialize(value))
         if "name" not in columns:
             raise TableError(f"{where}: an entry needs a 'name' column")
         try:
@@ -141,6 +154,8 @@ def _entry(schema: Schema, columns: dict, line: int, where: str, names: formula.
         for argument in arguments:
             if argument not in tensors:
                 raise TableError(f"{where}: column {column!r}: {argument!r} is not a tensor argument of the operator")
+            if any(argument in f.arguments for f in entry.formulas):
+                raise TableError(f"{where}: column {column!r}: {argument!r} has a formula already")
         if str(text).strip() == "non_differentiable":
             continue
         try:

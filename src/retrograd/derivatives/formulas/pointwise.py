@@ -198,6 +198,14 @@ def acosh_slope(ops: Any, self: Any) -> Any:
     return ops.rsqrt(self * self - 1)
 
 
+def over_square_sum(ops: Any, numerator: Any, self: Any, other: Any) -> Any:
+    """``numerator / (self^2 + other^2)``, and 0 where both are 0."""
+    total = self * self + other * other
+    zero = total == 0
+    quotient = numerator / ops.where(zero, ops.ones_like(total), total)
+    return ops.where(zero, ops.zeros_like(quotient), quotient)
+
+
 def sinc_backward(ops: Any, grad: Any, self: Any) -> Any:
     """d/dx sin(pi x) / (pi x), 0 at 0."""
     scaled = self * math.pi
