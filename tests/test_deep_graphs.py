@@ -88,9 +88,9 @@ def test_grad_of_a_deep_input():
     x = torch.zeros(1, requires_grad=True)
     middle = chain(x, 50_000)
     y = chain(middle, 50_000)
-    g, = torch.autograd.grad(y, middle)
+    (g,) = torch.autograd.grad(y, middle)
     assert g.item() == 1.0
-    g, = torch.autograd.grad(y, x)
+    (g,) = torch.autograd.grad(y, x)
     assert g.item() == 1.0
     y.backward(inputs=[x])
     assert x.grad.item() == 1.0

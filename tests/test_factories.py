@@ -162,8 +162,16 @@ def test_set_default_dtype_refuses(torch):
         ("torch.tensor(None)", RuntimeError, "Could not infer dtype of NoneType"),
         ("torch.from_numpy([1])", TypeError, "expected np.ndarray \\(got list\\)"),
         ("torch.from_numpy(numpy.array(['a']))", TypeError, "can't convert np.ndarray of type"),
-        ("torch.from_numpy(numpy.arange(3)[::-1])", ValueError, "At least one stride in the given numpy array is negative"),
-        ("torch.as_tensor(numpy.arange(3)[::-1])", ValueError, "At least one stride in the given numpy array is negative"),
+        (
+            "torch.from_numpy(numpy.arange(3)[::-1])",
+            ValueError,
+            "At least one stride in the given numpy array is negative",
+        ),
+        (
+            "torch.as_tensor(numpy.arange(3)[::-1])",
+            ValueError,
+            "At least one stride in the given numpy array is negative",
+        ),
         ("torch.empty_strided((2, 3), (1,))", RuntimeError, "dimensionality of sizes"),
         ("torch.ones_like(3)", TypeError, "argument 'input' \\(position 1\\) must be Tensor, not int"),
     ],
@@ -276,8 +284,8 @@ def test_asarray(torch):
 
 @pytest.mark.parametrize(
     "expression",
-    ["torch.zeros(2, requires_grad=True)", "torch.tensor([1.0], requires_grad=True)", "torch.rand(2, requires_grad=True)",
-     "torch.eye(2, requires_grad=True)", "torch.linspace(0, 1, 3, requires_grad=True)",
+    ["torch.zeros(2, requires_grad=True)", "torch.tensor([1.0], requires_grad=True)",
+     "torch.rand(2, requires_grad=True)", "torch.eye(2, requires_grad=True)", "torch.linspace(0, 1, 3, requires_grad=True)",
      "torch.full((2,), 1.0, requires_grad=True)", "torch.zeros_like(torch.ones(2), requires_grad=True)",
      "torch.arange(3.0, requires_grad=True)", "torch.ones(1, dtype=torch.complex64, requires_grad=True)"],
 )  # fmt: skip

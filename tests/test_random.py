@@ -114,12 +114,20 @@ def test_distributions():
         (lambda torch: torch.randint(0, 300, (2,), dtype=torch.uint8), RuntimeError, "to - 1 is out of bounds for"),
         (lambda torch: torch.randperm(-1), RuntimeError, "negative dimension"),
         (lambda torch: torch.normal(0.0, -1.0, (2,)), RuntimeError, "normal expects std >= 0.0"),
-        (lambda torch: torch.normal(torch.zeros(2), -torch.ones(2)), RuntimeError, "normal expects all elements of std"),
+        (
+            lambda torch: torch.normal(torch.zeros(2), -torch.ones(2)),
+            RuntimeError,
+            "normal expects all elements of std",
+        ),
         (lambda torch: torch.rand(-1), RuntimeError, "negative dimension"),
         (lambda torch: torch.rand(2, generator=3), TypeError, "enerator"),
         (lambda torch: torch.set_rng_state(3), TypeError, "torch.ByteTensor"),
         (lambda torch: torch.set_rng_state(torch.ones(3)), TypeError, "must be a torch.ByteTensor"),
-        (lambda torch: torch.set_rng_state(torch.zeros(3, dtype=torch.uint8)), RuntimeError, "input RNG state size to be 3"),
+        (
+            lambda torch: torch.set_rng_state(torch.zeros(3, dtype=torch.uint8)),
+            RuntimeError,
+            "input RNG state size to be 3",
+        ),
     ],
 )
 def test_refusals(torch, call, error, phrase):

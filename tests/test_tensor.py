@@ -138,9 +138,9 @@ def test_grad_can_be_set(torch):
 @pytest.mark.parametrize(
     ("make", "error", "phrase"),
     [
-        (lambda torch, x: torch.ones(3), RuntimeError, "attempting to assign a gradient of size '\\[3\\]' to a tensor of"),
+        (lambda torch, x: torch.ones(3), RuntimeError, "assign a gradient of size '\\[3\\]' to a tensor of"),
         (lambda torch, x: torch.ones(1, 2), RuntimeError, "attempting to assign a gradient of size '\\[1, 2\\]'"),
-        (lambda torch, x: torch.ones(2, dtype=torch.float64), RuntimeError, "attempting to assign a gradient with dtype"),
+        (lambda torch, x: torch.ones(2, dtype=torch.float64), RuntimeError, "assign a gradient with dtype"),
         (lambda torch, x: x, RuntimeError, "can't assign Variable as its own grad"),
         (lambda torch, x: 3, TypeError, "assigned grad expected to be a Tensor or None but got grad of type"),
         (lambda torch, x: [1.0, 2.0], TypeError, "assigned grad expected to be a Tensor or None but got grad of type"),
@@ -276,7 +276,9 @@ def test_numbers(torch):
         with pytest.raises(RuntimeError, match="without overflow"):
             convert(torch.tensor(1 + 2j))
     for convert in (int, float, complex):
-        with pytest.raises((RuntimeError, ValueError, TypeError), match="only one element tensors|cannot be converted"):
+        with pytest.raises(
+            (RuntimeError, ValueError, TypeError), match=r"only one element tensors|cannot be converted"
+        ):
             convert(torch.ones(2))
     with pytest.raises(ValueError):
         int(torch.tensor(float("nan")))
@@ -330,7 +332,14 @@ def test_hash_is_identity(torch):
 
 @pytest.mark.parametrize(
     ("data", "spec", "text"),
-    [(1.5, ".3f", "1.500"), (3, "d", "3"), (3, "05d", "00003"), (True, "", "True"), (2.0, "", "2.0"), (1.5, "e", "1.500000e+00")],
+    [
+        (1.5, ".3f", "1.500"),
+        (3, "d", "3"),
+        (3, "05d", "00003"),
+        (True, "", "True"),
+        (2.0, "", "2.0"),
+        (1.5, "e", "1.500000e+00"),
+    ],
 )
 def test_format(torch, data, spec, text):
     assert format(torch.tensor(data), spec) == text
@@ -388,7 +397,7 @@ def test_numpy_shares_memory(torch):
 def test_numpy_refuses_what_requires_grad(torch):
     x = torch.ones(2, requires_grad=True)
     for tensor in (x, x * 2):
-        with pytest.raises(RuntimeError, match=r"Can't call numpy\(\) on Tensor that requires grad. Use tensor.detach\(\)"):
+        with pytest.raises(RuntimeError, match=r"Can't call numpy\(\) on Tensor that requires grad"):
             tensor.numpy()
         with pytest.raises(RuntimeError, match="requires grad"):
             np.asarray(tensor)
@@ -444,7 +453,7 @@ def test_deepcopy_keeps_strides_and_dtype(torch):
 
 def test_deepcopy_refuses_results(torch):
     y = torch.ones(1, requires_grad=True) * 2
-    with pytest.raises(RuntimeError, match="Only Tensors created explicitly by the user \\(graph leaves\\) support the"):
+    with pytest.raises(RuntimeError, match=r"Only Tensors created explicitly by the user \(graph leaves\)"):
         copy.deepcopy(y)
     assert copy.deepcopy(y.detach()).item() == 2.0
 
@@ -455,7 +464,7 @@ def test_shallow_copy_shares_memory(torch):
     assert y is not x and y.data_ptr() == x.data_ptr()
 
 
-# --------------------------------------------------------------------------------------------------- promotion, in short
+# ------------------------------------------------------------------------------------------------- promotion, in short
 
 
 @pytest.mark.parametrize(
@@ -484,7 +493,7 @@ def test_subclass_of_nothing_strange():
     """An AutogradMeta appears only when something needs it."""
     x = retrograd.ones(2)
     assert x._meta is None and (x * 2)._meta is None and x.detach()._meta is None
-    x.requires_grad  # noqa: B018
+    x.requires_grad
     x.grad
     assert x._meta is None
     x.requires_grad_(False)

@@ -147,3 +147,7 @@ def conj_tangent(tangent: Any) -> Any:
 
 def add_tangents(a: Any, b: Any) -> Any:
     return b if a is None else a + b
+
+
+def subtract_tangents(a: Any, b: Any) -> Any:
+    return -b if a is None else a - b

@@ -250,7 +250,7 @@ def test_new_data_changes_what_the_accumulator_expects(torch):
     assert x.grad.tolist() == [2.0, 2.0, 2.0]
 
 
-# ------------------------------------------------------------------------------------------------------- hooks on leaves
+# ----------------------------------------------------------------------------------------------------- hooks on leaves
 
 
 def test_leaf_hooks_before_accumulation(torch):

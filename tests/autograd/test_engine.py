@@ -87,7 +87,7 @@ def test_random_graphs_run_every_node_once_and_after_its_users(torch, seed):
     rng = np.random.default_rng(seed)
     leaves = [torch.tensor(float(n + 1), dtype=torch.float64, requires_grad=True) for n in range(3)]
     values, users, log = list(leaves), {}, []
-    for n in range(60):
+    for _ in range(60):
         i, j = rng.integers(0, len(values), 2)
         result = values[i] + values[j] * 0.5
         index = len(values)
@@ -235,7 +235,7 @@ def test_none_and_something_make_something():
     assert x.grad.tolist() == [6.0, 6.0]
 
 
-# --------------------------------------------------------------------------------------------------- selective execution
+# ------------------------------------------------------------------------------------------------- selective execution
 
 
 def network(torch):
@@ -273,7 +273,7 @@ def test_backward_with_inputs_accumulates_only_there(torch, wanted, ran):
 
 
 def test_backward_with_a_non_leaf_input(torch):
-    x, w, a, b, c, d, log = network(torch)
+    x, w, _, b, c, d, log = network(torch)
     d.backward(inputs=[c])
     assert "".join(log) == "dc"  # torch runs the node of the input itself too
     assert c.retains_grad
@@ -282,7 +282,7 @@ def test_backward_with_a_non_leaf_input(torch):
 
 
 def test_leaf_and_non_leaf_inputs_together(torch):
-    x, w, a, b, c, d, log = network(torch)
+    x, _, a, b, c, d, log = network(torch)
     ga, gx = torch.autograd.grad(d, [a, x])
     assert ga.item() == (b * c).item()
     assert gx.item() == (b * c * 3).item()
@@ -321,7 +321,7 @@ def test_an_input_that_is_not_there(torch):
 
 
 def test_what_was_pruned_keeps_its_saved_tensors(torch):
-    x, w, a, b, c, d, log = network(torch)
+    x, w, _, b, _, d, _ = network(torch)
     torch.autograd.grad(d, w)
     b.backward()  # exp was not run, and so not freed
     assert x.grad is not None
@@ -439,7 +439,8 @@ def test_an_invalid_gradient_as_torch_says_it():
     with pytest.raises(RuntimeError) as error:
         Wrong.apply(torch.zeros(2, requires_grad=True)).backward()
     assert str(error.value) == (
-        "Function WrongBackward returned an invalid gradient at index 0 - got [3] but expected shape compatible with [2]"
+        "Function WrongBackward returned an invalid gradient at index 0 - got [3] but expected shape compatible "
+        "with [2]"
     )
 
 
@@ -450,7 +451,7 @@ def test_mixed_dtypes_in_one_graph(torch):
     assert x.grad.dtype is torch.float32 and w.grad.dtype is torch.float64
 
 
-# ----------------------------------------------------------------------------------------------- saved tensors, released
+# --------------------------------------------------------------------------------------------- saved tensors, released
 
 
 def test_saved_tensors_die_while_the_pass_runs():
@@ -607,7 +608,7 @@ def test_an_error_of_a_node_does_not_free_what_it_did_not_run(torch):
     assert x.grad is not None
 
 
-# ------------------------------------------------------------------------------------------------------ reentrant passes
+# ---------------------------------------------------------------------------------------------------- reentrant passes
 
 
 def test_backward_inside_a_hook(torch):

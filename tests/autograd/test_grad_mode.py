@@ -99,7 +99,7 @@ def test_backward_works_under_no_grad(torch):
     assert x.grad.item() == 6.0
 
 
-# -------------------------------------------------------------------------------------------- set_grad_enabled as function
+# ---------------------------------------------------------------------------------------- set_grad_enabled as function
 
 
 def test_set_grad_enabled_acts_at_once(torch):
@@ -297,7 +297,7 @@ def test_closing_a_generator_runs_its_cleanup_under_the_mode(torch):
     assert torch.is_grad_enabled()
 
 
-# ------------------------------------------------------------------------------------------- coroutines, async generators
+# ---------------------------------------------------------------------------------------- coroutines, async generators
 # torch leaves these undecorated; retrograd promises them.
 
 

@@ -62,7 +62,7 @@ def test_the_walk_stops_below_what_is_wanted(diamond):
 
 def test_exec_info_for_grad(diamond):
     t = task()
-    d, c, b, a, x = nodes(diamond, "d", "c", "b", "a", "x")
+    d, c, b = nodes(diamond, "d", "c", "b")
     t.init_exec_info(t.compute_dependencies(d, b.topological_nr), [(b, 0)], accumulate_grad=False)
     assert t.exec_info[d].needed
     assert not t.exec_info[b].needed and t.exec_info[b].captures == [(0, 0)] and t.exec_info[b].should_execute

@@ -109,7 +109,7 @@ def test_outputs_that_do_not_require_grad(torch, x, position):
     assert x.grad is None
 
 
-# -------------------------------------------------------------------------------------------------------------- backward
+# ------------------------------------------------------------------------------------------------------------ backward
 
 
 def test_iterables_of_outputs(torch, x):
@@ -165,7 +165,7 @@ def test_a_refused_call_changes_nothing(torch, x):
     y.sum().backward()
 
 
-# ------------------------------------------------------------------------------------------------------------------ grad
+# ---------------------------------------------------------------------------------------------------------------- grad
 
 
 def test_grad_leaves_grad_alone(torch, x):
@@ -205,7 +205,7 @@ def test_grad_refuses(torch, x):
         torch.autograd.grad(x.sum(), torch.ones(2))
     with pytest.raises(RuntimeError, match="all inputs have to be Tensors or GradientEdges, but got int"):
         torch.autograd.grad(x.sum(), [3])
-    with pytest.raises((RuntimeError, ValueError), match="cannot be empty|requires non-empty inputs"):
+    with pytest.raises((RuntimeError, ValueError), match=r"cannot be empty|requires non-empty inputs"):
         torch.autograd.grad(x.sum(), [])
 
 
@@ -241,7 +241,7 @@ def test_gradients_of_gradients_by_grad_outputs(torch, x):
     assert jvp.tolist() == [3.0, 120.0]
 
 
-# --------------------------------------------------------------------------------------------------------------- batched
+# ------------------------------------------------------------------------------------------------------------- batched
 
 
 def test_batched_gradients(torch, x):

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("clean_state")
 MODIFIED = "one of the variables needed for gradient computation has been modified by an inplace operation"
 
 
-# ----------------------------------------------------------------------------------------------------------- what is kept
+# -------------------------------------------------------------------------------------------------------- what is kept
 
 
 def test_only_what_a_formula_that_will_run_needs(torch):
@@ -35,7 +35,6 @@ def test_only_shapes_where_shapes_will_do():
     del array
     assert reference() is None
     assert "self_" not in type(total.grad_fn).__slots__
-    assert total.grad_fn._saved_self_shape == (2, 3)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +211,7 @@ def test_the_error_names_where_the_tensor_comes_from(torch):
     w = x * 2
     y = (w * w).sum()
     w.add_(1)
-    with pytest.raises(RuntimeError, match="which is output 0 of Add(Backward0)?, is at version 1; expected"):
+    with pytest.raises(RuntimeError, match=r"which is output 0 of Add(Backward0)?, is at version 1; expected"):
         y.backward()
 
 

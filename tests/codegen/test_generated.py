@@ -211,12 +211,10 @@ def test_every_line_of_a_wrapper_is_straight(entries):
     assert not any(isinstance(n, ast.For | ast.While | ast.ListComp | ast.GeneratorExp) for n in ast.walk(mul))
 
 
-# --------------------------------------------------------------------------------------------- what is saved, by running
+# ------------------------------------------------------------------------------------------- what is saved, by running
 
 
-@pytest.mark.parametrize(
-    ("needs", "saved"), [("self", {"other"}), ("other", {"self"}), ("both", {"self", "other"})]
-)
+@pytest.mark.parametrize(("needs", "saved"), [("self", {"other"}), ("other", {"self"}), ("both", {"self", "other"})])
 def test_a_product_saves_the_other_factor(needs, saved):
     a = retrograd.ones(2, requires_grad=needs in ("self", "both"))
     b = retrograd.ones(2, requires_grad=needs in ("other", "both"))

@@ -11,7 +11,9 @@ pytest.importorskip("yaml")
 from retrograd.codegen.formula import Names
 from retrograd.codegen.table import TableError, load_table
 
-NAMES = Names(kernels={"mul", "exp", "sum", "max", "hidden", "conj", "split", "add_up"}, ops={"where_"}, helpers={"helper"})
+NAMES = Names(
+    kernels={"mul", "exp", "sum", "max", "hidden", "conj", "split", "add_up"}, ops={"where_"}, helpers={"helper"}
+)
 
 GOOD = """
 - name: mul(Tensor self, Tensor other) -> Tensor

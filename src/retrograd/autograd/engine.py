@@ -100,9 +100,9 @@ def _root(roots: Sequence[EdgeTuple], grads: Sequence[Tensor], as_tensors: bool)
     if len(roots) == 1:
         root, input_nr = roots[0]
         first = _checked(root, input_nr, grads[0], as_tensors)
-        if root.shape is not None:
+        if root.array_class is not None:
             return root, (first,)
-        several = [None] * root.num_inputs
+        several = [None] * len(root.input_metadata)
         several[input_nr] = first
         return root, several
     checked = [_checked(node, input_nr, grad, as_tensors) for (node, input_nr), grad in zip(roots, grads)]
@@ -114,7 +114,7 @@ def _checked(node: Node, input_nr: int, grad: Tensor, as_tensors: bool) -> Any:
     if as_tensors:
         return validate_tensor(grad, node.input_metadata[input_nr], node, input_nr)
     array = grad._data
-    if array.shape != node.shape or array.dtype is not node.dtype:
+    if node.array_class is None or array.shape != node.shape or array.dtype is not node.dtype:
         return validate_array(array, node.input_metadata[input_nr], node, input_nr)
     return array
 
@@ -171,18 +171,17 @@ def _run(state: ThreadState, task: GraphTask, node: Any, grads: Any, as_tensors:
                     continue
                 successor, input_nr = edge
                 grad = outputs[position]
-                shape = successor.shape  # None: several inputs
+                array_class = successor.array_class  # None: several inputs
                 if grad is not None and (
                     as_tensors
-                    or shape is None
-                    or grad.shape != shape
+                    or grad.__class__ is not array_class
+                    or grad.shape != successor.shape
                     or grad.dtype is not successor.dtype
-                    or grad.__class__ is not successor.array_class
                 ):
                     grad = validate(grad, successor.input_metadata[input_nr], node, position)
                 if successor in not_ready:
                     buffer = not_ready[successor]
-                    if buffer.owned == 1 and shape is not None and grad is not None:
+                    if buffer.owned == 1 and array_class is not None and grad is not None:
                         # The leaf that is used many times: InputBuffer.add without the call.
                         ready = buffer.grads[0]
                         accumulate(ready, grad, ready)
@@ -197,13 +196,14 @@ def _run(state: ThreadState, task: GraphTask, node: Any, grads: Any, as_tensors:
                 else:
                     waiting = dependencies[successor]
                     if waiting > 1:
-                        buffer = not_ready[successor] = InputBuffer(successor.num_inputs, waiting - 1)
+                        number = 1 if array_class is not None else len(successor.input_metadata)
+                        buffer = not_ready[successor] = InputBuffer(number, waiting - 1)
                         buffer.grads[input_nr] = grad
                         continue
-                    if shape is not None:
+                    if array_class is not None:
                         ready = (grad,)
                     else:
-                        ready = [None] * successor.num_inputs
+                        ready = [None] * len(successor.input_metadata)
                         ready[input_nr] = grad
                 if following is None:
                     following, following_grads = successor, ready

@@ -49,10 +49,10 @@ class Node:
     #: Higher than that of every node that can be reached from here.
     topological_nr: int
     #: What the incoming gradient must look like: that of the one output of the forward operation
-    #: (shape is None if there are several: see `MultiOutputNode`).
+    #: (array_class is None if there are several: see `MultiOutputNode`).
     shape: tuple[int, ...] | None
     dtype: Any
-    array_class: type
+    array_class: type | None
     #: How many gradients come in: one an output of the forward operation (more than one: see `MultiOutputNode`).
     num_inputs = 1
     #: Hooks, user metadata and anomaly information: None for nearly every node.
@@ -90,7 +90,7 @@ class Node:
     @property
     def input_metadata(self) -> tuple[InputMetadata, ...]:
         """(shape, dtype, array class) of each incoming gradient."""
-        assert self.shape is not None
+        assert self.shape is not None and self.array_class is not None
         return ((self.shape, self.dtype, self.array_class),)
 
     @property
@@ -150,6 +150,9 @@ class MultiOutputNode(Node):
 
     __slots__ = ("metadata_of_inputs", "num_inputs")
 
+    #: One shape, dtype and class would not do: the engine looks at `metadata_of_inputs`. (It asks for this attribute
+    #: rather than for `shape`, which custom functions may use for their own: ``ctx.shape = x.shape``.)
+    array_class = None  # type: ignore[misc]
     metadata_of_inputs: tuple[InputMetadata, ...]
     num_inputs: int
 

@@ -317,6 +317,13 @@ def unpack_list_tensors(node: Node, name: str, values: Any) -> list:
     return [unpack_tensor(node, name, value) for value in values]
 
 
+def unpack_indices(node: Node, name: str, values: Any) -> list:
+    """A saved list of index arrays and None."""
+    if isinstance(values, Freed):
+        raise freed_error(node, values)
+    return [unpack_array(node, name, value) for value in values]
+
+
 # --------------------------------------------------------------------------- ``node._saved_NAME``, ``node._raw_saved_NAME``
 
 
@@ -334,6 +341,23 @@ def saved_output_attribute(node: Any, name: str, output_nr: int) -> Any:
 def saved_list_attribute(node: Any, name: str) -> tuple:
     """What ``node._saved_NAME`` shows of a saved list."""
     return tuple(unpack_list_tensors(node, name, getattr(node, name + "_")))
+
+
+def saved_indices_attribute(node: Any, name: str) -> tuple:
+    """What ``node._saved_indices`` shows: tensors, and None for a dimension that is not indexed."""
+    return tuple(None if v is None else wrap(v) for v in unpack_indices(node, name, getattr(node, name + "_")))
+
+
+def raw_saved_indices(node: Any, name: str) -> tuple[SavedVariable, ...]:
+    """``node._raw_saved_indices``."""
+    values = getattr(node, name + "_")
+    if isinstance(values, Freed):
+        raise freed_error(node, values)
+    saved = tuple(
+        v if isinstance(v, SavedVariable) else SavedVariable(None if v is None else wrap(v)) for v in values
+    )
+    setattr(node, name + "_", saved)
+    return saved
 
 
 def raw_saved(node: Any, name: str) -> SavedVariable:

@@ -21,7 +21,6 @@ written to with grad mode on: `creation_meta` remembers which it was, and later 
 from __future__ import annotations
 
 import enum
-import weakref
 from typing import TYPE_CHECKING, Any
 
 from ..tensor import INFERENCE
@@ -114,7 +113,6 @@ def view_edge(view: Tensor) -> EdgeTuple | None:
         meta.attr_version = version
         if meta.hooks is not None or meta.retains_grad:
             rebase_hooks(view, old, meta.edge)
-        _move_hooks(view, meta)
     return meta.edge
 
 
@@ -136,14 +134,6 @@ def _regenerate(view: Tensor, meta: DifferentiableViewMeta) -> EdgeTuple | None:
         state.grad_enabled, state.interceptor = before
     meta_again: Any = again._meta
     return again._edge if meta_again is None else meta_again.edge
-
-
-def _move_hooks(view: Tensor, meta: DifferentiableViewMeta) -> None:
-    """Tensor hooks stay with the value that they were registered for; retain_grad() moves along to the new one."""
-    meta.hooks = None
-    if meta.retains_grad and meta.edge is not None:
-        node, output_nr = meta.edge
-        node.materialize_extras().retains_grad[output_nr] = weakref.ref(view)
 
 
 def replay_on_tensor(steps: tuple[Step, ...], base: Tensor) -> Any:

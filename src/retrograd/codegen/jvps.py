@@ -1,12 +1,18 @@
 """Writes ``_generated/jvps.py``: the tangent of each operator's result, from the table's ``result`` column.
 
 One function an entry: ``mul(result, self_p, self_t, other_p, other_t)``.  Primals and tangents are Tensors; a tangent
-that is zero is None, except that a formula written out in the table gets zeros for it.
+that is zero is None.  A formula that is a sum of terms, each linear in one tangent, is written term by term, so that
+what does not vary costs nothing; any other gets zeros for the tangents that there are not.
+
+``FORWARD`` says, for each operator, how forward_ad.py gets from a call to the arguments of that function.
 """
 
 from __future__ import annotations
 
+import ast
+
 from .formula import Names, lower
+from .nodes import Slots
 from .schema import Argument
 from .table import Entry
 
@@ -15,27 +21,27 @@ HEADER = '''"""Forward-mode formulas, generated from derivatives/*.yaml. Do not 
 from __future__ import annotations
 
 import retrograd.ops as ops
+from retrograd.autograd.forward_formula import ForwardFormula
 from retrograd.derivatives import formulas
-from retrograd.op_support import add_tangents, conj_tangent, zero_tangent, zero_tangents
+from retrograd.op_support import add_tangents, conj_tangent, subtract_tangents, zero_tangent, zero_tangents
 '''
 
 
 def write_jvps(entries: list[Entry], names: Names) -> str:
     """The source of the module."""
     parts = [HEADER]
-    written = []
-    for entry in entries:
-        if entry.differentiable and entry.forward != "not_implemented":
-            parts.append(_jvp(entry, names))
-            written.append(entry.name)
-    parts.append("\n\nJVPS = {\n" + "".join(f'    "{name}": {name},\n' for name in written) + "}\n")
+    differentiable = [entry for entry in entries if entry.differentiable]
+    written = [entry for entry in differentiable if entry.forward != "not_implemented"]
+    parts += [_jvp(entry, names) for entry in written]
+    parts.append("\n\nJVPS = {\n" + "".join(f'    "{e.name}": {e.name},\n' for e in written) + "}\n")
+    parts.append("\nFORWARD = {\n" + "".join(_forward(e) for e in differentiable) + "}\n")
     return "".join(parts)
 
 
 def parameters(entry: Entry) -> list[str]:
-    """What a jvp function takes: results, saved values, then the arguments, differentiable ones as a pair."""
+    """What a jvp function takes: results, then the arguments, differentiable ones as a pair."""
     differentiable = entry.differentiable_arguments
-    result = [*entry.schema.results, *entry.saves]
+    result = list(entry.schema.results)
     for a in entry.schema.arguments:
         result += [f"{a.name}_p", f"{a.name}_t"] if a in differentiable else [a.name]
     return result
@@ -63,9 +69,39 @@ def _jvp(entry: Entry, names: Names) -> str:
             lines += [f"        tangent = add_tangents(tangent, conj_tangent({text}))"]
         lines.append("    return tangent")
     else:
-        lines += _zeros(differentiable)
-        lines.append(f"    return {lower(entry.forward_trees['result'], False, names)}")
+        tree = entry.forward_trees["result"]
+        terms = _terms(tree, differentiable)
+        if terms is None:
+            lines += _zeros(differentiable)
+            lines.append(f"    return {lower(tree, False, names)}")
+        else:
+            lines.append("    tangent = None")
+            for tangent, plus, term in terms:
+                function = "add_tangents" if plus else "subtract_tangents"
+                lines += [f"    if {tangent} is not None:"]
+                lines += [f"        tangent = {function}(tangent, {lower(term, False, names)})"]
+            lines.append("    return tangent")
     return "\n".join(lines) + "\n"
+
+
+def _terms(tree: ast.expr, differentiable: list[Argument]) -> list[tuple[str, bool, ast.expr]] | None:
+    """The formula as a sum: (tangent, plus or minus, term), if each term reads exactly one tangent."""
+    if len(differentiable) < 2 or any(a.is_list for a in differentiable):
+        return None
+    tangents = {f"{a.name}_t" for a in differentiable}
+    terms = []
+    for plus, term in _summands(tree, True):
+        read = {n.id for n in ast.walk(term) if isinstance(n, ast.Name) and n.id in tangents}
+        if len(read) != 1:
+            return None
+        terms.append((read.pop(), plus, term))
+    return terms
+
+
+def _summands(tree: ast.expr, plus: bool) -> list[tuple[bool, ast.expr]]:
+    if isinstance(tree, ast.BinOp) and isinstance(tree.op, (ast.Add, ast.Sub)):
+        return _summands(tree.left, plus) + _summands(tree.right, plus == isinstance(tree.op, ast.Add))
+    return [(plus, tree)]
 
 
 def _zeros(arguments: list[Argument]) -> list[str]:
@@ -78,3 +114,27 @@ def _zeros(arguments: list[Argument]) -> list[str]:
             else [f"    {a.name}_t = {function}({a.name}_p, {a.name}_t)"]
         )
     return lines
+
+
+def _forward(entry: Entry) -> str:
+    """The entry of FORWARD."""
+    arguments = entry.schema.arguments
+    differentiable = entry.differentiable_arguments
+    plan = "".join(f"{'list' if a.is_list else 'True'}, " if a in differentiable else "False, " for a in arguments)
+    spread = next((str(i) for i, a in enumerate(arguments) if a.type == "int[]..."), "None")
+    results = "".join(f'"{r}", ' for r in entry.schema.results)
+    function = "None" if entry.forward == "not_implemented" else entry.name
+    return (
+        f'    "{entry.name}": ForwardFormula("{entry.schema.base}", {function}, ({plan.strip()}), {spread}, '
+        f"({results.strip()}), {entry.view}, {_needs_original(entry)}),\n"
+    )
+
+
+def _needs_original(entry: Entry) -> bool:
+    """Does an in-place call have to keep what it overwrites, for this formula or for the node that it records?"""
+    if any(a.name == "self" for a in Slots(entry).tensors):
+        return True
+    if entry.forward == "auto_elementwise":
+        return any(f.reads.value("self") for f in entry.formulas)
+    tree = entry.forward_trees.get("result")
+    return tree is not None and any(isinstance(n, ast.Name) and n.id == "self_p" for n in ast.walk(tree))

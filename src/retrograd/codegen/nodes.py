@@ -15,12 +15,15 @@ from retrograd import kernels
 from retrograd.autograd.node import MultiOutputNode, Node
 from retrograd.autograd.saved_variable import (
     raw_saved,
+    raw_saved_indices,
     raw_saved_list,
     raw_saved_output,
     saved_attribute,
+    saved_indices_attribute,
     saved_list_attribute,
     saved_output_attribute,
     unpack_array,
+    unpack_indices,
     unpack_list_arrays,
     unpack_list_tensors,
     unpack_output_array,
@@ -110,9 +113,10 @@ def _node(entry: Entry, names: Names) -> str:
         lines.append(f"    saved_tensors_names = ({''.join(repr(n) + ', ' for n in saved)})")
     for arrays in (True, False):
         lines += ["", *_apply(entry, slots, names, arrays)]
-    if saved or slots.saves:
+    indices = [a for a in slots.plain if a.type == "indices"]
+    if saved or slots.saves or indices:
         lines += ["", "    def release_variables(node, freed):"]
-        lines += [f"        node.{a.name}_ = freed" for a in slots.tensors]
+        lines += [f"        node.{a.name}_ = freed" for a in (*slots.tensors, *indices)]
         lines += [f"        node.{r}_ = node.{r}_vc = freed" for r, _ in slots.results]
         lines += [f"        node.{s}_ = freed" for s in slots.saves]
     lines += _saved_properties(entry, slots)
@@ -200,7 +204,10 @@ def _unpack(entry: Entry, slots: Slots, f: Formula, names: Names, arrays: bool) 
                     lines.append(f"{r}._edge = None")
     for a in slots.plain:
         if a.name in f.reads.of:
-            lines.append(f"{a.name} = node.{a.name}_")
+            if a.type == "indices":
+                lines.append(f'{a.name} = unpack_indices(node, "{a.name}", node.{a.name}_)')
+            else:
+                lines.append(f"{a.name} = node.{a.name}_")
     for a, what in slots.attributes:
         if what in f.reads.of.get(a.name, ()):
             lines.append(f"{a.name}_{what} = node.{a.name}_{what}")
@@ -230,7 +237,11 @@ def _saved_properties(entry: Entry, slots: Slots) -> list[str]:
         property_(r, f'saved_output_attribute(node, "{r}", {position})')
         raw_(r, f'raw_saved_output(node, "{r}", {position})')
     for a in slots.plain:
-        property_(a.name, f"node.{a.name}_")
+        if a.type == "indices":
+            property_(a.name, f'saved_indices_attribute(node, "{a.name}")')
+            raw_(a.name, f'raw_saved_indices(node, "{a.name}")')
+        else:
+            property_(a.name, f"node.{a.name}_")
     for a, what in slots.attributes:
         property_(f"{a.name}_{TORCHS_NAMES.get(what, what)}", f"node.{a.name}_{what}")
     return lines

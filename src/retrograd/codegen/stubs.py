@@ -28,6 +28,7 @@ TYPES = {
     "bool": "bool",
     "str": "str",
     "any": "Any",
+    "indices": "Any",
     "dtype?": "dtype | None",
 }
 

@@ -212,7 +212,8 @@ def _check_forward(entry: Entry, where: str, names: formula.Names) -> None:
         if text == "auto_elementwise" and any(len(f.arguments) > 1 for f in entry.formulas):
             raise TableError(f"{where}: column 'result': auto_elementwise needs one formula an argument")
         return
-    known = set(entry.schema.results) | set(entry.saves)
+    # What the kernel saves has no history, so that a tangent that read it could not itself be differentiated.
+    known = set(entry.schema.results)
     for argument in entry.schema.arguments:
         known.add(argument.name)
         if argument in entry.differentiable_arguments:

@@ -55,6 +55,21 @@ def storage_root(a: np.ndarray) -> np.ndarray:
     return found
 
 
+def storage_numel(a: np.ndarray) -> int:
+    """How many elements of the dtype of `a` the allocation that it lies in has room for."""
+    return a.size if a.base is None else storage_root(a).nbytes // a.itemsize
+
+
+def zeros_of_layout(a: np.ndarray) -> np.ndarray:
+    """Zeros in an allocation of their own, which lie in it as `a` lies in its own."""
+    if a.base is None:
+        return np.zeros_like(a)
+    from .rearrange import as_strided
+
+    memory = np.zeros_like(a, shape=(storage_numel(a),), order="C")
+    return as_strided(memory, a.shape, strides(a), storage_offset(a))
+
+
 def _address(a: np.ndarray) -> int:
     if type(a) is _ndarray:
         return a.__array_interface__["data"][0]

@@ -111,10 +111,12 @@ def bce_with_logits_target_backward(
 
 
 def layer_norm_jvp(
-    ops: Any, self: Any, self_t: Any, shape: Any, weight: Any, weight_t: Any, bias_t: Any, mean: Any, rstd: Any
+    ops: Any, self: Any, self_t: Any, shape: Any, weight: Any, weight_t: Any, bias_t: Any, eps: float
 ) -> Any:
     """The tangent of `native_layer_norm`; with zeros for the tangents that there are not."""
     dims = tuple(range(-len(tuple(shape)), 0))
+    mean = ops.mean(self, dims, True)
+    rstd = ops.rsqrt(ops.mean((self - mean) * (self - mean), dims, True) + eps)
     normal = (self - mean) * rstd
     centered = self_t - ops.mean(self_t, dims, True)
     result = rstd * (centered - normal * ops.mean(normal * self_t, dims, True))

@@ -1,0 +1,229 @@
+"""Forward gradients: the tangents that a tensor has, one a dual level, and the rules by which it gets them.
+
+``AutogradMeta.fw_grad`` is None until a tensor becomes dual; then it is a `ForwardGrad`.  A `Level` remembers weakly who
+has a tangent of it and, when it is closed, takes them all away.  forward_ad.py is what users and operators call.
+
+Note [Forward gradients of views]
+Views and in-place operations on dual tensors work because of one rule about layout:
+
+* a tensor and its tangent have the same sizes, strides, storage offset and size of storage (`has_same_meta`);
+* a view operator gives the view a tangent that is a view of the base's tangent;
+* an in-place operator modifies the tangent in place.
+
+So whatever memory two tensors share, their tangents share as well, and the six cases fall out of it:
+
+1. ``foo.copy_(bar)``, both dual: the tangent of foo is written to.
+2. ``foo[0].copy_(bar)``: the tangent of ``foo[0]`` is a view of foo's, so foo's has changed.
+3. ``view = foo[0]; foo.copy_(bar)``: the same the other way round.
+4. `foo` is regular and its view becomes dual by a write: `set_fw_grad` gives foo a tangent of zeros, of which the new one
+   is a view.
+5. `foo` is regular and becomes dual by a write when views of it exist: `fw_grad` of a view without a tangent of its own
+   asks the base, and takes the view of the base's tangent.
+6. A view becomes dual and a sibling is asked: 4, then 5.
+
+The base in question is that of the *forward* view (`DifferentiableViewMeta.forward`).  It is the ordinary base, except that
+a dual tensor is an alias of its primal and yet no forward view of it: writing to the one does not make the other dual.
+
+Note [Nested levels]
+A tensor that is dual at two levels is ``x + t e1`` with `x` and `t` both dual at the level outside: the tangent at an inner
+level itself has a tangent at the outer ones, and never the other way round.  An operator therefore computes its
+tangent of level k with operators that see the levels outside of k only, and perturbations are never mixed up.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from .. import kernels
+from ..tensor import Tensor, wrap
+from .meta import AutogradMeta
+from .state import local
+from .view_meta import FORWARD_BASE, Step, replay_on_tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Two threads that ask a view for its tangent must get one.
+_lock = threading.RLock()
+
+
+class ForwardGrad:
+    """The tangents of one tensor, by level."""
+
+    __slots__ = ("__weakref__", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[Level, Tensor] = {}
+
+    def set_value(self, level: Level, tangent: Tensor) -> None:
+        self.values[level] = tangent
+        level.members.add(weakref.ref(self, level.members.discard))
+
+
+class Level:
+    """One open dual level of a thread. `observer`: what is around every operator meanwhile (forward_ad.py)."""
+
+    __slots__ = ("index", "members", "needed_tensors", "observer")
+
+    observer: Callable[..., Any]
+    #: What `needs_tensors` of the thread's state was before.
+    needed_tensors: bool
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        #: Who has a tangent of this level.
+        self.members: set[weakref.ref[ForwardGrad]] = set()
+
+    def clear(self) -> None:
+        """Take away every tangent of this level."""
+        members, self.members = list(self.members), set()
+        dropped = []
+        for reference in members:
+            forward_grad = reference()
+            if forward_grad is not None:
+                dropped.append(forward_grad.values.pop(self, None))
+        # They die here, together, when no tensor refers to any of them any more.
+        dropped.clear()
+
+
+# -------------------------------------------------------------------------------------------------------------- reading
+
+
+def fw_grad(tensor: Tensor, level: Level) -> Tensor | None:
+    """The tangent of `tensor` at `level`, or None."""
+    meta: Any = tensor._meta
+    if meta is None or not local.state.fw_grad_enabled:
+        return None
+    forward_grad = meta.fw_grad
+    if forward_grad is not None:
+        tangent = forward_grad.values.get(level)
+        if tangent is not None:
+            return tangent
+    return _from_base(meta, level) if meta.is_view and meta.forward is not FORWARD_BASE else None
+
+
+def has_fw_grad(tensor: Tensor) -> bool:
+    """Does `tensor` have a tangent at any level that is open in this thread?"""
+    return tensor._meta is not None and any(fw_grad(tensor, level) is not None for level in local.state.dual_levels)
+
+
+def forward_view(meta: Any) -> tuple[Tensor, tuple[Step, ...]]:
+    """Whose tangent a view's is a view of, and the steps that lead there."""
+    if meta.forward is None:
+        return meta.base, meta.replay
+    base, start = meta.forward
+    return base, meta.replay[start:]
+
+
+def _from_base(meta: Any, level: Level) -> Tensor | None:
+    """Case 5: a view whose base has become dual since."""
+    base, steps = forward_view(meta)
+    tangent = fw_grad(base, level)
+    if tangent is None:
+        return None
+    with _lock:
+        forward_grad = meta.fw_grad
+        if forward_grad is None:
+            forward_grad = meta.fw_grad = ForwardGrad()
+        elif level in forward_grad.values:
+            return forward_grad.values[level]
+        result = _view_of(tangent, steps)
+        forward_grad.set_value(level, result)
+    return result
+
+
+def _view_of(tangent: Tensor, steps: tuple[Step, ...]) -> Tensor:
+    """The view of a base's tangent. No observer need see it: at the levels outside, it reads from the base again."""
+    state = local.state
+    before = state.grad_enabled, state.interceptor
+    state.grad_enabled, state.interceptor = True, None
+    try:
+        return replay_on_tensor(steps, tangent)
+    finally:
+        state.grad_enabled, state.interceptor = before
+
+
+# -------------------------------------------------------------------------------------------------------------- setting
+
+
+def set_fw_grad(tensor: Tensor, tangent: Tensor, level: Level, is_inplace: bool = False) -> None:
+    """Make `tangent` the tangent of `tensor` at `level`; `is_inplace`: `tensor` was just written to by an operator."""
+    if fw_grad(tangent, level) is not None:
+        raise RuntimeError(
+            f"Setting a forward grad that itself has a forward gradient at the same level {level.index} is not "
+            "supported. Use unpack_dual(tangent).primal to leave that one out."
+        )
+    if tensor._data.dtype.kind not in "fc" or tangent._data.dtype.kind not in "fc":
+        raise RuntimeError("Expected both tensor and its forward grad to be floating point or complex")
+    meta: Any = tensor._meta
+    if meta is None:
+        meta = tensor._meta = AutogradMeta()
+    forward_grad = meta.fw_grad
+    if forward_grad is None:
+        with _lock:
+            forward_grad = meta.fw_grad
+            if forward_grad is None:
+                forward_grad = meta.fw_grad = ForwardGrad()
+    elif level in forward_grad.values:
+        if not is_inplace:
+            raise RuntimeError("Only inplace operations can re-set the forward grad of a Tensor that already has one.")
+        if forward_grad.values[level] is not tangent:
+            raise RuntimeError(
+                "Cannot set a value of a forward grad if it already exists. Inplace operations should modify it inplace."
+            )
+        return
+    if tangent._data.shape != tensor._data.shape:
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+            f"supported. Tensor is of size {list(tensor.shape)} while the given forward gradient is of size "
+            f"{list(tangent.shape)}."
+        )
+    if is_inplace and meta.is_view and meta.forward is not FORWARD_BASE:
+        tangent = _through_base(tensor, meta, tangent, level)
+    if not has_same_meta(tangent, tensor):
+        tangent = zeros_of_layout(tensor).copy_(tangent)  # type: ignore[attr-defined]
+    forward_grad.set_value(level, tangent)
+
+
+def _through_base(tensor: Tensor, meta: Any, tangent: Tensor, level: Level) -> Tensor:
+    """Case 4: a regular view has become dual by a write, and so does its base."""
+    base, steps = forward_view(meta)
+    if fw_grad(base, level) is not None:
+        return tangent
+    if has_same_meta(tangent, base) and has_same_meta(tangent, tensor):
+        of_base = tangent
+    else:
+        of_base = zeros_of_layout(base)
+        of_view = _view_of(of_base, steps)
+        of_view.copy_(tangent)  # type: ignore[attr-defined]
+        tangent = of_view
+    set_fw_grad(base, of_base, level)
+    return tangent
+
+
+# --------------------------------------------------------------------------------------------------------------- layout
+
+
+def has_same_meta(a: Tensor, b: Tensor) -> bool:
+    """Do the same indices mean the same places in storages of the same size?"""
+    one, other = a._data, b._data
+    if one.shape != other.shape:
+        return False
+    if one.base is None and other.base is None:
+        # Arrays that own their memory are dense.
+        return one.strides == other.strides or kernels.strides(one) == kernels.strides(other) or not one.size
+    if kernels.storage_numel(one) != kernels.storage_numel(other):
+        return False
+    if not one.size:
+        return True
+    if kernels.storage_offset(one) != kernels.storage_offset(other):
+        return False
+    pairs = zip(one.shape, kernels.strides(one), kernels.strides(other), strict=True)
+    return all(mine == theirs or n == 1 for n, mine, theirs in pairs)
+
+
+def zeros_of_layout(tensor: Tensor) -> Tensor:
+    """Zeros that have the same meta as `tensor`."""
+    return wrap(kernels.zeros_of_layout(tensor._data))
