@@ -285,7 +285,8 @@ def test_asarray(torch):
 @pytest.mark.parametrize(
     "expression",
     ["torch.zeros(2, requires_grad=True)", "torch.tensor([1.0], requires_grad=True)",
-     "torch.rand(2, requires_grad=True)", "torch.eye(2, requires_grad=True)", "torch.linspace(0, 1, 3, requires_grad=True)",
+     "torch.rand(2, requires_grad=True)", "torch.eye(2, requires_grad=True)",
+     "torch.linspace(0, 1, 3, requires_grad=True)",
      "torch.full((2,), 1.0, requires_grad=True)", "torch.zeros_like(torch.ones(2), requires_grad=True)",
      "torch.arange(3.0, requires_grad=True)", "torch.ones(1, dtype=torch.complex64, requires_grad=True)"],
 )  # fmt: skip

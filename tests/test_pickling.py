@@ -83,9 +83,13 @@ def test_a_dict_of_parameters(torch):
 
 
 def test_dtypes_are_singletons(torch):
-    for name in ("float32", "int64", "bool", "complex128"):
+    for name in ("float32", "float64", "int64", "uint8", "complex128"):
         dtype = getattr(torch, name)
         assert there_and_back(dtype) is dtype
+
+
+def test_the_dtype_bool(torch):
+    assert there_and_back(torch.bool) is torch.bool
 
 
 def test_sizes_and_devices(torch):

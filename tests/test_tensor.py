@@ -363,10 +363,15 @@ def test_repr_shows_autograd(torch):
 def test_strangers(torch, other):
     x = torch.ones(2)
     assert (x == other) is False and (x != other) is True
-    for operation in (add, sub, mul, truediv, lt, ge, matmul, iadd, imul):
+    for operation in (add, sub, mul, truediv, lt, ge, iadd, imul):
         with pytest.raises(TypeError):
             operation(x, other)
     assert x.tolist() == [1.0, 1.0] and x._version == 0
+
+
+def test_a_stranger_in_a_matrix_product(torch):
+    with pytest.raises(TypeError):
+        matmul(torch.ones(2), "a")
 
 
 def test_a_stranger_may_answer(torch):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from . import _C, autograd, nn, random
+from . import _C, autograd, nn, optim, random, serialization, utils
+from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from .autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -39,6 +40,7 @@ from .dtypes import int_ as int
 from .ops import *
 from .printing import set_printoptions
 from .random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from .serialization import load, save
 from .size import Size
 from .tensor import Tensor
 

@@ -66,11 +66,15 @@ class device:
 _KINDS = ["cpu", "cuda", "meta"]
 CPU = device("cpu")
 _BY_ARRAY_CLASS: dict[type, device] = {np.ndarray: CPU}
+#: Devices that have a thread of their own for backward passes, see autograd/device_threads.py.
+accelerators: list[device] = []
 
 
 def register_array_class(array_class: type, where: device) -> None:
     """Say that arrays of `array_class` live on `where`."""
     _BY_ARRAY_CLASS[array_class] = where
+    if where.type != "cpu" and where not in accelerators:
+        accelerators.append(where)
 
 
 def device_of_array_class(array_class: type) -> device:

@@ -39,8 +39,8 @@ class dtype:
     def __repr__(self) -> str:
         return "torch." + self.name
 
-    def __reduce__(self) -> str:
-        return self.name
+    def __reduce__(self) -> tuple:
+        return _by_name, (self.name,)
 
     def to_complex(self) -> dtype:
         """The complex dtype whose parts have this precision."""
@@ -73,6 +73,11 @@ _BY_NUMPY: dict[np.dtype, dtype] = {
         bool_, uint8, int8, int16, int32, int64, float16, float32, float64, complex64, complex128,
     )
 }  # fmt: skip
+
+def _by_name(name: str) -> dtype:
+    """The dtype of that name: how one is unpickled."""
+    return next(d for d in _BY_NUMPY.values() if d.name == name)
+
 
 _PYTHON_TYPES: dict[type, dtype] = {bool: bool_, int: int64, float: float64, complex: complex128}
 

@@ -110,6 +110,10 @@ def write_out(function: Callable, out: Tensor, args: tuple, kwargs: dict) -> Ten
             f"{function.__name__}(): functions with out=... arguments don't support automatic differentiation, but one "
             "of the arguments requires grad."
         )
+    if state.dual_levels:
+        from .autograd.forward_ad import forbid_out
+
+        forbid_out(function.__name__, (*tensors, out))
     begin_inplace(state, out, False)
     result = function(*args, **kwargs)._data
     if not np.can_cast(result.dtype, out._data.dtype, "same_kind"):

@@ -180,27 +180,28 @@ def _body(data: np.ndarray, dtype: Any, indent: int) -> str:
     """The elements in their brackets, when the first bracket stands in column `indent`."""
     shown, abbreviated = _visible(data)
     cell = _cells(shown, dtype)
+    return _nest(shown.tolist(), 0, indent, cell, abbreviated)
+
+
+def _nest(items: Any, depth: int, indent: int, cell: Any, abbreviated: list[bool]) -> str:
+    """One dimension in its brackets; `depth` is how many are around it."""
+    remaining = len(abbreviated) - depth
+    if remaining == 0:
+        return cell(items)
+    parts = [_nest(item, depth + 1, indent, cell, abbreviated) for item in items]
     edge = _options["edgeitems"]
-
-    def nest(items: Any, depth: int) -> str:
-        remaining = len(abbreviated) - depth
-        if remaining == 0:
-            return cell(items)
-        parts = [nest(item, depth + 1) for item in items]
-        column = indent + depth + 1
-        if remaining > 1:
-            if abbreviated[depth]:
-                parts.insert(edge, "...")
-            # One line break between rows, one more (a blank line) for every dimension above.
-            return "[" + ("," + "\n" * (remaining - 1) + " " * column).join(parts) + "]"
+    column = indent + depth + 1
+    if remaining > 1:
         if abbreviated[depth]:
-            parts.insert(edge, " ...")
-        # Reckoned from the bracket, with a separator after every cell, the last one too.
-        per_line = max(1, math.floor((_options["linewidth"] - (column - 1)) / (cell.width + 2)))
-        lines = [", ".join(parts[start : start + per_line]) for start in range(0, len(parts), per_line)]
-        return "[" + (",\n" + " " * column).join(lines) + "]"
-
-    return nest(shown.tolist(), 0)
+            parts.insert(edge, "...")
+        # One line break between rows, one more (a blank line) for every dimension above.
+        return "[" + ("," + "\n" * (remaining - 1) + " " * column).join(parts) + "]"
+    if abbreviated[depth]:
+        parts.insert(edge, " ...")
+    # Reckoned from the bracket, with a separator after every cell, the last one too.
+    per_line = max(1, math.floor((_options["linewidth"] - (column - 1)) / (cell.width + 2)))
+    lines = [", ".join(parts[start : start + per_line]) for start in range(0, len(parts), per_line)]
+    return "[" + (",\n" + " " * column).join(lines) + "]"
 
 
 # ---------------------------------------------------------------------------------------------------- the whole
@@ -236,8 +237,9 @@ def _suffixes(tensor: Any) -> Iterator[str]:
     elif tensor.requires_grad:
         yield "requires_grad=True"
 
-    tangent_of = getattr(tensor, "_fw_tangent_for_printing", None)
-    tangent = tangent_of() if tangent_of is not None else None
+    from .autograd.forward_ad import tangent_for_printing
+
+    tangent = tangent_for_printing(tensor)
     if tangent is not None:
         yield f"tangent={tangent}"
 

@@ -435,6 +435,9 @@ class Tensor(TensorOperators):
 
     def detach(self) -> Tensor:
         """The same values (and version counter) without history."""
+        state = local.state
+        if state.interceptor is not None:
+            return state.interceptor(Tensor.detach, (self,), {})
         result = new(Tensor)
         result._data = self._data
         result._vc = self._vc or version_counter(self)

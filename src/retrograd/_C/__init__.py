@@ -8,42 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 from ..autograd.grad_mode import is_grad_enabled
-from ..autograd.state import local
+from ..autograd.graph import current_graph_task_execution_order as _current_graph_task_execution_order
+from ..autograd.graph import current_graph_task_id as _current_graph_task_id
+from ..autograd.graph import current_node as _current_autograd_node
+from ..autograd.graph import will_execute as _will_engine_execute_node
 from . import _autograd, _functions
 
 __all__ = ["_autograd", "_functions", "is_grad_enabled"]
 
 has_lapack = True
-
-
-def _current_autograd_node() -> Any:
-    """The node that this thread's backward pass is running."""
-    return local.state.current_node
-
-
-def _current_graph_task_id() -> int:
-    """The number of this thread's backward pass; -1 outside of one."""
-    task = local.state.graph_task
-    return -1 if task is None else task.id
-
-
-def _will_engine_execute_node(node: Any) -> bool:
-    """Will the backward pass that is running run this node?"""
-    task = local.state.graph_task
-    if task is None:
-        raise RuntimeError("_get_should_execute_nodes should only be called during the backward pass")
-    if task.exec_info is None:
-        return node in task.dependencies
-    info = task.exec_info.get(node)
-    return info is not None and info.should_execute
-
-
-def _current_graph_task_execution_order() -> list[Any]:
-    """The nodes that the backward pass that is running will run, in order."""
-    task = local.state.graph_task
-    if task is None:
-        raise RuntimeError("_current_graph_task_execution_order should only be called during the backward pass")
-    return task.execution_order()
 
 
 def _set_fwd_grad_enabled(enabled: bool) -> None:

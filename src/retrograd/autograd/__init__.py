@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
-from . import graph
+from . import forward_ad, function, graph
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
+from .dispatch_trace import dispatch_trace
+from .function import Function
 from .grad_mode import (
     _force_original_view_tracking,
     _unsafe_preserve_version_counter,
     enable_grad,
     inference_mode,
+    is_view_replay_enabled,
+    is_multithreading_enabled,
     no_grad,
     set_grad_enabled,
+    set_multithreading_enabled,
 )
 from .node import Node
 from .run_backward import backward, grad
 from .saved_variable import SavedVariable as SavedTensor
+from .variable import Variable
 
-__all__ = ["Node", "backward", "enable_grad", "grad", "graph", "inference_mode", "no_grad", "set_grad_enabled"]
+__all__ = [
+    "Function",
+    "Node",
+    "Variable",
+    "backward",
+    "detect_anomaly",
+    "dispatch_trace",
+    "enable_grad",
+    "grad",
+    "graph",
+    "inference_mode",
+    "is_multithreading_enabled",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+    "set_multithreading_enabled",
+]

@@ -138,8 +138,6 @@ def _copy(grad: Any, like: Any) -> Any:
 
 def _recorded_copy(grad: Any, like: Any) -> Tensor:
     """The same by operations that are recorded."""
-    if grad._data.strides == kernels.grad_layout_strides(like):
-        return grad.clone()
     return wrap(kernels.empty_with_layout_of(like, grad._data.dtype)).copy_(grad)  # type: ignore[attr-defined]
 
 

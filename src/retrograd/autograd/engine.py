@@ -6,23 +6,26 @@ to their buffers, and put those that now have everything into the queue.
 
 Note [Arrays and Tensors]
 An ordinary pass works on bare arrays: nothing is recorded, so a Tensor around each gradient would only cost.
-Under ``create_graph=True`` (or when something else must see the operations, such as an open dual level) the same loop runs
-the nodes' other namespace, on Tensors.
+Under ``create_graph=True`` (or when something else must see the operations, such as an open dual level) the same loop
+runs the nodes' other namespace, on Tensors.
 
 Nothing here recurses, and nothing is written to the graph, but for saved tensors that are let go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush, heappushpop
 from typing import Any
 
+from ..devices import accelerators
 from ..kernels import accumulate
 from ..quiet import is_quiet, quietly
 from ..tensor import Tensor, wrap
 from . import where
+from .anomaly_mode import explain_error
 from .basic_nodes import GraphRoot
+from .device_threads import special_call
 from .edge import EdgeTuple
 from .graph_task import GraphTask
 from .hooks import run_post_hooks, run_pre_hooks, run_tensor_hooks
@@ -33,12 +36,16 @@ from .ready_queue import ReadyQueue
 from .saved_variable import Freed
 from .state import ThreadState, local
 from .validation import validate_array, validate_tensor
+from .worker_threads import MAX_DEPTH, pool
 
 
 class Engine:
     """Runs backward passes, on the thread that asks for them."""
 
-    __slots__ = ()
+    __slots__ = ("warn_on_accumulate_grad_stream_mismatch",)
+
+    def __init__(self) -> None:
+        self.warn_on_accumulate_grad_stream_mismatch = True
 
     def execute(
         self,
@@ -58,7 +65,7 @@ class Engine:
         state = local.state
         outer = state.graph_task
         depth = 0 if outer is None else outer.reentrant_depth + 1
-        freed = None if keep_graph else Freed(where.user_location())
+        freed = None if keep_graph else Freed(where.user_location(2))
         task = GraphTask(keep_graph, create_graph, depth, freed)
         as_tensors = create_graph or state.needs_tensors
 
@@ -74,11 +81,20 @@ class Engine:
         hooks_before, observers_before = state.saved_tensors_hooks, state.observers
         state.grad_enabled = create_graph
         state.graph_task = task
+        # Anomaly mode and device threads change how a node is called.
+        call = special_call(state, _call) if state.observers or accelerators else None
         try:
-            if is_quiet():
-                _run(state, task, root, first, as_tensors)
-            else:
-                quietly(_run, state, task, root, first, as_tensors)
+            try:
+                if depth and depth % MAX_DEPTH == 0:  # Note [Reentrant backward]
+                    pool.run(_run_quietly, state, task, root, first, as_tensors, call)
+                elif is_quiet():
+                    _run(state, task, root, first, as_tensors, call)
+                else:
+                    quietly(_run, state, task, root, first, as_tensors, call)
+            except Exception as error:
+                if state.observers:
+                    explain_error(state, error)
+                raise
             if task.final_callbacks is not None:
                 for callback in task.final_callbacks:  # grows if a callback queues another
                     callback()
@@ -86,13 +102,37 @@ class Engine:
             state.grad_enabled = grad_enabled
             state.graph_task = outer
             state.current_node = node_before
-            if state.observers is not observers_before:
+            if state.observers is not observers_before or state.saved_tensors_hooks is not hooks_before:
                 # Modes that a hook has entered and not left end with the pass.
                 state.saved_tensors_hooks = hooks_before
                 set_observers(state, observers_before)
         if accumulate_grad:
             return []
         return [g if g is None or as_tensors else wrap(g) for g in task.captured or ()]
+
+    def queue_callback(self, callback: Callable[[], None]) -> None:
+        """Call ``callback()`` when the backward pass that this thread is running has finished.
+
+        Of passes inside passes, it is the innermost one. A callback may queue others. None runs if the pass fails.
+
+        >>> import retrograd as torch
+        >>> y = torch.ones(1, requires_grad=True) * 2
+        >>> queue = torch.autograd.Variable._execution_engine.queue_callback
+        >>> handle = y.register_hook(lambda grad: queue(lambda: print("done")))
+        >>> y.backward()
+        done
+        """
+        task = local.state.graph_task
+        if task is None:
+            raise RuntimeError("Final callbacks can only be installed during backward pass.")
+        if task.final_callbacks is None:
+            task.final_callbacks = []
+        task.final_callbacks.append(callback)
+
+    def is_checkpoint_valid(self) -> bool:
+        """May a reentrant checkpoint run now? Not in a pass that computes only some gradients (``inputs=``)."""
+        task = local.state.graph_task
+        return task is None or task.exec_info is None
 
 
 def _root(roots: Sequence[EdgeTuple], grads: Sequence[Tensor], as_tensors: bool) -> tuple[Node, Sequence]:
@@ -119,8 +159,18 @@ def _checked(node: Node, input_nr: int, grad: Tensor, as_tensors: bool) -> Any:
     return array
 
 
-def _run(state: ThreadState, task: GraphTask, node: Any, grads: Any, as_tensors: bool) -> None:
-    """The loop. `node` is ready with `grads`; ends when nothing is ready any more."""
+def _run_quietly(*args: Any) -> None:
+    if is_quiet():
+        _run(*args)
+    else:
+        quietly(_run, *args)
+
+
+def _run(state: ThreadState, task: GraphTask, node: Any, grads: Any, as_tensors: bool, call: Any) -> None:
+    """The loop. `node` is ready with `grads`; ends when nothing is ready any more.
+
+    `call` runs a node when something rare is on, see `special_call`.
+    """
     outputs: Any
     grad: Any
     ready: Any
@@ -152,10 +202,14 @@ def _run(state: ThreadState, task: GraphTask, node: Any, grads: Any, as_tensors:
                 edges = _wanted_edges(edges, exec_info)
         if needed:
             state.current_node = node
-            if extras is None:
+            if extras is None and call is None:
                 outputs = node.apply_tensors(edges, grads) if as_tensors else node.apply(edges, grads)
-            else:
+            elif call is None:
                 outputs = _call_with_hooks(node, edges, grads, as_tensors)
+            else:
+                outputs = call(node, edges, grads, as_tensors)
+            if state.late_hooks:
+                outputs = _run_late_hooks(state, node, edges, outputs, len(grads), as_tensors)
             if not keep_graph:
                 node.release_variables(freed)
         else:
@@ -240,19 +294,39 @@ def _wanted_edges(edges: tuple, exec_info: dict) -> tuple:
     return tuple(result)
 
 
+def _call(node: Node, edges: tuple, grads: Sequence, as_tensors: bool) -> Sequence:
+    """Run a node, with its hooks if it has some."""
+    if node.extras is not None:
+        return _call_with_hooks(node, edges, grads, as_tensors)
+    return node.apply_tensors(edges, grads) if as_tensors else node.apply(edges, grads)
+
+
 def _call_with_hooks(node: Node, edges: tuple, grads: Sequence, as_tensors: bool) -> Sequence:
     extras: Any = node.extras
     grads = run_tensor_hooks(extras, grads, as_tensors)
     grads = run_pre_hooks(extras, grads, as_tensors)
     outputs: Sequence = node.apply_tensors(edges, grads) if as_tensors else node.apply(edges, grads)
     if extras.post_hooks:
-        validate = validate_tensor if as_tensors else validate_array
-        outputs = [
-            None if grad is None or edge is None else validate(grad, edge[0].input_metadata[edge[1]], node, position)
-            for position, (edge, grad) in enumerate(zip(edges, outputs, strict=True))
-        ]
-        outputs = run_post_hooks(extras, outputs, grads, as_tensors)
+        outputs = run_post_hooks(extras, _validated(node, edges, outputs, as_tensors), grads, as_tensors)
     return outputs
+
+
+def _run_late_hooks(
+    state: ThreadState, node: Node, edges: tuple, outputs: Sequence, num_inputs: int, as_tensors: bool
+) -> Sequence:
+    """Post-hooks that were registered while the node was running. What came in may be gone: they see None for it."""
+    state.late_hooks = False
+    extras: Any = node.extras
+    return run_post_hooks(extras, _validated(node, edges, outputs, as_tensors), (None,) * num_inputs, as_tensors)
+
+
+def _validated(node: Node, edges: tuple, outputs: Sequence, as_tensors: bool) -> list:
+    """What a node gave, as the next nodes expect it: hooks see it so."""
+    validate = validate_tensor if as_tensors else validate_array
+    return [
+        None if grad is None or edge is None else validate(grad, edge[0].input_metadata[edge[1]], node, position)
+        for position, (edge, grad) in enumerate(zip(edges, outputs, strict=True))
+    ]
 
 
 engine = Engine()

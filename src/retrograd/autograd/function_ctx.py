@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..kernels import zeros
 from ..tensor import Tensor, unwrap, wrap
+from .function_structure import Structure, put_together
 from .hooks import NodeHooks
 from .node import TensorNode
 from .saved_variable import Freed, SavedVariable, freed_error, save_variable
 from .state import local
 
 if TYPE_CHECKING:
-    from .function_structure import Structure
-    from .input_metadata import NodeInputMetadata
     from .node import InputMetadata
 
 
@@ -46,8 +45,6 @@ class FunctionCtx:
     >>> y.grad_fn.factor, y.grad_fn.needs_input_grad
     (3, (True, False))
     """
-
-    __slots__ = ()
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Save tensors (or None) for ``backward``, which finds them in ``ctx.saved_tensors``; call it once."""
@@ -97,13 +94,20 @@ class _Cleared:
 _CLEARED = _Cleared()
 
 
+class _NumInputs:
+    """``node.num_inputs``, unless the user has put something of that name on ctx."""
+
+    def __get__(self, node: Any, owner: Any = None) -> int:
+        return 0 if node is None else len(node.metadata_of_inputs)
+
+
 class BackwardCFunction(TensorNode, FunctionCtx):
     """The node of a custom function. Each Function has a subclass of its own."""
 
     __slots__ = (
-        "__dict__",
         "_inputs",
         "_is_tensor_input",
+        "_is_tensor_output",
         "_outputs",
         "_required_gradients",
         "_saved",
@@ -119,6 +123,7 @@ class BackwardCFunction(TensorNode, FunctionCtx):
     _is_tensor_input: list[bool]
     #: One an output of forward(); the leaves are the gradients that come in.
     _outputs: tuple[Structure, ...]
+    _is_tensor_output: list[bool]
     #: How many gradients backward() has to return: those of keyword arguments may be missing.
     _required_gradients: int
     _saved: Any
@@ -128,7 +133,7 @@ class BackwardCFunction(TensorNode, FunctionCtx):
     # The user's, though nodes with one output have slots of these names: see the module's docstring.
     shape = None  # type: ignore[misc]
     dtype = None  # type: ignore[misc]
-    num_inputs = 0  # type: ignore[misc]
+    num_inputs = _NumInputs()  # type: ignore[assignment]
 
     # What forward() may set through the methods of FunctionCtx.
     to_save: Any = None
@@ -144,6 +149,7 @@ class BackwardCFunction(TensorNode, FunctionCtx):
         self._saved = ()
         self._inputs = self._outputs = self.metadata_of_inputs = ()
         self._is_tensor_input = []
+        self._is_tensor_output = []
         self._required_gradients = 0
         self._undifferentiable = frozenset()
 
@@ -157,18 +163,6 @@ class BackwardCFunction(TensorNode, FunctionCtx):
 
     def _name(self) -> str:
         return type(self).__name__
-
-    @property
-    def _input_metadata(self) -> list[NodeInputMetadata]:
-        from ..devices import device_of_array_class
-        from ..dtypes import from_numpy_dtype
-        from ..size import Size
-        from .input_metadata import NodeInputMetadata
-
-        return [
-            NodeInputMetadata(Size(shape), from_numpy_dtype(np_dtype), device_of_array_class(array_class))
-            for shape, np_dtype, array_class in filter(None, self.metadata_of_inputs)
-        ]
 
     # ------------------------------------------------------------------------------------------------------- running
 
@@ -201,28 +195,22 @@ class BackwardCFunction(TensorNode, FunctionCtx):
         backward, vjp = cls.backward, cls.vjp
         if backward is not Function.backward and vjp is not Function.vjp:
             raise RuntimeError(
-                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement "
-                f"one of them. ({cls.__name__} has both; they are two names for one thing.)"
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
+                f"implement one of them. ({cls.__name__} has both; they are two names for one thing.)"
             )
         return vjp if vjp is not Function.vjp else backward
 
     def _nested(self, grads: list) -> list:
         """The incoming gradients as backward() gets them: zeros for None if asked for, nested as the outputs were."""
-        if None in map(_none_if_none, grads) and self.materialize_grads:
+        if self.materialize_grads and any(grad is None for grad in grads):
             for position, (grad, metadata) in enumerate(zip(grads, self.metadata_of_inputs)):
                 if (
                     grad is None
-                    and metadata is not None
+                    and self._is_tensor_output[position]
                     and (self._materialize_non_diff_grads or position not in self._undifferentiable)
                 ):
                     grads[position] = zeros_of(metadata)
-        if len(self._outputs) == len(grads):
-            return grads  # nothing nested
-        result, position = [], 0
-        for output in self._outputs:
-            result.append(output.build(grads[position : position + output.leaves]))
-            position += output.leaves
-        return result
+        return put_together(self._outputs, grads)
 
     def _gradients(self, result: Any) -> tuple:
         """What backward() returned, checked: one gradient (or None) an edge."""
@@ -303,7 +291,6 @@ class BackwardCFunction(TensorNode, FunctionCtx):
                 )
             saved.append(self._save_one(tensor))
         self._saved = tuple(saved)
-        self.to_save = None
 
     def _save_one(self, tensor: Tensor | None) -> SavedVariable:
         edge = None if tensor is None else tensor._history()
@@ -402,11 +389,6 @@ class _SavedDirtyView(SavedVariable):
         result = result.detach()
         result._edge = (node, self.history[1])
         return result
-
-
-def _none_if_none(grad: Any) -> Any:
-    # ``None in grads`` would compare tensors with ==.
-    return None if grad is None else True
 
 
 def zeros_of(metadata: InputMetadata) -> Tensor:

@@ -81,8 +81,24 @@ def take_apart(value: Any, leaves: list) -> Structure:
         leaves.append(value)
         return LEAF
     if isinstance(value, dict):
-        return Structure(dict, value, [take_apart(part, leaves) for part in value.values()])
+        return Structure(dict, tuple(value), [take_apart(part, leaves) for part in value.values()])
     return Structure(type(value), range(len(value)), [take_apart(part, leaves) for part in value])
+
+
+def put_together(
+    structures: Sequence[Structure], leaves: list, worthwhile: Callable[[list], bool] | None = None
+) -> list:
+    """The values again, one a structure, with other leaves; False for a part that is not `worthwhile`."""
+    position, values = 0, []
+    for structure in structures:
+        if structure is LEAF:
+            values.append(leaves[position])
+            position += 1
+            continue
+        part = leaves[position : position + structure.leaves]
+        values.append(structure.build(part) if worthwhile is None or worthwhile(part) else False)
+        position += structure.leaves
+    return values
 
 
 def _is_container(value: Any) -> bool:

@@ -317,3 +317,32 @@ def unsafe_set_version_counter(tensors: Any, versions: Any) -> None:
         if version < 0:
             raise RuntimeError(f"Cannot set a version_counter to a value below 0: {version}")
         version_counter(tensor).version = version
+
+
+class set_multithreading_enabled(_Mode):
+    """Whether backward passes of this thread may use the devices' own threads: at once, and for a ``with`` block.
+
+    >>> import retrograd as torch
+    >>> with torch.autograd.set_multithreading_enabled(False):
+    ...     torch.autograd.is_multithreading_enabled()
+    False
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+        self.before = local.state.multithreading
+        local.state.multithreading = mode
+
+    def __enter__(self) -> None:
+        local.state.multithreading = self.mode
+
+    def __exit__(self, *exc_info: object) -> None:
+        local.state.multithreading = self.before
+
+    def clone(self) -> set_multithreading_enabled:
+        return set_multithreading_enabled(self.mode)
+
+
+def is_multithreading_enabled() -> bool:
+    """May backward passes of this thread use the devices' own threads?"""
+    return local.state.multithreading

@@ -1,7 +1,7 @@
 """Looking at graphs and acting on them: what users find in ``torch.autograd.graph``.
 
-Gradient edges as users hold them, hooks on several tensors at once, what is running just now; and, re-exported from their
-own files, the hooks on saved tensors (saved_tensors_hooks.py) and explanations of a graph (explain.py).
+Gradient edges as users hold them, hooks on several tensors at once, what is running just now; and, re-exported from
+their own files, the hooks on saved tensors (saved_tensors_hooks.py) and explanations of a graph (explain.py).
 """
 
 from __future__ import annotations
@@ -148,6 +148,39 @@ def current_graph_task_id() -> int:
     """A number for the backward pass that this thread is running; -1 outside of one."""
     task = local.state.graph_task
     return -1 if task is None else task.id
+
+
+def will_execute(node: Any) -> bool:
+    """Does the backward pass that this thread is running come to `node`?"""
+    task = local.state.graph_task
+    if not isinstance(node, _node.Node):
+        raise RuntimeError(f"_will_engine_execute_node expects an grad_fn, but got {type(node).__name__}")
+    if task is None:
+        raise RuntimeError("get_current_graph_task_exec_info should only be called during the backward pass")
+    info = None if task.exec_info is None else task.exec_info.get(node)
+    if info is not None and info.captures is not None and not info.needed and not node.next_edges:
+        raise RuntimeError(
+            "A leaf node was passed to _will_engine_execute_node but we are currently running autograd.grad(). This is "
+            "currently not supported."
+        )
+    return task.will_execute(node)
+
+
+def current_graph_task_execution_order() -> list[Any]:
+    """The nodes of the backward pass that this thread is running, in the order in which they run.
+
+    Only a pass that uses no device threads has one order (``set_multithreading_enabled(False)``).
+    """
+    state = local.state
+    if state.graph_task is None:
+        raise RuntimeError("_current_graph_task_execution_order should only be called during the backward pass")
+    if state.multithreading:
+        raise RuntimeError(
+            "_current_graph_task_execution_order expects the current backward to be executed with multithreading "
+            "disabled, e.g. by running:\n\n>>> with torch.autograd.set_multithreading_enabled(False):\n...     "
+            "torch.autograd.grad(...)\n"
+        )
+    return state.graph_task.execution_order()
 
 
 # ------------------------------------------------------------------------------------------- hooks on several tensors

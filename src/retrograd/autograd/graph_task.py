@@ -44,30 +44,33 @@ class ExecInfo:
 class GraphTask:
     """The state of one backward pass."""
 
+    #: The node that the run starts from; set when its dependencies are counted.
+    root: Node
+    #: What hooks on several tensors have seen of this run, see graph.py; not there until one asks.
+    hook_data: dict[Any, Any]
+
     __slots__ = (
+        "__weakref__",
         "captured",
         "create_graph",
         "dependencies",
         "exec_info",
         "final_callbacks",
         "freed",
+        "hook_data",
         "id",
         "keep_graph",
         "not_ready",
-        "owner",
         "reentrant_depth",
         "root",
     )
 
-    def __init__(
-        self, keep_graph: bool, create_graph: bool, reentrant_depth: int, freed: Freed | None, owner: Any = None
-    ) -> None:
+    def __init__(self, keep_graph: bool, create_graph: bool, reentrant_depth: int, freed: Freed | None) -> None:
         self.keep_graph = keep_graph
         #: Record the backward pass itself.
         self.create_graph = create_graph
         #: How many backward passes of this thread are waiting for this one.
         self.reentrant_depth = reentrant_depth
-        self.owner = owner
         #: Put into the slots of nodes whose saved tensors this run releases.
         self.freed = freed
         self.id = next(_ids)
@@ -75,23 +78,41 @@ class GraphTask:
         self.not_ready: dict[Node, InputBuffer] = {}
         self.exec_info: dict[Node, ExecInfo] | None = None
         self.captured: list[Any] | None = None
-        #: The node that the run starts from.
-        self.root: Node | None = None
         self.final_callbacks: list[Callable[[], None]] | None = None
 
     @property
     def called_at(self) -> Location | None:
         return None if self.freed is None else self.freed.where
 
+    def will_execute(self, node: Node) -> bool:
+        """Does this run reach `node`?"""
+        if self.exec_info is None:
+            return node in self.dependencies or node is self.root
+        info = self.exec_info.get(node)
+        return info is not None and info.should_execute
+
+    def of_hook(self, hook: Any, make: Callable[[], Any]) -> Any:
+        """What `hook` keeps about this run, made by `make` when it first asks."""
+        try:
+            data = self.hook_data
+        except AttributeError:
+            data = self.hook_data = {}
+        if hook not in data:
+            data[hook] = make()
+        return data[hook]
+
     def execution_order(self) -> list[Node]:
         """The nodes of this run in the order in which the engine takes them."""
+        from .basic_nodes import GraphRoot
+
         waiting = {node: 0 for node in self.dependencies}
         heap: list[tuple[int, int, Any]] = [(0, 0, self.root)]
         order: list[Node] = []
         number = 0
         while heap:
             node = heappop(heap)[2]
-            order.append(node)
+            if node.num_inputs:  # not the GraphRoot
+                order.append(node)
             for edge in node.next_edges:
                 if edge is None or edge[0] not in waiting:
                     continue

@@ -10,13 +10,13 @@ this order around the node:
    (``Tensor.register_post_accumulate_grad_hook``);
 5. post-hooks (``Node.register_hook``) on what the node gave and what it got.
 
-A node that only hands out a gradient that ``grad()`` asked for runs steps 1 and 2 alone, since the node itself does not run.
+A node that only hands out a gradient that ``grad()`` asked for does not run itself: it has steps 1 and 2 alone.
 
 Gradients travel as arrays; hooks see Tensors.  So a gradient is boxed here, and only here, before user code sees it.
 
 Note [Hooks and in-place writes]
 A tensor hook is about the value that the tensor had when it was registered: after an in-place write it stays with the
-former node, and new hooks go to the new one.  ``retain_grad()`` is about the tensor, so it moves along (`rebase_hooks`).
+former node, and new hooks go to the new one.  ``retain_grad()`` is about the tensor: it moves along (`rebase_hooks`).
 """
 
 from __future__ import annotations
@@ -142,8 +142,8 @@ def _run_on_all(hooks: OrderedDict, grads: list, as_tensors: bool, call: Callabl
             continue
         if not isinstance(after, tuple):
             raise TypeError(
-                f"expected tuple, but hook returned '{type(after).__name__}' (hook '{hook_name(hook)}' of a node gets and "
-                "returns all its gradients: write `return (grad,)`)"
+                f"expected tuple, but hook returned '{type(after).__name__}' (hook '{hook_name(hook)}' of a node gets "
+                "and returns all its gradients: write `return (grad,)`)"
             )
         if len(after) != len(boxed):
             raise RuntimeError(
@@ -229,7 +229,8 @@ def run_post_accumulate_grad_hooks(variable: Tensor) -> None:
         if result is None:
             continue
         if not isinstance(result, Tensor):
-            raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}' (hook '{hook_name(hook)}')")
+            kind = type(result).__name__
+            raise TypeError(f"expected Variable, but hook returned '{kind}' (hook '{hook_name(hook)}')")
         raise RuntimeError(
             f"Tensor post accumulate grad hooks should return None. '{hook_name(hook)}' returned a Tensor: "
             "to change the gradient, write to tensor.grad"

@@ -19,10 +19,13 @@ if TYPE_CHECKING:
     from .state import ThreadState
 
 
-def begin_inplace(state: ThreadState, tensor: Tensor, record: bool) -> None:
-    """May `tensor` be written to? `record`: the operation will become part of its history."""
+def begin_inplace(state: ThreadState, tensor: Tensor, record: bool, part: Any = None) -> None:
+    """May `tensor` be written to? `record`: the operation will become part of its history; `part`: the array that
+    is written to, if not all of it.
+    """
     data = tensor._data
-    if 0 in data.strides and data.size and _overlaps_itself(data):
+    written = data if part is None else part
+    if 0 in written.strides and written.size and _overlaps_itself(written):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."

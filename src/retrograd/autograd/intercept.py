@@ -4,8 +4,9 @@ Anomaly mode, saved-tensor hooks, dual levels, traces: each is an observer while
 ``state.interceptor = None``, which is all that an operator looks at.  With one or more, the operator calls the
 interceptor instead of going on; that runs the observers, innermost first, around the plain operator.
 
-An observer is called as ``observer(operator, args, kwargs, proceed)`` and returns the result; ``proceed()`` goes on to the
-next observer and at last to the operator.  Operators that run meanwhile (in hooks, in formulas) are plain.
+An observer is called as ``observer(operator, args, kwargs, proceed)`` and returns the result; ``proceed()`` goes on to
+the next observer and at last to the operator; ``proceed(other)`` goes on with another operator in its place.
+Operators that run meanwhile (in hooks, in formulas) are plain.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 from ..tensor import Tensor
 from .state import ThreadState, local
 
-Observer = Callable[[Callable, tuple, dict, Callable[[], Any]], Any]
+Observer = Callable[[Callable, tuple, dict, Callable[..., Any]], Any]
 
 
 def _intercept(operator: Callable, args: tuple, kwargs: dict) -> Any:
@@ -34,7 +35,7 @@ def _call(observers: tuple[Observer, ...], position: int, operator: Callable, ar
     if position < 0:
         return operator(*args, **kwargs)
     return observers[position](
-        operator, args, kwargs, lambda: _call(observers, position - 1, operator, args, kwargs)
+        operator, args, kwargs, lambda other=operator: _call(observers, position - 1, other, args, kwargs)
     )
 
 

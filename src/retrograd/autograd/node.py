@@ -138,6 +138,9 @@ class Node:
 
     def register_hook(self, hook: Callable) -> RemovableHandle:
         """Call ``hook(grad_inputs, grad_outputs)`` after this node has run; what it returns replaces grad_inputs."""
+        state = local.state
+        if self.extras is None and state.current_node is self and state.graph_task is not None:
+            state.late_hooks = True
         return self.materialize_extras().add("post_hooks", hook)
 
     def register_prehook(self, hook: Callable) -> RemovableHandle:
@@ -181,6 +184,10 @@ def init_node(node: Node, next_edges: tuple[EdgeTuple | None, ...]) -> None:
     state.sequence_nr += 1
     node.topological_nr = 1 + max((edge[0].topological_nr for edge in next_edges if edge is not None), default=0)
     node.extras = None
+    if state.observers:
+        from .anomaly_mode import remember_forward
+
+        remember_forward(state, node)
     if isinstance(node, MultiOutputNode):
         node.shape = None
         node.metadata_of_inputs = ()

@@ -12,10 +12,10 @@ from typing import Any
 
 from ..kernels import one_like, ones, zeros_like
 from ..tensor import Tensor, wrap
-from .accumulate_grad import AccumulateGrad
 from .basic_nodes import Identity
 from .edge import EdgeTuple, gradient_edge
 from .engine import engine
+from .explain import why_no_grad
 from .graph import GradientEdge
 
 TensorOrEdge = Tensor | GradientEdge
@@ -122,16 +122,25 @@ def grad(
     roots = [_root_edge(output, i) for i, output in enumerate(outputs)]
     wanted = [_wanted_edge(t, accumulate=False) for t in inputs]
     results = engine.execute(roots, grads, keep_graph, create_graph, False, wanted)
-    return _check_used(inputs, results, allow_unused, materialize_grads)
+    return _check_used(outputs, inputs, results, allow_unused, materialize_grads, create_graph)
 
 
-def _check_used(inputs: Sequence, results: Sequence, allow_unused: bool, materialize_grads: bool) -> tuple:
+def _check_used(
+    outputs: Sequence,
+    inputs: Sequence,
+    results: Sequence,
+    allow_unused: bool,
+    materialize_grads: bool,
+    create_graph: bool,
+) -> tuple:
     if not allow_unused:
         for position, result in enumerate(results):
             if result is None:
+                given = inputs[position]
+                why = f" {why_no_grad(given, outputs)}" if isinstance(given, Tensor) else ""
                 raise RuntimeError(
                     f"The differentiated Tensor at index {position} appears to not have been used in the graph. Set "
-                    "allow_unused=True if this is the desired behavior."
+                    f"allow_unused=True if this is the desired behavior.{why}"
                 )
     if materialize_grads:
         for position, (given, result) in enumerate(zip(inputs, results, strict=True)):
@@ -141,13 +150,14 @@ def _check_used(inputs: Sequence, results: Sequence, allow_unused: bool, materia
                     f"{position} is one whose gradient is None"
                 )
         results = [
-            _zeros_like(given) if result is None else result for given, result in zip(inputs, results, strict=True)
+            _zeros_like(given, create_graph) if result is None else result
+            for given, result in zip(inputs, results, strict=True)
         ]
     return tuple(results)
 
 
-def _zeros_like(tensor: Tensor) -> Tensor:
-    return wrap(zeros_like(tensor._data))
+def _zeros_like(tensor: Tensor, requires_grad: bool) -> Tensor:
+    return wrap(zeros_like(tensor._data)).requires_grad_(requires_grad)
 
 
 def _grad_batched(
@@ -242,28 +252,14 @@ def _root_edge(output: TensorOrEdge, position: int) -> EdgeTuple:
     edge = output._edge or gradient_edge(output)
     if edge is None:
         raise RuntimeError(
-            f"element {position} of tensors does not require grad and does not have a grad_fn" + _why_not(output)
+            f"element {position} of tensors does not require grad and does not have a grad_fn. {why_no_grad(output)}"
         )
     return edge
-
-
-def _why_not(tensor: Tensor) -> str:
-    if tensor._data.dtype.kind not in "fc":
-        return f": its dtype is {tensor.dtype}, and only floating point and complex tensors have gradients"
-    return (
-        ": nothing that it was computed from has requires_grad=True, or it was computed under no_grad() "
-        "or after detach(). Write x.requires_grad_() before computing with x"
-    )
 
 
 def _wanted_edge(tensor: TensorOrEdge, accumulate: bool) -> EdgeTuple:
     if isinstance(tensor, GradientEdge):
         edge = (tensor.node, tensor.output_nr)
-        if accumulate and not isinstance(tensor.node, AccumulateGrad):
-            raise RuntimeError(
-                "backward() with a GradientEdge in inputs= accumulates nowhere unless it is the edge of a leaf; "
-                "use autograd.grad() for the edge of a non-leaf"
-            )
         return edge
     if not isinstance(tensor, Tensor):
         raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(tensor).__name__}")

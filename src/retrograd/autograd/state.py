@@ -31,13 +31,17 @@ class ThreadState:
         "dual_levels",
         "fw_grad_enabled",
         "grad_enabled",
+        "graph_exec_group",
         "graph_task",
         "inference",
         "interceptor",
+        "late_hooks",
+        "multithreading",
         "mutation_guard",
         "needs_tensors",
         "new_vc",
         "observers",
+        "on_device_thread",
         "saved_tensors_hooks",
         "sequence_nr",
         "view_replay",
@@ -70,6 +74,13 @@ class ThreadState:
         #: The backward pass that this thread is running, and the node that it is running in it.
         self.graph_task = None
         self.current_node = None
+        #: Has that node got its first hooks while it was running?
+        self.late_hooks = False
+        #: The passes that share what checkpoints recompute, see utils/checkpoint.
+        self.graph_exec_group: Any = None
+        #: May a pass use the devices' own threads, and is this thread's pass on one just now (see device_threads.py)?
+        self.multithreading = True
+        self.on_device_thread: str | None = None
         #: Inference mode: results are inference tensors, marked by the version counter they get (None otherwise).
         self.inference = False
         self.new_vc: VersionCounter | None = None

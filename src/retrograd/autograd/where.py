@@ -30,9 +30,14 @@ class Location:
         return f"{self.code.co_filename}:{self.line} in {self.code.co_name}"
 
 
-def user_location() -> Location | None:
-    """The innermost line that is not of this package."""
-    frame = sys._getframe(1)
+def is_user_code(code: CodeType) -> bool:
+    """Is this code not of this package?"""
+    return not code.co_filename.startswith(_PACKAGE)
+
+
+def user_location(skip: int = 1) -> Location | None:
+    """The innermost line that is not of this package; the caller may `skip` frames that it knows to be."""
+    frame = sys._getframe(skip)
     while frame is not None:
         code = frame.f_code
         if not code.co_filename.startswith(_PACKAGE):

@@ -7,10 +7,10 @@ Each such level lies on the stack of the one outside it.  Python's stack would o
 every `MAX_DEPTH` levels the inner pass is handed to a thread of the pool, with an empty stack, and the outer one waits.
 
 Note [Borrowed thread state]
-The thread that waits does nothing meanwhile.  So the worker need not copy its modes (grad mode, anomaly mode, saved-tensor
-hooks, dual levels, the pass that is running): it simply works on the waiting thread's own `ThreadState`, in a copy of its
-context (NumPy's error state and the like), and gives it back when it is done.  An error is raised again where the
-caller waits.
+The thread that waits does nothing meanwhile.  So the worker need not copy its modes (grad mode, anomaly mode,
+saved-tensor hooks, dual levels, the pass that is running): it simply works on the waiting thread's own `ThreadState`,
+in a copy of its context (NumPy's error state and the like), and gives it back when it is done.  An error is raised
+again where the caller waits.
 
 Workers are daemons: they never keep a process from ending.  A forked child starts with none.
 """

@@ -143,7 +143,7 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
             generated.setitem_(self, basic, advanced, value)
         return
     # Nothing to record: straight to memory.
-    begin_inplace(state, self, False)
+    begin_inplace(state, self, False, data[basic])
     kernels.setitem(data, basic, advanced, values, out=data)
     end_inplace(self, None)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from .._generated import functions as table
 from ..autograd.inplace import begin_inplace, bump_version, end_inplace
+from ..autograd.meta import materialize_autograd_meta
 from ..autograd.state import local
 from ..tensor import Tensor
 from .registry import composite
@@ -43,6 +44,8 @@ def _in_place(name: str, operator: Any) -> None:
         view = operator(input, *args, **kwargs)
         edge = view._history()
         input._data = view._data
+        if view._meta is not None and view._meta.fw_grad is not None:
+            materialize_autograd_meta(input).fw_grad = view._meta.fw_grad
         if input._is_view():
             input._meta = view._meta  # the same base, and one more step from it
             bump_version(input)

@@ -37,11 +37,10 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
 @composite(function=False)
 def __matmul__(self: Tensor, other: Any) -> Any:
     """``self @ other``."""
-    try:
-        if self._data.ndim == 2 == other._data.ndim:
-            return generated.mm(self, other)
-    except AttributeError:
+    if not isinstance(other, Tensor):
         return NotImplemented
+    if self._data.ndim == 2 == other._data.ndim:
+        return generated.mm(self, other)
     return _matmul(self, other)
 
 

@@ -64,8 +64,6 @@ def zeros_of_layout(a: np.ndarray) -> np.ndarray:
     """Zeros in an allocation of their own, which lie in it as `a` lies in its own."""
     if a.base is None:
         return np.zeros_like(a)
-    from .rearrange import as_strided
-
     memory = np.zeros_like(a, shape=(storage_numel(a),), order="C")
     return as_strided(memory, a.shape, strides(a), storage_offset(a))
 

@@ -13,6 +13,7 @@ from .. import kernels, ops
 from .._generated import functions as generated
 from ..random import default_generator
 from ..tensor import Tensor, wrap
+from .functional_norm import batch_norm, group_norm, instance_norm, rms_norm  # noqa: F401
 
 # ---------------------------------------------------------------------------------------------------------- reductions
 

@@ -120,7 +120,7 @@ class Module:
             if "_buffers" not in own:
                 raise AttributeError("cannot assign buffer before Module.__init__() call")
             self._forget(name, "_parameters", "_modules")
-            self.register_buffer(name, value, value.persistent)
+            self.register_buffer(name, value, value.__dict__["persistent"])
         elif "_buffers" in own and name in own["_buffers"]:
             if value is not None and not isinstance(value, Tensor):
                 raise _wrong_kind(value, "buffer", name, "torch.nn.Buffer, torch.Tensor or None")
@@ -190,8 +190,8 @@ class Module:
         >>> import retrograd as torch
         >>> m = torch.nn.Module()
         >>> m.register_buffer("steps", torch.zeros(1))
-        >>> m.state_dict()
-        OrderedDict({'steps': tensor([0.])})
+        >>> m.state_dict()["steps"]
+        tensor([0.])
         """
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")

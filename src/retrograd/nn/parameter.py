@@ -1,4 +1,4 @@
-"""Parameter: a leaf tensor that is meant to be trained."""
+"""Parameter: a leaf tensor that is meant to be trained; Buffer: one that is state but not trained."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import dtypes
 from ..printing import tensor_str
-from ..tensor import Tensor, new
+from ..tensor import Tensor, new, wrap
 
 
 class Parameter(Tensor):
@@ -39,3 +39,28 @@ class Parameter(Tensor):
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]
         return "Parameter containing:\n" + tensor_str(self, tensor_contents)
+
+
+class _BufferMeta(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and "persistent" in instance.__dict__
+
+
+class Buffer(metaclass=_BufferMeta):
+    """A tensor that a Module registers as a buffer when it is assigned to an attribute of it.
+
+    What ``Buffer(data)`` gives is a plain Tensor on the memory of `data`, marked.
+
+    >>> import retrograd as torch
+    >>> m = torch.nn.Module()
+    >>> m.mean = torch.nn.Buffer(torch.zeros(2), persistent=False)
+    >>> list(m.buffers()), list(m.state_dict())
+    ([tensor([0., 0.])], [])
+    """
+
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Any:
+        result = wrap(np.empty((0,), dtypes.default[0])) if data is None else data.detach()
+        if data is not None and data.requires_grad:
+            result.requires_grad_()
+        result.__dict__["persistent"] = persistent
+        return result

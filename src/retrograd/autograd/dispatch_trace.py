@@ -1,0 +1,120 @@
+"""The dispatch trace: each operator as it is called, and each kernel that it calls.
+
+It is an observer of the thread's operators (intercept.py) while it is on, so that it costs nothing when it is off.
+Operators that are written in terms of others (``matmul``) are not observed themselves; they are found on
+the stack of the operators that they call.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, NamedTuple, TextIO
+
+from ..tensor import Tensor
+from .intercept import set_observers
+from .state import local
+
+
+class Call(NamedTuple):
+    """One line of the trace: the operator, what answered for it, and inside how many others."""
+
+    op: str
+    key: str
+    depth: int
+
+    def __str__(self) -> str:
+        return f"{' ' * self.depth}[call] op=[{self.op}], key=[{self.key}]"
+
+
+class dispatch_trace:
+    """Print every operator that this thread calls, or collect them in ``calls``.
+
+    A call comes first to autograd (key ``AutogradCPU``), which records it, and then to the kernel (key ``CPU``).  In
+    inference mode nothing is recorded, and only the kernel answers.  Backward passes are traced as well.
+
+    >>> import retrograd as torch
+    >>> a, x = torch.ones(2, 2, requires_grad=True), torch.ones(2, 1)
+    >>> with torch.autograd.dispatch_trace():
+    ...     y = (a @ x).sum()
+    [call] op=[matmul], key=[AutogradCPU]
+     [call] op=[mm], key=[AutogradCPU]
+      [call] op=[mm], key=[CPU]
+    [call] op=[sum], key=[AutogradCPU]
+     [call] op=[sum], key=[CPU]
+    >>> with torch.autograd.dispatch_trace(show=False) as trace:
+    ...     y = x * 2
+    >>> trace.calls
+    [Call(op='mul', key='AutogradCPU', depth=0), Call(op='mul', key='CPU', depth=1)]
+    """
+
+    def __init__(self, show: bool = True, file: TextIO | None = None) -> None:
+        self.show = show
+        self.file = file
+        self.calls: list[Call] = []
+        #: The composite operators that are running and have been announced, outermost first.
+        self.composites: list[FrameType] = []
+
+    def __enter__(self) -> dispatch_trace:
+        state = local.state
+        self.needs_tensors = state.needs_tensors
+        # Backward on Tensors is made of operators, which can be observed.
+        state.needs_tensors = True
+        set_observers(state, (*state.observers, self._observe))
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        state = local.state
+        set_observers(state, tuple(observer for observer in state.observers if observer != self._observe))
+        state.needs_tensors = self.needs_tensors
+        self.composites = []
+
+    def _observe(self, operator: Callable, args: tuple, kwargs: dict, proceed: Callable[[], Any]) -> Any:
+        device = _device_of(args, kwargs)
+        depth = self._announce_composites(sys._getframe(1), device)
+        if not local.state.inference:
+            self._add(operator.__name__, f"Autograd{device}", depth)
+            depth += 1
+        self._add(operator.__name__, device, depth)
+        return proceed()
+
+    def _announce_composites(self, frame: FrameType | None, device: str) -> int:
+        """Note the composite operators on the stack that are new; how many there are."""
+        codes = _composite_codes()
+        running: list[FrameType] = []
+        while frame is not None:
+            if frame.f_code in codes:
+                running.append(frame)
+            frame = frame.f_back
+        running.reverse()
+        for depth, composite in enumerate(running):
+            if depth >= len(self.composites) or self.composites[depth] is not composite:
+                self._add(codes[composite.f_code], f"Autograd{device}", depth)
+        self.composites = running
+        return len(running)
+
+    def _add(self, op: str, key: str, depth: int) -> None:
+        call = Call(op, key, depth)
+        self.calls.append(call)
+        if self.show:
+            print(call, file=self.file)
+
+
+def _composite_codes() -> dict[Any, str]:
+    from ..composite.registry import FUNCTIONS, METHODS
+
+    return {
+        f.__code__: name.strip("_")
+        for name, f in (*METHODS.items(), *FUNCTIONS.items())
+        if hasattr(f, "__code__")
+    }
+
+
+def _device_of(args: tuple, kwargs: dict) -> str:
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, (tuple, list)) and value:
+            value = value[0]
+        if isinstance(value, Tensor):
+            return value.device.type.upper()
+    return "CPU"

@@ -1,0 +1,379 @@
+"""``Function.apply``: runs a custom function's forward and puts its node into the graph.
+
+The steps, in order:
+
+1. the arguments are taken apart (function_structure.py) and the node is made, with the edges that the inputs
+   have *now*;
+2. ``forward`` (and ``setup_context``) run without recording;
+3. what they said about their tensors is checked;
+4. under forward mode, ``jvp`` runs (function_jvp.py);
+5. the outputs get their history, and what is to be saved is saved.
+
+Note [Outputs of custom functions]
+What an output tensor becomes depends on where it comes from:
+
+* a new tensor: it gets the node as its history;
+* an input as it is: an alias is returned, a view of the input, with the node as history; the input itself
+  keeps its own;
+* an input that was modified in place and marked dirty: itself, its history rebased onto the node (if it is a view,
+  through CopySlices on its base: Note [Views and in-place] in view_meta.py);
+* a view of an input or of something else: it gets the node as history.  To write to it later would replay the view
+  on its base and so lose the custom backward; hence its `creation_meta` forbids that, unless ``ctx._is_pure_view``
+  says that the function is nothing but a view;
+* not differentiable (marked so, not floating point, or nothing is recorded): no history; inputs as aliases.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..dtypes import float32
+from ..kernels import ndarray
+from ..tensor import Tensor
+from .edge import gradient_edge
+from .function_ctx import BackwardCFunction
+from .function_jvp import run_jvp
+from .function_structure import LEAF, put_together, take_apart
+from .hooks import rebase_hooks
+from .inplace import bump_version, rebase_history
+from .node import InputMetadata, Node, TensorNode, init_node
+from .state import ThreadState, local
+from .view_meta import CreationMeta, check_view
+
+
+def apply(cls: Any, args: tuple, kwargs: dict) -> Any:
+    """Call the Function `cls`."""
+    from .function import overrides_setup_context
+
+    state = local.state
+    with_setup_context = overrides_setup_context(cls)
+    required = len(args)
+    named: dict = kwargs
+    if with_setup_context:
+        args, named = _bind(cls.forward, args, kwargs)
+        required = len(args)
+    elif kwargs:
+        args, named = _bind(cls.forward, (None, *args), kwargs)
+        args = args[1:]
+        named = {name: value for name, value in named.items() if name in kwargs}
+
+    ctx, tensors = _make_node(cls, state, args, named, required)
+    recording = bool(ctx.next_edges)
+    try:
+        output = _run_forward(cls, ctx, state, args, named, with_setup_context)
+        outputs = output if isinstance(output, tuple) else (output,)
+        leaves: list = []
+        ctx._outputs = tuple([take_apart(value, leaves) for value in outputs])
+        results = _Outputs(cls, ctx, tensors, leaves, recording, with_setup_context).finish()
+        if state.dual_levels:
+            run_jvp(cls, ctx, tensors, leaves, results)
+        ctx.saved_for_forward = None
+        if recording:
+            ctx._save()
+    finally:
+        # These lead to the outputs, and those lead here.
+        ctx.to_save = ctx.saved_for_forward = ctx.dirty_tensors = ctx.non_differentiable = None
+
+    values = put_together(ctx._outputs, results)
+    if not isinstance(output, tuple):
+        return values[0]
+    return type(output)(*values) if hasattr(output, "_fields") else tuple(values)
+
+
+# ------------------------------------------------------------------------------------------------------------ arguments
+
+
+def _bind(forward: Callable, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """The arguments with those given by name, and defaults, at their positions; what can only be named stays named."""
+    bound = inspect.signature(forward).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.args, bound.kwargs
+
+
+def _make_node(
+    cls: Any, state: ThreadState, args: tuple, named: dict, required: int
+) -> tuple[BackwardCFunction, list[Tensor]]:
+    """The node, with its edges, and the tensors among the arguments' leaves."""
+    ctx: BackwardCFunction = cls._backward_cls()
+    init_node(ctx, ())  # numbered before what forward() may record
+    ctx.__dict__.clear()
+    leaves: list = []
+    structures = [take_apart(value, leaves) for value in args]
+    if named:
+        rest: list = []
+        structure = take_apart(named, rest)
+        if structure is not LEAF:
+            # Gradients of what can only be named come as one dict at the end.
+            structures.append(structure)
+            leaves += rest
+    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+    ctx._inputs = tuple(structures)
+    ctx._is_tensor_input = [isinstance(leaf, Tensor) for leaf in leaves]
+    ctx._required_gradients = required
+
+    wants = [isinstance(leaf, Tensor) and leaf.requires_grad for leaf in leaves]
+    ctx.needs_input_grad = tuple(put_together(structures, wants, any))
+    if state.grad_enabled and any(wants):
+        edges = ctx.next_edges = tuple([gradient_edge(tensor) for tensor in tensors])
+        ctx.topological_nr = 1 + max(edge[0].topological_nr for edge in edges if edge is not None)
+    return ctx, tensors
+
+
+def _run_forward(cls: Any, ctx: Any, state: ThreadState, args: tuple, named: dict, with_setup_context: bool) -> Any:
+    """forward() and setup_context(), with neither history nor tangents."""
+    before = state.grad_enabled, state.fw_grad_enabled
+    state.grad_enabled = state.fw_grad_enabled = False
+    try:
+        if not with_setup_context:
+            return cls.forward(ctx, *args, **named)
+        output = cls.forward(*args, **named)
+        cls.setup_context(ctx, args, output)
+        return output
+    finally:
+        state.grad_enabled, state.fw_grad_enabled = before
+
+
+# -------------------------------------------------------------------------------------------------------------- outputs
+
+
+class _Outputs:
+    """Turns what forward() returned into what apply() returns: Note [Outputs of custom functions]."""
+
+    def __init__(
+        self, cls: Any, ctx: Any, inputs: list[Tensor], raw: list, recording: bool, with_setup_context: bool
+    ) -> None:
+        self.cls = cls
+        self.ctx = ctx
+        self.inputs = inputs
+        self.input_ids = {id(tensor) for tensor in inputs}
+        self.raw = raw
+        self.recording = recording
+        self.dirty = self._tensors("dirty_tensors", "mark_dirty can only accept variables, but argument")
+        self.undifferentiable = self._tensors(
+            "non_differentiable", "mark_non_differentiable only accepts variable arguments, but got"
+        )
+        self.saved_by_setup = {id(tensor) for tensor in ctx.to_save or ()} if with_setup_context else set()
+
+    def _tensors(self, attribute: str, complaint: str) -> dict[int, Tensor]:
+        tensors = getattr(self.ctx, attribute)
+        if tensors is None:
+            return {}
+        if not isinstance(tensors, tuple):
+            raise RuntimeError(f"ctx.{attribute} is expected to be a tuple but is {type(tensors).__name__}")
+        for position, tensor in enumerate(tensors):
+            if not isinstance(tensor, Tensor):
+                raise RuntimeError(f"{complaint} {position} is of type {type(tensor).__name__} (in {self._who})")
+        return {id(tensor): tensor for tensor in tensors}
+
+    @property
+    def _who(self) -> str:
+        return f"{self.cls.__name__}.forward"
+
+    def finish(self) -> list:
+        ctx, raw = self.ctx, self.raw
+        for tensor in self.dirty.values():
+            bump_version(tensor)
+        self._check()
+
+        ctx._is_tensor_output = [isinstance(value, Tensor) for value in raw]
+        ctx.metadata_of_inputs = tuple([_metadata(value) for value in raw])
+        differentiable = [self._is_differentiable(value) for value in raw]
+        ctx._undifferentiable = frozenset(i for i, yes in enumerate(differentiable) if not yes)
+        several = sum(differentiable) > 1
+        results = []
+        for position, (value, yes) in enumerate(zip(raw, differentiable)):
+            if isinstance(value, Tensor):
+                value = self._with_history(value, position, yes, several)
+            results.append(value)
+        return results
+
+    def _is_differentiable(self, value: Any) -> bool:
+        return (
+            self.recording
+            and isinstance(value, Tensor)
+            and value._data.dtype.kind in "fc"
+            and id(value) not in self.undifferentiable
+        )
+
+    def _check(self) -> None:
+        """Everything that can be refused, before anything is changed."""
+        raw = self.raw
+        outputs = [value for value in raw if isinstance(value, Tensor)]
+        for tensor in self.dirty.values():
+            if not any(tensor is output for output in outputs):
+                raise RuntimeError(
+                    "Some elements marked as dirty during the forward method were not returned as output. The inputs "
+                    f"that are modified inplace must all be outputs of the Function. (A tensor of shape "
+                    f"{list(tensor.shape)} that {self._who} gave to mark_dirty is not among what it returned.)"
+                )
+        if self.ctx._is_pure_view and (len(outputs) != 1 or len(raw) != 1 or len(self.inputs) != 1):
+            raise RuntimeError(
+                "Pure view custom Function can only have one input Tensor and one output Tensor. Open an issue if you "
+                f"need to support more. ({self.cls.__name__} has {len(self.inputs)} and {len(outputs)}.)"
+            )
+        for value in outputs:
+            if not self._is_differentiable(value):
+                continue
+            if id(value) in self.dirty:
+                self._check_dirty(value)
+            elif id(value) in self.input_ids and id(value) in self.saved_by_setup:
+                raise RuntimeError(
+                    "An input that has been returned as-is as output is being saved for backward. This is not "
+                    "supported if you override setup_context. You should return and save a view of the input instead, "
+                    f"e.g. with x.view_as(x) or setup ctx inside the forward function itself. (In {self._who}.)"
+                )
+
+    def _check_dirty(self, tensor: Tensor) -> None:
+        """May the history of an input that was modified be rebased?"""
+        meta: Any = tensor._meta
+        is_input = id(tensor) in self.input_ids
+        if not tensor._is_view():
+            if tensor._edge is None and meta is not None and meta.requires_grad:
+                raise RuntimeError(
+                    "a leaf Variable that requires grad has been used in an in-place operation. "
+                    f"{self._who} gave it to mark_dirty: pass it x.clone(), or write the function out of place"
+                )
+            if not is_input:
+                warnings.warn(
+                    "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no "
+                    f"need to pass it to mark_dirty(). (In {self._who}.)",
+                    UserWarning,
+                    stacklevel=_outside(),
+                )
+            return
+        if not is_input:
+            raise RuntimeError(
+                "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated "
+                f"should be passed to ctx.mark_dirty(). (In {self._who}.)"
+            )
+        if len(self.raw) > 1:
+            raise RuntimeError(
+                "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot "
+                "return more than one Tensor. This is not supported by the current autograd engine. You should either "
+                "make sure the input is not a view (using .clone() for example) or make your Function only return one "
+                "Tensor (potentially splitting it into two Functions: one doing the inplace that returns a single "
+                f"Tensor and a second one that does the other operations). (In {self._who}.)"
+            )
+        check_view(tensor, meta)
+        if tensor.requires_grad and meta.base.is_leaf:
+            raise RuntimeError(
+                "a view of a leaf Variable that requires grad is being used in an in-place operation. "
+                f"{self._who} gave it to mark_dirty: pass it a clone of the view, or write the function out of place"
+            )
+
+    def _with_history(self, tensor: Tensor, position: int, differentiable: bool, several: bool) -> Tensor:
+        ctx = self.ctx
+        is_input, is_dirty = id(tensor) in self.input_ids, id(tensor) in self.dirty
+        if not differentiable:
+            if not tensor.requires_grad:
+                if is_input and not is_dirty:
+                    tensor = _alias(tensor)
+            elif is_input:
+                return tensor.detach()
+            elif not tensor._is_view():
+                tensor.detach_()
+        elif is_dirty:
+            self._rebase(tensor, position)
+            return tensor
+        else:
+            if is_input:
+                tensor = _alias(tensor)
+            _set_gradient_edge(tensor, (ctx, position))
+        meta: Any = tensor._meta
+        if meta is not None and meta.is_view and not is_dirty:
+            if several:
+                meta.creation_meta = CreationMeta.MULTI_OUTPUT_NODE
+            else:
+                meta.creation_meta = CreationMeta.DEFAULT if ctx._is_pure_view else CreationMeta.IN_CUSTOM_FUNCTION
+        return tensor
+
+    def _rebase(self, tensor: Tensor, position: int) -> None:
+        ctx = self.ctx
+        if not tensor._is_view():
+            old = tensor._edge
+            edge = tensor._edge = (ctx, position)
+            if tensor._meta is not None:
+                tensor._meta.requires_grad = False
+                rebase_hooks(tensor, old, edge)
+            return
+        written = next(i for i, other in enumerate(self.inputs) if other is tensor)
+        rebase_history(tensor, ctx if written == 0 else _WrittenFirst(ctx, written))
+
+
+#: Stands for an output that is not a tensor: no gradient ever comes in for it.
+_NOT_A_TENSOR = ((), float32.np, ndarray)
+
+
+def _metadata(value: Any) -> InputMetadata:
+    if not isinstance(value, Tensor):
+        return _NOT_A_TENSOR
+    data = value._data
+    return data.shape, data.dtype, data.__class__
+
+
+def _alias(tensor: Tensor) -> Tensor:
+    """A view of all of `tensor`, by an operation that nobody records or observes."""
+    from ..ops import alias
+
+    state = local.state
+    before = state.grad_enabled, state.interceptor
+    state.grad_enabled, state.interceptor = False, None
+    try:
+        return alias(tensor)
+    finally:
+        state.grad_enabled, state.interceptor = before
+
+
+def _set_gradient_edge(tensor: Tensor, edge: tuple[Node, int]) -> None:
+    meta: Any = tensor._meta
+    if meta is None:
+        tensor._edge = edge
+        return
+    meta.requires_grad = False
+    if meta.is_view:
+        meta.edge = edge
+        meta.attr_version = tensor._version
+    else:
+        tensor._edge = edge
+
+
+def _outside() -> int:
+    """The stacklevel of the line that called apply()."""
+    import sys
+
+    from .where import _PACKAGE
+
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+class _WrittenFirst(TensorNode):
+    """A custom node with its inputs in another order: CopySlices wants the written one first."""
+
+    __slots__ = ("fn", "written")
+
+    def __init__(self, fn: Node, written: int) -> None:
+        init_node(self, self._moved(fn.next_edges, written))
+        self.fn = fn
+        self.written = written
+        self.metadata_of_inputs = fn.input_metadata
+
+    def name(self) -> str:
+        return self.fn.name()
+
+    @staticmethod
+    def _moved(values: Sequence, written: int) -> tuple:
+        return (values[written], *values[:written], *values[written + 1 :])
+
+    def apply_tensors(self, edges: tuple, grads: Sequence) -> tuple:
+        first, *others = edges
+        others.insert(self.written, first)
+        return self._moved(self.fn.apply_tensors(tuple(others), grads), self.written)
+
+    def release_variables(self, freed: Any) -> None:
+        self.fn.release_variables(freed)

@@ -1,0 +1,7 @@
+"""What people need around the autograd system: checkpointing, hook handles, dispatch modes."""
+
+from __future__ import annotations
+
+from . import checkpoint, hooks
+
+__all__ = ["checkpoint", "hooks"]

@@ -1,0 +1,1 @@
+"""Random programs over views, in-place writes and backward passes, and what they are compared with."""

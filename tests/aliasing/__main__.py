@@ -1,0 +1,46 @@
+"""Runs random programs: ``python tests/aliasing --sequences 10000 --seed 1`` (see --help)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import retrograd
+
+from aliasing.compare import difference, run_seed, shortened
+
+
+def main() -> int:
+    """The exit status says whether there was no difference."""
+    parser = argparse.ArgumentParser(description="Random programs over views and in-place writes, compared with torch")
+    parser.add_argument("--sequences", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0, help="of the first program; the next ones count on from it")
+    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--failures", type=int, default=5, help="stop after so many")
+    options = parser.parse_args()
+    import torch
+
+    torch.set_num_threads(1)
+    start, failures = time.perf_counter(), 0
+    for seed in range(options.seed, options.seed + options.sequences):
+        program, found, every_step = run_seed(seed, retrograd, torch, options.steps)
+        if found is None:
+            continue
+        failures += 1
+        short = shortened(program, lambda p: difference(p, retrograd, torch, every_step) is not None)
+        print(f"# seed {seed}{'' if every_step else ', looking at the end only'}")
+        print("\n".join(short))
+        print("->", difference(short, retrograd, torch, every_step) or found, "\n")
+        if failures == options.failures:
+            break
+    done = seed + 1 - options.seed
+    print(f"{done} sequences of {options.steps} in {time.perf_counter() - start:.1f} s; {failures} differ")
+    return failures > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,181 @@
+"""Runs a program in two libraries side by side and says where they differ; shortens programs that do."""
+
+from __future__ import annotations
+
+import random
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .programs import Features, Generator, Machine
+
+#: What an error must say, too, if torch says it.
+PHRASES = [
+    "a leaf Variable that requires grad is being used in an in-place operation",
+    "a view of a leaf Variable that requires grad is being used in an in-place operation",
+    "is the output of a function that returns multiple views",
+    "is a view of a view which was created in no_grad mode and",
+    "is a view of a view which was created in inference mode and",
+    "A view was created in no_grad mode and is being modified inplace with grad mode enabled",
+    "A view was created in no_grad mode and its base or another view of its base has been modified inplace with grad",
+    "A view was created in inference mode and is being modified inplace in normal mode",
+    "A view was created in inference mode and its base or another view of its base has been modified inplace",
+    "is a view and is being modified inplace",
+    "is a view and its base or another view of its base has been modified inplace",
+    "Inplace update to inference tensor outside InferenceMode is not allowed",
+    "Inference tensors cannot be saved for backward",
+    "Inference tensors do not track version counter",
+    "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed",
+    "has been modified by an inplace operation",
+    "Trying to backward through the graph a second time",
+    "saved tensor that has been detached in-place",
+    "Can't detach views in-place",
+    "you can only change requires_grad flags of leaf variables",
+    "does not require grad and does not have a grad_fn",
+    "One of the differentiated Tensors does not require grad",
+    "more than one element of the written-to tensor refers to a single memory location",
+    "functions with out=... arguments don't support automatic differentiation",
+    "can't retain_grad on Tensor that has requires_grad=False",
+    "cannot register a hook on a tensor that doesn't require gradient",
+    "view size is not compatible",
+    "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context",
+    "can't be cast to the desired output type",
+]
+
+
+def phrase(error: Exception | None) -> str | None:
+    """The key phrase of an error, or its type alone."""
+    if error is None:
+        return None
+    text = str(error)
+    for known in PHRASES:
+        if known in text:
+            return f"{type(error).__name__}: {known}"
+    return type(error).__name__
+
+
+# --------------------------------------------------------------------------------------------------------- observing
+
+
+def array(tensor: Any) -> np.ndarray:
+    return np.array(tensor.detach().numpy(), copy=True)
+
+
+def attempt(read: Callable[[], Any]) -> Any:
+    """What can be read, or the phrase of the error that reading it raises."""
+    try:
+        return read()
+    except Exception as error:
+        return phrase(error)
+
+
+def observe(machine: Machine) -> dict[str, Any]:
+    """Everything about a machine's tensors that must agree, as a flat dictionary: 't0._version' -> 3."""
+    tensors = machine.tensors()
+    by_id = {id(t): name for name, t in tensors.items()}
+    seen: dict[str, Any] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, t in tensors.items():
+            base = t._base
+            grad_fn = attempt(lambda: t.grad_fn)
+            seen[f"{name}.shape"] = tuple(t.shape)
+            seen[f"{name}.dtype"] = str(t.dtype)
+            seen[f"{name}.values"] = array(t)
+            seen[f"{name}._version"] = attempt(lambda: t._version)
+            seen[f"{name}.requires_grad"] = attempt(lambda: t.requires_grad)
+            seen[f"{name}.is_leaf"] = attempt(lambda: t.is_leaf)
+            seen[f"{name}.retains_grad"] = attempt(lambda: t.retains_grad)
+            seen[f"{name}._is_view"] = t._is_view()
+            seen[f"{name}._base"] = None if base is None else by_id.get(id(base), "nameless")
+            seen[f"{name}.is_inference"] = t.is_inference()
+            if grad_fn is None or isinstance(grad_fn, str):
+                seen[f"{name}.grad_fn"] = grad_fn
+            else:
+                seen[f"{name}.grad_fn"] = plain_name(grad_fn.name())
+                seen[f"{name}.output_nr"] = t.output_nr
+            grad = attempt(lambda: t.grad)
+            seen[f"{name}.grad"] = array(grad) if hasattr(grad, "shape") else grad
+        for i, grad in enumerate(machine.log):
+            seen[f"log[{i}]"] = None if grad is None else array(grad)
+    return seen
+
+
+def plain_name(name: str) -> str:
+    return re.sub(r"\d+$", "", name.replace("torch::autograd::", ""))
+
+
+def same(mine: Any, theirs: Any) -> bool:
+    if isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
+        if mine.shape != theirs.shape:
+            return False
+        return bool(np.allclose(mine, theirs, rtol=1e-8, atol=1e-8, equal_nan=True))
+    if isinstance(mine, np.ndarray) or isinstance(theirs, np.ndarray):
+        return False
+    return mine == theirs
+
+
+# ---------------------------------------------------------------------------------------------------------- comparing
+
+
+def difference(program: list[str], mine: Any, theirs: Any, every_step: bool = True) -> str | None:
+    """Run a program in two libraries; say where they first differ."""
+    ours, yours = Machine(mine), Machine(theirs)
+    for number, statement in enumerate(program):
+        where = f"statement {number}: {statement}"
+        found = step_difference(ours, yours, statement, every_step or number == len(program) - 1)
+        if found is not None:
+            return f"{where}\n    {found}"
+    return None
+
+
+def step_difference(ours: Machine, yours: Machine, statement: str, look: bool = True) -> str | None:
+    """Run one statement in both; say what differs after it."""
+    my_error, your_error = ours.run(statement), yours.run(statement)
+    if phrase(my_error) != phrase(your_error):
+        return f"{ours.module.__name__}: {my_error!r}\n    {yours.module.__name__}: {your_error!r}"
+    if look:
+        my_view, your_view = observe(ours), observe(yours)
+        if my_view.keys() != your_view.keys():
+            return f"only in one: {sorted(my_view.keys() ^ your_view.keys())}"
+        for what, value in my_view.items():
+            if not same(value, your_view[what]):
+                return f"{what}: {ours.module.__name__} {value!r}, {yours.module.__name__} {your_view[what]!r}"
+    return None
+
+
+def run_seed(
+    seed: int, mine: Any, theirs: Any, steps: int = 12, features: Features | None = None
+) -> tuple[list[str], str | None, bool]:
+    """Write and run one program; the program, where the two differ, and whether it looked after every step."""
+    rng = random.Random(seed)
+    every_step = rng.random() < 0.5  # looking at a view makes its history anew: half the programs only look at the end
+    generator = Generator(rng, features or Features())
+    ours, yours = Machine(mine), Machine(theirs)
+    program: list[str] = []
+    for number in range(steps):
+        statement = generator.statement(ours)
+        program.append(statement)
+        found = step_difference(ours, yours, statement, every_step or number == steps - 1)
+        if found is not None:
+            return program, found, every_step
+    return program, None, every_step
+
+
+def shortened(program: list[str], fails: Callable[[list[str]], bool]) -> list[str]:
+    """The program without the statements that the failure does not need."""
+    changed = True
+    while changed:
+        changed = False
+        for size in (4, 2, 1):
+            i = 0
+            while i < len(program):
+                shorter = program[:i] + program[i + size :]
+                if shorter and fails(shorter):
+                    program, changed = shorter, True
+                else:
+                    i += 1
+    return program

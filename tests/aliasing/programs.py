@@ -1,0 +1,394 @@
+"""Random programs: short sequences of statements about tensors that share memory.
+
+A program is a list of statements in torch's own language, such as ``t2 = t0[1:]`` or ``t2.mul_(t1)``, about the names
+t0, t1, ...; it is run by `exec`, a statement at a time, in a namespace where ``torch`` is torch, retrograd or the
+oracle (oracle.py).  So what a failing test prints can be pasted into an interpreter.
+
+`Generator` writes a program. It looks at the tensors that the statements so far have made in one running machine
+(retrograd, as a rule), so that most statements make sense; some of them are meant to be refused.
+"""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+SHAPES = [(), (2,), (3,), (4,), (2, 2), (2, 3), (3, 2), (1, 3), (2, 1), (2, 1, 2), (2, 2, 2), (0,), (0, 2)]
+WEIGHTS = [2, 2, 4, 3, 6, 6, 4, 2, 2, 2, 2, 0.3, 0.2]
+NAMES = 8  # tensors alive at a time
+
+
+class Machine:
+    """One library running a program: the names, what hooks have seen, and the error of the last statement."""
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+        self.log: list[Any] = []
+        self.names: dict[str, Any] = {"torch": module, "log": self._log}
+
+    def _log(self, grad: Any) -> None:
+        self.log.append(grad)
+
+    def run(self, statement: str) -> Exception | None:
+        """Run one statement; an error is the result, not the end."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                exec(_compiled(statement), self.names)
+            except NotInThisMachine:
+                raise
+            except Exception as error:
+                error.__traceback__ = None  # it would keep tensors alive
+                return error
+        return None
+
+    def tensors(self) -> dict[str, Any]:
+        """The tensors that names stand for."""
+        return {name: value for name, value in self.names.items() if name[0] == "t" and hasattr(value, "shape")}
+
+
+class NotInThisMachine(Exception):
+    """The oracle does not know an operation."""
+
+
+_cache: dict[str, Any] = {}
+
+
+def _compiled(statement: str) -> Any:
+    code = _cache.get(statement)
+    if code is None:
+        if len(_cache) > 20_000:
+            _cache.clear()
+        code = _cache[statement] = compile(statement, "<program>", "exec")
+    return code
+
+
+@dataclass
+class Features:
+    """Which kinds of statements a program may have."""
+
+    complex: bool = True
+    inference: bool = True
+    hooks: bool = True
+    saved_hooks: bool = True
+    create_graph: bool = True
+    odd: bool = True
+    """Rare things with rules of their own: ``.data =``, requires_grad_ on views, detach_, out=."""
+
+
+@dataclass
+class Generator:
+    """Writes statements; `rng` is a Random, or hypothesis' imitation of one."""
+
+    rng: random.Random
+    features: Features = field(default_factory=Features)
+
+    def statement(self, machine: Machine) -> str:
+        """The next statement of the program that `machine` is running."""
+        tensors = machine.tensors()
+        self.tensors = {name: t for name, t in tensors.items() if name.startswith("t") and name[1:].isdigit()}
+        if not self.tensors or (len(self.tensors) < 3 and self.rng.random() < 0.3):
+            return self.leaf()
+        kinds: list[tuple[float, Callable[[], str]]] = [
+            (1, self.leaf),
+            (9, self.view),
+            (9, self.write),
+            (6, self.compute),
+            (5, self.backward),
+            (1.5, self.detach),
+            (1, self.flag),
+            (0.3, self.forget),
+        ]
+        if self.features.hooks:
+            kinds.append((1.5, self.hook))
+        if self.features.odd:
+            kinds.append((1.5, self.odd))
+        make = self.rng.choices([k for _, k in kinds], [w for w, _ in kinds])[0]
+        statement = make()
+        if make in (self.view, self.write, self.compute) and self.rng.random() < 0.22:
+            return f"with {self.mode()}: {statement}"
+        return statement
+
+    # ------------------------------------------------------------------------------------------------------- pieces
+
+    def mode(self) -> str:
+        modes = ["torch.no_grad()"] * 5 + ["torch.enable_grad()"]
+        if self.features.inference:
+            modes += ["torch.inference_mode()"] * 2
+        if self.features.saved_hooks:
+            modes += [
+                "torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)",
+                "torch.autograd.graph.saved_tensors_hooks(lambda x: x.clone(), lambda x: x)",
+                "torch.autograd.graph.save_on_cpu()",
+                "torch.autograd.graph.allow_mutation_on_saved_tensors()",
+            ]
+        return self.rng.choice(modes)
+
+    def new(self) -> str:
+        """A name to assign to: a free one, or any when all are taken."""
+        free = [f"t{i}" for i in range(NAMES) if f"t{i}" not in self.tensors]
+        return free[0] if free else self.rng.choice(sorted(self.tensors))
+
+    def pick(self, test: Callable[[Any], bool] = lambda t: True) -> str:
+        """The name of a tensor, newer ones more often."""
+        names = [name for name, t in self.tensors.items() if test(t)] or list(self.tensors)
+        return names[-1] if self.rng.random() < 0.3 else self.rng.choice(names)
+
+    def is_complex(self, name: str) -> bool:
+        return self.tensors[name].is_complex()
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return tuple(self.tensors[name].shape)
+
+    def number(self) -> str:
+        return self.rng.choice(["2", "0.5", "-1", "1.5", "3", "0.25"])
+
+    def values(self, shape: tuple[int, ...], complex: bool = False) -> str:
+        if shape:
+            return "[" + ", ".join(self.values(shape[1:], complex) for _ in range(shape[0])) + "]"
+        number = f"{self.rng.randint(-15, 15) / 10}"
+        return number + f"{self.rng.randint(-15, 15) / 10:+}j" if complex else number
+
+    def leaf(self) -> str:
+        shape = self.rng.choices(SHAPES, WEIGHTS)[0]
+        complex = self.features.complex and self.rng.random() < 0.12
+        dtype = "complex128" if complex else "float64"
+        grad = ", requires_grad=True" if self.rng.random() < 0.6 else ""
+        values = f"torch.tensor({self.values(shape, complex)}, dtype=torch.{dtype}{grad})"
+        if 0 in shape:
+            values = f"torch.zeros({shape}, dtype=torch.{dtype}{grad})"
+        return f"{self.new()} = {values}"
+
+    def operand(self, name: str, exact: bool = False) -> str:
+        """Something to combine with a tensor: another that broadcasts to it, or a number."""
+        shape = self.shape(name)
+        fitting = [
+            other
+            for other, t in self.tensors.items()
+            if (tuple(t.shape) == shape if exact else _broadcasts(tuple(t.shape), shape))
+            and (not t.is_complex() or self.is_complex(name))
+        ]
+        if fitting and self.rng.random() < 0.8:
+            other = self.rng.choice(fitting)
+            return other
+        if self.rng.random() < 0.1:
+            return self.rng.choice(sorted(self.tensors))
+        return self.number()
+
+    def dim(self, name: str) -> int:
+        n = len(self.shape(name))
+        return self.rng.randint(-n, n - 1) if n else 0
+
+    # ---------------------------------------------------------------------------------------------------- statements
+
+    def view(self) -> str:
+        name = self.pick()
+        return f"{self.new()} = {self.view_of(name)}"
+
+    def view_of(self, name: str) -> str:
+        """An expression that is a view of a tensor."""
+        rng, shape = self.rng, self.shape(name)
+        n, size = len(shape), _product(shape)
+        choices = [f"{name}[...]", f"{name}.view({self.factors(size)})", f"{name}.unsqueeze({rng.randint(0, n)})"]
+        choices += [f"{name}.reshape({self.factors(size)})", f"{name}[None]", f"{name}.squeeze()"]
+        if self.rng.random() < 0.3:
+            choices += [f"{name}.view_as({name})", f"{name}.flatten()", f"{name}.expand_as({name})"]
+        if self.is_complex(name):
+            choices += [f"torch.view_as_real({name})", f"{name}.real", f"{name}.imag"] * 3
+        elif shape and shape[-1] == 2 and self.features.complex:
+            choices += [f"torch.view_as_complex({name})"] * 2
+        choices += [f"{name}.expand({(rng.randint(1, 2), *shape)})"]
+        if n:
+            dim = self.dim(name)
+            length = shape[dim]
+            i = rng.randint(-length, max(length - 1, 0)) if length else 0
+            start = rng.randint(0, length)
+            stop = rng.randint(start, length)
+            choices += [f"{name}.select({dim}, {i})", f"{name}[{i if dim in (0, -n) else 0}]"] * 2
+            choices += [f"{name}[{start}:{stop}]", f"{name}[{rng.randint(0, 1)}:]", f"{name}[::2]"]
+            choices += [f"{name}[..., {i if dim in (-1, n - 1) else 0}]", f"{name}[..., {start}:]"]
+            choices += [f"{name}.narrow({dim}, {start}, {stop - start})", f"{name}.squeeze({dim})"]
+            choices += [f"{name}.unbind({dim})[{i}]", f"{name}.split({rng.randint(1, 2)}, {dim})[0]"]
+            choices += [f"{name}.chunk(2, {dim})[-1]", f"{name}.tensor_split(2, {dim})[0]"]
+            if length:
+                window = rng.randint(1, length)
+                choices += [f"{name}.unfold({dim}, {window}, {rng.randint(1, 2)})"]
+        if n > 1:
+            choices += [f"{name}.transpose({self.dim(name)}, {self.dim(name)})", f"{name}.mT", f"{name}.diagonal()"]
+            choices += [f"{name}.permute({rng.sample(range(n), n)})", f"{name}.movedim(0, {self.dim(name)})"]
+        if size:
+            count = rng.randint(1, size)
+            choices += [f"{name}.as_strided(({count},), (1,))", f"{name}.as_strided(({count},), (1,), 0)"]
+            choices += [f"{name}.as_strided((2, {max(count // 2, 1)}), ({rng.randint(1, 2)}, 1))"]
+        return rng.choice(choices)
+
+    def factors(self, size: int) -> str:
+        """A shape of so many elements, as the arguments of view()."""
+        shapes = [(size,), (-1,), (1, size)] if size else [(0,), (0, 3)]
+        shapes += [(d, size // d) for d in range(2, size) if size % d == 0]
+        shapes += [()] if size == 1 else []
+        return str(self.rng.choice(shapes))
+
+    def key(self, name: str) -> str:
+        """What may stand between the brackets of ``t[...] = ``."""
+        rng, shape = self.rng, self.shape(name)
+        if not shape or 0 in shape:
+            return rng.choice(["...", "()", "None"]) if not shape else "..."
+        i, last = rng.randrange(shape[0]), rng.randrange(shape[-1])
+        keys = [str(i), f"{i}:", ":", "...", f"..., {last}", f"[{i}, {rng.randrange(shape[0])}]", f"None, {i}", "::2"]
+        keys += [f"torch.tensor([{i}])", f"{name} > 0.3" if not self.is_complex(name) else "...", f"[{i}]"]
+        if len(shape) > 1:
+            j = rng.randrange(shape[1])
+            keys += [f"{i}, {j}", f":, {j}", f":, {j}:", f"[{i}, 0], [{j}, 0]", f":, [{j}]", f"{i}, [{j}, 0]"]
+        return rng.choice(keys)
+
+    def write(self) -> str:
+        rng = self.rng
+        name = self.pick(lambda t: not (t.requires_grad and t.is_leaf) or rng.random() < 0.1)
+        if rng.random() < 0.25 and NAMES:
+            return self.assign_item(name)
+        other, shape = self.operand(name), self.shape(name)
+        real = not self.is_complex(name)
+        choices = [f"{name}.add_({other})", f"{name}.mul_({other})", f"{name}.sub_({other}, alpha=0.5)"] * 2
+        choices += [f"{name} += {other}", f"{name} *= {other}", f"{name}.mul_({name})", f"{name}.add_({name})"]
+        choices += [f"{name}.fill_({self.number()})", f"{name}.zero_()", f"{name}.neg_()"]
+        choices += [f"{name}.copy_({other})" if other in self.tensors else f"{name}.fill_({other})"] * 2
+        if real:
+            choices += [f"{name}.exp_()", f"{name}.sin_()", f"{name}.tanh_()", f"{name}.relu_()", f"{name}.sigmoid_()"]
+            choices += [f"{name}.clamp_(-0.5, 0.5)", f"{name}.clamp_(min=0.1)", f"{name}.pow_(2)", f"{name}.abs_()"]
+            choices += [f"{name}.masked_fill_({name} > 0, {self.scalar()})", f"{name}.addcmul_({other}, {name})"]
+            choices += [f"torch.relu_({name})", f"{name}.lerp_({other}, 0.5)", f"{name}.sqrt_()", f"{name}.div_(2)"]
+        if shape and 0 not in shape:
+            i = rng.randrange(shape[0])
+            choices += [f"{name}.index_fill_(0, torch.tensor([{i}]), {self.scalar()})"]
+            choices += [f"{name}.index_put_((torch.tensor([{i}]),), {self.cell(name)})"]
+            index = _nested(shape, lambda: rng.randrange(shape[0]))
+            if other in self.tensors and self.shape(other) == shape:
+                choices += [f"{name}.scatter_(0, torch.tensor({index}), {other})"]
+                choices += [f"{name}.scatter_add_(0, torch.tensor({index}), {other})"]
+            choices += [f"{name}.scatter_(0, torch.tensor({index}), 0.5)", f"{name}.cumsum_(0)"]
+            choices += [f"{name}.index_add_(0, torch.tensor([{i}]), {self.row(name)})"]
+        if len(shape) > 1:
+            choices += [f"{name}.transpose_(0, 1)", f"{name}.squeeze_()", f"{name}.tril_()"]
+        choices += [f"{name}.unsqueeze_(0)"] if rng.random() < 0.3 else []
+        return rng.choice(choices)
+
+    def cell(self, name: str) -> str:
+        """A value for one element or slice of a tensor: a 0-d tensor as an expression."""
+        others = [o for o, t in self.tensors.items() if t.numel() and not t.is_complex()]
+        if others and self.rng.random() < 0.7:
+            other = self.rng.choice(others)
+            return self.rng.choice([f"{other}.sum()", f"{other}.reshape(-1)[0]"])
+        return f"torch.tensor({self.number()}, dtype={name}.dtype)"
+
+    def row(self, name: str) -> str:
+        others = [o for o, t in self.tensors.items() if tuple(t.shape)[1:] == self.shape(name)[1:] and t.ndim]
+        others = [o for o in others if self.shape(o)[0] and self.tensors[o].dtype == self.tensors[name].dtype]
+        return f"{self.rng.choice(others)}[:1]"
+
+    def scalar(self) -> str:
+        scalars = [o for o, t in self.tensors.items() if not t.ndim and not t.is_complex()]
+        return self.rng.choice([self.number(), *scalars])
+
+    def assign_item(self, name: str) -> str:
+        key = self.key(name)
+        value = self.rng.choice([self.number(), self.cell(name), self.operand(name)])
+        if self.rng.random() < 0.3 and key not in ("...", "None") and len(self.shape(name)):
+            value = f"{self.pick()}[{key}]" if ">" not in key else self.number()
+        operator = self.rng.choice(["=", "=", "=", "+=", "*="])
+        return f"{name}[{key}] {operator} {value}"
+
+    def compute(self) -> str:
+        rng, name = self.rng, self.pick()
+        other, shape = self.operand(name), self.shape(name)
+        choices = [f"{name} * {other}", f"{name} + {other}", f"{name} * {name}", f"{name}.clone()", f"{name} * 2"] * 2
+        choices += [f"{name}.sum()", f"-{name}", f"{name} - {other}"]
+        if not self.is_complex(name):
+            choices += [f"{name}.exp()", f"{name}.tanh()", f"{name}.sin()", f"{name}.sigmoid()", f"{name}.relu()"]
+            choices += [f"{name}.clamp(-0.5, 0.5)", f"{name} / ({name} * {name} + 1)", f"{name}.pow(2)"]
+            choices += [f"torch.where({name} > 0, {name}, {other})", f"{name}.abs()"]
+        if len(shape) == 2:
+            choices += [f"{name} @ {name}.mT", f"{name}.mT @ {name}"]
+        if shape and 0 not in shape:
+            choices += [f"{name}[[0, -1]]", f"torch.cat([{name}, {name}])", f"torch.stack([{name}, {name}])[1]"]
+            choices += [f"{name}.cumsum(0)", f"{name}.sum(0)", f"{name}.expand(2, *{name}.shape).reshape(-1)"]
+            choices += [f"{name}.mul({name}).sum(-1, keepdim=True)", f"{name}.contiguous()", f"{name}.flip(0)"]
+        return f"{self.new()} = {rng.choice(choices)}"
+
+    def root(self, name: str) -> str:
+        if self.is_complex(name):
+            return self.rng.choice([f"{name}.real.sum()", f"({name} * {name}).imag.sum()"])
+        return self.rng.choice([f"{name}.sum()", f"({name} * {name}).sum()", f"{name}.sum()"])
+
+    def backward(self) -> str:
+        rng = self.rng
+        name = self.pick(lambda t: t.requires_grad)
+        retain = rng.random() < 0.6
+        options = ["retain_graph=True"] if retain else []
+        if rng.random() < 0.5:
+            if self.features.create_graph and rng.random() < 0.1:
+                options = ["create_graph=True"]
+            if rng.random() < 0.15:
+                options.append(f"inputs=[{self.pick(lambda t: t.requires_grad)}]")
+            return f"{self.root(name)}.backward({', '.join(options)})"
+        wanted = self.pick(lambda t: t.requires_grad)
+        if self.features.create_graph and rng.random() < 0.5:
+            options = ["create_graph=True"]
+        options.append("allow_unused=True")
+        return f"{self.new()} = torch.autograd.grad({self.root(name)}, {wanted}, {', '.join(options)})[0]"
+
+    def detach(self) -> str:
+        name = self.pick()
+        return f"{self.new()} = {name}.{self.rng.choice(['detach()', 'detach()', 'data'])}"
+
+    def flag(self) -> str:
+        name = self.pick(lambda t: t.is_leaf and (self.features.odd or not t._is_view()))
+        if not self.features.odd and self.tensors[name]._is_view():
+            return self.leaf()
+        return f"{name}.requires_grad_({self.rng.choice(['', '', 'False'])})"
+
+    def hook(self) -> str:
+        name = self.pick(lambda t: t.requires_grad)
+        return self.rng.choice(
+            [
+                f"{name}.register_hook(log)",
+                f"{name}.register_hook(log)",
+                f"{name}.register_hook(lambda g: g * 2)",
+                f"{name}.retain_grad()",
+                f"{name}.retain_grad()",
+            ]
+        )
+
+    def forget(self) -> str:
+        name = self.pick()
+        return self.rng.choice([f"del {name}", f"{name}.grad = None"])
+
+    def odd(self) -> str:
+        name = self.pick()
+        other = self.operand(name)
+        choices = [f"{name}.detach_()", f"{name}.data.mul_(2)", f"{name}.detach().add_(1)", f"{name}.requires_grad_()"]
+        choices += [f"torch.mul({name}, {other}, out={self.pick()})", f"torch.exp({name}, out={self.pick()})"]
+        choices += [f"{self.new()} = torch.ones_like({name})", f"{name}.requires_grad_(False)"]
+        choices += [f"{name}.grad.mul_(2)", f"{name}.detach().requires_grad_()"]
+        choices += [f"torch.autograd.graph.increment_version({name})"]
+        if other in self.tensors and self.shape(other) == self.shape(name):
+            choices += [f"{name}.data = {other}"]
+        return self.rng.choice(choices)
+
+
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    return len(shape) <= len(to) and all(n in (1, m) for n, m in zip(shape[::-1], to[::-1]))
+
+
+def _product(shape: tuple[int, ...]) -> int:
+    result = 1
+    for n in shape:
+        result *= n
+    return result
+
+
+def _nested(shape: tuple[int, ...], value: Callable[[], Any]) -> Any:
+    return [_nested(shape[1:], value) for _ in range(shape[0])] if shape else value()

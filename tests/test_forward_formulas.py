@@ -1,0 +1,246 @@
+"""Every operator of the sample database through its forward formula.
+
+The tangent of a result is compared with a central difference along the same direction and, marked `parity`, with torch's
+forward mode.  Formulas are differentiable operators themselves: the second-order test compares forward over reverse, reverse
+over forward and forward over forward with reverse over reverse, which test_operators.py has checked by differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd
+import retrograd.autograd.forward_ad as fwAD
+from reference import FIRST_ORDER, STEP, random_cotangent
+from samples import OPS, Op, Sample
+from samples.spec import laid_out
+from test_operators import DIFFERENTIABLE, SMALL, SMOOTH, close, flat, is_tensor, needs_torch, to_numpy
+
+pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning")]
+
+#: Samples on which torch's tangent is not the one that its own gradient, or a difference, says.
+NOT_TORCHS = {
+    ("maximum", "nan"): "at a NaN the tangent of `other`; the gradient goes to both",
+    ("minimum", "nan"): "at a NaN the tangent of `other`; the gradient goes to both",
+    ("clamp", "at tensor bounds"): "varies with a NaN; the gradient of a NaN is 0",
+    ("pow", "complex128 and float64"): "wrong by the difference quotient: complex self, real exponent",
+    ("logsumexp", "empty along the dim"): "NaN for a sum of nothing",
+    ("std", "empty"): "NaN for a sum of nothing",
+    ("max", "nan"): "NaN; the gradient goes to the NaNs in equal shares",
+    ("min", "nan"): "NaN; the gradient goes to the NaNs in equal shares",
+}
+
+
+def by_operator(chosen: Iterable[tuple[Op, Sample]]) -> list[Any]:
+    """Pytest's parameters: an operator and all of its samples."""
+    samples: dict[str, list[Sample]] = {}
+    for op, sample in chosen:
+        samples.setdefault(op.name, []).append(sample)
+    return [
+        pytest.param(op, samples[op.name], id=op.name)
+        for op in OPS
+        if op.name in samples and not op.missing_from(retrograd)
+    ]
+
+
+def directions(sample: Sample) -> list[np.ndarray | None]:
+    """A direction for each tensor of the sample that may vary, laid out as the tensor is where that matters."""
+    rng = np.random.default_rng(sample.seed + 3)
+    found: list[np.ndarray | None] = []
+    for spec, array in zip(sample.specs, sample.arrays(), strict=True):
+        direction = random_cotangent(rng, array.shape, array.dtype) if spec.differentiable else None
+        # A tensor that holds one number in many places has a tangent that does as well.
+        expanded = direction is not None and spec.layout == "expanded"
+        found.append(laid_out(direction, "expanded") if expanded and direction is not None else direction)
+    return found
+
+
+class Duals:
+    """A module in which `from_numpy` makes the next tensor of a sample, dual if there is a direction for it."""
+
+    def __init__(self, module: Any, along: list[Any], requires_grad: bool = False, levels: int = 1) -> None:
+        self._module = module
+        self._along = iter(along)
+        self._requires_grad = requires_grad
+        self._levels = levels
+        self.leaves: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+    def from_numpy(self, array: np.ndarray) -> Any:
+        tensor = self._module.from_numpy(array)
+        direction = next(self._along)
+        if direction is None:
+            return tensor
+        if self._requires_grad:
+            tensor.requires_grad_()
+        self.leaves.append(tensor)
+        for level in range(self._levels):
+            tangent = self._module.from_numpy(direction if 0 in direction.strides else direction.copy())
+            tensor = self._module.autograd.forward_ad.make_dual(tensor, tangent, level=level)
+        return tensor
+
+
+def tangents(module: Any, op: Op, sample: Sample, along: list[np.ndarray | None]) -> list[np.ndarray | None]:
+    """The tangents of the operator's outputs."""
+    forward = module.autograd.forward_ad
+    with forward.dual_level():
+        built = sample.build(Duals(module, along), requires_grad=False)
+        outputs = flat(op.call(module, built.args, built.kwargs))
+        found = [forward.unpack_dual(out).tangent if is_tensor(out) else None for out in outputs]
+        return [None if t is None else to_numpy(t) for t in found]
+
+
+@pytest.mark.parametrize(("op", "samples"), by_operator(SMOOTH))
+def test_tangent_is_the_limit_of_differences(op: Op, samples: list[Sample]) -> None:
+    for sample in samples:
+        along = directions(sample)
+        found = tangents(retrograd, op, sample, along)
+        values = []
+        for sign in (1, -1):
+            pairs = zip(sample.arrays(), along, strict=True)
+            moved = [a if d is None else np.asarray(a + sign * STEP * d) for a, d in pairs]
+            built = sample.build(retrograd, moved, requires_grad=False)
+            outputs = flat(op.call(retrograd, built.args, built.kwargs))
+            values.append([to_numpy(out) for out in outputs if is_tensor(out)])
+        assert any(t is not None for t in found), f"{sample.name}: no output is dual"
+        for position, (tangent, ahead, behind) in enumerate(zip(found, *values, strict=True)):
+            what = f"{sample.name}: tangent of output {position}"
+            if ahead.dtype.kind not in "fc":
+                assert tangent is None, what
+                continue
+            expected = (ahead - behind) / (2 * STEP)
+            actual = np.zeros_like(expected) if tangent is None else tangent
+            assert actual.shape == expected.shape, what
+            assert actual.dtype == expected.dtype, what
+            close(actual, expected, what, **FIRST_ORDER)
+
+
+@pytest.mark.parametrize(
+    ("op", "samples"), by_operator((op, s) for op, s in SMOOTH if sum(spec.differentiable for spec in s.specs) > 1)
+)
+def test_tangents_of_arguments_add_up(op: Op, samples: list[Sample]) -> None:
+    """A formula with some tangents missing gives that part of the sum."""
+    for sample in samples:
+        along = directions(sample)
+        together = tangents(retrograd, op, sample, along)
+        total: list[Any] = [0.0] * len(together)
+        for position, direction in enumerate(along):
+            if direction is not None:
+                only = [direction if i == position else None for i in range(len(along))]
+                for i, tangent in enumerate(tangents(retrograd, op, sample, only)):
+                    assert tangent is None or tangent.shape == together[i].shape  # type: ignore[union-attr]
+                    total[i] = total[i] + (0.0 if tangent is None else tangent)
+        for i, tangent in enumerate(together):
+            if tangent is not None:
+                close(np.asarray(total[i]), tangent, f"{sample.name}: output {i}", rtol=1e-9, atol=1e-9)
+
+
+@needs_torch
+@pytest.mark.parity
+@pytest.mark.parametrize(("op", "samples"), by_operator(DIFFERENTIABLE))
+def test_tangent_is_torchs(op: Op, samples: list[Sample]) -> None:
+    import torch
+
+    for sample in samples:
+        if (op.name, sample.name) in NOT_TORCHS:
+            continue
+        along = directions(sample)
+        try:
+            theirs = tangents(torch, op, sample, along)
+        except NotImplementedError:
+            continue  # more than torch has
+        ours = tangents(retrograd, op, sample, along)
+        kinds = {spec.dtype for spec in sample.specs}
+        digits = 1e-2 if "float16" in kinds else 3e-5 if kinds & {"float32", "complex64"} else 1e-9
+        for position, (mine, yours) in enumerate(zip(ours, theirs, strict=True)):
+            what = f"{sample.name}: tangent of output {position}"
+            if yours is None:
+                assert mine is None or not np.any(mine), f"{what}: torch's does not vary"
+                continue
+            assert mine is not None, f"{what}: torch's varies"
+            assert mine.shape == yours.shape, what
+            close(mine, yours, what, rtol=digits, atol=digits)
+
+
+# --------------------------------------------------------------------------------------------------------- second order
+
+
+def paired(op: Op, sample: Sample, built: Any) -> Any:
+    """A real function of the outputs, so that its second derivatives are those of all of them."""
+    rng = np.random.default_rng(sample.seed + 1)
+    total = None
+    for out in flat(op.call(retrograd, built.args, built.kwargs)):
+        if is_tensor(out) and (out.is_floating_point() or out.is_complex()):
+            weight = retrograd.from_numpy(random_cotangent(rng, tuple(out.shape), to_numpy(out).dtype))
+            product = real_dot(weight, out)
+            total = product if total is None else total + product
+    return total
+
+
+def real_dot(a: Any, b: Any) -> Any:
+    product = (a.conj() * b).sum()
+    return product.real if product.is_complex() else product
+
+
+def dense(gradients: Any, leaves: list[Any]) -> list[np.ndarray]:
+    return [np.zeros_like(to_numpy(x)) if g is None else to_numpy(g) for g, x in zip(gradients, leaves, strict=True)]
+
+
+@pytest.mark.parametrize(("op", "samples"), by_operator(SMALL))
+def test_all_second_orders_agree(op: Op, samples: list[Sample]) -> None:
+    """The Hessian along a direction, four ways."""
+    for sample in samples:
+        along = directions(sample)
+        used = [d for d in along if d is not None]
+        expected = _reverse_over_reverse(op, sample, used)
+        for how in (_reverse_over_forward, _forward_over_reverse):
+            for one, other in zip(how(op, sample, along), expected, strict=True):
+                close(one, other, f"{sample.name}: {how.__name__}", rtol=1e-7, atol=1e-8)
+        total = sum(np.sum(np.conj(d) * e).real for d, e in zip(used, expected, strict=True))
+        close(_forward_over_forward(op, sample, along), total, f"{sample.name}: nested levels", rtol=1e-7, atol=1e-8)
+
+
+def _reverse_over_reverse(op: Op, sample: Sample, used: list[np.ndarray]) -> list[np.ndarray]:
+    built = sample.build(retrograd)
+    value = paired(op, sample, built)
+    if not value.requires_grad:
+        return [np.zeros_like(d) for d in used]
+    first = retrograd.autograd.grad(value, built.leaves, create_graph=True, allow_unused=True)
+    slope = sum(real_dot(retrograd.from_numpy(d.copy()), g) for g, d in zip(first, used, strict=True) if g is not None)
+    if not is_tensor(slope) or not slope.requires_grad:
+        return [np.zeros_like(d) for d in used]
+    return dense(retrograd.autograd.grad(slope, built.leaves, allow_unused=True), built.leaves)
+
+
+def _reverse_over_forward(op: Op, sample: Sample, along: list[Any]) -> list[np.ndarray]:
+    with fwAD.dual_level():
+        module = Duals(retrograd, along, requires_grad=True)
+        slope = fwAD.unpack_dual(paired(op, sample, sample.build(module, requires_grad=False))).tangent
+        if slope is None or not slope.requires_grad:
+            return dense([None] * len(module.leaves), module.leaves)
+        return dense(retrograd.autograd.grad(slope, module.leaves, allow_unused=True), module.leaves)
+
+
+def _forward_over_reverse(op: Op, sample: Sample, along: list[Any]) -> list[np.ndarray]:
+    with fwAD.dual_level():
+        module = Duals(retrograd, along, requires_grad=True)
+        value = paired(op, sample, sample.build(module, requires_grad=False))
+        if not value.requires_grad:
+            return dense([None] * len(module.leaves), module.leaves)
+        gradients = retrograd.autograd.grad(value, module.leaves, allow_unused=True)
+        moved = [None if g is None else fwAD.unpack_dual(g).tangent for g in gradients]
+        return dense(moved, module.leaves)
+
+
+def _forward_over_forward(op: Op, sample: Sample, along: list[Any]) -> np.ndarray:
+    with fwAD.dual_level(), fwAD.dual_level():
+        module = Duals(retrograd, along, levels=2)
+        slope = fwAD.unpack_dual(paired(op, sample, sample.build(module, requires_grad=False)), level=1).tangent
+        curve = None if slope is None else fwAD.unpack_dual(slope, level=0).tangent
+        return np.zeros(()) if curve is None else to_numpy(curve)
