@@ -12,6 +12,7 @@ from .autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
+from .constants import *
 from .devices import device
 from .dtypes import bool_ as bool
 from .dtypes import (
@@ -42,6 +43,8 @@ from .printing import set_printoptions
 from .random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from .serialization import load, save
 from .size import Size
+from .storage import TypedStorage, UntypedStorage
 from .tensor import Tensor
+from .tensor_types import *
 
 __version__ = "0.1.0"

@@ -192,7 +192,7 @@ def load(
 
 
 def _read_into(file: Any, memory: np.ndarray) -> None:
-    view = memoryview(memory.view(np.uint8)) if memory.size else memoryview(b"")
+    view = memory.view(np.uint8).data if memory.size else memoryview(b"")
     done = 0
     while done < len(view):
         chunk = file.read(min(len(view) - done, 1 << 26))
@@ -239,8 +239,8 @@ class _SafeUnpickler(_PythonUnpickler):
         if found is None:
             raise pickle.UnpicklingError(
                 f"Weights only load failed: the file refers to {module}.{name}, which is not among the things that are "
-                "safe to load from a file of unknown origin. If you trust the file, load it with weights_only=False; if "
-                f"you know that {name} is harmless, allow it: torch.serialization.add_safe_globals([{name}])"
+                "safe to load from a file of unknown origin. If you trust the file, load it with weights_only=False; "
+                f"if you know that {name} is harmless, allow it: torch.serialization.add_safe_globals([{name}])"
             )
         return found
 

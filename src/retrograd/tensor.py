@@ -189,7 +189,11 @@ class Tensor(TensorOperators):
         return self._data.ctypes.data if self._data.__class__ is np.ndarray else self._data.data.ptr
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
-        return self._data.flags.c_contiguous
+        if memory_format is None:
+            return self._data.flags.c_contiguous
+        from .kernels import is_contiguous
+
+        return is_contiguous(self._data, memory_format)
 
     def is_floating_point(self) -> bool:
         return self._data.dtype.kind == "f"

@@ -96,8 +96,9 @@ def test_names_on_ctx_belong_to_the_user(torch, name):
     x, y = leaf(torch, 1.0, 2.0), leaf(torch, 1.0, 2.0)
     a, b = function(torch, forward, backward).apply(x * 1, y * 1)
     (a * b + b).sum().backward()
-    (torch.autograd.grad(function(torch, forward, backward).apply(x, y)[1].sum(), y),)
-    assert x.grad is not None and y.grad is not None
+    assert x.grad.tolist() == [4.0, 9.0] and y.grad.tolist() == [2.0, 5.0]
+    (gradient,) = torch.autograd.grad(function(torch, forward, backward).apply(x, y)[1].sum(), y)
+    assert gradient.tolist() == [1.0, 1.0]
 
 
 def test_the_name_that_the_engine_keeps_is_refused():
@@ -309,7 +310,7 @@ def test_none_is_passed_on_as_undefined(torch):
     assert torch.autograd.grad(Fn.apply(x), x, allow_unused=True) == (None,)
 
 
-# ---------------------------------------------------------------------------------------------------- undefined gradients
+# -------------------------------------------------------------------------------------------------- undefined gradients
 
 
 @pytest.mark.parametrize("materialize", [True, False])
@@ -365,7 +366,7 @@ def test_zeros_for_outputs_without_gradient_can_be_left_out(torch):
     assert x.grad.tolist() == [1.0]
 
 
-# --------------------------------------------------------------------------------------------------------- saved tensors
+# -------------------------------------------------------------------------------------------------------- saved tensors
 
 
 def test_saved_tensors_and_nones(torch):
@@ -403,7 +404,7 @@ def test_saved_tensors_are_checked_for_writes(torch):
     y = Fn.apply(x)
     with torch.no_grad():
         y.mul_(2)
-    with pytest.raises(RuntimeError, match="modified by an inplace operation.*is at version 1; expected version 0"):
+    with pytest.raises(RuntimeError, match=r"modified by an inplace operation.*is at version 1; expected version 0"):
         y.backward()
 
 
@@ -470,7 +471,7 @@ def test_gradients_in_a_box(torch):
     Fn = function(torch, lambda ctx, x: (x * 2, x * 3), backward, boxed_grads_call=True)
     x = leaf(torch, 1.0)
     a, b = Fn.apply(x)
-    (a + b).backward()
+    (a * 1 + b * 1).backward()
     assert x.grad.tolist() == [5.0]
 
 
@@ -481,7 +482,7 @@ def test_running_a_node_by_hand(torch):
     assert a.grad_fn.apply(one, one * 2).tolist() == [8.0]
 
 
-# ----------------------------------------------------------------------------------- inputs as outputs, views and writes
+# ---------------------------------------------------------------------------------- inputs as outputs, views and writes
 
 
 def test_an_input_as_it_is(torch):
@@ -516,7 +517,7 @@ def test_a_view_of_an_input(torch):
     y = Fn.apply(x.clone())
     (y * y).sum().backward()
     assert x.grad.tolist() == [20.0, 0.0]
-    with pytest.raises(RuntimeError, match="Output 0 of Head is a view and is being modified inplace. This view was "):
+    with pytest.raises(RuntimeError, match="Output 0 of Head is a view and is being modified"):
         y += 1
     base = x.clone()
     y = Fn.apply(base)
@@ -533,7 +534,7 @@ def test_several_views(torch):
     Fn = function(torch, lambda ctx, x: (x[:1], x * 2), lambda ctx, g, h: h, "Two")
     view, other = Fn.apply(leaf(torch, 1.0, 2.0).clone())
     other.add_(1)  # not a view
-    with pytest.raises(RuntimeError, match="Output 0 of Two is a view .* returns multiple views"):
+    with pytest.raises(RuntimeError, match=r"Output 0 of Two is a view .* returns multiple views"):
         view.add_(1)
 
 
@@ -630,11 +631,13 @@ def test_two_modified_inputs(torch):
 
     x, y = leaf(torch, 1.0), leaf(torch, 1.0)
     a, b = x * 1, y * 1
-    b.retain_grad()
+    if torch is retrograd:
+        b.retain_grad()  # torch runs into an internal assertion
     c, d = function(torch, forward, lambda ctx, g, h: (g * 2, h * 3)).apply(a, b)
     assert c is a and d is b and d.output_nr == 1
     (c * 5 + d * 7).backward()
-    assert (x.grad.item(), y.grad.item(), b.grad.item()) == (10.0, 21.0, 7.0)
+    assert (x.grad.item(), y.grad.item()) == (10.0, 21.0)
+    assert torch is not retrograd or b.grad.item() == 7.0
 
 
 def test_wrong_dirty_tensors(torch):
@@ -659,7 +662,7 @@ def test_wrong_dirty_tensors(torch):
         ctx.mark_dirty(y)
         return y
 
-    with pytest.warns(UserWarning, match="Only input Tensors should be given to ctx.mark_dirty"):
+    with pytest.warns(UserWarning, match="received a tensor that was not an input"):
         function(torch, not_an_input, lambda ctx, g: g).apply(x)
 
     def a_view_of_something_else(ctx, x):
@@ -715,7 +718,7 @@ def test_once_differentiable(torch):
     assert seen == [False, False]
 
 
-# ----------------------------------------------------------------------------------------------- errors, memory, threads
+# ---------------------------------------------------------------------------------------------- errors, memory, threads
 
 
 def test_errors_leave_everything_as_it_was(torch):
@@ -733,7 +736,7 @@ def test_errors_leave_everything_as_it_was(torch):
     y = function(torch, lambda ctx, x: x * 2, failing_backward).apply(x)
     for _ in range(2):
         with pytest.raises(ValueError, match="backward"):
-            y.backward(create_graph=True)
+            torch.autograd.grad(y, x, create_graph=True)
     assert torch.is_grad_enabled() and x.grad is None
 
 
@@ -825,7 +828,7 @@ def test_deprecated(torch):
         assert y.grad_fn.saved_variables == ()
 
 
-# ---------------------------------------------------------------------------------------------------------- forward mode
+# --------------------------------------------------------------------------------------------------------- forward mode
 
 
 def test_jvp(torch):
@@ -896,7 +899,7 @@ def test_jvp_of_views_and_in_place(torch):
         assert fwAD.unpack_dual(dual).tangent.tolist() == [6.0, 8.0]
 
 
-# ---------------------------------------------------------------------------------------------------------- beyond torch
+# --------------------------------------------------------------------------------------------------------- beyond torch
 
 Pair = namedtuple("Pair", "a b")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import forward_ad, function, graph
+from . import forward_ad, function, functional, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .dispatch_trace import dispatch_trace
 from .function import Function

@@ -330,7 +330,8 @@ def remember_forward(state: ThreadState, node: Node) -> None:
     if anomaly_of(state) is not None:
         metadata = node.metadata
         metadata["traceback_"] = ForwardTraceback.here()
-        metadata["parent_"] = state.current_node
+        if state.current_node is not None:
+            metadata["parent_"] = state.current_node
 
 
 # ----------------------------------------------------------------------------------------------------- what is reported

@@ -269,8 +269,9 @@ def _run(state: ThreadState, task: GraphTask, node: Any, grads: Any, as_tensors:
         outputs = grad = grads = ready = buffer = None
         if following is not None:
             if heap:
+                # It became ready first: a negative number puts it before its equals (two leaves of one node).
                 entry = heappushpop(
-                    heap, (1, depth, -following.sequence_nr, next(arrivals), following, following_grads, task)
+                    heap, (1, depth, -following.sequence_nr, -next(arrivals), following, following_grads, task)
                 )
                 node, grads = entry[4], entry[5]
                 entry = None

@@ -37,7 +37,7 @@ from .edge import gradient_edge
 from .function_ctx import BackwardCFunction
 from .function_jvp import run_jvp
 from .function_structure import LEAF, put_together, take_apart
-from .hooks import rebase_hooks
+from .hooks import NodeHooks, rebase_hooks
 from .inplace import bump_version, rebase_history
 from .node import InputMetadata, Node, TensorNode, init_node
 from .state import ThreadState, local
@@ -64,6 +64,11 @@ def apply(cls: Any, args: tuple, kwargs: dict) -> Any:
     recording = bool(ctx.next_edges)
     try:
         output = _run_forward(cls, ctx, state, args, named, with_setup_context)
+        if ctx.extras is not None and not isinstance(ctx.extras, NodeHooks):
+            raise AttributeError(
+                f"ctx.extras is where the engine keeps the hooks of {ctx._name()}: choose another name for what "
+                f"{cls.__name__} keeps on ctx"
+            )
         outputs = output if isinstance(output, tuple) else (output,)
         leaves: list = []
         ctx._outputs = tuple([take_apart(value, leaves) for value in outputs])
@@ -75,7 +80,9 @@ def apply(cls: Any, args: tuple, kwargs: dict) -> Any:
             ctx._save()
     finally:
         # These lead to the outputs, and those lead here.
-        ctx.to_save = ctx.saved_for_forward = ctx.dirty_tensors = ctx.non_differentiable = None
+        attributes = ctx.__dict__
+        for name in ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiable"):
+            attributes.pop(name, None)
 
     values = put_together(ctx._outputs, results)
     if not isinstance(output, tuple):
@@ -238,8 +245,8 @@ class _Outputs:
                 )
             if not is_input:
                 warnings.warn(
-                    "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no "
-                    f"need to pass it to mark_dirty(). (In {self._who}.)",
+                    "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been "
+                    f"mutated should be passed to ctx.mark_dirty(). (In {self._who}.)",
                     UserWarning,
                     stacklevel=_outside(),
                 )

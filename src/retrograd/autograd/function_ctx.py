@@ -5,8 +5,8 @@ and to say what was done to which.  `BackwardCFunction` is the node: the engine 
 user's ``backward`` and checks what that returns.  Each `Function` class gets a node class of its own
 (``MyFn._backward_cls``, called ``MyFnBackward``), so ``y.grad_fn`` is the very `ctx` that ``forward`` saw.
 
-Attributes that the user sets on `ctx` are in the node's ``__dict__``.  The engine's own are slots, and of those only
-names that nobody would choose are taken: ``ctx.shape``, ``ctx.dtype`` or ``ctx.num_inputs`` belong to the user.
+Attributes that the user sets on `ctx` are in the node's ``__dict__``.  The engine's own are slots, and those have
+names that nobody would choose (but for ``extras``, which is refused): ``ctx.shape`` or ``ctx.dtype`` are the user's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ..kernels import zeros
 from ..tensor import Tensor, unwrap, wrap
 from .function_structure import Structure, put_together
-from .hooks import NodeHooks
 from .node import TensorNode
 from .saved_variable import Freed, SavedVariable, freed_error, save_variable
 from .state import local
@@ -147,19 +146,6 @@ class BackwardCFunction(TensorNode, FunctionCtx):
 
     def __init__(self) -> None:
         self._saved = ()
-        self._inputs = self._outputs = self.metadata_of_inputs = ()
-        self._is_tensor_input = []
-        self._is_tensor_output = []
-        self._required_gradients = 0
-        self._undifferentiable = frozenset()
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "extras" and not (value is None or isinstance(value, NodeHooks)):
-            raise AttributeError(
-                f"ctx.extras is where the engine keeps the hooks of {self._name()}: choose another name for what you "
-                "keep on ctx"
-            )
-        object.__setattr__(self, name, value)
 
     def _name(self) -> str:
         return type(self).__name__

@@ -103,8 +103,6 @@ class GraphTask:
 
     def execution_order(self) -> list[Node]:
         """The nodes of this run in the order in which the engine takes them."""
-        from .basic_nodes import GraphRoot
-
         waiting = {node: 0 for node in self.dependencies}
         heap: list[tuple[int, int, Any]] = [(0, 0, self.root)]
         order: list[Node] = []

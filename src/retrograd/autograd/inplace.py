@@ -42,7 +42,7 @@ def begin_inplace(state: ThreadState, tensor: Tensor, record: bool, part: Any = 
     meta: Any = tensor._meta
     if meta is not None and meta.is_view:
         check_view(tensor, meta)
-        if meta.base.requires_grad and meta.base.is_leaf:
+        if tensor.requires_grad and meta.base.is_leaf:
             raise RuntimeError(
                 "a view of a leaf Variable that requires grad is being used in an in-place operation."
                 + _INSTEAD.replace("x", "view")

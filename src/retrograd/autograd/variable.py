@@ -12,9 +12,6 @@ class _VariableMeta(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor)
 
-    def __subclasscheck__(cls, subclass: type) -> bool:
-        return issubclass(subclass, Tensor)
-
 
 class Variable(metaclass=_VariableMeta):
     """``Variable(tensor)`` is the tensor's values without its history: write ``tensor.detach()`` instead.

@@ -1,5 +1,31 @@
 """Composite operators, one file a family; `registry.py` says how one is made."""
 
-from . import conversion, index, inplace, linalg, nn, operators, pointwise, random_inplace, reduce, shape
+from . import (
+    comparison,
+    conversion,
+    index,
+    inplace,
+    linalg,
+    memory,
+    nn,
+    operators,
+    pointwise,
+    random_inplace,
+    reduce,
+    shape,
+)
 
-__all__ = ["conversion", "index", "inplace", "linalg", "nn", "operators", "pointwise", "random_inplace", "reduce", "shape"]
+__all__ = [
+    "comparison",
+    "conversion",
+    "index",
+    "inplace",
+    "linalg",
+    "memory",
+    "nn",
+    "operators",
+    "pointwise",
+    "random_inplace",
+    "reduce",
+    "shape",
+]

@@ -60,7 +60,10 @@ def to(
     if len(flags) > 1:
         copy = flags[1]
     as_device(input.device if device is None else device)
-    return _cast(input, input._data.dtype if dtype is None else dtypes.as_numpy_dtype(dtype), copy)  # type: ignore[arg-type]
+    result = _cast(input, input._data.dtype if dtype is None else dtypes.as_numpy_dtype(dtype), copy)  # type: ignore[arg-type]
+    if memory_format is None or "preserve" in str(memory_format):
+        return result
+    return result.contiguous(memory_format=memory_format)
 
 
 def _conversion(name: str, target: dtypes.dtype) -> None:
@@ -96,6 +99,7 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
             if dtype == f"torch.{word}":
                 return _cast(input, np.dtype(name))
         raise ValueError(f"invalid type: '{dtype}'")
+    dtype = getattr(dtype, "dtype", dtype)  # torch.FloatTensor
     return _cast(input, dtypes.as_numpy_dtype(dtype))  # type: ignore[arg-type]
 
 
@@ -142,3 +146,10 @@ def new_tensor(input: Tensor, data: Any, **keywords: Any) -> Tensor:
     """A tensor with a copy of `data`, with the dtype of this tensor."""
     return factories.tensor(data, **_like(input, keywords))
 
+
+@composite(function=False)
+def new(input: Tensor, *args: Any, device: Any = None) -> Tensor:
+    """A tensor of the same dtype, of a size or of data, as the older constructors make it."""
+    from ..tensor_types import legacy_new
+
+    return legacy_new(input.dtype, *args)

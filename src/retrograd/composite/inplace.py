@@ -40,14 +40,17 @@ def _in_place(name: str, operator: Any) -> None:
     """Make ``x.NAME()``: `x` itself becomes the view that `operator` gives of it."""
 
     def method(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        begin_inplace(local.state, input, False)
+        state = local.state
+        begin_inplace(state, input, state.grad_enabled and input.requires_grad)
         view = operator(input, *args, **kwargs)
         edge = view._history()
         input._data = view._data
         if view._meta is not None and view._meta.fw_grad is not None:
             materialize_autograd_meta(input).fw_grad = view._meta.fw_grad
         if input._is_view():
-            input._meta = view._meta  # the same base, and one more step from it
+            # The same base, and one more step from it; where the view came from is what it was.
+            view._meta.creation_meta = input._meta.creation_meta  # type: ignore[union-attr]
+            input._meta = view._meta
             bump_version(input)
             view._meta.attr_version = input._version
         else:

@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from .._generated import functions as table
-from ..autograd.inplace import begin_inplace, end_inplace
-from ..autograd.state import local
 from ..random import Generator, default_generator
 from ..tensor import Tensor, wrap
+from .overwrite import overwrite
 from .registry import composite
 
 
@@ -25,17 +23,6 @@ def _generator(operator: str, given: Generator | None) -> Generator:
     if not isinstance(given, Generator):
         raise TypeError(f"{operator}(): argument 'generator' must be torch.Generator, not {type(given).__name__}")
     return given
-
-
-def _write(input: Tensor, drawn: np.ndarray) -> Tensor:
-    """`drawn` in place of the values of `input`."""
-    state = local.state
-    if state.grad_enabled and input.requires_grad:
-        return table.copy_(input, wrap(drawn), False)
-    begin_inplace(state, input, False)
-    input._data[...] = drawn
-    end_inplace(input, None)
-    return input
 
 
 def _check_dtype(kernel: str, input: Tensor, kinds: str) -> None:
@@ -81,9 +68,9 @@ def uniform_(input: Tensor, *bounds: float, generator: Generator | None = None, 
         )
     drawn = _draw_parts(g.uniform, input)
     if (low, high) != (0, 1):
-        part = drawn.real.dtype.type
-        drawn = drawn * part(high - low) + (part(low) if drawn.dtype.kind == "f" else drawn.dtype.type(complex(low, low)))
-    return _write(input, drawn)
+        width = drawn.real.dtype.type(high - low)
+        drawn = drawn * width + drawn.dtype.type(low if drawn.dtype.kind == "f" else complex(low, low))
+    return overwrite(input, drawn)
 
 
 @composite(function=False)
@@ -96,7 +83,7 @@ def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Generator 
     drawn = _draw_parts(g.normal, input)
     real = drawn.real.dtype.type
     scale = std * math.sqrt(0.5) if drawn.dtype.kind == "c" else std
-    return _write(input, drawn * real(scale) + drawn.dtype.type(mean))
+    return overwrite(input, drawn * real(scale) + drawn.dtype.type(mean))
 
 
 @composite(function=False)
@@ -106,7 +93,7 @@ def exponential_(input: Tensor, lambd: float = 1, *, generator: Generator | None
     _check_continuous("Exponential", input)
     if lambd <= 0.0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
-    return _write(input, -np.log1p(-_open(g, input)) / lambd)
+    return overwrite(input, -np.log1p(-_open(g, input)) / lambd)
 
 
 @composite(function=False)
@@ -116,7 +103,7 @@ def cauchy_(input: Tensor, median: float = 0, sigma: float = 1, *, generator: Ge
     if sigma <= 0.0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     _check_continuous("Cauchy", input)
-    return _write(input, median + sigma * np.tan(np.pi * (_open(g, input) - 0.5)))
+    return overwrite(input, median + sigma * np.tan(np.pi * (_open(g, input) - 0.5)))
 
 
 @composite(function=False)
@@ -126,7 +113,7 @@ def log_normal_(input: Tensor, mean: float = 1, std: float = 2, *, generator: Ge
     if std <= 0.0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     _check_dtype("log_normal_cpu", input, "f")
-    return _write(input, np.exp(mean + std * g.normal(input._data.shape, np.dtype(np.float64))))
+    return overwrite(input, np.exp(mean + std * g.normal(input._data.shape, np.dtype(np.float64))))
 
 
 # ------------------------------------------------------------------------------------------------------ of integers
@@ -138,7 +125,7 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
     g = _generator("geometric_", generator)
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
-    return _write(input, np.ceil(np.log(_open(g, input)) / math.log1p(-p)))
+    return overwrite(input, np.ceil(np.log(_open(g, input)) / math.log1p(-p)))
 
 
 @composite(function=False)
@@ -166,7 +153,7 @@ def random_(input: Tensor, *bounds: int, generator: Generator | None = None, **n
             if not least <= value <= most:
                 raise RuntimeError(f"{name} is out of bounds for {dtype}")
     with g.lock:
-        return _write(input, np.asarray(g.bits.integers(low, high - 1, input._data.shape, endpoint=True)))
+        return overwrite(input, np.asarray(g.bits.integers(low, high - 1, input._data.shape, endpoint=True)))
 
 
 def _exact_integers(dtype: np.dtype) -> tuple[int, int]:
@@ -185,10 +172,10 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
     """Fill with 1 with probability `p`, a number or a tensor that is expanded to the shape, and with 0 otherwise."""
     g = _generator("bernoulli_", generator)
     if isinstance(p, Tensor):
-        return _write(input, _bernoulli(g, np.broadcast_to(p._data, _expanded(p, input)), p))
+        return overwrite(input, _bernoulli(g, np.broadcast_to(p._data, _expanded(p, input)), p))
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
-    return _write(input, g.uniform(input._data.shape, np.dtype(np.float64)) < p)
+    return overwrite(input, g.uniform(input._data.shape, np.dtype(np.float64)) < p)
 
 
 def _expanded(p: Tensor, input: Tensor) -> tuple[int, ...]:
@@ -216,7 +203,7 @@ def bernoulli(
     if p is not None:
         return bernoulli_(result, p, generator=generator)
     drawn = _bernoulli(_generator("bernoulli", generator), input._data, input)
-    return _write(result, drawn.astype(input._data.dtype))
+    return overwrite(result, drawn.astype(input._data.dtype))
 
 
 @composite()
@@ -228,7 +215,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     with g.lock:
         drawn = np.asarray(g.bits.poisson(input._data))
-    return _write(input.clone(), drawn.astype(input._data.dtype))
+    return overwrite(input.clone(), drawn.astype(input._data.dtype))
 
 
 @composite()

@@ -479,7 +479,7 @@ def repeat_interleave(
 
 @composite(function=False)
 def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
-    """The tensor itself where it is contiguous, else a contiguous copy."""
-    if input._data.flags.c_contiguous:
+    """The tensor itself where it is contiguous (in `memory_format`, row-major by default), else a contiguous copy."""
+    if input.is_contiguous(memory_format):
         return input
-    return table.clone(input, memory_format="contiguous_format")
+    return table.clone(input, memory_format=memory_format or "contiguous_format")

@@ -170,15 +170,34 @@ def contiguous(a: np.ndarray) -> np.ndarray:
 def clone(a: np.ndarray, memory_format: Any = None) -> np.ndarray:
     """A copy of `a` that has its order of dimensions in memory, without the gaps and overlaps.
 
-    With ``memory_format=contiguous_format`` the copy is row-major whatever the order of `a`.
+    With ``memory_format=contiguous_format`` the copy is row-major whatever the order of `a`, with ``channels_last``
+    its dimension 1 is innermost.
     """
-    if memory_format is not None and "contiguous" in str(memory_format):
-        return a.copy()
+    if memory_format is not None:
+        name = str(memory_format)
+        if "contiguous" in name:
+            return a.copy()
+        if "channels_last" in name:
+            return np.moveaxis(np.moveaxis(_check_channels(a, name), 1, -1).copy(), -1, 1)
     if a.flags.c_contiguous or 0 not in a.strides:
         return a.copy("K")
     result = dense_like(a, a.dtype)
     result[...] = a
     return result
+
+
+def is_contiguous(a: np.ndarray, memory_format: Any = None) -> bool:
+    """Do the elements of `a` follow each other in memory as `memory_format` (row-major by default) says?"""
+    if memory_format is None or "channels_last" not in str(memory_format):
+        return a.flags.c_contiguous
+    return a.ndim == (5 if "3d" in str(memory_format) else 4) and np.moveaxis(a, 1, -1).flags.c_contiguous
+
+
+def _check_channels(a: np.ndarray, memory_format: str) -> np.ndarray:
+    needed = 5 if "3d" in memory_format else 4
+    if a.ndim != needed:
+        raise RuntimeError(f"required rank {needed} tensor to use {memory_format.removeprefix('torch.')} format")
+    return a
 
 
 def to_dtype(a: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -1,6 +1,6 @@
 """``torch.nn``: modules, layers and losses, their functions, initialisation and utilities."""
 
-from . import functional, init, utils
+from . import functional, init, parallel, utils
 from .containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from .layers.activation import (
     CELU,
@@ -59,6 +59,7 @@ from .layers.normalization import (
 )
 from .layers.shape import Flatten, Unflatten
 from .module import Module
+from .parallel import DataParallel
 from .parameter import Buffer, Parameter
 
 from . import modules  # isort: skip  # after what it names

@@ -62,7 +62,8 @@ class Module:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if kwargs:
-            raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'")
+            name = next(iter(kwargs))
+            raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument '{name}'")
         if args:
             raise TypeError(
                 f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given"
@@ -120,7 +121,8 @@ class Module:
             if "_buffers" not in own:
                 raise AttributeError("cannot assign buffer before Module.__init__() call")
             self._forget(name, "_parameters", "_modules")
-            self.register_buffer(name, value, value.__dict__["persistent"])
+            buffer: Any = value
+            self.register_buffer(name, buffer, buffer.persistent)
         elif "_buffers" in own and name in own["_buffers"]:
             if value is not None and not isinstance(value, Tensor):
                 raise _wrong_kind(value, "buffer", name, "torch.nn.Buffer, torch.Tensor or None")
@@ -459,7 +461,7 @@ class Module:
         return add(self._backward_pre_hooks, Hook(hook), prepend)
 
     def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
-        """Call ``hook(module, grad_input, grad_output)`` when the gradients of the inputs are known; it may replace them.
+        """Call ``hook(module, grad_input, grad_output)`` when the inputs' gradients are known; it may replace them.
 
         >>> import retrograd as torch
         >>> m = torch.nn.Tanh()
@@ -541,7 +543,7 @@ class Module:
         return add(self._state_dict_hooks, hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
-        """Call ``hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)`` before loading."""
+        """Call ``hook(module, state_dict, prefix, metadata, strict, missing, unexpected, errors)`` before loading."""
         return add(self._load_state_dict_pre_hooks, hook)
 
     def register_load_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:

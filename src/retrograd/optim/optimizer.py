@@ -255,7 +255,7 @@ def _with_hooks(step: Callable) -> Callable:
     return wrapper
 
 
-def grouped_step(update: Callable[[Any, dict[str, Any], Tensor], None]) -> Callable[[Any, Callable | None], Any]:
+def grouped_step(update: Callable[[Any, dict[str, Any], Tensor], None]) -> Any:
     """A `step` that calls ``update(self, group, param)`` for each parameter that has a gradient."""
 
     def step(self: Optimizer, closure: Callable[[], Any] | None = None) -> Any:
@@ -276,7 +276,7 @@ def grouped_step(update: Callable[[Any, dict[str, Any], Tensor], None]) -> Calla
     return step
 
 
-def check_setting(name: str, value: Any, valid: bool) -> None:
+def check_setting(name: str, value: Any, valid: Any) -> None:
     """Refuse a setting that makes no sense."""
     if not valid:
         raise ValueError(f"Invalid {name}: {value}")

@@ -193,4 +193,5 @@ class Embedding(Module):
         """A table with given rows, which are not trained if `freeze`."""
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
-        return cls(*embeddings.shape, _weight=embeddings, _freeze=freeze, **settings)
+        rows, columns = embeddings.shape
+        return cls(rows, columns, _weight=embeddings, _freeze=freeze, **settings)

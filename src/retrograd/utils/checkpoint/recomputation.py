@@ -21,10 +21,12 @@ in the same order, so the n-th of them belongs to the n-th holder.  Each is hand
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from types import FrameType
 from typing import Any
 
 from ...autograd.grad_mode import enable_grad
@@ -32,8 +34,11 @@ from ...autograd.intercept import observing, set_observers
 from ...autograd.saved_tensors_hooks import saved_tensors_hooks
 from ...autograd.saved_variable import SavedVariable, save_variable
 from ...autograd.state import local
-from ...autograd.where import Location, user_location
+from ...autograd.where import Location, is_user_code, user_location
+from ...devices import device_of_array_class
+from ...dtypes import from_numpy_dtype
 from ...op_overload import original, overload_of
+from ...size import Size
 from ...tensor import Tensor
 from .._python_dispatch import _get_current_dispatch_mode
 from .settings import forked_rng
@@ -58,8 +63,17 @@ _TIP = (
 # ---------------------------------------------------------------------------------------------------- what was saved
 
 
-def _default_metadata(tensor: Tensor) -> dict[str, Any]:
-    return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
+def _default_metadata(tensor: Tensor) -> tuple:
+    array = tensor._data
+    return array.shape, array.dtype, array.__class__
+
+
+def _describe(metadata: tuple | None) -> str:
+    """In words, what `DETERMINISM_CHECKS` took of a tensor."""
+    if metadata is None:
+        return "not looked at"
+    shape, dtype, array_class = metadata
+    return str({"shape": Size(shape), "dtype": from_numpy_dtype(dtype), "device": device_of_array_class(array_class)})
 
 
 #: determinism_check -> what of a tensor has to be the same.
@@ -71,21 +85,23 @@ class _Operation:
 
     __slots__ = ("name", "signature")
 
-    def __init__(self, name: str, signature: tuple | None) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        #: Calls with equal signatures save the same arguments. None: unknown.
-        self.signature = signature
+        #: Calls with equal signatures save the same arguments. None: not known, for all but the last (see `settle`).
+        self.signature: tuple | None = None
 
 
 class _Call:
     """An operator that is running, and what it was called with."""
 
-    __slots__ = ("_operation", "args", "kwargs", "operator")
+    __slots__ = ("_operation", "args", "frame", "kwargs", "operator")
 
-    def __init__(self, operator: Callable, args: tuple, kwargs: dict) -> None:
+    def __init__(self, operator: Callable, args: tuple, kwargs: dict, frame: FrameType | None = None) -> None:
         self.operator = original(operator)
         self.args = args
         self.kwargs = kwargs
+        #: Where the operator was called, while it runs.
+        self.frame = frame
         self._operation: _Operation | None = None
 
     def arguments(self) -> Iterator[tuple[int | str, Any]]:
@@ -98,9 +114,7 @@ class _Call:
     @property
     def operation(self) -> _Operation:
         if self._operation is None:
-            name = overload_of(self.operator).overloadpacket.__name__
-            # What an in-place operator was called with is gone when it saves.
-            self._operation = _Operation(name, None if name.endswith("_") else self.signature())
+            self._operation = _Operation(overload_of(self.operator).overloadpacket.__name__)
         return self._operation
 
     def find(self, tensor: Tensor) -> int | str | None:
@@ -130,7 +144,7 @@ class _Record:
     def __init__(self, tensor: Tensor, metadata: Any, call: _Call | None, holder: weakref.ref | None = None) -> None:
         self.holder = holder
         self.metadata = metadata
-        self.location: Location | None = user_location()
+        self.location: Location | None = user_location() if call is None else _user_location(call.frame)
         #: None if it was not an operator that saved it: the arguments of an inner checkpoint, or a custom function.
         self.operation = None if call is None else call.operation
         #: Which argument of the operator the tensor is, if it is one.
@@ -146,6 +160,15 @@ class _Record:
     def __str__(self) -> str:
         by = "for a custom function or an inner checkpoint" if self.operation is None else f"by {self.operation.name}"
         return by if self.location is None else f"{by} at {self.location}"
+
+
+def _user_location(frame: FrameType | None) -> Location | None:
+    """The innermost line, from `frame` on, that is not of this package."""
+    while frame is not None:
+        if is_user_code(frame.f_code):
+            return Location(frame.f_code, frame.f_lasti)
+        frame = frame.f_back
+    return None
 
 
 class _Holder:
@@ -174,12 +197,13 @@ class Hooks:
 
     def watch(self, operator: Callable, args: tuple, kwargs: dict, proceed: Callable[[], Any]) -> Any:
         """The observer."""
-        call = _Call(operator, args, kwargs)
-        self.before(call)
+        call = _Call(operator, args, kwargs, sys._getframe(2))
         outer, self.call = self.call, call
         try:
+            self.before(call)
             return proceed()
         finally:
+            call.frame = None
             self.call = outer
 
     @contextmanager
@@ -216,6 +240,7 @@ class Frame(Hooks):
         self.rng_state = rng_state
         self.on_error = on_error
         self.records: list[_Record] = []
+        self.last_call: _Call | None = None
         self.forward_completed = False
         #: By GraphTask or GraphExecGroup.
         self.recomputations: weakref.WeakKeyDictionary[Any, Recomputation] = weakref.WeakKeyDictionary()
@@ -224,7 +249,15 @@ class Frame(Hooks):
     def pack(self, tensor: Tensor) -> _Holder:
         holder = _Holder(len(self.records))
         self.records.append(_Record(tensor, self.metadata_fn(tensor), self.call, weakref.ref(holder)))
+        self.last_call = self.call
         return holder
+
+    def settle(self) -> None:
+        """Let go of the last call that saved something, and remember its signature."""
+        call, self.last_call = self.last_call, None
+        # What an in-place operator was called with is gone when it saves.
+        if call is not None and not call.operator.__name__.endswith("_"):
+            call.operation.signature = call.signature()
 
     def unpack(self, holder: _Holder) -> Tensor:
         try:
@@ -276,6 +309,7 @@ class Recomputation(Hooks):
         self.tensors: weakref.WeakKeyDictionary[_Holder, Tensor] = weakref.WeakKeyDictionary()
         #: Backward inside a function that has not returned yet: the forward has saved less than this run may.
         self.ahead_of_forward = False
+        frame.settle()
         self.last = _arguments_at_the_end(frame.records) if frame.early_stop else None
 
     def run(self) -> None:
@@ -315,7 +349,7 @@ class Recomputation(Hooks):
             raise CheckpointError(
                 "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original "
                 f"forward pass, which saved {len(frame.records)}. The next one is saved {record}: "
-                f"{frame.metadata_fn(tensor)}\n{_TIP}"
+                f"{_describe(_default_metadata(tensor))}\n{_TIP}"
             )
         record.metadata = frame.metadata_fn(tensor)
         self.records.append(record)
@@ -338,12 +372,8 @@ class Recomputation(Hooks):
             and state.saved_tensors_hooks[-1][0] == self.pack  # type: ignore[index]
             and call.signature() == signature
         ):
-            outer, self.call = self.call, call
-            try:
-                for argument in arguments:
-                    self.pack(call[argument])
-            finally:
-                self.call = outer
+            for argument in arguments:
+                self.pack(call[argument])
 
     # ------------------------------------------------------------------------------------------------------ comparing
 
@@ -359,12 +389,13 @@ class Recomputation(Hooks):
                 f"recomputation.\nNumber of tensors saved during forward: {len(forward)}\n"
                 f"Number of tensors saved during recomputation: {len(self.records)}.\n"
                 f"{self._first_other_operation(forward)}"
-                f"Not recomputed: tensor at position {len(self.records)}, saved {missing}: {missing.metadata}\n{_TIP}"
+                f"Not recomputed: tensor at position {len(self.records)}, saved {missing}: "
+                f"{_describe(missing.metadata)}\n{_TIP}"
             )
         different = [
             f"tensor at position {position}:\n"
-            f"saved metadata: {before.metadata}, saved {before}\n"
-            f"recomputed metadata: {after.metadata}, saved {after}\n"
+            f"saved metadata: {_describe(before.metadata)}, saved {before}\n"
+            f"recomputed metadata: {_describe(after.metadata)}, saved {after}\n"
             for position, (before, after) in enumerate(zip(forward, self.records, strict=True))
             if before.metadata != after.metadata and before.alive() is not None
         ]

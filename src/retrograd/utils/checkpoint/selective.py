@@ -114,10 +114,29 @@ class _SelectiveMode(TorchDispatchMode):
     def __init__(self, storage: dict[OpOverload, dict[int, Any]]) -> None:
         self.storage = storage
         self.func_counter: dict[OpOverload, int] = defaultdict(int)
+        #: What the kernel of the operator that is running has returned, or is to return.
+        self.at_hand: Any = None
+        self._substituted: dict[Callable, Callable | None] = {}
 
     def __enter__(self) -> Any:
         self.func_counter.clear()
         return super().__enter__()
+
+    def __exit__(self, *exc_info: Any) -> bool | None:
+        self._substituted.clear()  # they refer to this object
+        self.at_hand = None
+        return super().__exit__(*exc_info)
+
+    def substituted(self, operator: Callable) -> Callable | None:
+        """The operator with ``self.substitute(kernel)`` as its kernel; None if its own has to run."""
+        if operator not in self._substituted:
+            # The kernel of a view becomes part of the view's history.
+            keep = _keeps_its_kernel(operator)
+            self._substituted[operator] = None if keep else with_kernel(operator, self.substitute)
+        return self._substituted[operator]
+
+    def substitute(self, kernel: Callable) -> Callable:
+        raise NotImplementedError
 
     def _observe(self, observer: Any, operator: Callable, args: tuple, kwargs: dict, proceed: Callable) -> Any:
         op = overload_of(operator)
@@ -139,27 +158,28 @@ class _CachingTorchDispatchMode(_SelectiveMode):
         self.policy_fn = policy_fn
 
     def run(self, op: OpOverload, number: int, operator: Callable, args: tuple, kwargs: dict, proceed: Callable) -> Any:
-        returned: list[Any] = []
-
-        def recording(kernel: Callable) -> Callable:
-            def run_kernel(*arrays: Any, **options: Any) -> Any:
-                result = kernel(*arrays, **options)
-                returned.append(result)
-                return result
-
-            return run_kernel
-
-        # The kernel of a view becomes part of the view's history, so it stays as it is.
-        substituted = None if _keeps_its_kernel(operator) else with_kernel(operator, recording)
+        substituted = self.substituted(operator)
         result = proceed() if substituted is None else proceed(substituted)
+        returned, self.at_hand = self.at_hand, None
         context = SelectiveCheckpointContext(is_recompute=False, op_output=_detached(result))
         policy = self.policy_fn(context, op, *args, **kwargs)
         if isinstance(policy, bool):
             policy = _policy_from_bool(policy)
         save = policy in (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
-        kept = _Kept(op, result, returned[-1]) if save and returned and _is_new(result, args, kwargs) else _RECOMPUTE
+        kept = (
+            _Kept(op, result, returned)
+            if save and returned is not None and _is_new(result, args, kwargs)
+            else _RECOMPUTE
+        )
         self.storage[op][number] = kept
         return result
+
+    def substitute(self, kernel: Callable) -> Callable:
+        def run_kernel(*arrays: Any, **options: Any) -> Any:
+            self.at_hand = kernel(*arrays, **options)
+            return self.at_hand
+
+        return run_kernel
 
 
 def _keeps_its_kernel(operator: Callable) -> bool:
@@ -198,8 +218,15 @@ class _CachedTorchDispatchMode(_SelectiveMode):
         entries[number] = _CONSUMED
         if not self.allow_cache_entry_mutation:
             entry.check_versions()
-        returned = entry.returned_by_kernel
-        return proceed(with_kernel(operator, lambda kernel: lambda *arrays, **options: returned))
+        self.at_hand = entry.returned_by_kernel
+        return proceed(self.substituted(operator))
+
+    def substitute(self, kernel: Callable) -> Callable:
+        def run_kernel(*arrays: Any, **options: Any) -> Any:
+            result, self.at_hand = self.at_hand, None
+            return result
+
+        return run_kernel
 
 
 def create_selective_checkpoint_contexts(

@@ -1,0 +1,153 @@
+"""Tensors and the memory under them: other memory in place, another size in place, views that autograd forgets."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import kernels
+from ..autograd.inplace import begin_inplace, bump_version
+from ..autograd.state import local
+from ..op_support import int_tuple
+from ..storage import TypedStorage, UntypedStorage, typed_storage, untyped_storage
+from ..tensor import Tensor, type_name, wrap
+from .inplace import _in_place
+from .registry import composite
+from .shape import as_strided
+
+
+@composite(function=False)
+def storage(input: Tensor) -> TypedStorage:
+    """The memory that the tensor lies in, in elements."""
+    return typed_storage(input)
+
+
+composite(function=False)(untyped_storage)
+
+
+@composite(function=False)
+def set_(
+    input: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None
+) -> Tensor:
+    """Make the tensor show the memory of another one, or of a storage, or none; its own is left as it is.
+
+    >>> import retrograd as torch
+    >>> x, y = torch.zeros(2), torch.ones(3)
+    >>> x.set_(y)
+    tensor([1., 1., 1.])
+    """
+    state = local.state
+    if state.grad_enabled and input.requires_grad:
+        begin_inplace(state, input, True)
+        raise RuntimeError("the derivative for 'set_' is not implemented: use it within torch.no_grad()")
+    data = _memory(input, source, storage_offset, size, stride)
+    begin_inplace(state, input, False)
+    input._data = data
+    if input._meta is not None:
+        input._meta.grad_accumulator = None  # which expects gradients of the former size
+    bump_version(input)
+    return input
+
+
+def _memory(input: Tensor, source: Any, offset: int, size: Any, stride: Any) -> np.ndarray:
+    dtype = input._data.dtype
+    if source is None:
+        return np.empty((0,), dtype)
+    if isinstance(source, Tensor):
+        if source._data.dtype != dtype:
+            raise RuntimeError(
+                f"Could not set tensor of type {type_name(source)} to a tensor of type {type_name(input)}"
+            )
+        if size is None:
+            return source._data
+        root = source._data
+    elif isinstance(source, TypedStorage):
+        if source.dtype.np != dtype:
+            raise RuntimeError(f"Expected a Storage of type {input.dtype} or an UntypedStorage, but got {source.dtype}")
+        root = source._elements
+    elif isinstance(source, UntypedStorage):
+        root = source._root.ravel("K").view(dtype)
+    else:
+        raise TypeError(f"set_(): argument 'source' must be Tensor or Storage, not {type(source).__name__}")
+    shape = (root.size - offset,) if size is None else (size,) if isinstance(size, int) else tuple(size)
+    steps = kernels.contiguous_strides(shape) if stride is None else stride
+    return kernels.as_strided(root, shape, (steps,) if isinstance(steps, int) else tuple(steps), offset)
+
+
+@composite(function=False)
+def resize_(input: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
+    """Give the tensor another size in place, with new memory if it needs more; what is added has no values yet.
+
+    >>> import retrograd as torch
+    >>> torch.tensor([1., 2., 3., 4.]).resize_(2, 2)
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    state = local.state
+    if input.requires_grad and not state.inference:
+        raise RuntimeError("cannot resize variables that require grad: use x.view() or x[...], which are recorded")
+    shape = int_tuple("resize_", "size", 1, sizes)
+    if any(n < 0 for n in shape):
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}")
+    data = input._data
+    if data.shape == shape:
+        return input
+    begin_inplace(state, input, False)
+    input._data = _resized(data, shape)
+    if input._is_view():
+        input._meta = None  # it shows something else of its base now, if anything
+    bump_version(input)
+    return input
+
+
+def _resized(data: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    root, offset = kernels.storage_root(data), kernels.storage_offset(data)
+    needed = offset + math.prod(shape)
+    if needed * data.itemsize > root.nbytes:
+        memory = np.empty(needed, data.dtype)
+        flat = root.ravel("K").view(data.dtype)
+        memory[: flat.size] = flat
+        data = memory
+    return kernels.as_strided(data, shape, kernels.contiguous_strides(shape), offset)
+
+
+@composite(function=False)
+def resize_as_(input: Tensor, the_template: Tensor, memory_format: Any = None) -> Tensor:
+    """`resize_` to the size of another tensor."""
+    return resize_(input, tuple(the_template._data.shape))
+
+
+_in_place("as_strided_", as_strided)
+
+
+# ----------------------------------------------------------------------------------------------------- unsafe splits
+
+
+def _forgotten(views: Any) -> tuple[Tensor, ...]:
+    """The same tensors, no longer views for autograd: a write to one is not a write to the others."""
+    results = []
+    for view in views:
+        plain = wrap(view._data, local.state.new_vc)
+        plain._edge = view._history()
+        results.append(plain)
+    return tuple(results)
+
+
+@composite()
+def unsafe_split(tensor: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """`split` whose outputs may be written to in place, if the input is not used after that."""
+    return _forgotten(tensor.split(split_size, dim))
+
+
+@composite()
+def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """`split_with_sizes` whose outputs may be written to in place, if the input is not used after that."""
+    return _forgotten(input.split_with_sizes(split_sizes, dim))
+
+
+@composite()
+def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """`chunk` whose outputs may be written to in place, if the input is not used after that."""
+    return _forgotten(input.chunk(chunks, dim))

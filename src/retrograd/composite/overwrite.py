@@ -1,0 +1,21 @@
+"""Values that replace a tensor's own in place and do not depend on them: what was there gets the gradient zero."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._generated import functions as table
+from ..autograd.inplace import begin_inplace, end_inplace
+from ..autograd.state import local
+from ..tensor import Tensor, wrap
+
+
+def overwrite(input: Tensor, values: Any) -> Tensor:
+    """`values`, an array that is expanded and converted, in place of the values of `input`."""
+    state = local.state
+    if state.grad_enabled and input.requires_grad:
+        return table.copy_(input, wrap(values), False)
+    begin_inplace(state, input, False)
+    input._data[...] = values
+    end_inplace(input, None)
+    return input

@@ -1,0 +1,5 @@
+"""``torch.nn.parallel``: one module on several devices."""
+
+from .data_parallel import DataParallel
+
+__all__ = ["DataParallel"]

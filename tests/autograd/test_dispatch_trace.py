@@ -1,0 +1,87 @@
+"""The dispatch trace: which calls it shows, and that it is gone afterwards."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+import retrograd as torch
+from retrograd.autograd.state import local
+
+pytestmark = pytest.mark.usefixtures("clean_state")
+
+
+def ops(trace):
+    return [(call.op, call.key) for call in trace.calls]
+
+
+def test_the_basic_example():
+    """As in the seeds: ``A @ x``, then the sum."""
+    a = torch.tensor([[2.0, 3.0], [1.0, 4.0]], requires_grad=True)
+    x = torch.tensor([[6.0], [-5.0]], requires_grad=True)
+    file = io.StringIO()
+    with torch.autograd.dispatch_trace(file=file):
+        y = a @ x
+        y.sum()
+    assert file.getvalue().split("\n")[:-1] == [
+        "[call] op=[matmul], key=[AutogradCPU]",
+        " [call] op=[mm], key=[AutogradCPU]",
+        "  [call] op=[mm], key=[CPU]",
+        "[call] op=[sum], key=[AutogradCPU]",
+        " [call] op=[sum], key=[CPU]",
+    ]
+
+
+def test_collecting(capsys):
+    x = torch.ones(2)
+    with torch.autograd.dispatch_trace(show=False) as trace:
+        x.exp()
+    assert ops(trace) == [("exp", "AutogradCPU"), ("exp", "CPU")]
+    assert [call.depth for call in trace.calls] == [0, 1]
+    assert capsys.readouterr().out == ""
+
+
+def test_a_composite_is_announced_once_a_call():
+    x = torch.ones(2, 2)
+    with torch.autograd.dispatch_trace(show=False) as trace:
+        torch.matmul(x, x)
+        torch.matmul(x, x)
+    assert [call.op for call in trace.calls].count("matmul") == 2
+
+
+def test_inference_mode_skips_autograd():
+    with torch.inference_mode(), torch.autograd.dispatch_trace(show=False) as trace:
+        torch.ones(2).exp()
+    assert ops(trace) == [("exp", "CPU")]
+
+
+def test_in_place_and_backward():
+    x = torch.ones(2, requires_grad=True)
+    with torch.autograd.dispatch_trace(show=False) as trace:
+        y = x.exp()
+        y.mul_(2)
+    assert ("mul_", "CPU") in ops(trace)
+    z = x.exp().sum()
+    with torch.autograd.dispatch_trace(show=False) as trace:
+        z.backward()
+    assert ("mul", "CPU") in ops(trace)  # grad * result
+    assert x.grad.tolist() == pytest.approx([2.718281828] * 2)
+
+
+def test_nothing_is_left_when_it_is_off():
+    before = local.state.observers
+    with pytest.raises(ZeroDivisionError), torch.autograd.dispatch_trace(show=False):
+        1 / 0
+    assert local.state.observers is before or local.state.observers == before
+    assert local.state.interceptor is None and local.state.needs_tensors is False
+
+
+def test_traces_nest():
+    x = torch.ones(2)
+    with torch.autograd.dispatch_trace(show=False) as outer:
+        x.exp()
+        with torch.autograd.dispatch_trace(show=False) as inner:
+            x.sin()
+    assert ("exp", "CPU") not in ops(inner) and ("sin", "CPU") in ops(inner)
+    assert ("exp", "CPU") in ops(outer) and ("sin", "CPU") in ops(outer)
