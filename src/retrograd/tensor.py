@@ -356,11 +356,12 @@ class Tensor(TensorOperators):
                 f"attempting to assign a gradient of size '{list(grad.shape)}' to a tensor of size "
                 f"'{list(self.shape)}'. Please ensure that the gradient and the tensor are the same size"
             )
-        if grad._data.dtype != self._data.dtype:
+        expected = self.grad_dtype if self.is_leaf else self.dtype
+        if expected is not None and grad.dtype is not expected:
             raise RuntimeError(
-                f"attempting to assign a gradient with dtype '{grad.dtype.name}' to a tensor with grad_dtype "
-                f"'{self.dtype.name}'. The gradient must match the tensor's grad_dtype (its dtype): "
-                f"use grad.to({self.dtype})"
+                f"attempting to assign a gradient with dtype '{_C_NAMES[grad.dtype.name]}' to a tensor with grad_dtype "
+                f"'{_SCALAR_NAMES[expected.name]}'. The gradient must match the tensor's grad_dtype (by default the "
+                f"tensor's dtype): use grad.to({expected}), or set grad_dtype (None allows any dtype)"
             )
         if grad.device != self.device:
             raise RuntimeError(
@@ -373,6 +374,33 @@ class Tensor(TensorOperators):
     @grad.deleter
     def grad(self) -> None:
         self.grad = None
+
+    @property
+    def grad_dtype(self) -> dtypes.dtype | None:
+        """The dtype that the gradient of this leaf has; None for whatever arrives."""
+        if not self.is_leaf:
+            raise RuntimeError("grad_dtype can only be accessed on leaf tensors")
+        given = "same" if self._meta is None else self._meta.grad_dtype
+        if isinstance(given, str):
+            return self.dtype
+        return None if given is None else dtypes.from_numpy_dtype(given)
+
+    @grad_dtype.setter
+    def grad_dtype(self, value: dtypes.dtype | None) -> None:
+        if not self.is_leaf:
+            raise RuntimeError("grad_dtype can only be set on leaf tensors")
+        if value is not None and not isinstance(value, dtypes.dtype):
+            raise RuntimeError(f"grad_dtype must be a torch.dtype or None, but got {type(value).__name__}")
+        meta = materialize_autograd_meta(self)
+        if value is not None and meta.grad is not None and meta.grad.dtype is not value:
+            raise RuntimeError(
+                f"Cannot set grad_dtype to '{value}' because there is already a gradient with dtype "
+                f"'{meta.grad.dtype}'. Set x.grad = None first"
+            )
+        meta.grad_dtype = None if value is None else value.np
+        accumulator = None if meta.grad_accumulator is None else meta.grad_accumulator()
+        if accumulator is not None:
+            accumulator.dtype = meta.grad_dtype
 
     @property
     def retains_grad(self) -> bool:
@@ -508,6 +536,10 @@ class Tensor(TensorOperators):
     @property
     def _backward_hooks(self) -> Any:
         return None if self._meta is None else self._meta.hooks
+
+    @_backward_hooks.setter
+    def _backward_hooks(self, hooks: Any) -> None:
+        materialize_autograd_meta(self).hooks = hooks
 
     @_backward_hooks.deleter
     def _backward_hooks(self) -> None:
@@ -658,6 +690,18 @@ class Tensor(TensorOperators):
     def __dir__(self) -> list[str]:
         return sorted({*dir(type(self)), *self.__dict__} - {"_data", "_edge", "_meta", "_vc"})
 
+
+#: What messages call a dtype, as torch's do: by its C type, and by its scalar type.
+_C_NAMES = {
+    "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long int",
+    "float16": "c10::Half", "float32": "float", "float64": "double", "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}  # fmt: skip
+_SCALAR_NAMES = {
+    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
+    "float16": "Half", "float32": "Float", "float64": "Double", "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble",
+}  # fmt: skip
 
 _TYPE_NAMES = {
     "bool": "BoolTensor",

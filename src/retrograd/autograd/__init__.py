@@ -6,6 +6,7 @@ from . import forward_ad, function, functional, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .dispatch_trace import dispatch_trace
 from .function import Function
+from .gradcheck import gradcheck, gradgradcheck
 from .grad_mode import (
     _force_original_view_tracking,
     _unsafe_preserve_version_counter,
@@ -31,6 +32,8 @@ __all__ = [
     "dispatch_trace",
     "enable_grad",
     "grad",
+    "gradcheck",
+    "gradgradcheck",
     "graph",
     "inference_mode",
     "is_multithreading_enabled",

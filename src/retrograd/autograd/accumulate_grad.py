@@ -106,7 +106,8 @@ def grad_accumulator(tensor: Tensor) -> AccumulateGrad:
             node.sequence_nr = LAST_SEQUENCE_NR
             node.topological_nr = 0
             data = tensor._data
-            node.shape, node.dtype, node.array_class = data.shape, data.dtype, data.__class__
+            node.shape, node.array_class = data.shape, data.__class__
+            node.dtype = data.dtype if meta.grad_dtype == "same" else meta.grad_dtype
             node.extras = None
             if meta.hooks is not None:
                 node.materialize_extras().tensor_hooks.append((0, meta.hooks))

@@ -72,19 +72,21 @@ class dispatch_trace:
 
     def _observe(self, operator: Callable, args: tuple, kwargs: dict, proceed: Callable[[], Any]) -> Any:
         device = _device_of(args, kwargs)
-        depth = self._announce_composites(sys._getframe(1), device)
+        depth = self._announce_composites(sys._getframe(1), operator.__name__, device)
         if not local.state.inference:
             self._add(operator.__name__, f"Autograd{device}", depth)
             depth += 1
         self._add(operator.__name__, device, depth)
         return proceed()
 
-    def _announce_composites(self, frame: FrameType | None, device: str) -> int:
-        """Note the composite operators on the stack that are new; how many there are."""
+    def _announce_composites(self, frame: FrameType | None, operator: str, device: str) -> int:
+        """Note the composite operators on the stack that are new; how many there are below `operator`."""
         codes = _composite_codes()
         running: list[FrameType] = []
         while frame is not None:
-            if frame.f_code in codes:
+            name = codes.get(frame.f_code)
+            # One that only prepares the arguments of the operator of its own name is not worth a line.
+            if name is not None and (running or name != operator):
                 running.append(frame)
             frame = frame.f_back
         running.reverse()

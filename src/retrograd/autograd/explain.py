@@ -241,10 +241,9 @@ def _saved_arrays(node: Any) -> Iterator[Any]:
     if inner is not None and hasattr(inner, "next_edges"):
         yield from _saved_arrays(inner)
     values = [getattr(node, name + "_", None) for name in node.saved_tensors_names]
-    for name in ("saved_variables", "saved", "to_save"):  # custom functions
-        extra = getattr(node, name, None)
-        if isinstance(extra, (tuple, list)):
-            values.extend(extra)
+    custom = getattr(node, "_saved", None)  # what the node of a custom function has
+    if isinstance(custom, tuple):
+        values.extend(custom)
     yield from _arrays_in(values)
 
 

@@ -280,6 +280,11 @@ class _force_original_view_tracking(_Mode):
         self.before = local.state.view_replay
         local.state.view_replay = mode
 
+    def __call__(self, function: F) -> F:
+        # As a decorator it is about the function alone.
+        local.state.view_replay = self.before
+        return super().__call__(function)
+
     def __enter__(self) -> None:
         local.state.view_replay = self.mode
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..tensor import INFERENCE, version_counter
 from .hooks import rebase_hooks
-from .view_meta import check_view
+from .view_meta import check_view, view_edge
 from .where import user_location
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def rebase_history(tensor: Tensor, node: Node) -> None:
 
         base = meta.base
         _set_edge(base, CopySlices(base, meta.replay, node))
-        # The view's own edge is made anew when it is next asked for: the version has changed.
+        view_edge(tensor)  # its own edge is made anew now; other views' when they are next asked for theirs
         return
     _set_edge(tensor, node)
 

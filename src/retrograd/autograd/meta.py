@@ -27,6 +27,7 @@ class AutogradMeta:
         "fw_grad",
         "grad",
         "grad_accumulator",
+        "grad_dtype",
         "hooks",
         "name",
         "post_accumulate_grad_hooks",
@@ -43,6 +44,8 @@ class AutogradMeta:
         self.grad: Tensor | None = None
         #: A leaf knows its AccumulateGrad weakly: the graph keeps it alive, and it keeps the leaf alive.
         self.grad_accumulator: ref[AccumulateGrad] | None = None
+        #: The NumPy dtype that gradients of a leaf are cast to: None for any, "same" for its own.
+        self.grad_dtype: Any = "same"
         #: Was its history cut off by detach_()?
         self.detached = False
         #: Store the gradient of a non-leaf too.

@@ -30,7 +30,7 @@ def validate_array(grad: Any, metadata: InputMetadata, node: Node, index: int) -
     if grad.shape != shape:
         _check_expandable(grad.shape, shape, node, index)
         grad = kernels.sum_to_size(grad, shape)
-    if grad.dtype is not np_dtype and grad.dtype != np_dtype:
+    if np_dtype is not None and grad.dtype is not np_dtype and grad.dtype != np_dtype:
         grad = kernels.to_dtype(grad, np_dtype)
     return grad
 
@@ -44,7 +44,7 @@ def validate_tensor(grad: Any, metadata: InputMetadata, node: Node, index: int) 
     if data.shape != shape:
         _check_expandable(data.shape, shape, node, index)
         grad = grad.sum_to_size(shape)
-    if data.dtype is not np_dtype and data.dtype != np_dtype:
+    if np_dtype is not None and data.dtype is not np_dtype and data.dtype != np_dtype:
         grad = grad.real if data.dtype.kind == "c" and np_dtype.kind != "c" else grad
         grad = grad.to(np_dtype)
     return grad

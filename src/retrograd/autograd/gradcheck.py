@@ -1,0 +1,731 @@
+"""gradcheck: are the derivatives of a function what finite differences say they are?
+
+`gradcheck` compares the Jacobian that backward passes (and, if asked, forward mode) compute with central differences, element
+by element, or in fast mode along one random direction; and it checks what else an operator has to get right: gradients of
+the right dtype, the same ones when asked twice, zeros for zeros, and undefined gradients.  `gradgradcheck` does the same for
+the gradient as a function of inputs and incoming gradients.
+
+gradcheck_jacobians.py computes; this file compares and reports.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..tensor import Tensor, wrap
+from .basic_nodes import UndefinedGrad
+from .gradcheck_jacobians import (
+    REAL,
+    Analytical,
+    Numerical,
+    as_gradient,
+    as_tuple,
+    directions,
+    forward_jacobians,
+    push,
+    same_values,
+    steps_of,
+    tangents,
+    to_array,
+    varies,
+    vector_products,
+)
+from .run_backward import grad
+
+__all__ = [
+    "GradcheckError",
+    "get_analytical_jacobian",
+    "get_numerical_jacobian",
+    "get_numerical_jacobian_wrt_specific_input",
+    "gradcheck",
+    "gradgradcheck",
+]
+
+
+class GradcheckError(RuntimeError):
+    """A derivative is not what it should be."""
+
+
+@dataclass
+class _Check:
+    """One call of gradcheck: the function, and how it is to be judged."""
+
+    func: Callable
+    inputs: tuple
+    eps: float
+    atol: float
+    rtol: float
+    nondet_tol: float
+    check_grad_dtypes: bool
+    fast_mode: bool
+
+    def __post_init__(self) -> None:
+        #: Where the inputs are that derivatives are checked for.
+        self.wanted = [i for i, x in enumerate(self.inputs) if isinstance(x, Tensor) and x.requires_grad and varies(x)]
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        return [self.inputs[i] for i in self.wanted]
+
+    def close(self, analytical: Any, numerical: Any, atol: float | None = None) -> bool:
+        atol = self.atol if atol is None else atol
+        return bool(np.allclose(analytical, numerical, rtol=self.rtol, atol=atol))
+
+
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Tensor | Sequence[Any],
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
+    """Compare the gradients of `func` for those of `inputs` that require grad with finite differences.
+
+    `eps` is the step, `atol` and `rtol` how far both may be apart (the defaults are for float64), `nondet_tol` how far two
+    backward passes may be.  `check_forward_ad`, `check_backward_ad`: which modes are checked; `check_undefined_grad`: undefined
+    gradients and tangents count as zeros; `check_grad_dtypes`: gradients have the dtype of their input; `check_batched_grad`,
+    `check_batched_forward_grad`: a batch of vectors gives what its rows give one by one; `fast_mode`: along one random
+    direction only.  `masked` is about sparse tensors and changes nothing here.
+
+    Returns True, or raises GradcheckError (returns False, without `raise_exception`).
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor([0.5, 1.5], dtype=torch.float64, requires_grad=True)
+    >>> torch.autograd.gradcheck(lambda x: x.exp() * x, x, check_forward_ad=True)
+    True
+    """
+    if not (check_forward_ad or check_backward_ad):
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+    inputs = as_tuple(inputs)
+    check = _Check(func, inputs, eps, atol, rtol, nondet_tol, check_grad_dtypes, fast_mode)
+    _check_inputs(check)
+    try:
+        _run(check, check_backward_ad, check_forward_ad, check_undefined_grad)
+        if check_batched_forward_grad:
+            _check_batched_forward(check)
+        if check_backward_ad:
+            outputs = _differentiable(as_tuple(func(*inputs)))
+            if check_batched_grad:
+                _check_batched(check, outputs)
+            _check_zero_gradient(check, outputs)
+            if check_undefined_grad:
+                _check_undefined_backward(check)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Tensor | Sequence[Any],
+    grad_outputs: Tensor | Sequence[Tensor] | None = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """`gradcheck` of the gradient of `func`, as a function of `inputs` and `grad_outputs` (random ones, if not given).
+
+    `check_rev_over_rev` and `check_fwd_over_rev`: which mode differentiates it; `gen_non_contig_grad_outputs`: let the
+    random `grad_outputs` be spread out in memory.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor([0.5, 1.5], dtype=torch.float64, requires_grad=True)
+    >>> torch.autograd.gradgradcheck(lambda x: x.exp() * x, x, check_fwd_over_rev=True)
+    True
+    """
+    if not (check_fwd_over_rev or check_rev_over_rev):
+        raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
+    inputs = as_tuple(inputs)
+    wanted = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
+    if grad_outputs is None:
+        outputs = _differentiable(as_tuple(func(*inputs)))
+        grad_outputs = tuple(_random_like(output, gen_non_contig_grad_outputs) for output in outputs)
+    else:
+        grad_outputs = as_tuple(grad_outputs)
+    number = len(grad_outputs)
+
+    def gradient(*args: Any) -> tuple[Tensor, ...]:
+        given, vectors = list(args[: len(args) - number]), args[len(args) - number :]
+        for i in wanted:
+            if not given[i].requires_grad:  # forward mode hands in tensors that do not
+                given[i] = given[i].requires_grad_()
+        outputs = _differentiable(as_tuple(func(*given)))
+        found = grad(outputs, [given[i] for i in wanted], vectors, create_graph=True, allow_unused=True)
+        return tuple(g for g in found if g is not None)
+
+    return gradcheck(
+        gradient,
+        (*inputs, *grad_outputs),
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
+        fast_mode=fast_mode,
+        masked=masked,
+    )
+
+
+def _random_like(output: Tensor, spread: bool) -> Tensor:
+    from ..factories import randn_like
+
+    result = randn_like(output)
+    if spread:
+        # Every other element of twice the memory.
+        wide = np.zeros((*output.shape, 2), output._data.dtype)
+        wide[..., 0] = to_array(result)
+        result = wrap(wide).select(-1, 0).to(output.device)  # type: ignore[attr-defined]
+    return result.detach().requires_grad_()
+
+
+# --------------------------------------------------------------------------------------------------- what is looked at
+
+
+def _check_inputs(check: _Check) -> None:
+    tensors = [x for x in check.inputs if isinstance(x, Tensor)]
+    if not any(x.requires_grad for x in tensors):
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
+        )
+    for position, x in enumerate(check.inputs):
+        if not isinstance(x, Tensor) or not x.requires_grad:
+            continue
+        if x.dtype.name not in ("float64", "complex128"):
+            warnings.warn(
+                f"Input #{position} requires gradient and is not a double precision floating point or complex. This "
+                "check will likely fail if all the inputs are not of double precision floating point or complex.",
+                stacklevel=3,
+            )
+        if any(step == 0 and n > 1 for step, n in zip(x.stride(), x.shape, strict=True)):
+            raise RuntimeError(
+                f"The {position}th input has a dimension with stride 0. gradcheck only supports inputs that are "
+                "non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous "
+                "on the input before passing it to gradcheck."
+            )
+
+
+def _differentiable(outputs: tuple) -> list[Tensor]:
+    for output in outputs:
+        if not isinstance(output, Tensor):
+            raise TypeError(f"gradcheck: the function must return Tensors, but returned a {type(output).__name__}")
+    return [output for output in outputs if output.requires_grad]
+
+
+def _parts(output: Tensor) -> list[tuple[str, Callable]]:
+    """The real functions that an output consists of, and how a message names them."""
+    if not output.is_complex():
+        return [("", np.real)]
+    name = "While considering the {} part of complex outputs only, "
+    return [(name.format("imaginary"), np.imag), (name.format("real"), np.real)]
+
+
+def _run(check: _Check, backward: bool, forward: bool, undefined: bool) -> None:
+    outputs = as_tuple(check.func(*check.inputs))
+    _differentiable(outputs)
+    varying = [i for i, output in enumerate(outputs) if varies(output)]
+    # Without requires_grad there is no telling in forward mode which outputs are meant to vary; so all that can.
+    which = varying if not backward else [i for i in varying if outputs[i].requires_grad]
+    if not which:
+        numerical = Numerical(check.func, check.inputs, varying, check.eps)
+        for position in check.wanted:
+            for along in numerical.jacobians(position).values():
+                if not all(check.close(jacobian, 0.0, atol=0.0) for jacobian in along):
+                    raise GradcheckError("Numerical gradient for function expected to be zero")
+        return
+    compare = _Fast if check.fast_mode else _Slow
+    comparison = compare(check, outputs, which)
+    if backward:
+        comparison.backward()
+    if forward:
+        comparison.forward()
+        if undefined:
+            _check_undefined_forward(check)
+
+
+# ------------------------------------------------------------------------------------------------------------ slow mode
+
+
+class _Slow:
+    """Every element of every Jacobian."""
+
+    def __init__(self, check: _Check, outputs: tuple, which: list[int]) -> None:
+        self.check = check
+        self.outputs = outputs
+        self.which = which
+        numerical = Numerical(check.func, check.inputs, which, check.eps)
+        #: For each wanted input, for each direction, a Jacobian an output.
+        self.numerical = [numerical.jacobians(position) for position in check.wanted]
+
+    def backward(self) -> None:
+        for place, number in enumerate(self.which):
+            for prefix, part in _parts(self.outputs[number]):
+                jacobians = _analytical(self.check, self.outputs[number], part)
+                for k, position in enumerate(self.check.wanted):
+                    expected = as_gradient({d: js[place] for d, js in self.numerical[k].items()}, part)
+                    if not self.check.close(jacobians[k], expected):
+                        text = _mismatch(jacobians[k], expected, number, position)
+                        raise GradcheckError(prefix + text)
+
+    def forward(self) -> None:
+        check = self.check
+        for k, position in enumerate(check.wanted):
+            found = forward_jacobians(check.func, check.inputs, check.wanted, position, self.which)
+            for direction, jacobians in found.items():
+                for place, number in enumerate(self.which):
+                    expected = self.numerical[k][direction][place]
+                    if not check.close(jacobians[place], expected):
+                        prefix = _input_prefix(check.inputs[position], direction)
+                        raise GradcheckError(prefix + _mismatch(jacobians[place], expected, number, position, True))
+
+
+def _analytical(check: _Check, output: Tensor, part: Callable) -> list[np.ndarray]:
+    """The Jacobians of one real part of an output, with all that can be wrong about them."""
+    if output.is_complex():
+        output = output.real if part is np.real else output.imag  # type: ignore[attr-defined]
+    analytical = Analytical(output, check.tensors, check.nondet_tol)
+    if check.check_grad_dtypes and not analytical.dtypes_match:
+        raise GradcheckError("Gradient has dtype mismatch")
+    if not analytical.sizes_match:
+        raise GradcheckError("Analytical gradient has incorrect size")
+    if not analytical.reentrant:
+        raise GradcheckError(_not_reentrant(check))
+    return analytical.jacobians
+
+
+def _not_reentrant(check: _Check) -> str:
+    return (
+        "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different "
+        "values, although analytical gradient matches numerical gradient. The tolerance for nondeterminism was "
+        f"{check.nondet_tol}."
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------ fast mode
+
+
+class _Fast:
+    """The Jacobians between one random vector `u` an input and one `v` an output: v J u, a number each."""
+
+    def __init__(self, check: _Check, outputs: tuple, which: list[int]) -> None:
+        self.check = check
+        self.outputs = outputs
+        self.which = which
+        rng = np.random.default_rng(_seed())
+        self.u = [{d: _unit(rng, x.numel()) for d in directions(x)} for x in check.tensors]
+        self.v = [_unit(rng, outputs[number].numel()) for number in which]
+        numerical = Numerical(check.func, check.inputs, which, check.eps)
+        #: For each wanted input, for each direction, J u of each output.
+        self.numerical = [
+            {d: numerical.along(position, self._step(k, d)) for d in self.u[k]} for k, position in enumerate(check.wanted)
+        ]
+
+    def _step(self, k: int, direction: complex) -> np.ndarray:
+        x = self.check.tensors[k]
+        step = self.u[k][direction] * (direction if x.is_complex() else 1)
+        return np.asarray(step).reshape(tuple(x.shape)).astype(x._data.dtype)
+
+    def _atol(self, k: int, place: int) -> float:
+        # Each element may be off by atol.
+        spread = sum(float(np.sum(u)) for u in self.u[k].values())
+        return self.check.atol * float(np.sum(self.v[place])) * spread
+
+    def backward(self) -> None:
+        check = self.check
+        for place, number in enumerate(self.which):
+            for prefix, part in _parts(self.outputs[number]):
+                output = self.outputs[number]
+                if output.is_complex():
+                    output = output.real if part is np.real else output.imag
+                products = vector_products(output, check.tensors, self.v[place])
+                again = vector_products(output, check.tensors, self.v[place])
+                for k, position in enumerate(check.wanted):
+                    x = check.tensors[k]
+                    if not same_values(products[k], again[k], check.nondet_tol):
+                        raise GradcheckError(_not_reentrant(check))
+                    if check.check_grad_dtypes and products[k].dtype != x._data.dtype:
+                        raise GradcheckError("Gradient has dtype mismatch")
+                    along = {
+                        d: np.sum(self.v[place] * part(js[place])) for d, js in self.numerical[k].items()
+                    }
+                    expected = as_gradient(along, np.real)
+                    found = as_gradient({d: np.sum(u * _component(products[k], d)) for d, u in self.u[k].items()}, np.real)
+                    if not check.close(found, expected, self._atol(k, place)):
+                        raise GradcheckError(prefix + self._report(found, expected, number, position, part))
+
+    def forward(self) -> None:
+        check = self.check
+        for k, position in enumerate(check.wanted):
+            for direction in self.u[k]:
+                step = self._step(k, direction)
+                found = tangents(check.func, check.inputs, check.wanted, position, step, self.which)
+                for place, number in enumerate(self.which):
+                    one = np.sum(self.v[place] * found[place])
+                    other = np.sum(self.v[place] * self.numerical[k][direction][place])
+                    if not check.close(one, other, self._atol(k, place)):
+                        prefix = _input_prefix(check.inputs[position], direction)
+                        raise GradcheckError(prefix + self._report(one, other, number, position, None, direction))
+
+    def _report(
+        self, found: Any, expected: Any, number: int, position: int, part: Callable | None, direction: complex = REAL
+    ) -> str:
+        """The mismatch, and what slow mode says about it."""
+        check, place, k = self.check, self.which.index(number), self.check.wanted.index(position)
+        numerical = Numerical(check.func, check.inputs, self.which, check.eps).jacobians(position)
+        if part is None:
+            jacobian = forward_jacobians(check.func, check.inputs, check.wanted, position, self.which)[direction][place]
+            reference = numerical[direction][place]
+        else:
+            output = self.outputs[number]
+            if output.is_complex():
+                output = output.real if part is np.real else output.imag
+            jacobian = Analytical(output, check.tensors, np.inf).jacobians[k]
+            reference = as_gradient({d: js[place] for d, js in numerical.items()}, part)
+        text = _mismatch(found, expected, number, position, part is None)
+        text += (
+            "\nThe above quantities relating the numerical and analytical jacobians are computed in fast mode, between "
+            "one random vector each. Below, we recompute numerical and analytical jacobians in slow mode:\n\n"
+            f"Numerical:\n {_shown(reference)}\nAnalytical:\n{_shown(jacobian)}\n\n"
+            f"The max per-element difference (slow mode) is: {_largest(jacobian, reference)}.\n"
+        )
+        if check.close(jacobian, reference):
+            text += (
+                "Fast gradcheck failed but element-wise differences are small. This means that the test might've passed "
+                "in slow mode: use gradcheck(..., fast_mode=False), or a larger atol.\n"
+            )
+        return text
+
+
+def _seed() -> int:
+    """From the package's generator, so that `manual_seed` makes a check repeatable."""
+    from ..factories import randint
+
+    return int(randint(0, 2**31 - 1, (1,)).item())
+
+
+def _unit(rng: np.random.Generator, size: int) -> np.ndarray:
+    """A random vector of length one, all of it positive; what is one number is not multiplied by anything."""
+    if size <= 1:
+        return np.ones(size)
+    drawn = rng.random(size)
+    return drawn / np.sqrt(np.sum(drawn * drawn))
+
+
+def _component(gradient: np.ndarray, direction: complex) -> np.ndarray:
+    return np.real(gradient) if direction == REAL else np.imag(gradient)
+
+
+# -------------------------------------------------------------------------------------------------------------- reports
+
+
+def _input_prefix(x: Tensor, direction: complex) -> str:
+    if not x.is_complex():
+        return ""
+    return f"While considering the {'real' if direction == REAL else 'imaginary'} part of complex inputs only, "
+
+
+def _shown(jacobian: Any) -> str:
+    array = np.asarray(jacobian)
+    return str(array[()]) if array.ndim == 0 else repr(wrap(array))
+
+
+def _largest(analytical: Any, numerical: Any) -> float:
+    difference = np.abs(np.asarray(analytical) - np.asarray(numerical))
+    return float(np.max(difference)) if difference.size else 0.0
+
+
+def _mismatch(analytical: Any, numerical: Any, output: int, position: int, forward: bool = False) -> str:
+    """The two Jacobians, and where they are farthest apart."""
+    mode = "computed with forward mode " if forward else ""
+    text = (
+        f"Jacobian {mode}mismatch for output {output} with respect to input {position},\n"
+        f"numerical:{_shown(numerical)}\nanalytical:{_shown(analytical)}\n"
+    )
+    analytical, numerical = np.asarray(analytical), np.asarray(numerical)
+    if analytical.ndim == 2 and analytical.size and analytical.shape == numerical.shape:
+        difference = np.abs(analytical - numerical)
+        row, column = np.unravel_index(int(np.argmax(np.nan_to_num(difference, nan=np.inf))), difference.shape)
+        text += (
+            f"The largest difference is {difference[row, column]:.3g}, between element {row} of the input and element "
+            f"{column} of the output: numerical {numerical[row, column]:.6g}, analytical {analytical[row, column]:.6g}.\n"
+        )
+    return text
+
+
+# ------------------------------------------------------------------------------------------------------- other properties
+
+
+def _check_batched(check: _Check, outputs: list[Tensor]) -> None:
+    """A batch of two gradients gives what each of them gives."""
+    from ..factories import randn_like
+    from ..ops import stack
+
+    for number, output in enumerate(outputs):
+        vectors = [randn_like(output) for _ in range(2)]
+        try:
+            batched = grad(
+                [output], check.tensors, [stack(vectors)], retain_graph=True, allow_unused=True, is_grads_batched=True
+            )
+        except RuntimeError as error:
+            raise GradcheckError(
+                "While computing batched gradients, got: "
+                f"{error}\n\ngradcheck or gradgradcheck failed while testing batched gradient computation. To adjust the "
+                "test, use check_batched_grad=False."
+            ) from error
+        single = [grad([output], check.tensors, [v], retain_graph=True, allow_unused=True) for v in vectors]
+        for position, (together, *apart) in enumerate(zip(batched, *single, strict=True)):
+            if together is None:
+                continue
+            rows = np.stack([to_array(one) for one in apart])
+            if not np.allclose(to_array(together), rows, rtol=check.rtol, atol=check.atol):
+                raise GradcheckError(
+                    "gradcheck or gradgradcheck failed while testing batched gradient computation: for output "
+                    f"{number} and input {position}, got\n{_shown(to_array(together))}\nfor the batch and\n{_shown(rows)}\n"
+                    "for its rows one by one. To adjust the test, use check_batched_grad=False."
+                )
+
+
+def _check_batched_forward(check: _Check) -> None:
+    """A batch of two directions gives what each of them gives."""
+    rng = np.random.default_rng(_seed())
+    for position in check.wanted:
+        x = check.inputs[position]
+        steps = [_random_step(rng, x) for _ in range(2)]
+
+        def results(step: np.ndarray, moving: int = position) -> list[np.ndarray | None]:
+            pairs = push(check.func, check.inputs, {moving: step})
+            return [None if t is None else to_array(t) for _, t in pairs]
+
+        try:
+            batched = [results(step) for step in steps]
+        except RuntimeError as error:
+            raise GradcheckError(
+                f"While computing batched gradients, got: {error}\n\ngradcheck failed while testing batched "
+                "forward-mode gradient computation. To adjust the test, use check_batched_forward_grad=False."
+            ) from error
+        single = [results(step) for step in steps]
+        for together, apart in zip(batched, single, strict=True):
+            for one, other in zip(together, apart, strict=True):
+                if (one is None) != (other is None) or (
+                    one is not None and not np.allclose(one, other, rtol=check.rtol, atol=check.atol)  # type: ignore[arg-type]
+                ):
+                    raise GradcheckError(
+                        "gradcheck failed while testing batched forward-mode gradient computation for input "
+                        f"{position}. To adjust the test, use check_batched_forward_grad=False."
+                    )
+
+
+def _random_step(rng: np.random.Generator, x: Tensor) -> np.ndarray:
+    step = rng.standard_normal(tuple(x.shape))
+    if x.is_complex():
+        step = step + 1j * rng.standard_normal(tuple(x.shape))
+    return np.asarray(step).astype(x._data.dtype)
+
+
+def _check_zero_gradient(check: _Check, outputs: list[Tensor]) -> None:
+    """A gradient of zeros gives gradients of zeros, of the kind of their inputs."""
+    from ..factories import zeros_like
+
+    if not outputs:
+        return
+    vectors = [zeros_like(output) for output in outputs]
+    found = grad(outputs, check.tensors, vectors, retain_graph=True, allow_unused=True)
+    for gradient, x in zip(found, check.tensors, strict=True):
+        if gradient is None:
+            continue
+        for what in ("layout", "dtype", "device"):
+            if getattr(gradient, what) != getattr(x, what):
+                name = "type" if what == "dtype" else what
+                raise GradcheckError(f"grad is incorrect {name}: {getattr(gradient, what)}, expected {getattr(x, what)}")
+        if gradient.size() != x.size():
+            raise GradcheckError("grad is incorrect size")
+        if np.any(to_array(gradient) != 0):
+            raise GradcheckError("backward not multiplied by grad_output")
+
+
+_UNDEFINED = (
+    'A formula has to take undefined gradients for zeros (for a custom Function: ctx.set_materialize_grads(True), or test for '
+    "None). To adjust the test, use check_undefined_grad=False."
+)
+
+
+def _check_undefined_backward(check: _Check) -> None:
+    """Undefined gradients, of all outputs or of some, give undefined gradients or zeros."""
+    outputs = _differentiable(as_tuple(check.func(*check.inputs)))
+    if not outputs:
+        return
+    choices = [list(range(len(outputs)))]
+    if len(outputs) > 1:
+        choices += [[i] for i in range(len(outputs))]
+    for undefined in choices:
+        outputs = _differentiable(as_tuple(check.func(*check.inputs)))
+        zeros = [UndefinedGrad()(o) if i in undefined else o for i, o in enumerate(outputs)]
+        vectors = [o.new_zeros(o.shape) for o in outputs]
+        try:
+            found = grad(zeros, check.tensors, vectors, allow_unused=True)
+        except RuntimeError as error:
+            _warn_of_undefined()
+            raise GradcheckError(
+                f"Expected backward function to handle undefined output grads, but it raised: {error}. {_UNDEFINED}"
+            ) from error
+        for gradient in found:
+            if gradient is not None and np.any(to_array(gradient) != 0):
+                _warn_of_undefined()
+                raise GradcheckError(
+                    "Expected all input grads to be undefined or zero when all output grads are undefined or zero. "
+                    + _UNDEFINED
+                )
+
+
+def _warn_of_undefined() -> None:
+    warnings.warn(
+        "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may break "
+        'existing callers of this function. If this is true for you, you can call this function with '
+        '"check_undefined_grad=False" to disable the feature',
+        stacklevel=4,
+    )
+
+
+def _check_undefined_forward(check: _Check) -> None:
+    """An input without a tangent counts as one with a tangent of zeros."""
+    rng = np.random.default_rng(_seed())
+    for position in check.wanted:
+        if len(check.wanted) == 1:
+            # There is no other input: no variation, then.
+            step = np.zeros(tuple(check.inputs[position].shape), check.inputs[position]._data.dtype)
+            for _, tangent in push(check.func, check.inputs, {position: step}):
+                if tangent is not None and np.any(to_array(tangent) != 0):
+                    raise GradcheckError("Expected all tangents to be undefined or zero where those of all inputs are zero")
+            continue
+        step = _random_step(rng, check.inputs[position])
+        defined = push(check.func, check.inputs, steps_of(check.inputs, check.wanted, position, step))
+        undefined = push(check.func, check.inputs, {position: step})
+        for number, ((primal, one), (_, other)) in enumerate(zip(defined, undefined, strict=True)):
+            if not isinstance(primal, Tensor):
+                continue
+            zeros = np.zeros(tuple(primal.shape))
+            values = [zeros if t is None else to_array(t) for t in (one, other)]
+            if not np.allclose(*values, rtol=check.rtol, atol=check.atol, equal_nan=True):
+                raise GradcheckError(
+                    f"Expected tangents of zeros and undefined tangents to be treated alike: the tangent of output {number} "
+                    f"is\n{_shown(values[0])}\nas input {position} varies and the others have tangents of zeros, and\n"
+                    f"{_shown(values[1])}\nas they have none"
+                )
+
+
+# ------------------------------------------------------------------------------------------- older names, which warn
+
+
+def _deprecated(name: str) -> None:
+    warnings.warn(
+        f"`{name}` was part of PyTorch's private API and not meant to be exposed. We are deprecating it and it will be "
+        "removed in a future version of PyTorch. Use torch.autograd.functional.jacobian.",
+        FutureWarning,
+        stacklevel=3,
+    )
+
+
+def get_numerical_jacobian(
+    fn: Callable, inputs: Any, target: Any = None, eps: float = 1e-3, grad_out: float = 1.0
+) -> tuple[Tensor, ...]:
+    """The Jacobians of the first output of ``fn(inputs)`` for those of `inputs` (or `target`) that require grad."""
+    _deprecated("get_numerical_jacobian")
+    if grad_out != 1.0:
+        raise ValueError(
+            "Expected grad_out to be 1.0, get_numerical_jacobian no longer supports values of grad_out != 1.0."
+        )
+    inputs = as_tuple(inputs)
+    targets = inputs if target is None else as_tuple(target)
+    found = []
+    for position, x in enumerate(inputs):
+        if any(x is t for t in targets) and isinstance(x, Tensor) and x.requires_grad:
+            found.append(_first_jacobian(lambda *given: fn(given), position, inputs, eps))
+    return tuple(found)
+
+
+def _first_jacobian(func: Callable, position: int, inputs: tuple, eps: float) -> Tensor:
+    along = Numerical(func, inputs, (0,), eps).jacobians(position)
+    return wrap(as_gradient({d: js[0] for d, js in along.items()}, lambda j: j))
+
+
+def get_numerical_jacobian_wrt_specific_input(
+    fn: Callable,
+    input_idx: int,
+    inputs: Any,
+    outputs: Any,
+    eps: float,
+    input: Any = None,
+    is_forward_ad: bool = False,
+) -> tuple[Tensor, ...]:
+    """The Jacobian of each output of ``fn(*inputs)`` for one input.
+
+    >>> import retrograd as torch
+    >>> from retrograd.autograd.gradcheck import get_numerical_jacobian_wrt_specific_input
+    >>> x = torch.tensor([1., 2.], dtype=torch.float64)
+    >>> jacobian, = get_numerical_jacobian_wrt_specific_input(lambda x: 3 * x, 0, (x,), (x,), 1e-6)
+    >>> jacobian
+    tensor([[3.0000, 0.0000],
+            [0.0000, 3.0000]], dtype=torch.float64)
+    """
+    inputs, outputs = as_tuple(inputs), as_tuple(outputs)
+    along = Numerical(fn, inputs, range(len(outputs)), eps).jacobians(input_idx)
+    if is_forward_ad:
+        return tuple(wrap(jacobian) for jacobian in along[REAL])
+    return tuple(wrap(as_gradient({d: js[i] for d, js in along.items()}, lambda j: j)) for i in range(len(outputs)))
+
+
+def get_analytical_jacobian(
+    inputs: Any, output: Tensor, nondet_tol: float = 0.0, grad_out: float = 1.0
+) -> tuple[tuple[Tensor, ...], bool, bool, bool]:
+    """The Jacobians of `output`; whether backward gives the same twice; whether gradients have the right sizes and dtypes."""
+    if grad_out != 1.0:
+        raise ValueError(
+            "Expected grad_out to be 1.0, get_analytical_jacobian no longer supports values of grad_out != 1.0."
+        )
+    if output.is_complex():
+        raise ValueError(
+            "Expected output to be non-complex. get_analytical_jacobian no longer supports functions that return complex "
+            "outputs."
+        )
+    _deprecated("get_analytical_jacobian")
+    tensors = [x for x in as_tuple(inputs) if isinstance(x, Tensor) and x.requires_grad]
+    found = Analytical(output, tensors, nondet_tol)
+    jacobians = tuple(wrap(jacobian) for jacobian in found.jacobians)
+    return jacobians, found.reentrant, found.sizes_match, found.dtypes_match
