@@ -267,8 +267,8 @@ class Tensor(TensorOperators):
                 f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, "
                 f"not {type(requires_grad).__name__}"
             )
-        if requires_grad and self._edge is not None:
-            return self  # a result that requires grad already
+        if requires_grad and self.requires_grad:
+            return self  # be it a leaf or a result
         if requires_grad and self._data.dtype.kind not in "fc":
             raise RuntimeError(
                 "only Tensors of floating point dtype can require gradients (or of complex dtype); this one has dtype "

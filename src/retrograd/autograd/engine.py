@@ -69,7 +69,12 @@ class Engine:
         task = GraphTask(keep_graph, create_graph, depth, freed)
         as_tensors = create_graph or state.needs_tensors
 
-        root, first = _root(roots, grads, as_tensors)
+        root, array = roots[0][0], grads[0]._data
+        first: Sequence
+        if len(roots) == 1 and not as_tensors and array.shape == root.shape and array.dtype is root.dtype:
+            first = (array,)  # loss.backward(): `_root` without the call
+        else:
+            root, first = _root(roots, grads, as_tensors)
         if wanted:
             # Nodes below everything that is wanted lead to nothing that is wanted.
             minimum = min(edge[0].topological_nr for edge in wanted)

@@ -10,8 +10,7 @@ forward_grad.py has the rules for tangents, Note [Forward gradients of views] an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -153,9 +152,9 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     ...     fwAD.unpack_dual((x ** 3).sum()).tangent
     tensor(3.)
     """
-    for name, value in (("tensor", tensor), ("tangent", tangent)):
-        if not isinstance(value, Tensor):
-            raise TypeError(f"make_dual(): argument '{name}' must be Tensor, not {type(value).__name__}")
+    if not isinstance(tensor, Tensor) or not isinstance(tangent, Tensor):
+        name, value = ("tangent", tangent) if isinstance(tensor, Tensor) else ("tensor", tensor)
+        raise TypeError(f"make_dual(): argument '{name}' must be Tensor, not {type(value).__name__}")
     at = _level(level)
     if at is None:
         raise RuntimeError(
@@ -169,15 +168,14 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level "
             f"{at.index} is not supported."
         )
-    if any(fw_grad(t, inner) is not None for inner in local.state.dual_levels[at.index + 1 :] for t in (tensor, tangent)):
+    within = local.state.dual_levels[at.index + 1 :]
+    if within and any(fw_grad(t, inner) is not None for inner in within for t in (tensor, tangent)):
         raise RuntimeError(
             f"Making a dual Tensor at level {at.index} of a Tensor that is dual at a level within it is not supported. "
             "Make it dual at the outer level first."
         )
     with seeing_levels_outside(at):
-        dual = _alias(tensor)
-        set_fw_grad(dual, tangent, at)
-    return dual
+        return set_fw_grad(_alias(tensor), tangent, at, layout=tensor)
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
@@ -238,20 +236,27 @@ def _fw_tangent(tensor: Tensor, level: Level) -> Tensor | None:
 # ------------------------------------------------------------------------- for custom functions and others without formula
 
 
-@contextmanager
-def seeing_levels_outside(level: Level) -> Iterator[None]:
+class seeing_levels_outside:
     """Operators see the dual levels outside of `level`, and whatever else was around when that was opened."""
-    state = local.state
-    before = state.observers, state.interceptor
-    set_observers(state, _observers_outside(state, level))
-    try:
-        yield
-    finally:
-        state.observers, state.interceptor = before
+
+    __slots__ = ("before", "level")
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+
+    def __enter__(self) -> None:
+        state = local.state
+        self.before = state.observers, state.interceptor
+        set_observers(state, _observers_outside(state, self.level))
+
+    def __exit__(self, *exc_info: object) -> None:
+        local.state.observers, local.state.interceptor = self.before
 
 
 def _observers_outside(state: ThreadState, level: Level) -> tuple[Callable, ...]:
     observers = state.observers
+    if len(observers) == 1 and observers[0] is level.observer:
+        return ()
     return observers[: observers.index(level.observer)] if level.observer in observers else ()
 
 
@@ -392,6 +397,7 @@ def _with_formula(
             state.observers, state.interceptor = observers, interceptor
     since = state.sequence_nr
     result = proceed()
+    recorded = state.sequence_nr != since
     if outside:
         set_observers(state, outside)
     try:
@@ -415,7 +421,7 @@ def _with_formula(
                     if not formula.view:
                         tangent = _as_result(tangent, one, tangents, level)
                     set_fw_grad(one, tangent, level)
-        if state.grad_enabled:
+        if recorded:
             _tell_node(new_node(result, since), formula, results, original)
     finally:
         state.observers, state.interceptor = observers, interceptor

@@ -124,10 +124,8 @@ def _from_base(meta: Any, level: Level) -> Tensor | None:
     if tangent is None:
         return None
     with _lock:
-        forward_grad = meta.fw_grad
-        if forward_grad is None:
-            forward_grad = meta.fw_grad = ForwardGrad()
-        elif level in forward_grad.values:
+        forward_grad = _materialize(meta)
+        if level in forward_grad.values:
             return forward_grad.values[level]
         result = _view_of(tangent, steps)
         forward_grad.set_value(level, result)
@@ -148,9 +146,15 @@ def _view_of(tangent: Tensor, steps: tuple[Step, ...]) -> Tensor:
 # -------------------------------------------------------------------------------------------------------------- setting
 
 
-def set_fw_grad(tensor: Tensor, tangent: Tensor, level: Level, is_inplace: bool = False) -> None:
-    """Make `tangent` the tangent of `tensor` at `level`; `is_inplace`: `tensor` was just written to by an operator."""
-    if fw_grad(tangent, level) is not None:
+def set_fw_grad(
+    tensor: Tensor, tangent: Tensor, level: Level, is_inplace: bool = False, layout: Tensor | None = None
+) -> Tensor:
+    """Make `tangent` the tangent of `tensor` at `level`, and return `tensor`.
+
+    `is_inplace`: `tensor` was just written to by an operator; `layout`: a tensor of the same layout, of which less is to
+    be found out.
+    """
+    if tangent._meta is not None and fw_grad(tangent, level) is not None:
         raise RuntimeError(
             f"Setting a forward grad that itself has a forward gradient at the same level {level.index} is not "
             "supported. Use unpack_dual(tangent).primal to leave that one out."
@@ -162,10 +166,7 @@ def set_fw_grad(tensor: Tensor, tangent: Tensor, level: Level, is_inplace: bool 
         meta = tensor._meta = AutogradMeta()
     forward_grad = meta.fw_grad
     if forward_grad is None:
-        with _lock:
-            forward_grad = meta.fw_grad
-            if forward_grad is None:
-                forward_grad = meta.fw_grad = ForwardGrad()
+        forward_grad = _materialize(meta)
     elif level in forward_grad.values:
         if not is_inplace:
             raise RuntimeError("Only inplace operations can re-set the forward grad of a Tensor that already has one.")
@@ -173,7 +174,7 @@ def set_fw_grad(tensor: Tensor, tangent: Tensor, level: Level, is_inplace: bool 
             raise RuntimeError(
                 "Cannot set a value of a forward grad if it already exists. Inplace operations should modify it inplace."
             )
-        return
+        return tensor
     if tangent._data.shape != tensor._data.shape:
         raise RuntimeError(
             "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
@@ -182,9 +183,17 @@ def set_fw_grad(tensor: Tensor, tangent: Tensor, level: Level, is_inplace: bool 
         )
     if is_inplace and meta.is_view and meta.forward is not FORWARD_BASE:
         tangent = _through_base(tensor, meta, tangent, level)
-    if not has_same_meta(tangent, tensor):
+    if not has_same_meta(tangent, tensor if layout is None else layout):
         tangent = zeros_of_layout(tensor).copy_(tangent)  # type: ignore[attr-defined]
     forward_grad.set_value(level, tangent)
+    return tensor
+
+
+def _materialize(meta: AutogradMeta) -> ForwardGrad:
+    with _lock:
+        if meta.fw_grad is None:
+            meta.fw_grad = ForwardGrad()
+        return meta.fw_grad
 
 
 def _through_base(tensor: Tensor, meta: Any, tangent: Tensor, level: Level) -> Tensor:

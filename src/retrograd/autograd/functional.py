@@ -343,7 +343,10 @@ def jacobian(
         is_inputs_tuple, inputs = _as_tuple(inputs, "inputs", "jacobian")
         inputs = _own(inputs, create_graph)
         is_outputs_tuple, outputs = _outputs(func, inputs, "jacobian", strict)
-        found = tuple(_rows(outputs, i, inputs, create_graph, strict) for i in range(len(outputs)))
+        if vectorize:
+            found = _all_rows(outputs, inputs, create_graph)
+        else:
+            found = tuple(_rows(outputs, i, inputs, create_graph, strict) for i in range(len(outputs)))
     return _unpack(_result(found, create_graph), is_outputs_tuple, is_inputs_tuple)
 
 
@@ -376,6 +379,58 @@ def _rows(outputs: tuple, which: int, inputs: tuple, create_graph: bool, strict:
         else output.new_zeros((*output.size(), *tensor.size()))
         for column, tensor in zip(columns, inputs, strict=True)
     )
+
+
+def _all_rows(outputs: tuple, inputs: tuple, create_graph: bool) -> tuple[tuple[Tensor, ...], ...]:
+    """The Jacobians of all outputs, from one batch of gradients: the rows of an identity matrix."""
+    numels = tuple(output.numel() for output in outputs)
+    bases = _construct_standard_basis_for(outputs, numels)
+    pairs = [
+        (output.reshape(-1), basis)
+        for output, basis in zip(outputs, bases, strict=True)
+        if output.requires_grad and len(basis)
+    ]
+    columns: tuple = (None,) * len(inputs)
+    if pairs:
+        columns = run_grad(
+            [output for output, _ in pairs],
+            inputs,
+            [basis for _, basis in pairs],
+            retain_graph=True,
+            create_graph=create_graph,
+            allow_unused=True,
+            is_grads_batched=True,
+        )
+    found, start = [], 0
+    for output, n in zip(outputs, numels, strict=True):
+        row = []
+        for column, tensor in zip(columns, inputs, strict=True):
+            size = (*output.size(), *tensor.size())
+            row.append(tensor.new_zeros(size) if column is None else column[start : start + n].reshape(size))
+        found.append(tuple(row))
+        start += n
+    return tuple(found)
+
+
+def _construct_standard_basis_for(tensors: Sequence[Tensor], tensor_numels: Sequence[int]) -> tuple[Tensor, ...]:
+    """An identity matrix of all elements of `tensors`, cut into the columns of each, with its dtype and device.
+
+    >>> import retrograd as torch
+    >>> _construct_standard_basis_for((torch.zeros(2), torch.zeros(())), (2, 1))
+    (tensor([[1., 0.],
+            [0., 1.],
+            [0., 0.]]), tensor([[0.],
+            [0.],
+            [1.]]))
+    """
+    total, start = sum(tensor_numels), 0
+    pieces = []
+    for tensor, n in zip(tensors, tensor_numels, strict=True):
+        piece = tensor.new_zeros((total, n))
+        piece.diagonal(-start).fill_(1)
+        pieces.append(piece)
+        start += n
+    return tuple(pieces)
 
 
 def _forward_jacobian(func: Callable, inputs: Any) -> Any:
@@ -437,7 +492,7 @@ def hessian(
 
     def gradient(*given: Tensor) -> tuple[Tensor, ...]:
         if outer_jacobian_strategy == "forward-mode":
-            given = tuple(tensor.requires_grad_() for tensor in given)
+            given = tuple(tensor.requires_grad_() for tensor in given)  # they are ours
         found = jacobian(scalar, given, create_graph=True)
         if strict:
             _require(found, "jacobian")

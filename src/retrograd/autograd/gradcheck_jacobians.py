@@ -121,8 +121,7 @@ def pull(output: Tensor, inputs: Sequence[Tensor], v: np.ndarray) -> tuple[Tenso
     """The gradients of the inputs; None where the output does not depend on one."""
     from ..factories import from_numpy
 
-    vector = from_numpy(np.ascontiguousarray(v.reshape(tuple(output.shape)).astype(output._data.dtype)))
-    vector = vector.to(output.device)
+    vector = from_numpy(v.reshape(tuple(output.shape)).astype(output._data.dtype)).to(output.device)
     return grad([output], list(inputs), [vector], retain_graph=True, allow_unused=True)
 
 
@@ -173,7 +172,7 @@ def push(func: Callable, inputs: tuple, steps: dict[int, np.ndarray | None]) -> 
             value = value.detach() if isinstance(value, Tensor) else value
             step = steps.get(position)
             if step is not None:
-                tangent = from_numpy(np.ascontiguousarray(step)).to(value.device)
+                tangent = from_numpy(step.copy()).to(value.device)
                 value = forward_ad.make_dual(value, tangent)
             given.append(value)
         outputs = as_tuple(func(*given))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from ..tensor import Tensor
@@ -26,6 +27,8 @@ def _intercept(operator: Callable, args: tuple, kwargs: dict) -> Any:
     observers = state.observers
     state.interceptor = None
     try:
+        if len(observers) == 1:
+            return observers[0](operator, args, kwargs, partial(operator, *args, **kwargs))
         return _call(observers, len(observers) - 1, operator, args, kwargs)
     finally:
         state.interceptor = _intercept if state.observers else None

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
-from types import CodeType
+from sys import _getframe
+from types import CodeType, FrameType
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+#: Files of the package that were met on a stack: a backward pass asks for its caller each time, so this is to be quick.
+_ours: set[str] = set()
+_new = object.__new__
 
 
 class Location:
@@ -37,10 +40,16 @@ def is_user_code(code: CodeType) -> bool:
 
 def user_location(skip: int = 1) -> Location | None:
     """The innermost line that is not of this package; the caller may `skip` frames that it knows to be."""
-    frame = sys._getframe(skip)
+    frame: FrameType | None = _getframe(skip)
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith(_PACKAGE):
-            return Location(code, frame.f_lasti)
-        frame = frame.f_back  # type: ignore[assignment]
+        filename = code.co_filename
+        if filename not in _ours:
+            if not filename.startswith(_PACKAGE):
+                location = _new(Location)
+                location.code = code
+                location.instruction = frame.f_lasti
+                return location
+            _ours.add(filename)
+        frame = frame.f_back
     return None

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .. import factories
 from ..autograd.grad_mode import is_grad_enabled
 from ..autograd.hooks import RemovableHandle
 from ..tensor import Tensor
@@ -275,11 +276,13 @@ class BackwardHooks:
         self.inputs: list[int] | None = None  # which arguments are tensors; None: none of them requires grad
         self.outputs: list[int] | None = None
         self.n_inputs = self.n_outputs = 0
+        self.kinds: list[tuple[Any, Any]] = []
 
     def around_inputs(self, args: tuple) -> tuple:
         """The arguments, with an identity before `forward`."""
         self.n_inputs = len(args)
         args, self.inputs, node = _through_identity(args)
+        self.kinds = [(args[i].shape, args[i].dtype) for i in self.inputs or ()]
         if node is not None:
             node.register_hook(self._on_grad_inputs)
         return args
@@ -334,7 +337,12 @@ class BackwardHooks:
         if self.grad_outputs is None:
             return None  # the backward pass came around the outputs of the module
         assert self.inputs is not None
-        grad_inputs = _spread(grads, self.inputs, self.n_inputs)
+        # Every tensor has a gradient here; that of one that does not require grad, or was not used, is zero.
+        defined = [
+            factories.zeros(shape, dtype=dtype) if grad is None else grad
+            for grad, (shape, dtype) in zip(grads, self.kinds, strict=True)
+        ]
+        grad_inputs = _spread(defined, self.inputs, self.n_inputs)
         for hook in self.hooks:
             replacement = hook(self.module, grad_inputs, self.grad_outputs)
             if replacement is None:
@@ -343,7 +351,7 @@ class BackwardHooks:
             _check_count("grad_input", "Backward hook", replacement, grad_inputs)
             grad_inputs = replacement
         self.grad_outputs = None
-        return tuple(grad_inputs[i] for i in self.inputs)
+        return tuple(None if grad is None else grad_inputs[i] for grad, i in zip(grads, self.inputs, strict=True))
 
 
 def _through_identity(values: tuple) -> tuple[tuple, list[int] | None, Any]:

@@ -108,11 +108,17 @@ class Hardsigmoid(_MaybeInplace):
 
     function = staticmethod(F.hardsigmoid)
 
+    def extra_repr(self) -> str:
+        return ""
+
 
 class Hardswish(_MaybeInplace):
     """The input times its `Hardsigmoid`."""
 
     function = staticmethod(F.hardswish)
+
+    def extra_repr(self) -> str:
+        return ""
 
 
 class _Sloped(Module):
