@@ -96,7 +96,7 @@ def in_process(run: Callable[[], object], work: int = 1, sample_s: float = 0.004
 
 
 def in_subprocess(code: str) -> Sampler:
-    """Times a fresh interpreter that runs `code`, its start included, with compiled bytecode as an installation has it."""
+    """Times a fresh interpreter that runs `code`, its start included, with compiled bytecode as an install has it."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = _bytecode.name
 

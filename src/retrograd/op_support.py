@@ -121,6 +121,11 @@ def write_out(function: Callable, out: Tensor, args: tuple, kwargs: dict) -> Ten
             f"result type {wrap(result).type_name()[:-6]} can't be cast to the desired output type "
             f"{out.type_name()[:-6]}"
         )
+    if out._data.shape != result.shape and any(t is out for t in tensors):
+        raise RuntimeError(
+            f"output with shape {list(out.shape)} doesn't match the broadcast shape {list(result.shape)}: it is read, "
+            "too, so that it cannot take another shape"
+        )
     if out._data.shape == result.shape:
         out._data[...] = result
     else:
@@ -145,13 +150,5 @@ def zero_tangents(primals: Sequence, tangents: Sequence | None) -> list:
     return [zero_tangent(p) if t is None else t for p, t in zip(primals, tangents, strict=True)]
 
 
-def conj_tangent(tangent: Any) -> Any:
-    return tangent.conj() if isinstance(tangent, Tensor) and tangent.is_complex() else tangent
-
-
-def add_tangents(a: Any, b: Any) -> Any:
-    return b if a is None else a + b
-
-
-def subtract_tangents(a: Any, b: Any) -> Any:
-    return -b if a is None else a - b
+def conj_tangent(tangent: Tensor) -> Tensor:
+    return tangent.conj() if tangent._data.dtype.kind == "c" else tangent

@@ -239,7 +239,7 @@ class Tensor(TensorOperators):
     def requires_grad(self, value: bool) -> None:
         if not isinstance(value, bool):
             raise RuntimeError(f"requires_grad must be a bool, but got {type(value).__name__}")
-        if not self.is_leaf:
+        if self._has_edge():
             hint = (
                 ""
                 if value
@@ -260,6 +260,10 @@ class Tensor(TensorOperators):
         if value or self._meta is not None:
             materialize_autograd_meta(self).requires_grad = value
 
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        raise RuntimeError("requires_grad cannot be deleted: set it to False")
+
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set ``requires_grad`` in place and return the tensor."""
         if not isinstance(requires_grad, bool):
@@ -267,8 +271,8 @@ class Tensor(TensorOperators):
                 f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, "
                 f"not {type(requires_grad).__name__}"
             )
-        if requires_grad and self.requires_grad:
-            return self  # be it a leaf or a result
+        if requires_grad and self._has_edge():
+            return self  # a result that requires grad already
         if requires_grad and self._data.dtype.kind not in "fc":
             raise RuntimeError(
                 "only Tensors of floating point dtype can require gradients (or of complex dtype); this one has dtype "
@@ -281,6 +285,11 @@ class Tensor(TensorOperators):
     def is_leaf(self) -> bool:
         """Made by the user, or by operations that nothing was recorded of."""
         return self.grad_fn is None
+
+    def _has_edge(self) -> bool:
+        """Is a gradient edge recorded? Unlike `grad_fn`, this does not ask whether a view's memory was written to."""
+        meta: Any = self._meta
+        return self._edge is not None or (meta is not None and meta.is_view and meta.edge is not None)
 
     @property
     def grad_fn(self) -> Node | None:
@@ -330,7 +339,7 @@ class Tensor(TensorOperators):
         """The accumulated gradient, or None."""
         meta = self._meta
         grad = None if meta is None else meta.grad
-        if grad is None and not self.retains_grad and not self.is_leaf:
+        if grad is None and not self.retains_grad and self._has_edge():
             warnings.warn(
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
                 "won't be populated during autograd.backward(). If you indeed want the .grad field to be populated "
@@ -413,10 +422,10 @@ class Tensor(TensorOperators):
 
         if not self.requires_grad:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-        meta = materialize_autograd_meta(self)
-        node = self.grad_fn
-        if node is None or meta.retains_grad:
+        if not self._has_edge() or self.retains_grad:
             return
+        meta = materialize_autograd_meta(self)
+        node: Any = self.grad_fn
         node.materialize_extras().retains_grad[self.output_nr] = weakref.ref(self)
         meta.retains_grad = True
 
@@ -514,10 +523,6 @@ class Tensor(TensorOperators):
     @data.deleter
     def data(self) -> None:
         raise RuntimeError("Deleting tensor.data is not allowed. Delete tensor instead!")
-
-    @requires_grad.deleter
-    def requires_grad(self) -> None:
-        raise RuntimeError("requires_grad cannot be deleted: set it to False")
 
     @property
     def _grad_fn(self) -> Node | None:

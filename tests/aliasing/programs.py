@@ -16,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 SHAPES = [(), (2,), (3,), (4,), (2, 2), (2, 3), (3, 2), (1, 3), (2, 1), (2, 1, 2), (2, 2, 2), (0,), (0, 2)]
 WEIGHTS = [2, 2, 4, 3, 6, 6, 4, 2, 2, 2, 2, 0.3, 0.2]
 NAMES = 8  # tensors alive at a time
@@ -30,7 +32,7 @@ class Machine:
         self.names: dict[str, Any] = {"torch": module, "log": self._log}
 
     def _log(self, grad: Any) -> None:
-        self.log.append(grad)
+        self.log.append(grad.detach().clone())
 
     def run(self, statement: str) -> Exception | None:
         """Run one statement; an error is the result, not the end."""
@@ -170,12 +172,14 @@ class Generator:
             for other, t in self.tensors.items()
             if (tuple(t.shape) == shape if exact else _broadcasts(tuple(t.shape), shape))
             and (not t.is_complex() or self.is_complex(name))
+            and not _overlap_oddly(t, self.tensors[name])
         ]
         if fitting and self.rng.random() < 0.8:
             other = self.rng.choice(fitting)
             return other
-        if self.rng.random() < 0.1:
-            return self.rng.choice(sorted(self.tensors))
+        others = [o for o, t in self.tensors.items() if not t.is_complex() or self.is_complex(name)]
+        if others and self.rng.random() < 0.1:
+            return self.rng.choice(others)
         return self.number()
 
     def dim(self, name: str) -> int:
@@ -196,9 +200,9 @@ class Generator:
         choices += [f"{name}.reshape({self.factors(size)})", f"{name}[None]", f"{name}.squeeze()"]
         if self.rng.random() < 0.3:
             choices += [f"{name}.view_as({name})", f"{name}.flatten()", f"{name}.expand_as({name})"]
-        if self.is_complex(name):
+        if self.is_complex(name) and size:
             choices += [f"torch.view_as_real({name})", f"{name}.real", f"{name}.imag"] * 3
-        elif shape and shape[-1] == 2 and self.features.complex:
+        elif shape and shape[-1] == 2 and self.features.complex and self.tensors[name].storage_offset() % 2 == 0:
             choices += [f"torch.view_as_complex({name})"] * 2
         choices += [f"{name}.expand({(rng.randint(1, 2), *shape)})"]
         if n:
@@ -207,11 +211,12 @@ class Generator:
             i = rng.randint(-length, max(length - 1, 0)) if length else 0
             start = rng.randint(0, length)
             stop = rng.randint(start, length)
-            choices += [f"{name}.select({dim}, {i})", f"{name}[{i if dim in (0, -n) else 0}]"] * 2
             choices += [f"{name}[{start}:{stop}]", f"{name}[{rng.randint(0, 1)}:]", f"{name}[::2]"]
-            choices += [f"{name}[..., {i if dim in (-1, n - 1) else 0}]", f"{name}[..., {start}:]"]
+            choices += [f"{name}[..., {start}:]", f"{name}.split({rng.randint(1, 2)}, {dim})[0]"]
             choices += [f"{name}.narrow({dim}, {start}, {stop - start})", f"{name}.squeeze({dim})"]
-            choices += [f"{name}.unbind({dim})[{i}]", f"{name}.split({rng.randint(1, 2)}, {dim})[0]"]
+            if 0 not in shape:
+                choices += [f"{name}.select({dim}, {i})", f"{name}[{i if dim in (0, -n) else 0}]"] * 2
+                choices += [f"{name}[..., {i if dim in (-1, n - 1) else 0}]", f"{name}.unbind({dim})[{i}]"]
             choices += [f"{name}.chunk(2, {dim})[-1]", f"{name}.tensor_split(2, {dim})[0]"]
             if length:
                 window = rng.randint(1, length)
@@ -247,7 +252,9 @@ class Generator:
 
     def write(self) -> str:
         rng = self.rng
-        name = self.pick(lambda t: not (t.requires_grad and t.is_leaf) or rng.random() < 0.1)
+        name = self.pick(lambda t: not (t.requires_grad and _is_leaf(t)) or rng.random() < 0.1)
+        if _overlaps_itself(self.tensors[name]):
+            return self.compute()
         if rng.random() < 0.25 and NAMES:
             return self.assign_item(name)
         other, shape = self.operand(name), self.shape(name)
@@ -255,7 +262,7 @@ class Generator:
         choices = [f"{name}.add_({other})", f"{name}.mul_({other})", f"{name}.sub_({other}, alpha=0.5)"] * 2
         choices += [f"{name} += {other}", f"{name} *= {other}", f"{name}.mul_({name})", f"{name}.add_({name})"]
         choices += [f"{name}.fill_({self.number()})", f"{name}.zero_()", f"{name}.neg_()"]
-        choices += [f"{name}.copy_({other})" if other in self.tensors else f"{name}.fill_({other})"] * 2
+        choices += [f"{name}.copy_({other})" if other in self.tensors and other != name else f"{name}.fill_({other})"] * 2
         if real:
             choices += [f"{name}.exp_()", f"{name}.sin_()", f"{name}.tanh_()", f"{name}.relu_()", f"{name}.sigmoid_()"]
             choices += [f"{name}.clamp_(-0.5, 0.5)", f"{name}.clamp_(min=0.1)", f"{name}.pow_(2)", f"{name}.abs_()"]
@@ -278,14 +285,18 @@ class Generator:
 
     def cell(self, name: str) -> str:
         """A value for one element or slice of a tensor: a 0-d tensor as an expression."""
+        mine = self.tensors[name].detach().numpy()
         others = [o for o, t in self.tensors.items() if t.numel() and not t.is_complex()]
-        if others and self.rng.random() < 0.7:
+        others = [o for o in others if not np.shares_memory(self.tensors[o].detach().numpy(), mine)]
+        if others and not self.is_complex(name) and self.rng.random() < 0.7:
             other = self.rng.choice(others)
             return self.rng.choice([f"{other}.sum()", f"{other}.reshape(-1)[0]"])
         return f"torch.tensor({self.number()}, dtype={name}.dtype)"
 
     def row(self, name: str) -> str:
         others = [o for o, t in self.tensors.items() if tuple(t.shape)[1:] == self.shape(name)[1:] and t.ndim]
+        mine = self.tensors[name].detach().numpy()
+        others = [o for o in others if o == name or not np.shares_memory(self.tensors[o].detach().numpy(), mine)]
         others = [o for o in others if self.shape(o)[0] and self.tensors[o].dtype == self.tensors[name].dtype]
         return f"{self.rng.choice(others)}[:1]"
 
@@ -297,13 +308,18 @@ class Generator:
         key = self.key(name)
         value = self.rng.choice([self.number(), self.cell(name), self.operand(name)])
         if self.rng.random() < 0.3 and key not in ("...", "None") and len(self.shape(name)):
-            value = f"{self.pick()}[{key}]" if ">" not in key else self.number()
+            other = self.pick(lambda t: t is not self.tensors[name])
+            if ">" not in key and (self.is_complex(name) or not self.is_complex(other)):
+                value = f"{other}[{key}]"
+        value = self.number() if value == name else value
         operator = self.rng.choice(["=", "=", "=", "+=", "*="])
         return f"{name}[{key}] {operator} {value}"
 
     def compute(self) -> str:
         rng, name = self.rng, self.pick()
         other, shape = self.operand(name), self.shape(name)
+        if self.tensors[name].is_inference():  # torch counts the write that makes a copy of one
+            return f"{self.new()} = {rng.choice([f'{name} * {other}', f'{name} * 2', f'{name}.sum()'])}"
         choices = [f"{name} * {other}", f"{name} + {other}", f"{name} * {name}", f"{name}.clone()", f"{name} * 2"] * 2
         choices += [f"{name}.sum()", f"-{name}", f"{name} - {other}"]
         if not self.is_complex(name):
@@ -313,12 +329,16 @@ class Generator:
         if len(shape) == 2:
             choices += [f"{name} @ {name}.mT", f"{name}.mT @ {name}"]
         if shape and 0 not in shape:
-            choices += [f"{name}[[0, -1]]", f"torch.cat([{name}, {name}])", f"torch.stack([{name}, {name}])[1]"]
+            if self.tensors[name].is_contiguous():  # the order in memory is torch's secret otherwise
+                choices += [f"{name}[[0, -1]]"]
+            choices += [f"torch.cat([{name}, {name}])", f"torch.stack([{name}, {name}])[1]"]
             choices += [f"{name}.cumsum(0)", f"{name}.sum(0)", f"{name}.expand(2, *{name}.shape).reshape(-1)"]
             choices += [f"{name}.mul({name}).sum(-1, keepdim=True)", f"{name}.contiguous()", f"{name}.flip(0)"]
         return f"{self.new()} = {rng.choice(choices)}"
 
     def root(self, name: str) -> str:
+        if self.is_complex(name) and not _product(self.shape(name)):
+            return f"{name}.abs().sum()"  # torch stumbles over the real part of nothing
         if self.is_complex(name):
             return self.rng.choice([f"{name}.real.sum()", f"({name} * {name}).imag.sum()"])
         return self.rng.choice([f"{name}.sum()", f"({name} * {name}).sum()", f"{name}.sum()"])
@@ -332,31 +352,34 @@ class Generator:
             if self.features.create_graph and rng.random() < 0.1:
                 options = ["create_graph=True"]
             if rng.random() < 0.15:
-                options.append(f"inputs=[{self.pick(lambda t: t.requires_grad)}]")
+                options.append(f"inputs=[{self.pick(lambda t: t.requires_grad and _is_leaf(t))}]")
             return f"{self.root(name)}.backward({', '.join(options)})"
         wanted = self.pick(lambda t: t.requires_grad)
         if self.features.create_graph and rng.random() < 0.5:
             options = ["create_graph=True"]
         options.append("allow_unused=True")
-        return f"{self.new()} = torch.autograd.grad({self.root(name)}, {wanted}, {', '.join(options)})[0]"
+        return f"{self.new()} = torch.autograd.grad({self.root(name)}, {wanted}, {', '.join(options)})[0].clone()"
 
     def detach(self) -> str:
-        name = self.pick()
+        name = self.pick(lambda t: not t.is_inference())
         return f"{self.new()} = {name}.{self.rng.choice(['detach()', 'detach()', 'data'])}"
 
     def flag(self) -> str:
-        name = self.pick(lambda t: t.is_leaf and (self.features.odd or not t._is_view()))
+        name = self.pick(lambda t: _is_leaf(t) and (self.features.odd or not t._is_view()))
         if not self.features.odd and self.tensors[name]._is_view():
             return self.leaf()
         return f"{name}.requires_grad_({self.rng.choice(['', '', 'False'])})"
 
     def hook(self) -> str:
         name = self.pick(lambda t: t.requires_grad)
+        if not _has_gradient(self.tensors[name]):
+            return self.compute()
         return self.rng.choice(
             [
-                f"{name}.register_hook(log)",
-                f"{name}.register_hook(log)",
-                f"{name}.register_hook(lambda g: g * 2)",
+                # (torch 2.13 crashes on a hook for a view whose history is out of date: look at it first)
+                f"{name}.grad_fn; {name}.register_hook(log)",
+                f"{name}.grad_fn; {name}.register_hook(log)",
+                f"{name}.grad_fn; {name}.register_hook(lambda g: g * 2)",
                 f"{name}.retain_grad()",
                 f"{name}.retain_grad()",
             ]
@@ -367,16 +390,45 @@ class Generator:
         return self.rng.choice([f"del {name}", f"{name}.grad = None"])
 
     def odd(self) -> str:
-        name = self.pick()
+        name = self.pick(lambda t: not t.is_inference() and not _overlaps_itself(t))
         other = self.operand(name)
         choices = [f"{name}.detach_()", f"{name}.data.mul_(2)", f"{name}.detach().add_(1)", f"{name}.requires_grad_()"]
-        choices += [f"torch.mul({name}, {other}, out={self.pick()})", f"torch.exp({name}, out={self.pick()})"]
+        fitting = [o for o, t in self.tensors.items() if tuple(t.shape) == self.shape(name)]
+        fitting = [o for o in fitting if not _overlap_oddly(self.tensors[o], self.tensors[name])]
+        out = self.rng.choice(fitting)
+        choices += [f"torch.mul({name}, {other}, out={out})", f"torch.exp({name}, out={out})"]
         choices += [f"{self.new()} = torch.ones_like({name})", f"{name}.requires_grad_(False)"]
         choices += [f"{name}.grad.mul_(2)", f"{name}.detach().requires_grad_()"]
         choices += [f"torch.autograd.graph.increment_version({name})"]
-        if other in self.tensors and self.shape(other) == self.shape(name):
+        if other in self.tensors and self.shape(other) == self.shape(name) and not self.tensors[other].is_inference():
             choices += [f"{name}.data = {other}"]
         return self.rng.choice(choices)
+
+
+def _overlap_oddly(one: Any, other: Any) -> bool:
+    """Do two tensors show the same memory in different ways? What torch then computes depends on the weather."""
+    a, b = one.detach().numpy(), other.detach().numpy()
+    same = a.shape == b.shape and a.strides == b.strides and one.data_ptr() == other.data_ptr()
+    return not same and np.shares_memory(a, b)
+
+
+def _overlaps_itself(tensor: Any) -> bool:
+    """Do elements share memory in another way than those of an expanded tensor do?"""
+    positions = np.zeros(1, int)
+    for n, stride in zip(tensor.shape, tensor.stride()):
+        if stride or n == 1:
+            positions = (positions[:, None] + np.arange(n) * stride).reshape(-1)
+    return len(np.unique(positions)) < len(positions)
+
+
+def _has_gradient(tensor: Any) -> bool:
+    """Not so for a view from no_grad, which requires grad because its base does: torch crashes on a hook there."""
+    return tensor._has_edge() or (tensor._meta is not None and tensor._meta.requires_grad)
+
+
+def _is_leaf(tensor: Any) -> bool:
+    """``tensor.is_leaf``, which looking at a view would change."""
+    return not tensor._has_edge()
 
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:

@@ -45,7 +45,7 @@ def test_the_line_of_detach():
         d = (x * 2).detach()  # DETACHED
         loss = (d * 3).sum()
         text = why_no_grad(loss)
-        with pytest.raises(RuntimeError, match=r"does not require grad and does not have a grad_fn.*detached at .*\.py"):
+        with pytest.raises(RuntimeError, match=r"does not require grad .* a grad_fn.*detached at .*\.py"):
             loss.backward()
     line = int(re.search(r"test_explain\.py:(\d+)", text).group(1))
     with open(__file__, encoding="utf-8") as file:
@@ -96,7 +96,7 @@ def test_errors_carry_the_explanation():
     x, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match=r"element 0 of tensors does not require grad.*its dtype is torch\.int64"):
         torch.autograd.backward(torch.tensor([1]), torch.tensor([1]))
-    with pytest.raises(RuntimeError, match=r"appears to not have been used in the graph.*no graph that is alive uses it"):
+    with pytest.raises(RuntimeError, match=r"not have been used in the graph.*no graph that is alive uses it"):
         torch.autograd.grad((x * 2).sum(), w)
 
 
@@ -157,7 +157,7 @@ def test_saved_by_custom_functions_and_in_place():
     assert saved_memory(y.sum()).total == 200
 
 
-# ----------------------------------------------------------------------------------------------------------- tree and DOT
+# --------------------------------------------------------------------------------------------------------- tree and DOT
 
 
 def test_a_shared_node_is_drawn_once():

@@ -13,7 +13,7 @@ import retrograd
 pytestmark = pytest.mark.usefixtures("clean_state")
 
 
-# ------------------------------------------------------------------------------------------------------- nodes and edges
+# ------------------------------------------------------------------------------------------------------ nodes and edges
 
 
 def test_node_is_an_interface(torch):

@@ -29,7 +29,8 @@ def test_all_kinds_on_a_leaf(torch):
     node.register_prehook(lambda go: log.append(("pre", go[0].item())) or (go[0] * 5,))
     x.register_hook(lambda g: log.append(("tensor", g.item())) or g * 2)
     (x * 3).backward()
-    assert log == [("tensor", 3.0), ("pre", 6.0), ("accumulated", 30.0), ("post", 31.0, 31.0)]  # the gradient itself became .grad
+    # The gradient itself became .grad.
+    assert log == [("tensor", 3.0), ("pre", 6.0), ("accumulated", 30.0), ("post", 31.0, 31.0)]
 
 
 def test_all_kinds_on_a_result(torch):

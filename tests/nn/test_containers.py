@@ -52,12 +52,15 @@ def test_module_list(torch: Any) -> None:
 def test_module_list_prints_alike_neighbours_once(torch: Any) -> None:
     nn = torch.nn
     layers = nn.ModuleList([nn.ReLU(), nn.ReLU(), nn.Sequential(nn.Tanh())])
-    assert repr(layers) == """ModuleList(
+    assert (
+        repr(layers)
+        == """ModuleList(
   (0-1): 2 x ReLU()
   (2): Sequential(
     (0): Tanh()
   )
 )"""
+    )
 
 
 def test_module_dict(torch: Any) -> None:
@@ -81,19 +84,25 @@ def test_parameter_list(torch: Any) -> None:
     assert len(p) == 3 and len(p[1:]) == 2 and p[-1].shape == (4,)
     p[0] = torch.zeros(5)
     assert p[0].shape == (5,) and p[0].requires_grad
-    assert repr(p) == """ParameterList(
+    assert (
+        repr(p)
+        == """ParameterList(
     (0): Parameter containing: [torch.float32 of size 5]
     (1): Parameter containing: [torch.float32 of size 1]
     (2): Parameter containing: [torch.float32 of size 4]
 )"""
+    )
 
 
 def test_parameter_dict(torch: Any) -> None:
     p = torch.nn.ParameterDict({"a": torch.ones(2)})
     p["b"] = torch.zeros(1)
     assert list(p) == ["a", "b"] and "a" in p and p["b"].requires_grad
-    assert repr(p) == """ParameterDict(
+    assert (
+        repr(p)
+        == """ParameterDict(
     (a): Parameter containing: [torch.FloatTensor of size 2]
     (b): Parameter containing: [torch.FloatTensor of size 1]
 )"""
+    )
     assert p.pop("a").shape == (2,) and len(p) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from ..autograd.grad_mode import unsafe_set_version_counter as _unsafe_set_version_counter
 from ..autograd.saved_tensors_hooks import saved_tensors_hooks_is_enabled as _saved_tensors_hooks_is_enabled
 from ..autograd.saved_variable import SavedVariable as SavedTensor

@@ -6,18 +6,18 @@ from . import forward_ad, function, functional, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .dispatch_trace import dispatch_trace
 from .function import Function
-from .gradcheck import gradcheck, gradgradcheck
 from .grad_mode import (
     _force_original_view_tracking,
     _unsafe_preserve_version_counter,
     enable_grad,
     inference_mode,
-    is_view_replay_enabled,
     is_multithreading_enabled,
+    is_view_replay_enabled,
     no_grad,
     set_grad_enabled,
     set_multithreading_enabled,
 )
+from .gradcheck import gradcheck, gradgradcheck
 from .node import Node
 from .run_backward import backward, grad
 from .saved_variable import SavedVariable as SavedTensor

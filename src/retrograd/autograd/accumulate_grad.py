@@ -53,8 +53,10 @@ class AccumulateGrad(Node):
             return ()
         variable = self.variable
         meta: Any = variable._meta
-        if not meta.requires_grad:  # switched off since it was recorded
-            return ()
+        if meta.is_view or not meta.requires_grad:  # switched off since it was recorded
+            _check_leaf(variable)
+            if not meta.requires_grad:
+                return ()
         with _lock:
             old = meta.grad
             if old is None:
@@ -72,8 +74,10 @@ class AccumulateGrad(Node):
             return ()
         variable = self.variable
         meta: Any = variable._meta
-        if not meta.requires_grad:  # switched off since it was recorded
-            return ()
+        if meta.is_view or not meta.requires_grad:  # switched off since it was recorded
+            _check_leaf(variable)
+            if not meta.requires_grad:
+                return ()
         with _lock:
             old = meta.grad
             if local.state.grad_enabled:
@@ -86,6 +90,15 @@ class AccumulateGrad(Node):
         if meta.post_accumulate_grad_hooks is not None:
             run_post_accumulate_grad_hooks(variable)
         return ()
+
+
+def _check_leaf(variable: Tensor) -> None:
+    """A former leaf may not have become the result of something."""
+    if variable._history() is not None:
+        raise RuntimeError(
+            "leaf variable has been moved into the graph interior: it was used as a leaf that requires grad, and "
+            "written to in place later"
+        )
 
 
 def grad_accumulator(tensor: Tensor) -> AccumulateGrad:

@@ -233,9 +233,7 @@ def _tensors_in(values: Any) -> Iterator[Tensor]:
 _MASKS = ("Where", "MaskedFill", "MaskedScatter", "MaskedSelect", "Clamp", "Relu", "Threshold", "Index", "Mul")
 
 
-def _zero_times_infinity(
-    node: Node, grads: Sequence, output: Any, fed_by: dict[Node, list[Node]]
-) -> str | None:
+def _zero_times_infinity(node: Node, grads: Sequence, output: Any, fed_by: dict[Node, list[Node]]) -> str | None:
     """Words for a NaN that is an incoming 0 times an infinite derivative, as below a mask; None if it is not that."""
     array = output._data if isinstance(output, Tensor) else output
     gave = kernels.isnan(array)
@@ -302,10 +300,7 @@ class ForwardTraceback(Sequence):
     @property
     def lines(self) -> list[str]:
         return traceback.format_list(
-            [
-                traceback.FrameSummary(place.code.co_filename, place.line, place.code.co_name)
-                for place in self.locations
-            ]
+            [traceback.FrameSummary(place.code.co_filename, place.line, place.code.co_name) for place in self.locations]
         )
 
     @overload

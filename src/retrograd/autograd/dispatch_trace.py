@@ -55,6 +55,7 @@ class dispatch_trace:
         self.calls: list[Call] = []
         #: The composite operators that are running and have been announced, outermost first.
         self.composites: list[FrameType] = []
+        self.codes = _composite_codes()
 
     def __enter__(self) -> dispatch_trace:
         state = local.state
@@ -81,7 +82,7 @@ class dispatch_trace:
 
     def _announce_composites(self, frame: FrameType | None, operator: str, device: str) -> int:
         """Note the composite operators on the stack that are new; how many there are below `operator`."""
-        codes = _composite_codes()
+        codes = self.codes
         running: list[FrameType] = []
         while frame is not None:
             name = codes.get(frame.f_code)
@@ -104,13 +105,14 @@ class dispatch_trace:
 
 
 def _composite_codes() -> dict[Any, str]:
+    """code object -> name, for every composite operator."""
     from ..composite.registry import FUNCTIONS, METHODS
 
-    return {
-        f.__code__: name.strip("_")
-        for name, f in (*METHODS.items(), *FUNCTIONS.items())
-        if hasattr(f, "__code__")
-    }
+    codes = {}
+    for name, f in (*METHODS.items(), *FUNCTIONS.items()):
+        if hasattr(f, "__code__"):
+            codes[f.__code__] = name[2:-2] if name.startswith("__") else name
+    return codes
 
 
 def _device_of(args: tuple, kwargs: dict) -> str:

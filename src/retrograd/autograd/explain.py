@@ -325,9 +325,7 @@ def tree(outputs: Any, names: Mapping[str, Tensor] | None = None, max_nodes: int
         children = [edge[0] for edge in node.next_edges if edge is not None]
         for position in range(len(children) - 1, -1, -1):
             last = position == len(children) - 1
-            stack.append(
-                (children[position], below + ("└─ " if last else "├─ "), below + ("   " if last else "│  "))
-            )
+            stack.append((children[position], below + ("└─ " if last else "├─ "), below + ("   " if last else "│  ")))
     return "\n".join(lines)
 
 

@@ -11,12 +11,13 @@ forward_grad.py has the rules for tangents, Note [Forward gradients of views] an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..tensor import Tensor
-from .forward_grad import Level, fw_grad, has_fw_grad, set_fw_grad
+from .forward_grad import Level, attach, fw_grad, has_fw_grad, set_fw_grad
 from .grad_mode import _Mode
 from .intercept import new_node, set_observers
 from .saved_variable import raw_saved_output
@@ -160,10 +161,11 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
         )
-    for name, value in (("primal", tensor), ("tangent", tangent)):
-        if value._data.dtype.kind not in "fc":
-            raise ValueError(f"Expected {name} to be floating point or complex, but got: {value.dtype}")
-    if fw_grad(tensor, at) is not None:
+    if tensor._data.dtype.kind not in "fc":
+        raise ValueError(f"Expected primal to be floating point or complex, but got: {tensor.dtype}")
+    if tangent._data.dtype.kind not in "fc":
+        raise ValueError(f"Expected tangent to be floating point or complex, but got: {tangent.dtype}")
+    if tensor._meta is not None and fw_grad(tensor, at) is not None:
         raise RuntimeError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level "
             f"{at.index} is not supported."
@@ -198,13 +200,18 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 
 def _alias(tensor: Tensor) -> Tensor:
     """The same memory, in a view that shares history with `tensor` but no tangents: neither gets the other's."""
-    from ..ops import alias
-
-    result = alias(tensor)
+    result = _alias_operator()(tensor)
     meta: Any = result._meta
     if meta is not None and meta.is_view:
         meta.forward = FORWARD_BASE
     return result
+
+
+@cache
+def _alias_operator() -> Callable[[Tensor], Tensor]:
+    from ..ops import alias  # the operators import this package
+
+    return alias
 
 
 def _fw_primal(tensor: Tensor, level: Level) -> Tensor:
@@ -246,17 +253,20 @@ class seeing_levels_outside:
 
     def __enter__(self) -> None:
         state = local.state
-        self.before = state.observers, state.interceptor
-        set_observers(state, _observers_outside(state, self.level))
+        observers = state.observers
+        self.before = observers, state.interceptor
+        if len(observers) == 1 and observers[0] is self.level.observer:
+            state.observers, state.interceptor = (), None
+        else:
+            set_observers(state, _observers_outside(state, self.level))
 
     def __exit__(self, *exc_info: object) -> None:
-        local.state.observers, local.state.interceptor = self.before
+        state = local.state
+        state.observers, state.interceptor = self.before
 
 
 def _observers_outside(state: ThreadState, level: Level) -> tuple[Callable, ...]:
     observers = state.observers
-    if len(observers) == 1 and observers[0] is level.observer:
-        return ()
     return observers[: observers.index(level.observer)] if level.observer in observers else ()
 
 
@@ -300,9 +310,10 @@ def forbid_out(name: str, tensors: Sequence[Tensor]) -> None:
 # ------------------------------------------------------------------------------------------------------- every operator
 
 
+@cache
 def _formulas() -> dict[Any, tuple[ForwardFormula, bool]]:
     """For each operator of the table, and its in-place variant: the formula, and whether it is in place."""
-    from .._generated import functions, jvps
+    from .._generated import functions, jvps  # they import this package
 
     found = {}
     for name, formula in jvps.FORWARD.items():
@@ -313,15 +324,9 @@ def _formulas() -> dict[Any, tuple[ForwardFormula, bool]]:
     return found
 
 
-#: Filled when the first level is opened: the generated modules import this package.
-_FORMULAS: dict[Any, tuple[ForwardFormula, bool]] = {}
-
-
 def _observer(level: Level) -> Callable[..., Any]:
     """What is around every operator while `level` is open."""
-    if not _FORMULAS:
-        _FORMULAS.update(_formulas())
-    formulas = _FORMULAS
+    formulas = _formulas()
 
     def carry_tangents(operator: Callable, args: tuple, kwargs: dict, proceed: Callable[[], Any]) -> Any:
         state = local.state
@@ -331,32 +336,51 @@ def _observer(level: Level) -> Callable[..., Any]:
         if found is None:
             return _without_formula(operator, args, proceed, level)
         formula, inplace = found
-        spread = formula.spread
-        if spread is not None:
-            args = (*args[:spread], args[spread:])
+        if formula.spread is not None:
+            args = (*args[: formula.spread], args[formula.spread :])
         if kwargs:
             args = (*args, *kwargs.values())
-        tangents: dict[int, Any] | None = None
+        tangents: dict[int, Any] = {}
         for position in formula.positions:
             arg = args[position]
-            tangent: Any = None
-            if isinstance(arg, Tensor):
+            if arg.__class__ is Tensor or isinstance(arg, Tensor):
                 if arg._meta is not None:
-                    tangent = fw_grad(arg, level)
+                    tangent: Any = fw_grad(arg, level)
+                    if tangent is not None:
+                        tangents[position] = tangent
             elif formula.plan[position] is list:
                 tangent = tangents_of(arg, level)
-            if tangent is not None:
-                if tangents is None:
-                    tangents = {}
-                tangents[position] = tangent
-        if tangents is None:
+                if tangent is not None:
+                    tangents[position] = tangent
+        if not tangents:
             return proceed()
         if formula.function is None:
             raise NotImplementedError(
                 f"Trying to use forward AD with {formula.name} that does not support it because it has not been "
                 "implemented yet."
             )
-        return _with_formula(state, level, formula, inplace, args, tangents, proceed)
+        if inplace or not formula.plain or len(state.observers) > 1:
+            return _with_formula(state, level, formula, inplace, args, tangents, proceed)
+        # The commonest case, in a straight line: a new tensor, one level, nobody else looking.
+        since = state.sequence_nr
+        result = proceed()
+        recorded = state.sequence_nr != since
+        parameters = [result]
+        for position, varies in enumerate(formula.plan):
+            parameters.append(args[position])
+            if varies:
+                parameters.append(tangents.get(position))  # type: ignore[arg-type]
+        made = formula.function(*parameters)
+        for tangent in tangents.values():
+            if tangent is made:
+                _set_results(formula, result, made, tangents, level)
+                break
+        else:
+            if made.__class__ is not Tensor or not attach(result, made, level):
+                _set_results(formula, result, made, tangents, level)
+        if recorded:
+            _tell_node(new_node(result, since), formula, result, None)
+        return result
 
     return carry_tangents
 
@@ -401,31 +425,43 @@ def _with_formula(
     if outside:
         set_observers(state, outside)
     try:
-        results = result if result.__class__ is tuple or isinstance(result, tuple) else (result,)
-        parameters: list[Any] = [result] if len(formula.results) == 1 else list(results)
-        for position, kind in enumerate(formula.plan):
-            arg = args[position]
-            if not kind:
-                parameters.append(arg)
-                continue
-            if inplace and position == 0 and original is not None:
-                arg = original
-            parameters += (arg, tangents.get(position))
-        made = formula.function(*parameters)  # type: ignore[misc]
+        made = formula.function(*_parameters(formula, result, args, tangents, original))  # type: ignore[misc]
         if inplace:
             _set_inplace(args[0], made, tangents, level)
         else:
-            made = made if isinstance(made, (tuple, list)) else (made,)
-            for one, tangent in zip(results, made, strict=False):
-                if tangent is not None and isinstance(tangent, Tensor) and one._data.dtype.kind in "fc":
-                    if not formula.view:
-                        tangent = _as_result(tangent, one, tangents, level)
-                    set_fw_grad(one, tangent, level)
+            _set_results(formula, result, made, tangents, level)
         if recorded:
-            _tell_node(new_node(result, since), formula, results, original)
+            _tell_node(new_node(result, since), formula, result, original)
     finally:
         state.observers, state.interceptor = observers, interceptor
     return result
+
+
+def _parameters(
+    formula: ForwardFormula, result: Any, args: tuple, tangents: dict[int, Any], original: Tensor | None
+) -> list[Any]:
+    """What the formula is called with: the results, and the arguments, those that can vary as primal and tangent."""
+    parameters: list[Any] = [result] if len(formula.results) == 1 else list(result)
+    for position, kind in enumerate(formula.plan):
+        arg = args[position]
+        if not kind:
+            parameters.append(arg)
+        elif position == 0 and original is not None:
+            parameters += (original, tangents.get(0))
+        else:
+            parameters += (arg, tangents.get(position))
+    return parameters
+
+
+def _set_results(formula: ForwardFormula, result: Any, made: Any, tangents: dict[int, Any], level: Level) -> None:
+    """Give each result the tangent that the formula made for it."""
+    results = result if isinstance(result, tuple) else (result,)
+    made = made if isinstance(made, (tuple, list)) else (made,)
+    for one, tangent in zip(results, made, strict=False):
+        if isinstance(tangent, Tensor) and one._data.dtype.kind in "fc":
+            if not formula.view:
+                tangent = _as_result(tangent, one, tangents, level)
+            set_fw_grad(one, tangent, level)
 
 
 def _set_inplace(tensor: Tensor, made: Any, tangents: dict[int, Any], level: Level) -> None:
@@ -459,10 +495,11 @@ def _as_result(tangent: Tensor, result: Tensor, tangents: dict[int, Any], level:
     return tangent if meta is None or fw_grad(tangent, level) is None else tangent.clone()  # type: ignore[attr-defined]
 
 
-def _tell_node(node: Any, formula: ForwardFormula, results: tuple, original: Tensor | None) -> None:
+def _tell_node(node: Any, formula: ForwardFormula, result: Any, original: Tensor | None) -> None:
     """What the operator's node has saved by itself has no tangents: give it those, for forward over reverse."""
     if node is None:
         return
+    results = result if isinstance(result, tuple) else (result,)
     for output_nr, name in enumerate(formula.results):
         if hasattr(node, name + "_vc"):
             saved = raw_saved_output(node, name, output_nr)

@@ -9,7 +9,7 @@ from typing import Any
 class ForwardFormula:
     """How to get the tangents of an operator's results."""
 
-    __slots__ = ("function", "name", "needs_original", "plan", "positions", "results", "spread", "view")
+    __slots__ = ("function", "name", "needs_original", "plain", "plan", "positions", "results", "spread", "view")
 
     def __init__(
         self,
@@ -18,6 +18,7 @@ class ForwardFormula:
         plan: tuple[Any, ...],
         spread: int | None,
         results: tuple[str, ...],
+        returns_list: bool,
         view: bool,
         needs_original: bool,
     ) -> None:
@@ -33,5 +34,7 @@ class ForwardFormula:
         self.spread = spread
         self.results = results
         self.view = view
+        #: One new tensor, of arguments that are no lists: what nearly all operators are.
+        self.plain = not view and len(results) == 1 and not returns_list and list not in plan
         #: Does an in-place call have to keep what it overwrites?
         self.needs_original = needs_original

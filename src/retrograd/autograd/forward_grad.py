@@ -54,18 +54,23 @@ class ForwardGrad:
 
     __slots__ = ("__weakref__", "values")
 
-    def __init__(self) -> None:
-        self.values: dict[Level, Tensor] = {}
+    values: dict[Level, Tensor]
 
     def set_value(self, level: Level, tangent: Tensor) -> None:
         self.values[level] = tangent
-        level.members.add(weakref.ref(self, level.members.discard))
+        level.remember(self)
+
+
+def new_forward_grad() -> ForwardGrad:
+    forward_grad = ForwardGrad()
+    forward_grad.values = {}
+    return forward_grad
 
 
 class Level:
     """One open dual level of a thread. `observer`: what is around every operator meanwhile (forward_ad.py)."""
 
-    __slots__ = ("index", "members", "needed_tensors", "observer")
+    __slots__ = ("index", "limit", "members", "needed_tensors", "observer")
 
     observer: Callable[..., Any]
     #: What `needs_tensors` of the thread's state was before.
@@ -73,12 +78,21 @@ class Level:
 
     def __init__(self, index: int) -> None:
         self.index = index
-        #: Who has a tangent of this level.
-        self.members: set[weakref.ref[ForwardGrad]] = set()
+        #: Who has a tangent of this level; the dead are cleared out when there are more than `limit`.
+        self.members: list[weakref.ref[ForwardGrad]] = []
+        self.limit = 1000
+
+    def remember(self, forward_grad: ForwardGrad) -> None:
+        """A tangent of this level has been set."""
+        members = self.members
+        members.append(weakref.ref(forward_grad))
+        if len(members) > self.limit:
+            self.members = [reference for reference in members if reference() is not None]
+            self.limit = 1000 + 2 * len(self.members)
 
     def clear(self) -> None:
         """Take away every tangent of this level."""
-        members, self.members = list(self.members), set()
+        members, self.members = self.members, []
         dropped = []
         for reference in members:
             forward_grad = reference()
@@ -192,7 +206,7 @@ def set_fw_grad(
 def _materialize(meta: AutogradMeta) -> ForwardGrad:
     with _lock:
         if meta.fw_grad is None:
-            meta.fw_grad = ForwardGrad()
+            meta.fw_grad = new_forward_grad()
         return meta.fw_grad
 
 
@@ -210,6 +224,27 @@ def _through_base(tensor: Tensor, meta: Any, tangent: Tensor, level: Level) -> T
         tangent = of_view
     set_fw_grad(base, of_base, level)
     return tangent
+
+
+def attach(result: Tensor, tangent: Tensor, level: Level) -> bool:
+    """`set_fw_grad` for the commonest case: both fresh from an operator, and laid out alike. False if it is not that."""
+    if result._meta is not None or tangent._meta is not None:
+        return False
+    one, other = result._data, tangent._data
+    if (
+        one.dtype is not other.dtype
+        or one.strides != other.strides
+        or one.shape != other.shape
+        or one.base is not None
+        or other.base is not None
+    ):
+        return False
+    forward_grad = ForwardGrad()
+    forward_grad.values = {level: tangent}
+    level.remember(forward_grad)
+    meta = result._meta = AutogradMeta()
+    meta.fw_grad = forward_grad
+    return True
 
 
 # --------------------------------------------------------------------------------------------------------------- layout

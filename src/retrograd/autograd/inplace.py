@@ -8,48 +8,56 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .. import kernels
 from ..tensor import INFERENCE, version_counter
+from .edge import gradient_edge
 from .hooks import rebase_hooks
-from .view_meta import check_view, view_edge
+from .view_meta import CreationMeta, as_strided_step, check_view, view_edge
 from .where import user_location
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
+    from .edge import EdgeTuple
     from .node import Node
     from .state import ThreadState
 
 
-def begin_inplace(state: ThreadState, tensor: Tensor, record: bool, part: Any = None) -> None:
-    """May `tensor` be written to? `record`: the operation will become part of its history; `part`: the array that
-    is written to, if not all of it.
+def begin_inplace(state: ThreadState, tensor: Tensor, record: bool, may_overlap: bool = False) -> None:
+    """May `tensor` be written to? `record`: the operation will become part of its history.
+
+    `may_overlap`: the operator allows that several elements lie in one place, as those of an expanded tensor do.
     """
-    data = tensor._data
-    written = data if part is None else part
-    if 0 in written.strides and written.size and _overlaps_itself(written):
-        raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-            "Please clone() the tensor before performing the operation."
-        )
     if tensor._vc is INFERENCE and not state.inference:
-        raise RuntimeError(
-            "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a "
-            "normal tensor before doing inplace update."
-        )
+        raise inference_error()
+    data = tensor._data
+    if record:
+        check_record(tensor)
+    if 0 in data.strides and not may_overlap:
+        check_no_internal_overlap(data)
     if state.mutation_guard is not None:
         state.mutation_guard.before_write(tensor)
-    if not record:
-        return
+
+
+def inference_error() -> RuntimeError:
+    return RuntimeError(
+        "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a "
+        "normal tensor before doing inplace update."
+    )
+
+
+def check_record(tensor: Tensor) -> None:
+    """May a write to `tensor` become part of its history?"""
     meta: Any = tensor._meta
     if meta is not None and meta.is_view:
         check_view(tensor, meta)
-        if tensor.requires_grad and meta.base.is_leaf:
+        if meta.base._edge is None and tensor.requires_grad:
             raise RuntimeError(
                 "a view of a leaf Variable that requires grad is being used in an in-place operation."
                 + _INSTEAD.replace("x", "view")
             )
     if tensor._edge is None and meta is not None and meta.requires_grad:
         raise RuntimeError(f"a leaf Variable that requires grad is being used in an in-place operation.{_INSTEAD}")
-    if data.dtype.kind not in "fc":
+    if tensor._data.dtype.kind not in "fc":
         raise RuntimeError(
             f"result type can't be cast to the desired output type {tensor.dtype}: an integer tensor cannot hold a "
             "differentiable result"
@@ -62,8 +70,34 @@ _INSTEAD = (
 )
 
 
-def _overlaps_itself(data: Any) -> bool:
-    return any(step == 0 and n > 1 for step, n in zip(data.strides, data.shape))
+def check_no_internal_overlap(data: Any) -> None:
+    """Do all elements lie in places of their own? (As torch, this looks at expanded dimensions only.)"""
+    if data.size and any(step == 0 and n > 1 for step, n in zip(data.strides, data.shape)):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
+
+
+def edge_before_write(tensor: Tensor) -> EdgeTuple | None:
+    """The gradient edge of a tensor that is about to be written to; one that may not be is refused first."""
+    meta: Any = tensor._meta
+    if meta.is_view and meta.creation_meta is not CreationMeta.DEFAULT and tensor.requires_grad:
+        check_view(tensor, meta)
+    return gradient_edge(tensor)
+
+
+def check_overlap(written: Any, read: Any, strict: bool = False) -> None:
+    """Two arrays of one storage: may the one be written to while the other is read?
+
+    Not if they overlap in part. `strict`: nor if they are the same, for operators that read in another order.
+    """
+    overlap = kernels.overlap(written, read)
+    if overlap == "partial" or (strict and overlap == "full"):
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+            "memory location. Please clone() the tensor before performing the operation."
+        )
 
 
 def end_inplace(tensor: Tensor, node: Node | None) -> None:
@@ -88,7 +122,11 @@ def rebase_history(tensor: Tensor, node: Node) -> None:
         from .copy_slices import CopySlices
 
         base = meta.base
-        _set_edge(base, CopySlices(base, meta.replay, node))
+        steps = meta.replay
+        if base._meta is not None and base._meta.restrided:
+            # The steps were taken from another shape of the base: go by where the elements lie.
+            steps = as_strided_step(tensor, base) or steps
+        _set_edge(base, CopySlices(base, steps, node))
         view_edge(tensor)  # its own edge is made anew now; other views' when they are next asked for theirs
         return
     _set_edge(tensor, node)

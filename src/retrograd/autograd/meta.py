@@ -32,6 +32,7 @@ class AutogradMeta:
         "name",
         "post_accumulate_grad_hooks",
         "requires_grad",
+        "restrided",
         "retains_grad",
     )
 
@@ -55,6 +56,8 @@ class AutogradMeta:
         self.post_accumulate_grad_hooks: Any = None
         #: The tangents, one a dual level, see forward_grad.py.
         self.fw_grad: ForwardGrad | None = None
+        #: Was its shape changed in place (transpose_()), so that the steps to older views of it do not apply?
+        self.restrided = False
         self.name: str | None = None
 
 

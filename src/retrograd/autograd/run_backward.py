@@ -73,7 +73,7 @@ def backward(
     if inputs is not None:
         wanted = [_wanted_edge(t, accumulate=True) for t in inputs]
         for tensor in inputs:
-            if isinstance(tensor, Tensor) and tensor._edge is not None:
+            if isinstance(tensor, Tensor) and not tensor.is_leaf:
                 tensor.retain_grad()
     engine.execute(roots, grads, keep_graph, create_graph, True, wanted)
 

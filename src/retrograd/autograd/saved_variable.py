@@ -424,6 +424,13 @@ def pack_saved(node: Any, pack_hook: Callable, unpack_hook: Callable) -> None:
             saved.pack(pack_hook, unpack_hook, saved.tensor)
 
 
+def pack_before_write(state: Any, node: Any) -> None:
+    """The same for an in-place operator, at the last moment at which what it has saved is as it was."""
+    hooks = state.saved_tensors_hooks
+    if not isinstance(hooks, str):
+        pack_saved(node, *hooks[-1])
+
+
 # --------------------------------------------------------------------------------------------------------------- errors
 
 

@@ -87,7 +87,8 @@ def as_view(
         meta.base = above.base  # type: ignore[attr-defined]
         meta.replay = (*above.replay, step)  # type: ignore[attr-defined]
         inherited = above.creation_meta  # type: ignore[attr-defined]
-        meta.creation_meta = creation if inherited is CreationMeta.DEFAULT else inherited
+        keep = creation is CreationMeta.DEFAULT or inherited is CreationMeta.INFERENCE_MODE
+        meta.creation_meta = inherited if keep else creation
         forward = above.forward  # type: ignore[attr-defined]
         meta.forward = (source, len(above.replay)) if forward is FORWARD_BASE else forward  # type: ignore[attr-defined]
     else:
@@ -125,15 +126,47 @@ def _regenerate(view: Tensor, meta: DifferentiableViewMeta) -> EdgeTuple | None:
     before = state.grad_enabled, state.interceptor
     state.grad_enabled, state.interceptor = True, None
     try:
-        base, data = meta.base, view._data
-        if data.dtype == base._data.dtype and not state.view_replay:
-            again = as_strided(base, data.shape, kernels.strides(data), kernels.storage_offset(data))
+        base, data, steps = meta.base, view._data, meta.replay
+        if state.view_replay:
+            again = replay_on_tensor(steps, base)
         else:
-            again = replay_on_tensor(meta.replay, base)
+            # as_strided says it all, except where elements become those of another dtype.
+            last = max((i for i, step in enumerate(steps, 1) if step[1].__name__ in _CHANGE_DTYPE), default=0)
+            if not last and not base.requires_grad:
+                base = _with_sink(base)
+            again = replay_on_tensor(steps[:last], base)
+            if last < len(steps):
+                again = as_strided(again, data.shape, kernels.strides(data), kernels.storage_offset(data))
     finally:
         state.grad_enabled, state.interceptor = before
     meta_again: Any = again._meta
     return again._edge if meta_again is None else meta_again.edge
+
+
+def as_strided_step(view: Tensor, base: Tensor) -> tuple[Step, ...] | None:
+    """From base to view by where the elements lie, whatever the steps were; None if they have another dtype."""
+    from .. import kernels
+    from .._generated.functions import as_strided_geometry
+
+    data, origin = view._data, base._data
+    if data.dtype != origin.dtype:
+        return None
+    geometry = kernels.geometry(origin)
+    args = (data.shape, kernels.strides(data), kernels.storage_offset(data), geometry)
+    return ((kernels.as_strided_geometry, as_strided_geometry, args, None),)
+
+
+_CHANGE_DTYPE = ("view_as_real", "view_as_complex", "view_dtype")
+
+
+def _with_sink(base: Tensor) -> Tensor:
+    """The base of a view with a history that it itself does not have any more: gradients end there."""
+    from ..tensor import wrap
+    from .edge import Sink
+
+    result = wrap(base._data, base._vc)
+    result._edge = (Sink(base), 0)
+    return result
 
 
 def replay_on_tensor(steps: tuple[Step, ...], base: Tensor) -> Any:
@@ -190,7 +223,8 @@ def check_view(view: Tensor, meta: DifferentiableViewMeta, indirect: bool = Fals
     else:
         mode = "inference_mode" if creation is CreationMeta.INFERENCE_MODE else "no_grad"
         if node is not None:
-            of = of.replace("is a view and", f"is a view of a view which was created in {mode} mode and")
+            where = "inference" if creation is CreationMeta.INFERENCE_MODE else "no_grad"
+            of = of.replace("is a view and", f"is a view of a view which was created in {where} mode and")
         modified += " in normal mode" if creation is CreationMeta.INFERENCE_MODE else " with grad mode enabled"
         why = (
             " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "

@@ -20,8 +20,8 @@ from collections import namedtuple
 
 from retrograd import kernels
 from retrograd.autograd.edge import gradient_edge
-from retrograd.autograd.inplace import begin_inplace, end_inplace
-from retrograd.autograd.saved_variable import SavedVariable, save_list, save_output
+from retrograd.autograd.inplace import begin_inplace, check_overlap, edge_before_write, end_inplace
+from retrograd.autograd.saved_variable import SavedVariable, pack_before_write, save_list, save_output
 from retrograd.autograd.state import local
 from retrograd.autograd.view_meta import as_view
 from retrograd.dtypes import as_numpy_dtype
@@ -42,6 +42,11 @@ from retrograd.tensor import Tensor, VersionCounter, new, version_counter
 from . import nodes
 '''
 
+#: In-place operators that write to expanded tensors too.
+MAY_OVERLAP = (
+    "fill_Scalar", "index_fill_int_Scalar", "index_fill_int_Tensor", "index_put", "masked_fill_Scalar",
+    "masked_fill_Tensor", "tril", "triu", "zero",
+)  # fmt: skip
 #: NumPy's names for arguments that torch also accepts.
 ALIASES = {"dim": "axis", "keepdim": "keepdims"}
 
@@ -391,25 +396,30 @@ def _inplace_wrapper(entry: Entry) -> str:
     body += _unwrap(entry)
     slots = Slots(entry)
     reads_self = any(a.name == "self" for a in slots.tensors)
+    overlap = ", True" if entry.name in MAY_OVERLAP else ""
     if entry.differentiable:
         edges: list[str] = []
         for a in entry.differentiable_arguments:
-            edges += _edge(a)
+            edges += _edge(a) if a.name != "self" else [_edge(a)[0].replace("gradient_edge", "edge_before_write")]
         names = [f"edge_{a.name}" for a in entry.differentiable_arguments]
         body += [" = ".join(names) + " = None", "if state.grad_enabled:", *("    " + line for line in edges)]
         record = " or ".join(f"{n} is not None" for n in names)
-        body += [f"record = {record}", "begin_inplace(state, input, record)"]
+        body += [f"record = {record}", f"begin_inplace(state, input, record{overlap})"]
         if reads_self:
             # The values that are about to be overwritten, with their history.
             body += ["original = clone(input) if record else None"]
     else:
-        body += ["begin_inplace(state, input, False)"]
+        body += [f"begin_inplace(state, input, False{overlap})"]
+    body += _check_overlap(entry)
     call = f"once(kernel_{entry.kernel}, {_kernel_arguments(entry)}, out=input_array)"
     if entry.differentiable:
         # Saving can refuse too, so it comes before the write.
         body += ["result_array = input_array"]
         inner = _connect(entry) + _save(entry, "original" if reads_self else None)
         inner += _metadata(entry)
+        if slots.tensors:
+            # Hooks must see what is saved before it is overwritten (it may be an alias of what is written to).
+            inner += ["if state.saved_tensors_hooks:", "    pack_before_write(state, node)"]
         body += ["if record:", *("    " + line for line in inner)]
         body += ["else:", "    node = None", call, "end_inplace(input, node)"]
         if slots.results:
@@ -418,6 +428,23 @@ def _inplace_wrapper(entry: Entry) -> str:
         body += [call, "end_inplace(input, None)"]
     body.append("return input")
     return f"\n\ndef {name}({head}):\n" + "".join(f"    {line}\n" for line in body)
+
+
+def _check_overlap(entry: Entry) -> list[str]:
+    """What is read may not overlap with what is written: only tensors that share a version counter can."""
+    strict = entry.schema.base.startswith(("index_", "scatter"))
+    lines = []
+    for a in entry.schema.arguments[1:]:
+        if a.type not in ("Tensor", "Tensor|Scalar") or a.name == "value":
+            continue
+        p, arr = a.parameter, _array(a)
+        test = f"input._vc is not None and {p}._vc is input._vc"
+        if not strict:
+            test += f" and {p} is not input"
+        if a.type == "Tensor|Scalar":
+            test = f"{p} is not {arr} and {test}"
+        lines += [f"if {test}:", f"    check_overlap(input_array, {arr}{', True' if strict else ''})"]
+    return lines
 
 
 def _exports(entries: list[Entry]) -> str:

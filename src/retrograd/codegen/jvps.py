@@ -23,7 +23,7 @@ from __future__ import annotations
 import retrograd.ops as ops
 from retrograd.autograd.forward_formula import ForwardFormula
 from retrograd.derivatives import formulas
-from retrograd.op_support import add_tangents, conj_tangent, subtract_tangents, zero_tangent, zero_tangents
+from retrograd.op_support import conj_tangent, zero_tangent, zero_tangents
 '''
 
 
@@ -60,13 +60,19 @@ def _jvp(entry: Entry, names: Names) -> str:
         )
         lines.append(f"    return ops.{entry.name}({call})")
     elif entry.forward == "auto_elementwise":
-        lines.append("    tangent = None")
         rename = {a.name: f"{a.name}_p" for a in differentiable}
+        if len(entry.formulas) == 1:
+            (name,) = entry.formulas[0].arguments
+            text = lower(entry.formulas[0].tree, False, names, {**rename, "grad": "direction"})
+            lines += [f"    direction = conj_tangent({name}_t)", f"    return conj_tangent({text})"]
+            return "\n".join(lines) + "\n"
+        lines.append("    tangent = None")
         for f in entry.formulas:
             (name,) = f.arguments
             text = lower(f.tree, False, names, {**rename, "grad": "direction"})
             lines += [f"    if {name}_t is not None:", f"        direction = conj_tangent({name}_t)"]
-            lines += [f"        tangent = add_tangents(tangent, conj_tangent({text}))"]
+            lines += [f"        term = conj_tangent({text})"]
+            lines += ["        tangent = term if tangent is None else tangent + term"]
         lines.append("    return tangent")
     else:
         tree = entry.forward_trees["result"]
@@ -77,9 +83,9 @@ def _jvp(entry: Entry, names: Names) -> str:
         else:
             lines.append("    tangent = None")
             for tangent, plus, term in terms:
-                function = "add_tangents" if plus else "subtract_tangents"
-                lines += [f"    if {tangent} is not None:"]
-                lines += [f"        tangent = {function}(tangent, {lower(term, False, names)})"]
+                lines += [f"    if {tangent} is not None:", f"        term = {lower(term, False, names)}"]
+                more = "term if tangent is None else tangent + term" if plus else "-term if tangent is None else tangent - term"
+                lines += [f"        tangent = {more}"]
             lines.append("    return tangent")
     return "\n".join(lines) + "\n"
 
@@ -126,7 +132,7 @@ def _forward(entry: Entry) -> str:
     function = "None" if entry.forward == "not_implemented" else entry.name
     return (
         f'    "{entry.name}": ForwardFormula("{entry.schema.base}", {function}, ({plan.strip()}), {spread}, '
-        f"({results.strip()}), {entry.view}, {_needs_original(entry)}),\n"
+        f"({results.strip()}), {entry.schema.returns_list}, {entry.view}, {_needs_original(entry)}),\n"
     )
 
 

@@ -13,6 +13,7 @@ from . import (
     random_inplace,
     reduce,
     shape,
+    special,
 )
 
 __all__ = [
@@ -28,4 +29,5 @@ __all__ = [
     "random_inplace",
     "reduce",
     "shape",
+    "special",
 ]

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import dtypes, kernels
 from .._generated import functions as generated
-from ..autograd.inplace import begin_inplace, end_inplace
+from ..autograd.inplace import begin_inplace, check_no_internal_overlap, check_overlap, end_inplace
 from ..autograd.state import local
 from ..kernels.dims import normalize_dim
 from ..kernels.indexing_key import parse_index
@@ -88,7 +88,7 @@ def _read(self: Tensor, basic: tuple, advanced: list | None) -> Tensor:
         elif k is Ellipsis:
             break
         elif isinstance(k, builtins.slice):
-            if k.start is not None or k.stop is not None or k.step is not None:
+            if k != _ALL and k.indices(result._data.shape[dim]) != (0, result._data.shape[dim], 1):
                 step = 1 if k.step is None else _bound(k.step)
                 result = generated.slice(result, dim, _bound(k.start), _bound(k.stop), step)
             dim += 1
@@ -97,12 +97,6 @@ def _read(self: Tensor, basic: tuple, advanced: list | None) -> Tensor:
     if advanced is not None:
         return generated.index(result, advanced)
     return generated.alias(result) if result is self else result
-
-
-@composite(method=False)
-def getitem(input: Tensor, basic: tuple, advanced: list | None) -> Tensor:
-    """``input[key]`` for a key that is parsed already: for formulas."""
-    return _read(input, basic, advanced)
 
 
 # ------------------------------------------------------------------------------------------------------- x[key] = value
@@ -132,31 +126,55 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
         name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
         raise TypeError(f"can't assign a {name} to a {type_name(self)}: make it a tensor first, with torch.tensor(...)")
     state = local.state
-    if state.interceptor is not None or (
-        state.grad_enabled and (self.requires_grad or (isinstance(value, Tensor) and value.requires_grad))
+    if (
+        state.interceptor is not None
+        or (state.grad_enabled and (self.requires_grad or (isinstance(value, Tensor) and value.requires_grad)))
     ):
-        if isinstance(value, Tensor):
-            value = _without_leading_ones(value, data, basic, advanced)
-        if advanced is not None and all(k == _ALL or k is Ellipsis for k in basic):
-            generated.index_put_(self, advanced, value)
-        else:
-            generated.setitem_(self, basic, advanced, value)
+        _write(_place(self, basic), advanced, value)
         return
     # Nothing to record: straight to memory.
-    begin_inplace(state, self, False, data[basic])
+    begin_inplace(state, self, False, True)
+    if advanced is None and 0 in data.strides:
+        check_no_internal_overlap(data[basic])
+    if value is not values and value._vc is self._vc and value._vc is not None:
+        if advanced is not None or values.size > 1:
+            check_overlap(data[basic], values, advanced is not None)
     kernels.setitem(data, basic, advanced, values, out=data)
     end_inplace(self, None)
 
 
-def _without_leading_ones(value: Tensor, data: Any, basic: tuple, advanced: list | None) -> Tensor:
-    """`value` without the leading dimensions of size 1 that the place it is written to does not have."""
-    if not value._data.ndim:
-        return value
-    extra = value._data.ndim - kernels.getitem(data, basic, advanced).ndim
-    while extra > 0 and value._data.shape[0] == 1:
-        value = generated.select(value, 0, 0)
-        extra -= 1
-    return value
+def _place(self: Tensor, basic: tuple) -> Tensor:
+    """The view of `self` that ``self[key] = value`` writes to; `self` where it is all of it."""
+    if all(
+        k is Ellipsis or (isinstance(k, builtins.slice) and k.indices(n) == (0, n, 1))
+        for k, n in zip(basic, (*self._data.shape, 0))
+    ):
+        return self
+    return _read(self, basic, None)
+
+
+def _write(place: Tensor, advanced: list | None, value: Any) -> None:
+    """Write to all of `place`, or to the places in it that arrays give. The history is that of the writing operator."""
+    if isinstance(value, Tensor):
+        shape = value._data.shape
+        if (advanced is not None or (shape and shape != place._data.shape)) and shape[:1] == (1,):
+            first = next((i for i, n in enumerate(shape) if n != 1), len(shape))
+            value = generated.view(value, shape[first:])
+    if advanced is not None:
+        generated.index_put_(place, advanced, value)
+    elif not isinstance(value, Tensor):
+        if not place._data.ndim:
+            generated.copy_(place, wrap(np.asarray(value, place._data.dtype)))
+        else:
+            if 0 in place._data.strides:
+                check_no_internal_overlap(place._data)
+            generated.fill_Scalar_(place, value)
+    elif not value._data.ndim and place._data.ndim:
+        generated.fill_Tensor_(place, value)
+    else:
+        if value._data.shape != place._data.shape:
+            value = generated.expand(value, place._data.shape)
+        generated.copy_(place, value)
 
 
 # ------------------------------------------------------------------------------------------------------------ index_put

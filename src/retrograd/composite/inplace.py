@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from .._generated import functions as table
-from ..autograd.inplace import begin_inplace, bump_version, end_inplace
+from ..autograd.hooks import rebase_hooks
+from ..autograd.inplace import bump_version, check_record, end_inplace, inference_error
 from ..autograd.meta import materialize_autograd_meta
 from ..autograd.state import local
-from ..tensor import Tensor
+from ..tensor import INFERENCE, Tensor
 from .registry import composite
 
 
@@ -41,20 +42,27 @@ def _in_place(name: str, operator: Any) -> None:
 
     def method(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         state = local.state
-        begin_inplace(state, input, state.grad_enabled and input.requires_grad)
+        if input._vc is INFERENCE and not state.inference:
+            raise inference_error()
+        if state.grad_enabled and input.requires_grad:
+            check_record(input)
+        old = input._history()
         view = operator(input, *args, **kwargs)
         edge = view._history()
         input._data = view._data
+        meta: Any = materialize_autograd_meta(input)
         if view._meta is not None and view._meta.fw_grad is not None:
-            materialize_autograd_meta(input).fw_grad = view._meta.fw_grad
-        if input._is_view():
-            # The same base, and one more step from it; where the view came from is what it was.
-            view._meta.creation_meta = input._meta.creation_meta  # type: ignore[union-attr]
-            input._meta = view._meta
-            bump_version(input)
-            view._meta.attr_version = input._version
-        else:
+            meta.fw_grad = view._meta.fw_grad
+        if not meta.is_view:
+            meta.restrided = True
             end_inplace(input, None if edge is None else edge[0])
+            return input
+        meta.replay = view._meta.replay  # the same base, and one more step from it
+        bump_version(input)
+        if state.grad_enabled:
+            meta.edge, meta.attr_version = edge, input._version
+            if meta.hooks is not None or meta.retains_grad:
+                rebase_hooks(input, old, edge)
         return input
 
     method.__name__ = method.__qualname__ = name

@@ -28,9 +28,7 @@ composite(function=False)(untyped_storage)
 
 
 @composite(function=False)
-def set_(
-    input: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None
-) -> Tensor:
+def set_(input: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
     """Make the tensor show the memory of another one, or of a storage, or none; its own is left as it is.
 
     >>> import retrograd as torch

@@ -32,6 +32,12 @@ def div_(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tens
 
 
 @composite()
+def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """``other - alpha * input``."""
+    return (f.rsub_Tensor if isinstance(other, Tensor) else f.rsub_Scalar)(input, other, alpha=alpha)
+
+
+@composite()
 def true_divide(input: Tensor, other: Any) -> Tensor:
     """``input / other``."""
     return f.div(input, other)
@@ -185,9 +191,20 @@ def numel(input: Tensor) -> int:
     return input.numel()
 
 
-PROPERTIES = {
-    "real": lambda self: f.real(self) if self._data.dtype.kind == "c" else self,
-    "imag": f.imag,
-}
+@composite(method=False)
+def real(input: Tensor) -> Tensor:
+    """The real parts of a complex tensor, a view; a real tensor itself."""
+    return f.select(f.view_as_real(input), -1, 0) if input._data.dtype.kind == "c" else input
+
+
+@composite(method=False)
+def imag(input: Tensor) -> Tensor:
+    """The imaginary parts of a complex tensor, a view."""
+    if input._data.dtype.kind != "c":
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return f.select(f.view_as_real(input), -1, 1)
+
+
+PROPERTIES = {"real": real, "imag": imag}
 
 METHODS = {"where": _where_method, "conjugate": conj}

@@ -63,9 +63,7 @@ def uniform_(input: Tensor, *bounds: float, generator: Generator | None = None, 
     g = _generator("uniform_", generator)
     _check_dtype("check_uniform_bounds", input, "fc")
     if low > high:
-        raise RuntimeError(
-            f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
-        )
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
     drawn = _draw_parts(g.uniform, input)
     if (low, high) != (0, 1):
         width = drawn.real.dtype.type(high - low)

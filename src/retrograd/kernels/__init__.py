@@ -11,12 +11,14 @@ from numpy import ndarray
 from .activation import *
 from .comparison import *
 from .complex_parts import *
+from .conv import *
 from .creation import *
 from .dims import *
 from .einsum import *
 from .index import *
 from .linalg import *
 from .nn import *
+from .number_parts import *
 from .pointwise import *
 from .promotion import as_array as as_array
 from .rearrange import *
@@ -24,6 +26,7 @@ from .reduce import *
 from .shape import *
 from .sort import *
 from .special import *
+from .special_functions import *
 from .storage import *
 
 if TYPE_CHECKING:

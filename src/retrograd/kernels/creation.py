@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -19,7 +20,7 @@ def one_like(a: ndarray) -> ndarray:
     return result
 
 
-def spread(a: ndarray, shape: tuple[int, ...]) -> ndarray:
+def spread(a: ndarray, shape: Sequence[int]) -> ndarray:
     """A 0-d array repeated: as new memory where that is quicker than a view, else as a view with strides 0."""
     if a.__class__ is ndarray and prod(shape) <= 4096:
         result = empty(shape, a.dtype)

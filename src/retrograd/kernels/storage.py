@@ -157,6 +157,21 @@ def _is_dense(a: np.ndarray) -> bool:
     return True
 
 
+def overlap(a: np.ndarray, b: np.ndarray) -> str | None:
+    """Do two arrays show the same memory: ``"full"``, element by element, ``"partial"``, or None?
+
+    None, too, if one of them has gaps: nobody looks closer then.
+    """
+    if a is b:
+        return "full"
+    if not a.size or not b.size or not _is_dense(a) or not _is_dense(b):
+        return None
+    start, other = _address(a), _address(b)
+    if start == other and a.nbytes == b.nbytes:
+        return "full" if strides(a) == strides(b) else "partial"
+    return "partial" if start < other + b.nbytes and other < start + a.nbytes else None
+
+
 def alias(a: np.ndarray) -> np.ndarray:
     """Another array object on the same memory."""
     return a[...]

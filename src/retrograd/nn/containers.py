@@ -220,9 +220,7 @@ class ModuleList(Module):
                 runs[-1][1] = index
             else:
                 runs.append([index, index, text])
-        lines = [
-            indented(f"({a}): {text}" if a == b else f"({a}-{b}): {b - a + 1} x {text}") for a, b, text in runs
-        ]
+        lines = [indented(f"({a}): {text}" if a == b else f"({a}-{b}): {b - a + 1} x {text}") for a, b, text in runs]
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
 
 

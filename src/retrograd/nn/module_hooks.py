@@ -63,9 +63,7 @@ _forward_pre_hooks = _GlobalHooks()
 _forward_hooks = _GlobalHooks()
 _backward_pre_hooks = _GlobalHooks()
 _backward_hooks = _GlobalHooks()
-_registration_hooks: dict[str, OrderedDict] = {
-    kind: OrderedDict() for kind in ("buffer", "module", "parameter")
-}
+_registration_hooks: dict[str, OrderedDict] = {kind: OrderedDict() for kind in ("buffer", "module", "parameter")}
 _global_hooks_are_full: bool | None = None
 
 #: Is there a hook that runs for every module?
@@ -382,6 +380,4 @@ def _spread(grads: Sequence, where: Sequence[int], count: int) -> tuple:
 
 def _check_count(what: str, kind: str, got: tuple, expected: tuple) -> None:
     if len(got) != len(expected):
-        raise RuntimeError(
-            f"{kind} returned an invalid number of {what}, got {len(got)}, but expected {len(expected)}"
-        )
+        raise RuntimeError(f"{kind} returned an invalid number of {what}, got {len(got)}, but expected {len(expected)}")

@@ -5,9 +5,11 @@ is an array, and the operators when the pass is itself recorded, where everythin
 The text is the same, so the two cannot disagree.
 """
 
+from .conv import *
 from .index import *
 from .linalg import *
 from .nn import *
 from .pointwise import *
 from .reduce import *
 from .shape import *
+from .special import *

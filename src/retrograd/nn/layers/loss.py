@@ -13,9 +13,7 @@ _NAMES = {number: name for name, number in _NUMBERS.items()}
 class _Loss(Module):
     """A loss; `reduction` says what becomes of the single losses: "none", "mean" or "sum"."""
 
-    def __init__(
-        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
-    ) -> None:
+    def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__()
         older = size_average is not None or reduce is not None
         self.reduction = _NAMES[_reduction(reduction, size_average, reduce)] if older else reduction

@@ -76,9 +76,7 @@ def clip_grad_norm_(
     """
     listed: Any = parameters if isinstance(parameters, Tensor) else list(parameters)
     if not isinstance(listed, Tensor) and not listed:
-        warnings.warn(
-            "`parameters` is an empty generator, no gradient clipping will occur.", UserWarning, stacklevel=2
-        )
+        warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", UserWarning, stacklevel=2)
     total = get_total_norm(_grads(listed), norm_type, error_if_nonfinite)
     clip_grads_with_norm_(listed, max_norm, total)
     return total
@@ -94,9 +92,7 @@ def clip_grad_norm(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_
     return clip_grad_norm_(parameters, max_norm, norm_type)
 
 
-def clip_grad_value_(
-    parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
-) -> None:
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
     """Clamp every element of every gradient, in place, to ±`clip_value`."""
     bound = float(clip_value)
     with no_grad():

@@ -1,0 +1,99 @@
+"""Special functions that are made of others, and pointwise functions between dtypes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from .._generated import functions as table
+from ..kernels.promotion import scalar_name
+from ..op_support import write_out
+from ..tensor import Tensor, wrap
+from .registry import METHODS, composite
+
+
+@composite()
+def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension `p`.
+
+    >>> import retrograd as torch
+    >>> torch.mvlgamma(torch.tensor([3.]), 1)
+    tensor([0.6931])
+    """
+    if out is not None:
+        return write_out(mvlgamma, out, (input, p), {})
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    data = input._data
+    if data.dtype.kind == "c":
+        raise NotImplementedError(f"\"mvlgamma\" not implemented for '{scalar_name(data.dtype)}'")
+    dtype = data.dtype if data.dtype.kind == "f" else dtypes.default[0]
+    shifts = wrap(np.arange(0, -p, -1).astype(dtype) / dtype.type(2))
+    terms = table.lgamma(table.add(table.unsqueeze(input, -1), shifts))
+    return table.add(table.sum_dim_IntList(terms, (-1,)), p * (p - 1) / 4 * math.log(math.pi))
+
+
+@composite(function=False)
+def mvlgamma_(input: Tensor, p: int) -> Tensor:
+    """In-place `mvlgamma`."""
+    return table.copy_(input, mvlgamma(input, p), False)
+
+
+def _polygamma_method(input: Tensor, n: int) -> Tensor:
+    """The n-th derivative of digamma."""
+    return table.polygamma(n, input)
+
+
+METHODS["polygamma"] = _polygamma_method
+
+
+@composite(function=False)
+def polygamma_(input: Tensor, n: int) -> Tensor:
+    """In-place `polygamma`."""
+    return table.copy_(input, table.polygamma(n, input), False)
+
+
+@composite()
+def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """``input * 2 ** other``.
+
+    >>> import retrograd as torch
+    >>> torch.ldexp(torch.tensor([1.]), torch.tensor([1, 2, 3]))
+    tensor([2., 4., 8.])
+    """
+    return table.mul(input, table.pow_Scalar(2.0, other), out=out)
+
+
+@composite(function=False)
+def ldexp_(input: Tensor, other: Tensor) -> Tensor:
+    """In-place `ldexp`."""
+    return table.mul_(input, table.pow_Scalar(2.0, other))
+
+
+@composite(function=False)
+def float_power_(input: Tensor, exponent: Any) -> Tensor:
+    """In-place `float_power`, for tensors of double precision."""
+    from .pointwise import float_power
+
+    result = float_power(input, exponent)
+    if result._data.dtype != input._data.dtype:
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {scalar_name(input._data.dtype)} but the operation's result "
+            f"requires dtype {scalar_name(result._data.dtype)}"
+        )
+    return table.copy_(input, result, False)
+
+
+@composite(function=False)
+def conj_physical_(input: Tensor) -> Tensor:
+    """In-place `conj_physical`."""
+    return table.copy_(input, table.conj_physical(input), False) if input.is_complex() else input
+
+
+@composite(function=False)
+def true_divide_(input: Tensor, other: Any) -> Tensor:
+    """In-place `true_divide`."""
+    return table.div_(input, other)

@@ -1,0 +1,40 @@
+"""Formula helpers of convolutions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+
+def convolution_grad_input(
+    ops: Any, grad: Any, weight: Any, input_size: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    groups: int,
+) -> Any:  # fmt: skip
+    """The gradient of `convolution` for its input."""
+    weight = weight.conj()
+    if transposed:
+        return ops.convolution(grad, weight, None, stride, padding, dilation, False, (), groups)
+    return ops.convolution_backward_input(grad, weight, tuple(input_size), stride, padding, dilation, groups)
+
+
+def convolution_grad_weight(
+    ops: Any, grad: Any, input: Any, weight_size: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    groups: int,
+) -> Any:  # fmt: skip
+    """The gradient of `convolution` for its weight."""
+    input = input.conj()
+    output, input = (input, grad) if transposed else (grad, input)
+    return ops.convolution_backward_weight(output, input, tuple(weight_size), stride, padding, dilation, groups)
+
+
+def sum_but_channels(ops: Any, grad: Any) -> Any:
+    """The sum over everything but dimension 1: first over what is adjacent in memory."""
+    batch, channels = grad.shape[:2]
+    return ops.sum(ops.sum(ops.reshape(grad, (batch, channels, math.prod(grad.shape[2:]))), 2), 0)
+
+
+def along_channels(ops: Any, values: Any, shape: Any) -> Any:
+    """One value a channel, expanded to (batch, channels, ...)."""
+    if values is None:
+        return None
+    return ops.expand(ops.reshape(values, (1, -1, *[1] * (len(shape) - 2))), tuple(shape))

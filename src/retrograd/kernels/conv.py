@@ -1,0 +1,389 @@
+"""Kernels of convolutions: one trilinear form, ``sum(grad_output * convolution(input, weight))``, seen from three sides.
+
+`convolution` computes the output, `convolution_backward_input` and `convolution_backward_weight` its gradients; the
+derivatives of any of the three are the other two, and a transposed convolution is `convolution_backward_input`.
+
+Note [Convolution as a product]
+The windows of the input are laid out as the columns of a matrix, some images at a time so that the columns stay in the
+cache, and BLAS multiplies them with the weight.  With stride 1 the image is kept flat, row after row: each tap of the
+kernel is then one long copy of the same row, shifted.  The windows that wrap around the edge of a row give columns that
+mean nothing; they are dropped when the bias is added, which is a pass over the output anyway.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from .promotion import scalar_name, unsupported
+from .storage import shape_text
+
+_BLOCK_BYTES = 1 << 21  # of columns, to stay in the cache
+_MOST_WASTE = 1.6  # columns computed for one that is used, in the flat layout
+_HALF = np.dtype(np.float16)
+Ints = Sequence[int]
+
+
+class _Windows:
+    """Where the windows of a convolution lie in its padded input."""
+
+    def __init__(self, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> None:
+        n = len(kernel)
+        self.kernel, self.stride, self.dilation = tuple(kernel), tuple(stride), tuple(dilation)
+        self.padding = [(p, p) for p in padding]
+        self.reach = [dilation[d] * (kernel[d] - 1) for d in range(n)]
+        self.set_padding(size, self.padding)
+
+    def set_padding(self, size: Ints, padding: list[tuple[int, int]]) -> None:
+        """Pad differently, by (before, after) of each dimension; what is negative crops."""
+        self.padding = padding
+        self.padded = [s + before + after for s, (before, after) in zip(size, padding, strict=True)]
+        self.out = [(s - r - 1) // t + 1 for s, r, t in zip(self.padded, self.reach, self.stride, strict=True)]
+        self.taps = math.prod(self.kernel)
+        self.count = math.prod(self.out)
+        row = math.prod(self.padded[1:])
+        self.flat = all(s == 1 for s in self.stride) and row <= _MOST_WASTE * math.prod(self.out[1:])
+        self.width = self.out[0] * row if self.flat else self.count
+        steps = [math.prod(self.padded[d + 1 :]) for d in range(len(self.kernel))]
+        self.span = sum((o - 1) * s for o, s in zip(self.out, steps, strict=True)) + 1
+        self.offsets = [
+            sum(k * d * s for k, d, s in zip(tap, self.dilation, steps, strict=True))
+            for tap in itertools.product(*(range(k) for k in self.kernel))
+        ]
+
+    def pad(self, x: np.ndarray) -> np.ndarray:
+        """`x` with zeros around it, contiguous."""
+        for d, (before, after) in enumerate(self.padding):
+            if before < 0 or after < 0:
+                x = x[(slice(None),) * (d + 2) + (slice(max(-before, 0), x.shape[d + 2] - max(-after, 0)),)]
+        sides = [(max(before, 0), max(after, 0)) for before, after in self.padding]
+        if not any(before or after for before, after in sides):
+            return np.ascontiguousarray(x)
+        result = np.zeros_like(x, shape=(*x.shape[:2], *self.padded), order="C")
+        inner = tuple([slice(b, b + s) for (b, _), s in zip(sides, x.shape[2:], strict=True)])
+        result[(slice(None), slice(None), *inner)] = x
+        return result
+
+    def blocks(self, batch: int, channels: int, itemsize: int) -> tuple[int, list[tuple[int, int]]]:
+        """How many images at a time, and the first and last of each block."""
+        size = max(1, min(batch, _BLOCK_BYTES // max(1, channels * self.taps * self.width * itemsize)))
+        return size, [(i, min(i + size, batch)) for i in range(0, batch, size)]
+
+    def buffer(self, x: np.ndarray, size: int) -> np.ndarray | None:
+        """Memory for the columns of `size` images; none where the images themselves are the columns."""
+        if self.flat and self.taps == 1:
+            return None
+        # Zeros, for what is never written is still multiplied.
+        return np.zeros_like(x, shape=(size, x.shape[1], self.taps, self.width), order="C")
+
+    def columns(self, x: np.ndarray, buffer: np.ndarray | None) -> np.ndarray:
+        """(images, channels, taps, windows) of the padded `x`."""
+        n, channels = x.shape[:2]
+        if buffer is None:
+            return x.reshape(n, channels, 1, self.width)
+        columns = buffer[:n]
+        if self.flat:
+            rows = x.reshape(n, channels, -1)
+            span = self.span
+            for tap, offset in enumerate(self.offsets):
+                columns[:, :, tap, :span] = rows[:, :, offset : offset + span]
+            return columns
+        for tap, part in enumerate(self.tap_slices()):
+            columns[:, :, tap].reshape(n, channels, *self.out)[...] = x[part]
+        return columns
+
+    def tap_slices(self) -> list[tuple[slice, ...]]:
+        """For each tap of the kernel, the cells of the padded input that it meets."""
+        each = [
+            [slice(k * d, k * d + (o - 1) * s + 1, s) for k in range(kernel)]
+            for kernel, d, o, s in zip(self.kernel, self.dilation, self.out, self.stride, strict=True)
+        ]
+        return [(slice(None), slice(None), *tap) for tap in itertools.product(*each)]
+
+    def used(self, y: np.ndarray) -> np.ndarray:
+        """Of (images, channels, windows) those that mean something, as (images, channels, ...)."""
+        if not self.flat:
+            return y.reshape(*y.shape[:2], *self.out)
+        y = y.reshape(*y.shape[:2], self.out[0], *self.padded[1:])
+        return y[(Ellipsis, *[slice(o) for o in self.out])]
+
+
+# ------------------------------------------------------------------------------------------------ the three sides
+
+
+def convolution(
+    input: np.ndarray,
+    weight: np.ndarray,
+    bias: np.ndarray | None,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    transposed: bool,
+    output_padding: Ints,
+    groups: int,
+) -> np.ndarray:
+    """The convolution (or transposed convolution) of (batch, channels, ...) with a weight, plus a bias a channel."""
+    _check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    if input.dtype == _HALF:
+        wide = [None if a is None else a.astype(np.float32) for a in (input, weight, bias)]
+        return convolution(
+            wide[0], wide[1], wide[2], stride, padding, dilation, transposed, output_padding, groups  # type: ignore[arg-type]
+        ).astype(_HALF)
+    kernel = weight.shape[2:]
+    if not transposed:
+        windows = _Windows(input.shape[2:], kernel, stride, padding, dilation)
+        return _product(input, weight, bias, windows, groups)
+    size = transposed_size(input.shape[2:], kernel, stride, padding, dilation, output_padding)
+    shape = (input.shape[0], weight.shape[1] * groups, *size)
+    return _scatter(input, weight, bias, shape, stride, padding, dilation, groups)
+
+
+def convolution_backward_input(
+    grad: np.ndarray,
+    weight: np.ndarray,
+    input_size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    groups: int,
+) -> np.ndarray:
+    """The gradient of a convolution for its input, which is a transposed convolution."""
+    if grad.dtype == _HALF:
+        grad, weight = grad.astype(np.float32), weight.astype(np.float32)
+        return _scatter(grad, weight, None, input_size, stride, padding, dilation, groups).astype(_HALF)
+    return _scatter(grad, weight, None, input_size, stride, padding, dilation, groups)
+
+
+def convolution_backward_weight(
+    grad: np.ndarray,
+    input: np.ndarray,
+    weight_size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    groups: int,
+) -> np.ndarray:
+    """The gradient of a convolution for its weight."""
+    if grad.dtype == _HALF:
+        wide = convolution_backward_weight(
+            grad.astype(np.float32), input.astype(np.float32), weight_size, stride, padding, dilation, groups
+        )
+        return wide.astype(_HALF)
+    windows = _Windows(input.shape[2:], weight_size[2:], stride, padding, dilation)
+    batch, channels = input.shape[:2]
+    outputs = weight_size[0]
+    dtype = np.result_type(grad, input)
+    result = np.zeros_like(input, dtype=dtype, shape=(groups, outputs // groups, channels // groups * windows.taps))
+    if grad.size and input.size:
+        x = windows.pad(input)
+        size, blocks = windows.blocks(batch, channels, dtype.itemsize)
+        buffer = windows.buffer(x, size)
+        # Zero in the columns that mean nothing.
+        aligned = windows.flat and windows.count != windows.width
+        g = np.zeros_like(grad, shape=(size, outputs, windows.width), order="C") if aligned else None
+        for first, last in blocks:
+            n = last - first
+            columns = windows.columns(x[first:last], buffer).reshape(n, groups, -1, windows.width)
+            if g is None:
+                rows = grad[first:last].reshape(n, groups, outputs // groups, windows.width)
+            else:
+                windows.used(g[:n])[...] = grad[first:last]
+                rows = g[:n].reshape(n, groups, outputs // groups, windows.width)
+            product = np.matmul(rows, columns.swapaxes(-1, -2))
+            result += product[0] if n == 1 else np.add.reduce(product, 0)
+    return result.reshape(weight_size)
+
+
+def _product(
+    input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, windows: _Windows, groups: int
+) -> np.ndarray:
+    """The convolution itself."""
+    batch, channels = input.shape[:2]
+    outputs = weight.shape[0]
+    dtype = np.result_type(input, weight)
+    result = np.empty_like(input, dtype=dtype, shape=(batch, outputs, *windows.out), order="C")
+    shift = None if bias is None else bias.reshape(-1, *[1] * len(windows.out))
+    if not input.size or not weight.size or not result.size:
+        result[...] = 0 if shift is None else shift
+        return result
+    x = windows.pad(input)
+    matrix = np.ascontiguousarray(weight).reshape(groups, outputs // groups, -1)
+    size, blocks = windows.blocks(batch, channels, dtype.itemsize)
+    buffer = windows.buffer(x, size)
+    direct = windows.count == windows.width
+    scratch = None if direct else np.empty_like(result, shape=(size, outputs, windows.width))
+    for first, last in blocks:
+        n = last - first
+        columns = windows.columns(x[first:last], buffer).reshape(n, groups, -1, windows.width)
+        y = result[first:last].reshape(n, outputs, -1) if scratch is None else scratch[:n]
+        np.matmul(matrix, columns, out=y.reshape(n, groups, outputs // groups, windows.width))
+        target = result[first:last]
+        if scratch is not None:
+            if shift is None:
+                target[...] = windows.used(y)
+            else:
+                np.add(windows.used(y), shift, out=target)
+        elif shift is not None:
+            target += shift
+    return result
+
+
+def _scatter(
+    grad: np.ndarray,
+    weight: np.ndarray,
+    bias: np.ndarray | None,
+    input_size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    groups: int,
+) -> np.ndarray:
+    """The transposed convolution."""
+    kernel = weight.shape[2:]
+    dims = range(len(kernel))
+    outputs, each = weight.shape[0] // groups, weight.shape[1]
+    if all(s == 1 for s in stride):
+        # A convolution again, with the kernel turned around and the channels exchanged.
+        turned = weight[(slice(None), slice(None), *[slice(None, None, -1)] * len(kernel))]
+        turned = turned.reshape(groups, outputs, each, *kernel).swapaxes(1, 2).reshape(groups * each, outputs, *kernel)
+        windows = _Windows(grad.shape[2:], kernel, stride, [0] * len(kernel), dilation)
+        sides = []
+        for d in dims:
+            before = windows.reach[d] - padding[d]
+            sides.append((before, input_size[d + 2] + windows.reach[d] - grad.shape[d + 2] - before))
+        windows.set_padding(grad.shape[2:], sides)
+        return _product(grad, turned, bias, windows, groups)
+    windows = _Windows(input_size[2:], kernel, stride, padding, dilation)
+    batch = grad.shape[0]
+    dtype = np.result_type(grad, weight)
+    padded = np.zeros_like(grad, dtype=dtype, shape=(batch, each * groups, *windows.padded), order="C")
+    if bias is not None:
+        padded += bias.reshape(-1, *[1] * len(kernel))
+    if grad.size and weight.size:
+        matrix = weight.reshape(groups, outputs, -1).swapaxes(1, 2)
+        out = grad.shape[2:]
+        windows.out, windows.width, windows.flat = list(out), math.prod(out), False
+        taps = windows.tap_slices()
+        for first, last in windows.blocks(batch, each * groups, dtype.itemsize)[1]:
+            n = last - first
+            columns = np.matmul(matrix, grad[first:last].reshape(n, groups, outputs, -1))
+            columns = columns.reshape(n, each * groups, windows.taps, *out)
+            target = padded[first:last]
+            for tap, part in enumerate(taps):
+                target[part] += columns[:, :, tap]
+    if not any(padding):
+        return padded
+    inner = tuple([slice(p, p + s) for p, s in zip(padding, input_size[2:], strict=True)])
+    return np.ascontiguousarray(padded[(slice(None), slice(None), *inner)])
+
+
+def transposed_size(
+    size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, output_padding: Ints
+) -> list[int]:
+    """The spatial sizes of a transposed convolution's result."""
+    return [
+        (size[d] - 1) * stride[d] - 2 * padding[d] + dilation[d] * (kernel[d] - 1) + output_padding[d] + 1
+        for d in range(len(kernel))
+    ]
+
+
+# ---------------------------------------------------------------------------------------------------------- checks
+
+
+def _check(
+    input: np.ndarray,
+    weight: np.ndarray,
+    bias: np.ndarray | None,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    transposed: bool,
+    output_padding: Ints,
+    groups: int,
+) -> None:
+    dims = weight.ndim - 2
+    for name, values in (("stride", stride), ("padding", padding), ("dilation", dilation)):
+        if len(values) != dims:
+            raise RuntimeError(
+                f"expected {name} to be a single integer value or a list of {dims} values to match the convolution "
+                f"dimensions, but got {name}={shape_text(values)}"
+            )
+    if any(p < 0 for p in padding):
+        raise RuntimeError("negative padding is not supported")
+    if any(p < 0 for p in output_padding):
+        raise RuntimeError("negative output_padding is not supported")
+    if any(s <= 0 for s in stride):
+        raise RuntimeError("non-positive stride is not supported")
+    if any(d <= 0 for d in dilation):
+        raise RuntimeError(f"dilation should be greater than zero, but got {shape_text(dilation)}")
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    _check_channels(input, weight, bias, transposed, groups)
+    if input.dtype != weight.dtype:
+        raise RuntimeError(f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(weight.dtype)}")
+    if bias is not None and bias.dtype != input.dtype:
+        names = {"float32": "float", "float64": "double"}
+        one, other = (names.get(a.dtype.name, a.dtype.name) for a in (input, bias))
+        raise RuntimeError(f"Input type ({one}) and bias type ({other}) should be the same")
+    if input.dtype.kind == "b":
+        unsupported("slow_conv2d_cpu", input.dtype)
+    kernel = weight.shape[2:]
+    if transposed:
+        if any(o >= s and o >= d for o, s, d in zip(output_padding, stride, dilation, strict=True)):
+            raise RuntimeError(
+                "output padding must be smaller than either stride or dilation, but got output_padding: "
+                f"{shape_text(output_padding)} stride: {shape_text(stride)} dilation: {shape_text(dilation)}"
+            )
+        size = transposed_size(input.shape[2:], kernel, stride, padding, dilation, output_padding)
+        if any(s <= 0 for s in size):
+            raise RuntimeError(
+                f"Given input size per channel: ({_times(input.shape[2:])}). Calculated output size per channel: "
+                f"({_times(size)}). Output size is too small"
+            )
+        return
+    padded = [s + 2 * p for s, p in zip(input.shape[2:], padding, strict=True)]
+    reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
+    if any(r > s for r, s in zip(reach, padded, strict=True)):
+        raise RuntimeError(
+            f"Calculated padded input size per channel: ({_times(padded)}). Kernel size: ({_times(reach)}). Kernel "
+            "size can't be greater than actual input size"
+        )
+
+
+def _check_channels(
+    input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, transposed: bool, groups: int
+) -> None:
+    kind = "transposed=1" if transposed else f"groups={groups}"
+    if weight.shape[0] < groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size "
+            f"{shape_text(weight.shape)} instead"
+        )
+    if weight.shape[0] % groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of "
+            f"size [{shape_text(weight.shape)}] instead"
+        )
+    channels = weight.shape[0] if transposed else weight.shape[1] * groups
+    if input.shape[1] != channels:
+        raise RuntimeError(
+            f"Given {kind}, weight of size {shape_text(weight.shape)}, expected input{shape_text(input.shape)} to have "
+            f"{channels} channels, but got {input.shape[1]} channels instead"
+        )
+    outputs = weight.shape[1] * groups if transposed else weight.shape[0]
+    if bias is not None and bias.shape != (outputs,):
+        given = "Given transposed=1, weight" if transposed else "Given weight"
+        raise RuntimeError(
+            f"{given} of size {shape_text(weight.shape)}, expected bias to be 1-dimensional with {outputs} elements, "
+            f"but got bias of size {shape_text(bias.shape)} instead"
+        )
+
+
+def _times(sizes: Ints) -> str:
+    return " x ".join(str(s) for s in sizes)
+
+
+__all__ = ["convolution", "convolution_backward_input", "convolution_backward_weight"]
