@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import _C, autograd, nn, optim, random, serialization, special, utils
+from . import _C, autograd, fft, nn, optim, random, serialization, special, utils
 from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from .autograd.grad_mode import (
     enable_grad,

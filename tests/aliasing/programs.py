@@ -145,6 +145,10 @@ class Generator:
     def shape(self, name: str) -> tuple[int, ...]:
         return tuple(self.tensors[name].shape)
 
+    def share(self, one: str, other: str) -> bool:
+        """Do two tensors share memory?"""
+        return np.shares_memory(self.tensors[one].detach().numpy(), self.tensors[other].detach().numpy())
+
     def number(self) -> str:
         return self.rng.choice(["2", "0.5", "-1", "1.5", "3", "0.25"])
 
@@ -273,21 +277,22 @@ class Generator:
             choices += [f"{name}.index_fill_(0, torch.tensor([{i}]), {self.scalar()})"]
             choices += [f"{name}.index_put_((torch.tensor([{i}]),), {self.cell(name)})"]
             index = _nested(shape, lambda: rng.randrange(shape[0]))
-            if other in self.tensors and self.shape(other) == shape:
+            if other in self.tensors and self.shape(other) == shape and not self.share(name, other):
                 choices += [f"{name}.scatter_(0, torch.tensor({index}), {other})"]
                 choices += [f"{name}.scatter_add_(0, torch.tensor({index}), {other})"]
             choices += [f"{name}.scatter_(0, torch.tensor({index}), 0.5)", f"{name}.cumsum_(0)"]
             choices += [f"{name}.index_add_(0, torch.tensor([{i}]), {self.row(name)})"]
-        if len(shape) > 1:
-            choices += [f"{name}.transpose_(0, 1)", f"{name}.squeeze_()", f"{name}.tril_()"]
-        choices += [f"{name}.unsqueeze_(0)"] if rng.random() < 0.3 else []
+        base = self.tensors[name]._base
+        if base is None or base.dtype == self.tensors[name].dtype:  # else torch makes a history of another shape
+            if len(shape) > 1:
+                choices += [f"{name}.transpose_(0, 1)", f"{name}.squeeze_()", f"{name}.tril_()"]
+            choices += [f"{name}.unsqueeze_(0)"] if rng.random() < 0.3 else []
         return rng.choice(choices)
 
     def cell(self, name: str) -> str:
         """A value for one element or slice of a tensor: a 0-d tensor as an expression."""
-        mine = self.tensors[name].detach().numpy()
         others = [o for o, t in self.tensors.items() if t.numel() and not t.is_complex()]
-        others = [o for o in others if not np.shares_memory(self.tensors[o].detach().numpy(), mine)]
+        others = [o for o in others if not self.share(name, o)]
         if others and not self.is_complex(name) and self.rng.random() < 0.7:
             other = self.rng.choice(others)
             return self.rng.choice([f"{other}.sum()", f"{other}.reshape(-1)[0]"])
@@ -295,10 +300,9 @@ class Generator:
 
     def row(self, name: str) -> str:
         others = [o for o, t in self.tensors.items() if tuple(t.shape)[1:] == self.shape(name)[1:] and t.ndim]
-        mine = self.tensors[name].detach().numpy()
-        others = [o for o in others if o == name or not np.shares_memory(self.tensors[o].detach().numpy(), mine)]
+        others = [o for o in others if not self.share(name, o)]
         others = [o for o in others if self.shape(o)[0] and self.tensors[o].dtype == self.tensors[name].dtype]
-        return f"{self.rng.choice(others)}[:1]"
+        return f"{self.rng.choice(others)}[:1]" if others else f"{name}[:1].clone()"
 
     def scalar(self) -> str:
         scalars = [o for o, t in self.tensors.items() if not t.ndim and not t.is_complex()]
@@ -355,7 +359,7 @@ class Generator:
                 options.append(f"inputs=[{self.pick(lambda t: t.requires_grad and _is_leaf(t))}]")
             return f"{self.root(name)}.backward({', '.join(options)})"
         wanted = self.pick(lambda t: t.requires_grad)
-        if self.features.create_graph and rng.random() < 0.5:
+        if self.features.create_graph and all(t.numel() for t in self.tensors.values()) and rng.random() < 0.5:
             options = ["create_graph=True"]
         options.append("allow_unused=True")
         return f"{self.new()} = torch.autograd.grad({self.root(name)}, {wanted}, {', '.join(options)})[0].clone()"

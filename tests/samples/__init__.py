@@ -6,10 +6,21 @@ gradients of both orders, dtypes, layouts, variants and errors are then tested. 
 
 from __future__ import annotations
 
-from samples import indexing, linalg, nn, pointwise, reductions, selection, shape
+from samples import conv, fft, indexing, linalg, nn, pointwise, reductions, selection, shape, special
 from samples.spec import ErrorSample, Op, Sample, cases, lookup
 
-OPS: list[Op] = [*pointwise.OPS, *selection.OPS, *reductions.OPS, *shape.OPS, *indexing.OPS, *linalg.OPS, *nn.OPS]
+OPS: list[Op] = [
+    *pointwise.OPS,
+    *selection.OPS,
+    *reductions.OPS,
+    *shape.OPS,
+    *indexing.OPS,
+    *linalg.OPS,
+    *nn.OPS,
+    *conv.OPS,
+    *special.OPS,
+    *fft.OPS,
+]
 
 _names = [op.name for op in OPS]
 assert len(set(_names)) == len(_names), f"operators entered twice: {sorted({n for n in _names if _names.count(n) > 1})}"

@@ -294,6 +294,7 @@ def _node_of(tensor: Tensor) -> Callable[[], Any]:
     return accumulator
 
 
+from .explain import dot, saved_memory, tree, why_no_grad  # noqa: E402
 from .saved_tensors_hooks import (  # noqa: E402 (it needs tensors, which need this module's Node)
     allow_mutation_on_saved_tensors,
     disable_saved_tensors_hooks,

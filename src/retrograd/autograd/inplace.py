@@ -12,7 +12,7 @@ from .. import kernels
 from ..tensor import INFERENCE, version_counter
 from .edge import gradient_edge
 from .hooks import rebase_hooks
-from .view_meta import CreationMeta, as_strided_step, check_view, view_edge
+from .view_meta import as_strided_step, check_view, view_edge
 from .where import user_location
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def check_record(tensor: Tensor) -> None:
                 "a view of a leaf Variable that requires grad is being used in an in-place operation."
                 + _INSTEAD.replace("x", "view")
             )
-    if tensor._edge is None and meta is not None and meta.requires_grad:
+    if meta is not None and meta.requires_grad and not tensor._has_edge():
         raise RuntimeError(f"a leaf Variable that requires grad is being used in an in-place operation.{_INSTEAD}")
     if tensor._data.dtype.kind not in "fc":
         raise RuntimeError(
@@ -81,9 +81,8 @@ def check_no_internal_overlap(data: Any) -> None:
 
 def edge_before_write(tensor: Tensor) -> EdgeTuple | None:
     """The gradient edge of a tensor that is about to be written to; one that may not be is refused first."""
-    meta: Any = tensor._meta
-    if meta.is_view and meta.creation_meta is not CreationMeta.DEFAULT and tensor.requires_grad:
-        check_view(tensor, meta)
+    if tensor.requires_grad:
+        check_record(tensor)
     return gradient_edge(tensor)
 
 

@@ -85,12 +85,13 @@ def new_node(result: Any, since: int) -> Any:
 
     for tensor in results_of(result):
         meta: Any = tensor._meta
+        edges = [tensor._edge]
         if meta is not None and meta.is_view:
-            # A view that was written to: its base has the new history.
-            edge = meta.base._edge if meta.attr_version != tensor._version else meta.edge
-        else:
-            edge = tensor._edge
-        if edge is not None:
+            # Of a view that was written to, the base has the new history.
+            edges = [meta.base._edge, meta.edge]
+        for edge in edges:
+            if edge is None:
+                continue
             node = edge[0]
             if isinstance(node, CopySlices):
                 node = node.fn

@@ -243,6 +243,9 @@ def save_output(node: Any, name: str, tensor: Tensor) -> None:
     else:
         setattr(node, name + "_", SavedVariable(tensor, is_output=True))
         setattr(node, name + "_vc", SLOW)
+    state = local.state
+    if state.saved_tensors_hooks:
+        pack_before_write(state, node)
 
 
 # ------------------------------------------------------------------------------------------------------------ unpacking
@@ -422,10 +425,14 @@ def pack_saved(node: Any, pack_hook: Callable, unpack_hook: Callable) -> None:
             continue
         if saved.tensor is not None:
             saved.pack(pack_hook, unpack_hook, saved.tensor)
+    if isinstance(getattr(node, "indices_", None), (list, tuple)):
+        for saved in raw_saved_indices(node, "indices"):
+            if saved.tensor is not None:
+                saved.pack(pack_hook, unpack_hook, saved.tensor)
 
 
 def pack_before_write(state: Any, node: Any) -> None:
-    """The same for an in-place operator, at the last moment at which what it has saved is as it was."""
+    """The same for an in-place operator: at the last moment at which what it has saved is as it was."""
     hooks = state.saved_tensors_hooks
     if not isinstance(hooks, str):
         pack_saved(node, *hooks[-1])

@@ -69,6 +69,12 @@ def _bound(bound: Any) -> Any:
     return bound if bound is None or bound.__class__ is int else bound.__index__()
 
 
+def _is_all(k: builtins.slice, n: int) -> bool:
+    """Is this slice so plainly all of a dimension of size `n` that there is no need to take it?"""
+    start, stop, step = _bound(k.start), _bound(k.stop), _bound(k.step)
+    return (start is None or start == 0) and (stop is None or stop >= n) and (step is None or step == 1)
+
+
 def _arrays(key: Any) -> Any:
     """A key with arrays for the Tensors in it."""
     if isinstance(key, Tensor):
@@ -88,7 +94,7 @@ def _read(self: Tensor, basic: tuple, advanced: list | None) -> Tensor:
         elif k is Ellipsis:
             break
         elif isinstance(k, builtins.slice):
-            if k != _ALL and k.indices(result._data.shape[dim]) != (0, result._data.shape[dim], 1):
+            if not _is_all(k, result._data.shape[dim]):
                 step = 1 if k.step is None else _bound(k.step)
                 result = generated.slice(result, dim, _bound(k.start), _bound(k.stop), step)
             dim += 1
@@ -146,7 +152,7 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
 def _place(self: Tensor, basic: tuple) -> Tensor:
     """The view of `self` that ``self[key] = value`` writes to; `self` where it is all of it."""
     if all(
-        k is Ellipsis or (isinstance(k, builtins.slice) and k.indices(n) == (0, n, 1))
+        k is Ellipsis or (isinstance(k, builtins.slice) and _is_all(k, n))
         for k, n in zip(basic, (*self._data.shape, 0))
     ):
         return self
@@ -155,9 +161,11 @@ def _place(self: Tensor, basic: tuple) -> Tensor:
 
 def _write(place: Tensor, advanced: list | None, value: Any) -> None:
     """Write to all of `place`, or to the places in it that arrays give. The history is that of the writing operator."""
+    number = False
     if isinstance(value, Tensor):
         shape = value._data.shape
-        if (advanced is not None or (shape and shape != place._data.shape)) and shape[:1] == (1,):
+        number = not shape
+        if (advanced is not None or shape != place._data.shape) and shape[:1] == (1,):
             first = next((i for i, n in enumerate(shape) if n != 1), len(shape))
             value = generated.view(value, shape[first:])
     if advanced is not None:
@@ -169,7 +177,7 @@ def _write(place: Tensor, advanced: list | None, value: Any) -> None:
             if 0 in place._data.strides:
                 check_no_internal_overlap(place._data)
             generated.fill_Scalar_(place, value)
-    elif not value._data.ndim and place._data.ndim:
+    elif number and place._data.ndim:
         generated.fill_Tensor_(place, value)
     else:
         if value._data.shape != place._data.shape:

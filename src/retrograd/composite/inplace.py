@@ -59,7 +59,7 @@ def _in_place(name: str, operator: Any) -> None:
             return input
         meta.replay = view._meta.replay  # the same base, and one more step from it
         bump_version(input)
-        if state.grad_enabled:
+        if edge is not None:
             meta.edge, meta.attr_version = edge, input._version
             if meta.hooks is not None or meta.retains_grad:
                 rebase_hooks(input, old, edge)

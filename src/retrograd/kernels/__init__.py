@@ -15,6 +15,7 @@ from .conv import *
 from .creation import *
 from .dims import *
 from .einsum import *
+from .fft import *
 from .index import *
 from .linalg import *
 from .nn import *

@@ -37,11 +37,13 @@ class _Windows:
         self.reach = [dilation[d] * (kernel[d] - 1) for d in range(n)]
         self.set_padding(size, self.padding)
 
-    def set_padding(self, size: Ints, padding: list[tuple[int, int]]) -> None:
-        """Pad differently, by (before, after) of each dimension; what is negative crops."""
+    def set_padding(self, size: Ints, padding: list[tuple[int, int]], out: Ints | None = None) -> None:
+        """Pad differently, by (before, after) of each dimension (what is negative crops), or use fewer windows."""
         self.padding = padding
         self.padded = [s + before + after for s, (before, after) in zip(size, padding, strict=True)]
         self.out = [(s - r - 1) // t + 1 for s, r, t in zip(self.padded, self.reach, self.stride, strict=True)]
+        if out is not None:
+            self.out = list(out)
         self.taps = math.prod(self.kernel)
         self.count = math.prod(self.out)
         row = math.prod(self.padded[1:])
@@ -173,6 +175,8 @@ def convolution_backward_weight(
         )
         return wide.astype(_HALF)
     windows = _Windows(input.shape[2:], weight_size[2:], stride, padding, dilation)
+    if tuple(windows.out) != grad.shape[2:]:  # of a transposed convolution with much output_padding
+        windows.set_padding(input.shape[2:], windows.padding, grad.shape[2:])
     batch, channels = input.shape[:2]
     outputs = weight_size[0]
     dtype = np.result_type(grad, input)
@@ -265,7 +269,7 @@ def _scatter(
     if grad.size and weight.size:
         matrix = weight.reshape(groups, outputs, -1).swapaxes(1, 2)
         out = grad.shape[2:]
-        windows.out, windows.width, windows.flat = list(out), math.prod(out), False
+        windows.out, windows.width = list(out), math.prod(out)
         taps = windows.tap_slices()
         for first, last in windows.blocks(batch, each * groups, dtype.itemsize)[1]:
             n = last - first

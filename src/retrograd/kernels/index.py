@@ -76,7 +76,7 @@ def index_put_(
             add_at(a, key, values)
         else:
             a[key] = values
-    except (IndexError, ValueError):
+    except (IndexError, TypeError, ValueError):
         try:
             shape = a[key].shape
         except (IndexError, ValueError):
@@ -110,6 +110,8 @@ def setitem(
     result = _target(a, out)
     part = result[basic]
     if advanced is not None:
+        while hasattr(values, "dtype") and values.shape[:1] == (1,):
+            values = values[0, ...]
         index_put_(part, advanced, values)
         return result
     if hasattr(values, "dtype"):

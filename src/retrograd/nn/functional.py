@@ -13,6 +13,14 @@ from .. import kernels, ops
 from .._generated import functions as generated
 from ..random import default_generator
 from ..tensor import Tensor, wrap
+from .functional_conv import (  # noqa: F401
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
 from .functional_norm import batch_norm, group_norm, instance_norm, rms_norm  # noqa: F401
 
 # ---------------------------------------------------------------------------------------------------------- reductions

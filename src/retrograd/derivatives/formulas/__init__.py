@@ -6,6 +6,7 @@ The text is the same, so the two cannot disagree.
 """
 
 from .conv import *
+from .fft import *
 from .index import *
 from .linalg import *
 from .nn import *

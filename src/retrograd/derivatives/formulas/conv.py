@@ -13,7 +13,7 @@ def convolution_grad_input(
     """The gradient of `convolution` for its input."""
     weight = weight.conj()
     if transposed:
-        return ops.convolution(grad, weight, None, stride, padding, dilation, False, (), groups)
+        return convolution_of_size(ops, grad, weight, input_size, stride, padding, dilation, groups)
     return ops.convolution_backward_input(grad, weight, tuple(input_size), stride, padding, dilation, groups)
 
 
@@ -25,6 +25,17 @@ def convolution_grad_weight(
     input = input.conj()
     output, input = (input, grad) if transposed else (grad, input)
     return ops.convolution_backward_weight(output, input, tuple(weight_size), stride, padding, dilation, groups)
+
+
+def convolution_of_size(
+    ops: Any, input: Any, weight: Any, size: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:
+    """`convolution`, of which the first windows alone count where `size` says that there are fewer."""
+    result = ops.convolution(input, weight, None, stride, padding, dilation, False, (), groups)
+    for dim in range(2, len(size)):
+        if result.shape[dim] != size[dim]:
+            result = ops.narrow(result, dim, 0, size[dim])
+    return result
 
 
 def sum_but_channels(ops: Any, grad: Any) -> Any:

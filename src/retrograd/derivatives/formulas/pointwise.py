@@ -59,7 +59,7 @@ def pow_backward_exponent(ops: Any, grad: Any, self: Any, exponent: Any, result:
             constant = exponent >= 0
             derivative = grad * (result * -math.inf).conjugate()
             return ops.where(constant, ops.zeros_like(derivative), derivative)
-        if isinstance(self, complex):
+        if isinstance(self, complex) or (self < 0 and _is_complex(exponent)):
             import cmath
 
             return grad * (result * cmath.log(self)).conjugate()

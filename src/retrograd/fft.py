@@ -1,0 +1,291 @@
+"""``torch.fft``: discrete Fourier transforms, of three operators of the table (`derivatives/fft.yaml`).
+
+A function here makes the input complex or real and of the size asked for, and chooses the normalisation; all of it is
+differentiable.
+
+>>> import retrograd as torch
+>>> torch.fft.rfft(torch.tensor([1., 0., 0., 0.]))
+tensor([1.+0.j, 1.+0.j, 1.+0.j])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import dtypes, ops
+from .factories import _finish
+from .kernels.promotion import scalar_name
+from .op_support import write_out
+from .tensor import Tensor
+
+Dims = Sequence[int] | int | None
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift",
+    "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
+
+# ----------------------------------------------------------------------------------------------- what all of them share
+
+_NONE, _ROOT, _WHOLE = 0, 1, 2
+
+
+def _normalization(norm: str | None, forward: bool) -> int:
+    """The factor that `norm` asks for in a transform of that direction."""
+    if norm == "ortho":
+        return _ROOT
+    if norm is None or norm == "backward":
+        return _NONE if forward else _WHOLE
+    if norm == "forward":
+        return _WHOLE if forward else _NONE
+    raise RuntimeError(f'Invalid normalization mode: "{norm}"')
+
+
+def _as_complex(input: Tensor) -> Tensor:
+    if input.is_complex():
+        return input
+    return _as_float(input).to(dtypes.from_numpy_dtype(np.result_type(_as_float(input)._data.dtype, np.complex64)))
+
+
+def _as_float(input: Tensor) -> Tensor:
+    """`input`, or integers as numbers of the default dtype."""
+    if input._data.dtype == np.float16:
+        raise RuntimeError("Unsupported dtype Half: transform float32 numbers instead")
+    if input._data.dtype.kind in "fc":
+        return input
+    return input.to(dtypes.from_numpy_dtype(dtypes.default[0]))
+
+
+def _real(name: str, input: Tensor, what: str = "real") -> Tensor:
+    if input.is_complex():
+        raise RuntimeError(f"{name} expects a {what} input tensor, but got {scalar_name(input._data.dtype)}")
+    return _as_float(input)
+
+
+def _dim(dim: int, ndim: int) -> int:
+    if not ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    if not -ndim <= dim < ndim:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")
+    return dim % ndim
+
+
+def _geometry(input: Tensor, s: Dims, dim: Dims) -> tuple[list[int], list[int]]:
+    """The sizes of a transform and the dimensions that have them."""
+    shape, ndim = input._data.shape, input._data.ndim
+    sizes = [s] if isinstance(s, int) else None if s is None else list(s)
+    if dim is not None:
+        dims = [_dim(d, ndim) for d in ([dim] if isinstance(dim, int) else dim)]
+        if len(set(dims)) != len(dims):
+            raise RuntimeError("FFT dims must be unique")
+        if sizes is not None and len(sizes) != len(dims):
+            raise RuntimeError("When given, dim and shape arguments must have the same length")
+    elif sizes is not None:
+        if len(sizes) > ndim:
+            raise RuntimeError(f"Got shape with {len(sizes)} values but input tensor only has {ndim} dimensions.")
+        dims = list(range(ndim - len(sizes), ndim))
+    else:
+        dims = list(range(ndim))
+    if sizes is None:
+        sizes = [shape[d] for d in dims]
+    return [shape[d] if n == -1 else n for n, d in zip(sizes, dims, strict=True)], dims
+
+
+def _check_points(sizes: list[int]) -> None:
+    for n in sizes:
+        if n < 1:
+            raise RuntimeError(f"Invalid number of data points ({n}) specified")
+
+
+def _resized(input: Tensor, sizes: list[int], dims: list[int]) -> Tensor:
+    """`input` with its dimensions cut to `sizes`, or filled up with zeros at the end."""
+    for n, d in zip(sizes, dims, strict=True):
+        have = input._data.shape[d]
+        if n < have:
+            input = ops.narrow(input, d, 0, n)
+        elif n > have:
+            input = ops.constant_pad_nd(input, (0, 0) * (input._data.ndim - 1 - d) + (0, n - have), 0)
+    return input
+
+
+def _c2c(input: Tensor, s: Dims, dim: Dims, norm: str | None, forward: bool) -> Tensor:
+    sizes, dims = _geometry(input, s, dim)
+    _check_points(sizes)
+    input = _resized(_as_complex(input), sizes, dims)
+    return ops.fft_c2c(input, tuple(dims), _normalization(norm, forward), forward)
+
+
+def _r2c(name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, forward: bool) -> Tensor:
+    input = _real(name, input, "real-valued" if name.endswith("n") else "real")
+    sizes, dims = _geometry(input, s, dim)
+    if not dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    _check_points(sizes)
+    return ops.fft_r2c(_resized(input, sizes, dims), tuple(dims), _normalization(norm, forward), True)
+
+
+def _c2r(name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, forward: bool) -> Tensor:
+    given = s is not None and (s if isinstance(s, int) else s[-1]) != -1
+    sizes, dims = _geometry(input, s, dim)
+    if not dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    points = sizes[-1] if given else 2 * (input._data.shape[dims[-1]] - 1)
+    _check_points([*sizes[:-1], points])
+    input = _resized(_as_complex(input), [*sizes[:-1], points // 2 + 1], dims)
+    if forward:
+        input = input.conj()
+    return ops.fft_c2r(input, tuple(dims), _normalization(norm, forward), points)
+
+
+# ---------------------------------------------------------------------------------------------------------- one dimension
+
+
+def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
+    """The transform along `dim`, of `n` points if given."""
+    if out is not None:
+        return write_out(fft, out, (input, n, dim, norm), {})
+    return _c2c(input, n, dim, norm, True)
+
+
+def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
+    """The inverse of `fft`."""
+    if out is not None:
+        return write_out(ifft, out, (input, n, dim, norm), {})
+    return _c2c(input, n, dim, norm, False)
+
+
+def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
+    """The first half of the transform of a real tensor; the other half is its conjugate."""
+    if out is not None:
+        return write_out(rfft, out, (input, n, dim, norm), {})
+    return _r2c("rfft", input, n, dim, norm, True)
+
+
+def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
+    """The inverse of `rfft`; `n` is the number of real points, even unless given."""
+    if out is not None:
+        return write_out(irfft, out, (input, n, dim, norm), {})
+    return _c2r("irfft", input, n, dim, norm, False)
+
+
+def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
+    """The transform, which is real, of half a Hermitian signal."""
+    if out is not None:
+        return write_out(hfft, out, (input, n, dim, norm), {})
+    return _c2r("hfft", input, n, dim, norm, True)
+
+
+def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
+    """The inverse of `hfft`."""
+    if out is not None:
+        return write_out(ihfft, out, (input, n, dim, norm), {})
+    return _r2c("ihfft", input, n, dim, norm, False).conj()
+
+
+# ------------------------------------------------------------------------------------------------------- several dimensions
+
+
+def fftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None, *, out: Any = None) -> Tensor:
+    """The transform over the dimensions `dim`, all unless given."""
+    if out is not None:
+        return write_out(fftn, out, (input, s, dim, norm), {})
+    return _c2c(input, s, dim, norm, True)
+
+
+def ifftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None, *, out: Any = None) -> Tensor:
+    """The inverse of `fftn`."""
+    if out is not None:
+        return write_out(ifftn, out, (input, s, dim, norm), {})
+    return _c2c(input, s, dim, norm, False)
+
+
+def rfftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None, *, out: Any = None) -> Tensor:
+    """The transform of a real tensor over `dim`, halved along the last."""
+    if out is not None:
+        return write_out(rfftn, out, (input, s, dim, norm), {})
+    return _r2c("rfftn", input, s, dim, norm, True)
+
+
+def irfftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None, *, out: Any = None) -> Tensor:
+    """The inverse of `rfftn`."""
+    if out is not None:
+        return write_out(irfftn, out, (input, s, dim, norm), {})
+    return _c2r("irfftn", input, s, dim, norm, False)
+
+
+def hfftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None, *, out: Any = None) -> Tensor:
+    """The real transform of a signal that is Hermitian along the last of `dim`, of which half is given."""
+    if out is not None:
+        return write_out(hfftn, out, (input, s, dim, norm), {})
+    return _c2r("hfftn", input, s, dim, norm, True)
+
+
+def ihfftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None, *, out: Any = None) -> Tensor:
+    """The inverse of `hfftn`."""
+    if out is not None:
+        return write_out(ihfftn, out, (input, s, dim, norm), {})
+    return _r2c("ihfftn", input, s, dim, norm, False).conj()
+
+
+def _two_dimensional(name: str, function: Any) -> Any:
+    def transform(
+        input: Tensor, s: Dims = None, dim: Dims = (-2, -1), norm: str | None = None, *, out: Any = None
+    ) -> Tensor:
+        return function(input, s, dim, norm, out=out)
+
+    transform.__name__ = transform.__qualname__ = name
+    transform.__doc__ = f"`{function.__name__}` over two dimensions, the last ones unless given."
+    return transform
+
+
+fft2 = _two_dimensional("fft2", fftn)
+ifft2 = _two_dimensional("ifft2", ifftn)
+rfft2 = _two_dimensional("rfft2", rfftn)
+irfft2 = _two_dimensional("irfft2", irfftn)
+hfft2 = _two_dimensional("hfft2", hfftn)
+ihfft2 = _two_dimensional("ihfft2", ihfftn)
+
+# -------------------------------------------------------------------------------------------------------------- frequencies
+
+
+def _float(dtype: Any) -> np.dtype:
+    found = dtypes.as_numpy_dtype(dtype)
+    return dtypes.default[0] if found is None else found
+
+
+def fftfreq(
+    n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None
+) -> Tensor:
+    """The frequencies of the `n` numbers that `fft` gives, for points `d` apart.
+
+    >>> import retrograd as torch
+    >>> torch.fft.fftfreq(4)
+    tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
+    """
+    return _finish(np.fft.fftfreq(n, d).astype(_float(dtype)), requires_grad, device)
+
+
+def rfftfreq(
+    n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None
+) -> Tensor:
+    """The frequencies of the numbers that `rfft` gives."""
+    return _finish(np.fft.rfftfreq(n, d).astype(_float(dtype)), requires_grad, device)
+
+
+def fftshift(input: Tensor, dim: Dims = None) -> Tensor:
+    """`input` with the frequency 0 in the middle of each of `dim`."""
+    return _shifted(input, dim, lambda n: n // 2)
+
+
+def ifftshift(input: Tensor, dim: Dims = None) -> Tensor:
+    """The inverse of `fftshift`."""
+    return _shifted(input, dim, lambda n: (n + 1) // 2)
+
+
+def _shifted(input: Tensor, dim: Dims, by: Any) -> Tensor:
+    ndim = input._data.ndim
+    dims = [_dim(d, ndim) for d in ([dim] if isinstance(dim, int) else range(ndim) if dim is None else dim)]
+    return ops.roll(input, [by(input._data.shape[d]) for d in dims], dims) if dims else input.clone()

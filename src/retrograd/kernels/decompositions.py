@@ -1,0 +1,419 @@
+"""Inverses, solutions and decompositions of matrices, batched: what ``torch.linalg`` computes.
+
+NumPy's stacked LAPACK calls do the work; where NumPy has none (LU, triangular systems) or does not say which matrix
+of a batch failed, SciPy's LAPACK is called matrix by matrix.  `linalg_checks.py` has the checks and the errors.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .linalg_checks import (
+    LinAlgError,
+    check_equation,
+    check_floating,
+    check_info,
+    check_matrices,
+    check_same_dtype,
+)
+from .promotion import broadcast_shape
+
+
+def _adjoint(a: np.ndarray) -> np.ndarray:
+    return a.swapaxes(-1, -2).conj()
+
+
+def _no_info(a: np.ndarray) -> np.ndarray:
+    return np.zeros(a.shape[:-2], np.int32)
+
+
+def _batch(a: np.ndarray, b: np.ndarray) -> tuple[int, ...]:
+    # The batch dimensions that two operands broadcast to; `b` comes first in torch's error.
+    return broadcast_shape(np.empty((*b.shape[:-2], 0)), np.empty((*a.shape[:-2], 0)))[:-1]
+
+
+# ------------------------------------------------------------------------------------------------------ LU
+
+
+def _lu(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    # LU in one matrix, pivots counted from 1, and LAPACK's info, for every matrix.
+    from scipy.linalg import get_lapack_funcs
+
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    lu = np.empty(a.shape, a.dtype)
+    pivots, info = np.empty((*a.shape[:-2], k), np.int32), _no_info(a)
+    if not a.size:
+        return lu, pivots, info
+    (getrf,) = get_lapack_funcs(("getrf",), (a,))
+    for index in np.ndindex(*a.shape[:-2]):
+        lu[index], piv, status = getrf(a[index])
+        pivots[index], info[index] = piv + 1, max(status, 0)
+    return lu, pivots, info
+
+
+def _check_pivot(pivot: bool) -> None:
+    if not pivot:
+        raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
+
+
+def linalg_lu_factor_ex(
+    A: np.ndarray, pivot: bool = True, check_errors: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """L and U in one matrix, the pivots, and where a pivot is zero."""
+    if A.ndim < 2:
+        raise RuntimeError(
+            f"torch.lu_factor: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead"
+        )
+    check_floating(A, "linalg.lu_factor")
+    _check_pivot(pivot)
+    result = _lu(A)
+    if check_errors:
+        check_info(result[2], "torch.linalg.lu_factor")
+    return result
+
+
+def linalg_lu(A: np.ndarray, pivot: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """P, L and U with ``A = P @ L @ U``."""
+    if A.ndim < 2:
+        raise RuntimeError(
+            f"linalg.lu: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead"
+        )
+    check_floating(A, "linalg.lu")
+    _check_pivot(pivot)
+    lu, pivots, _ = _lu(A)
+    lower, upper = _parts(lu)
+    return _permutation_matrix(pivots, A.shape[-2], A.dtype), lower, upper
+
+
+def _parts(lu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    k = min(lu.shape[-2:])
+    return np.tril(lu[..., :k], -1) + np.eye(lu.shape[-2], k, dtype=lu.dtype), np.triu(lu[..., :k, :])
+
+
+def _permutation_matrix(pivots: np.ndarray, m: int, dtype: Any) -> np.ndarray:
+    order = np.empty((*pivots.shape[:-1], m), np.int64)
+    for index in np.ndindex(*pivots.shape[:-1]):
+        rows = list(range(m))
+        for i, p in enumerate(pivots[index].tolist()):
+            rows[i], rows[p - 1] = rows[p - 1], rows[i]
+        order[index] = rows
+    return np.eye(m, dtype=dtype)[order].swapaxes(-1, -2)
+
+
+def _lu_permutation(LU_data: np.ndarray, LU_pivots: np.ndarray) -> np.ndarray:
+    """The permutation matrix P of an LU factorization."""
+    return _permutation_matrix(LU_pivots, LU_data.shape[-2], LU_data.dtype)
+
+
+lu_permutation = _lu_permutation
+
+
+def linalg_lu_solve(
+    LU: np.ndarray, pivots: np.ndarray, B: np.ndarray, left: bool = True, adjoint: bool = False
+) -> np.ndarray:
+    """The solution of ``A X = B`` (or ``X A = B``, or with A's adjoint), from the LU factorization of A."""
+    check_matrices(LU, "linalg.lu_solve", True, "LU")
+    check_matrices(B, "linalg.lu_solve", argument="B")
+    check_floating(LU, "linalg.lu_solve")
+    check_same_dtype(LU, B, "linalg.lu_solve")
+    if pivots.dtype != np.int32:
+        raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
+    check_equation(LU, B, left, "linalg.lu_solve")
+    p = _permutation_matrix(pivots, LU.shape[-2], LU.dtype)
+    pt = p.swapaxes(-1, -2)
+    if left and not adjoint:
+        return _trsm(LU, _trsm(LU, pt @ B, False, True, True), True)
+    if left:
+        low = _trsm(_adjoint(LU), B, False)
+        return p @ _trsm(_adjoint(LU), low, True, True, True)
+    if not adjoint:
+        return _trsm(LU, _trsm(LU, B, True, False), False, False, True) @ pt
+    up = _trsm(_adjoint(LU), B @ p, True, False, True)
+    return _trsm(_adjoint(LU), up, False, False)
+
+
+# ------------------------------------------------------------------------------------------------------ systems
+
+
+def _inverse(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        return np.linalg.inv(a), _no_info(a)
+    except np.linalg.LinAlgError:
+        lu, pivots, info = _lu(a)
+        eye = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
+        with np.errstate(all="ignore"):
+            return linalg_lu_solve(lu, pivots, eye), info
+
+
+def linalg_inv_ex(A: np.ndarray, check_errors: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """The inverses, and for each matrix 0 or the pivot that is zero."""
+    check_matrices(A, "linalg.inv", True)
+    check_floating(A, "linalg.inv")
+    result, info = _inverse(A)
+    if check_errors:
+        check_info(info, "linalg.inv")
+    return result, info
+
+
+def linalg_inv(A: np.ndarray) -> np.ndarray:
+    """The inverses."""
+    return linalg_inv_ex(A, True)[0]
+
+
+def is_vector_rhs(a_shape: tuple[int, ...], b_shape: tuple[int, ...]) -> bool:
+    """Is B one vector for each matrix A, rather than a matrix?"""
+    return len(b_shape) == 1 or (len(a_shape) - 1 == len(b_shape) and tuple(a_shape[:-1]) == tuple(b_shape))
+
+
+def _linalg_solve_ex(
+    A: np.ndarray, B: np.ndarray, left: bool = True, check_errors: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """The solution of ``A X = B``, or ``X A = B``, and for each matrix 0 or the pivot that is zero."""
+    name = "linalg.solve"
+    check_matrices(A, name)
+    check_floating(A, name)
+    check_same_dtype(A, B, name)
+    check_matrices(A, name, True)
+    vector = is_vector_rhs(A.shape, B.shape)
+    if vector and not left:
+        raise RuntimeError(
+            f"{name}: Vector broadcasting of the left hand side is not supported for left=False. In this case "
+            "linalg.solve is equivalent to B / A.squeeze(-1)"
+        )
+    b = B[..., None] if vector else B
+    check_equation(A, b, left, name)
+    batch = _batch(A, b)
+    if not left:
+        a, b = A.swapaxes(-1, -2), b.swapaxes(-1, -2)
+    else:
+        a = A
+    info = _no_info(A)
+    try:
+        x = np.linalg.solve(a, np.broadcast_to(b, (*batch, *b.shape[-2:])))
+    except np.linalg.LinAlgError:
+        lu, pivots, info = _lu(a)
+        if check_errors:
+            check_info(info, "torch.linalg.solve")
+        with np.errstate(all="ignore"):
+            x = linalg_lu_solve(lu, pivots, b)
+    x = x if left else x.swapaxes(-1, -2)
+    return (x[..., 0] if vector else x), info
+
+
+solve_ex = _linalg_solve_ex
+
+
+def linalg_solve(A: np.ndarray, B: np.ndarray, left: bool = True) -> np.ndarray:
+    """The solution of ``A X = B``, or ``X A = B``."""
+    return _linalg_solve_ex(A, B, left, True)[0]
+
+
+def _trsm(
+    a: np.ndarray, b: np.ndarray, upper: bool, left: bool = True, unitriangular: bool = False
+) -> np.ndarray:
+    # The triangular system for every matrix of the broadcast batch.
+    from scipy.linalg import get_blas_funcs
+
+    batch = _batch(a, b)
+    shape = (*batch, *b.shape[-2:])
+    result = np.empty(shape, b.dtype)
+    if not result.size:
+        return result
+    a, b = np.broadcast_to(a, (*batch, *a.shape[-2:])), np.broadcast_to(b, shape)
+    (trsm,) = get_blas_funcs(("trsm",), (a, b))
+    for index in np.ndindex(*batch):
+        result[index] = trsm(1.0, a[index], b[index], side=not left, lower=not upper, diag=unitriangular)
+    return result
+
+
+def linalg_solve_triangular(
+    A: np.ndarray, B: np.ndarray, upper: bool, left: bool = True, unitriangular: bool = False
+) -> np.ndarray:
+    """The solution of ``A X = B``, or ``X A = B``, where only one triangle of A counts."""
+    name = "linalg.solve_triangular"
+    check_matrices(A, name, True)
+    check_matrices(B, name, argument="B")
+    check_floating(A, name)
+    check_same_dtype(A, B, name)
+    check_equation(A, B, left, name)
+    return _trsm(A, B, upper, left, unitriangular)
+
+
+def triangular_solve(
+    b: np.ndarray, A: np.ndarray, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """The older form of `linalg_solve_triangular`: the solution, and a copy of A."""
+    check_matrices(b, "torch.triangular_solve", argument="b")
+    check_matrices(A, "torch.triangular_solve", True)
+    check_same_dtype(A, b, "torch.triangular_solve")
+    check_equation(A, b, True, "torch.triangular_solve")
+    a, up = (A.swapaxes(-1, -2), not upper) if transpose else (A, upper)
+    solution = _trsm(a, b, up, True, unitriangular)
+    return solution, np.broadcast_to(A, (*solution.shape[:-2], *A.shape[-2:])).copy()
+
+
+# ------------------------------------------------------------------------------------------------------ determinants
+
+
+def linalg_det(A: np.ndarray) -> np.ndarray:
+    """The determinants."""
+    check_matrices(A, "linalg.det", True)
+    check_floating(A, "linalg.det")
+    return np.asarray(np.linalg.det(A))
+
+
+def _linalg_slogdet(A: np.ndarray, name: str = "linalg.slogdet") -> tuple[np.ndarray, np.ndarray]:
+    """The sign (of modulus 1, or 0) of the determinants, and the logarithm of their modulus."""
+    check_matrices(A, name, True)
+    check_floating(A, name)
+    sign, log = np.linalg.slogdet(A)
+    return np.asarray(sign), np.asarray(log)
+
+
+slogdet_named = _linalg_slogdet
+
+
+# ------------------------------------------------------------------------------------------------------ Cholesky
+
+
+def linalg_cholesky_ex(
+    A: np.ndarray, upper: bool = False, check_errors: bool = False, name: str = "linalg.cholesky"
+) -> tuple[np.ndarray, np.ndarray]:
+    """L with ``A = L @ L.mH`` (or U with ``A = U.mH @ U``), and for each matrix 0 or the minor that fails."""
+    check_matrices(A, name, True)
+    check_floating(A, name)
+    a, info = (_adjoint(A) if upper else A), _no_info(A)
+    try:
+        low = np.linalg.cholesky(a)
+    except np.linalg.LinAlgError:
+        from scipy.linalg import get_lapack_funcs
+
+        low = np.empty(a.shape, a.dtype)
+        (potrf,) = get_lapack_funcs(("potrf",), (a,))
+        for index in np.ndindex(*a.shape[:-2]):
+            low[index], info[index] = potrf(a[index], lower=True, clean=True)
+    if check_errors:
+        check_info(info, name)
+    return (_adjoint(low) if upper else low), info
+
+
+def cholesky(A: np.ndarray, upper: bool = False) -> np.ndarray:
+    """The older name of the Cholesky factor."""
+    return linalg_cholesky_ex(A, upper, True, "cholesky")[0]
+
+
+def cholesky_inverse(L: np.ndarray, upper: bool = False) -> np.ndarray:
+    """The inverse of the matrix whose Cholesky factor is `L`."""
+    check_matrices(L, "cholesky_inverse", True)
+    check_floating(L, "cholesky_inverse")
+    diagonal = np.diagonal(L, axis1=-2, axis2=-1) == 0
+    if diagonal.any():
+        check_info(np.where(diagonal.any(-1), diagonal.argmax(-1) + 1, 0), "cholesky_inverse")
+    low = _trsm(L, np.eye(L.shape[-1], dtype=L.dtype), upper)
+    return low @ _adjoint(low) if upper else _adjoint(low) @ low
+
+
+def cholesky_solve(B: np.ndarray, L: np.ndarray, upper: bool = False) -> np.ndarray:
+    """The solution of ``A X = B`` for the matrix A whose Cholesky factor is `L`."""
+    if B.ndim < 2:
+        raise RuntimeError(f"b should have at least 2 dimensions, but has {B.ndim} dimensions instead")
+    if L.ndim < 2:
+        raise RuntimeError(f"u should have at least 2 dimensions, but has {L.ndim} dimensions instead")
+    check_matrices(L, "cholesky_solve", True)
+    if L.shape[-1] != B.shape[-2]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for cholesky_solve: each A matrix is {L.shape[-2]} by {L.shape[-1]} but each b "
+            f"matrix is {B.shape[-2]} by {B.shape[-1]}"
+        )
+    check_floating(L, "cholesky_solve")
+    check_same_dtype(L, B, "cholesky_solve")
+    if upper:
+        return _trsm(L, _trsm(_adjoint(L), B, False), True)
+    return _trsm(_adjoint(L), _trsm(L, B, False), True)
+
+
+# ------------------------------------------------------------------------------------------------------ QR, SVD, eigen
+
+
+def linalg_qr(A: np.ndarray, mode: str = "reduced") -> tuple[np.ndarray, np.ndarray]:
+    """Q with orthonormal columns and R upper triangular."""
+    check_matrices(A, "linalg.qr")
+    check_floating(A, "linalg.qr")
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
+        )
+    if mode == "r":
+        return np.empty((0,), A.dtype), np.asarray(np.linalg.qr(A, mode="r"))
+    q, r = np.linalg.qr(A, mode=mode)  # type: ignore[call-overload]
+    return q, r
+
+
+def _linalg_svd(
+    A: np.ndarray, full_matrices: bool = False, compute_uv: bool = True
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """U, S and Vh with ``A = U @ diag(S) @ Vh``; empty U and Vh without `compute_uv`."""
+    check_matrices(A, "linalg.svd")
+    check_floating(A, "linalg.svd")
+    try:
+        if compute_uv:
+            u, s, vh = np.linalg.svd(A, full_matrices)
+            return u, s, vh
+        empty = np.empty((0,), A.dtype)
+        return empty, np.linalg.svd(A, compute_uv=False), empty
+    except np.linalg.LinAlgError:
+        raise LinAlgError(
+            "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
+        ) from None
+
+
+svd_values_and_vectors = _linalg_svd
+
+
+def _linalg_eigh(A: np.ndarray, UPLO: str = "L", compute_v: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is read."""
+    check_matrices(A, "linalg.eigh", True)
+    if UPLO.upper() not in ("L", "U"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    check_floating(A, "linalg.eigh")
+    try:
+        if compute_v:
+            values, vectors = np.linalg.eigh(A, UPLO.upper())  # type: ignore[arg-type]
+            return values, vectors
+        return np.linalg.eigvalsh(A, UPLO.upper()), np.empty((0,), A.dtype)  # type: ignore[arg-type]
+    except np.linalg.LinAlgError:
+        raise LinAlgError(
+            "linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned or has too many "
+            "repeated eigenvalues."
+        ) from None
+
+
+eigh_values_and_vectors = _linalg_eigh
+
+
+def linalg_eig(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors, complex."""
+    check_matrices(A, "linalg.eig", True)
+    check_floating(A, "linalg.eig")
+    values, vectors = _eigen(np.linalg.eig, A)
+    dtype = np.result_type(A.dtype, np.complex64)
+    return values.astype(dtype, copy=False), vectors.astype(dtype, copy=False)
+
+
+def linalg_eigvals(A: np.ndarray) -> np.ndarray:
+    """Eigenvalues, complex."""
+    check_matrices(A, "linalg.eigvals", True)
+    check_floating(A, "linalg.eigvals")
+    return _eigen(np.linalg.eigvals, A).astype(np.result_type(A.dtype, np.complex64), copy=False)
+
+
+def _eigen(function: Any, a: np.ndarray) -> Any:
+    try:
+        return function(a)
+    except np.linalg.LinAlgError:
+        if not np.isfinite(a).all():
+            raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.") from None
+        raise LinAlgError("linalg.eig: The algorithm failed to converge.") from None
