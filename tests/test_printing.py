@@ -149,14 +149,15 @@ def test_undefined_history_is_printed():
 
 
 def test_tangent():
-    tensor = f32([1.0])
-    tensor._fw_tangent_for_printing = lambda: f32([2.0])
-    assert tensor_str(tensor) == "tensor([1.], tangent=tensor([2.]))"
-    tensor = f32(1.0)
-    tensor._fw_tangent_for_printing = lambda: f32(2.0)
-    assert tensor_str(tensor) == "tensor(1., tangent=2.0)"
-    tensor._fw_tangent_for_printing = lambda: None
-    assert tensor_str(tensor) == "tensor(1.)"
+    import retrograd
+    from retrograd.autograd import forward_ad
+
+    with forward_ad.dual_level():
+        vector = forward_ad.make_dual(retrograd.tensor([1.0]), retrograd.tensor([2.0]))
+        assert repr(vector) == "tensor([1.], tangent=tensor([2.]))"
+        scalar = forward_ad.make_dual(retrograd.tensor(1.0), retrograd.tensor(2.0))
+        assert repr(scalar) == "tensor(1., tangent=2.0)"
+    assert repr(retrograd.tensor(1.0)) == "tensor(1.)"
 
 
 def test_default_dtype_goes_unsaid():

@@ -103,12 +103,9 @@ def _permutation_matrix(pivots: np.ndarray, m: int, dtype: Any) -> np.ndarray:
     return np.eye(m, dtype=dtype)[order].swapaxes(-1, -2)
 
 
-def _lu_permutation(LU_data: np.ndarray, LU_pivots: np.ndarray) -> np.ndarray:
+def lu_permutation(LU_data: np.ndarray, LU_pivots: np.ndarray) -> np.ndarray:
     """The permutation matrix P of an LU factorization."""
     return _permutation_matrix(LU_pivots, LU_data.shape[-2], LU_data.dtype)
-
-
-lu_permutation = _lu_permutation
 
 
 def linalg_lu_solve(
@@ -168,7 +165,7 @@ def is_vector_rhs(a_shape: tuple[int, ...], b_shape: tuple[int, ...]) -> bool:
     return len(b_shape) == 1 or (len(a_shape) - 1 == len(b_shape) and tuple(a_shape[:-1]) == tuple(b_shape))
 
 
-def _linalg_solve_ex(
+def linalg_solve_ex(
     A: np.ndarray, B: np.ndarray, left: bool = True, check_errors: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """The solution of ``A X = B``, or ``X A = B``, and for each matrix 0 or the pivot that is zero."""
@@ -203,12 +200,9 @@ def _linalg_solve_ex(
     return (x[..., 0] if vector else x), info
 
 
-solve_ex = _linalg_solve_ex
-
-
 def linalg_solve(A: np.ndarray, B: np.ndarray, left: bool = True) -> np.ndarray:
     """The solution of ``A X = B``, or ``X A = B``."""
-    return _linalg_solve_ex(A, B, left, True)[0]
+    return linalg_solve_ex(A, B, left, True)[0]
 
 
 def _trsm(
@@ -265,15 +259,12 @@ def linalg_det(A: np.ndarray) -> np.ndarray:
     return np.asarray(np.linalg.det(A))
 
 
-def _linalg_slogdet(A: np.ndarray, name: str = "linalg.slogdet") -> tuple[np.ndarray, np.ndarray]:
+def linalg_slogdet(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The sign (of modulus 1, or 0) of the determinants, and the logarithm of their modulus."""
-    check_matrices(A, name, True)
-    check_floating(A, name)
+    check_matrices(A, "linalg.slogdet", True)
+    check_floating(A, "linalg.slogdet")
     sign, log = np.linalg.slogdet(A)
     return np.asarray(sign), np.asarray(log)
-
-
-slogdet_named = _linalg_slogdet
 
 
 # ------------------------------------------------------------------------------------------------------ Cholesky
@@ -352,8 +343,8 @@ def linalg_qr(A: np.ndarray, mode: str = "reduced") -> tuple[np.ndarray, np.ndar
     return q, r
 
 
-def _linalg_svd(
-    A: np.ndarray, full_matrices: bool = False, compute_uv: bool = True
+def linalg_svd(
+    A: np.ndarray, full_matrices: bool = True, compute_uv: bool = True
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """U, S and Vh with ``A = U @ diag(S) @ Vh``; empty U and Vh without `compute_uv`."""
     check_matrices(A, "linalg.svd")
@@ -370,10 +361,7 @@ def _linalg_svd(
         ) from None
 
 
-svd_values_and_vectors = _linalg_svd
-
-
-def _linalg_eigh(A: np.ndarray, UPLO: str = "L", compute_v: bool = True) -> tuple[np.ndarray, np.ndarray]:
+def linalg_eigh(A: np.ndarray, UPLO: str = "L", compute_v: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is read."""
     check_matrices(A, "linalg.eigh", True)
     if UPLO.upper() not in ("L", "U"):
@@ -389,9 +377,6 @@ def _linalg_eigh(A: np.ndarray, UPLO: str = "L", compute_v: bool = True) -> tupl
             "linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned or has too many "
             "repeated eigenvalues."
         ) from None
-
-
-eigh_values_and_vectors = _linalg_eigh
 
 
 def linalg_eig(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Functions of whole matrices that are more than one LAPACK call: pseudo-inverse, least squares, exponential, reflectors.
+"""Functions of matrices that are more than one LAPACK call: pseudo-inverse, least squares, exponential, reflectors.
 
 Batched throughout.  The derivative formulas are in ``derivatives/formulas/decompositions.py``.
 """
@@ -18,7 +18,8 @@ from .promotion import scalar_name
 def matrix_tolerance(a: np.ndarray, largest: np.ndarray, atol: Any, rtol: Any) -> np.ndarray:
     """Below which a singular value counts as zero, for every matrix."""
     if rtol is None:
-        relative = 0.0 if atol is not None and np.any(np.asarray(atol) > 0) else np.finfo(a.dtype).eps * max(a.shape[-2:])
+        given = atol is not None and np.any(np.asarray(atol) > 0)
+        relative = 0.0 if given else np.finfo(a.dtype).eps * max(a.shape[-2:])
     else:
         relative = rtol
     absolute = 0.0 if atol is None else atol

@@ -127,30 +127,200 @@ def max_pool(
 
 
 def _max_taps(x: np.ndarray, best: np.ndarray, taps: np.ndarray, places: list[Tap]) -> None:
-    begun = np.zeros_like(best, dtype=bool, shape=best.shape[1:])
-    whole = (slice(None), *[slice(0, n) for n in best.shape[1:]])
-    lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
-    begin = places[0][1][1:] == whole[1:]
-    if not begin:
-        best[...] = lowest
+    """Fill the maxima and their taps."""
+    begun = all(part == slice(0, n) for part, n in zip(places[0][1][1:], best.shape[1:], strict=True))
+    if not begun:  # some windows begin in the padding
+        best[...] = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+        for tap in range(len(places) - 1, -1, -1):
+            taps[places[tap][1]] = tap
     mask = np.empty_like(best, dtype=bool)
     for tap, (cells, windows) in enumerate(places):
-        values, target, which = x[cells], best[windows], taps[windows]
-        if tap == 0 and begin:
+        values, target = x[cells], best[windows]
+        if tap == 0 and begun:
             target[...] = values
-            begun[...] = True
             continue
         better = mask[windows]
-        np.less_equal(values, target, out=better)
-        np.logical_not(better, out=better)  # also where the value is NaN
-        if not begin:
-            fresh = ~begun[windows[1:]]
-            if fresh.any():  # the first tap of a window counts whatever its value
-                better |= fresh
-                begun[windows[1:]] = True
-        # A tap is chosen by a maximum of numbers rather than by a mask: one pass and no branches.
-        if x.dtype.kind == "f" and np.isnan(np.add.reduce(target, None)):
-            better &= ~(np.isnan(target) & ~np.isnan(values))
+        np.greater(values, target, out=better)
         np.maximum(target, values, out=target)
-        np.multiply(better, which.dtype.type(tap), out=mask_as(which, better))
-    return None
+        np.copyto(taps[windows], tap, where=better)
+    if x.dtype.kind == "f" and np.isnan(np.add.reduce(best, None)) and np.isnan(best).any():
+        for tap, (cells, windows) in enumerate(places):  # the last NaN of a window is its maximum
+            np.copyto(taps[windows], tap, where=np.isnan(x[cells]))
+
+
+def max_pool_backward(
+    grad: np.ndarray,
+    taps: np.ndarray,
+    input_size: Ints,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+) -> np.ndarray:
+    """The gradient of `max_pool`: that of each window, at the tap where its maximum is."""
+    dims = len(kernel)
+    size = tuple(input_size)[len(input_size) - dims :]
+    g, which = _planes(grad, dims), _planes(taps, dims)
+    result = np.zeros_like(g, shape=(g.shape[0], *size), order="C")
+    apart = all(s >= d * (k - 1) + 1 for s, k, d in zip(stride, kernel, dilation, strict=True))
+    finite = bool(np.isfinite(np.add.reduce(g, None))) if g.dtype.kind == "f" else True
+    places = list(_taps(size, kernel, stride, padding, dilation, g.shape[1:]))
+    for block in _blocks(g.shape[0], math.prod(size)):
+        part, here, target = g[block], which[block], result[block]
+        for tap, (cells, windows) in enumerate(places):
+            chosen = here[windows] == tap
+            if not finite:  # zero times infinity is not zero
+                np.add(target[cells], part[windows], out=target[cells], where=chosen)
+            elif apart:
+                np.multiply(part[windows], chosen, out=target[cells])
+            else:
+                target[cells] += part[windows] * chosen
+    return result.reshape(input_size)
+
+
+def max_pool_gather(
+    a: np.ndarray, taps: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints
+) -> np.ndarray:
+    """The elements of `a` at the taps that `max_pool` found."""
+    dims = len(kernel)
+    x, which = _planes(a, dims), _planes(taps, dims)
+    result = np.zeros_like(x, shape=which.shape, order="C")
+    for tap, (cells, windows) in enumerate(_taps(x.shape[1:], kernel, stride, padding, dilation, which.shape[1:])):
+        np.copyto(result[windows], x[cells], where=which[windows] == tap)
+    return result.reshape(taps.shape)
+
+
+def max_pool_indices(
+    taps: np.ndarray, input_size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints
+) -> np.ndarray:
+    """The taps as flat indices into the input's planes."""
+    dims = len(kernel)
+    size = tuple(input_size)[len(input_size) - dims :]
+    out = taps.shape[taps.ndim - dims :]
+    result = np.zeros_like(taps, dtype=np.int64)
+    rest = taps.astype(np.int64)
+    step = 1
+    for d in range(dims - 1, -1, -1):
+        rest, tap = np.divmod(rest, kernel[d])
+        start = np.arange(out[d]).reshape([-1 if i == d else 1 for i in range(dims)]) * stride[d] - padding[d]
+        result += (tap * dilation[d] + start) * step
+        step *= size[d]
+    return result
+
+
+def adaptive_max_pool(a: np.ndarray, output_size: Ints) -> tuple[np.ndarray, np.ndarray]:
+    """The maxima of the windows that divide the input into `output_size` parts, and their flat indices."""
+    dims = len(output_size)
+    size = a.shape[a.ndim - dims :]
+    if a.dtype.kind != "f":
+        unsupported(f"adaptive_max_pool{dims}d", a.dtype)
+    if all(o and s % o == 0 for s, o in zip(size, output_size, strict=True)):
+        kernel = [s // o for s, o in zip(size, output_size, strict=True)]
+        rest = [0] * dims, [1] * dims
+        values, taps = max_pool(a, kernel, kernel, *rest, False)
+        return values, max_pool_indices(taps, a.shape, kernel, kernel, *rest)
+    x = _planes(a, dims)
+    values = np.empty_like(x, shape=(x.shape[0], *output_size), order="C")
+    indices = np.empty_like(values, dtype=np.int64)
+    places = np.arange(math.prod(size)).reshape(size)
+    rows = np.arange(x.shape[0])
+    bounds = [adaptive_bounds(s, o) for s, o in zip(size, output_size, strict=True)]
+    for cell in itertools.product(*(range(o) for o in output_size)):
+        part = tuple([slice(*bounds[d][i]) for d, i in enumerate(cell)])
+        window = x[(slice(None), *part)].reshape(x.shape[0], -1)
+        best = window.argmax(1)
+        values[(slice(None), *cell)] = window[rows, best]
+        indices[(slice(None), *cell)] = places[part].reshape(-1)[best]
+    shape = (*a.shape[: a.ndim - dims], *output_size)
+    return values.reshape(shape), indices.reshape(shape)
+
+
+def adaptive_bounds(size: int, parts: int) -> list[tuple[int, int]]:
+    """Where each of `parts` windows begins and ends."""
+    return [(i * size // parts, -(-(i + 1) * size // parts)) for i in range(parts)]
+
+
+# ------------------------------------------------------------------------------------------------------------- mean
+
+
+def avg_pool(
+    a: np.ndarray,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> np.ndarray:
+    """The mean of each window."""
+    dims = len(kernel)
+    ones = [1] * dims
+    out = _check_pool(f"avg_pool{dims}d", a, kernel, stride, padding, ones, ceil_mode)
+    lead, size = a.shape[: a.ndim - dims], a.shape[a.ndim - dims :]
+    x = _planes(a, dims)
+    result = np.zeros_like(x, dtype=work_dtype(x.dtype), shape=(x.shape[0], *out), order="C")
+    divisor = _divisor(size, kernel, stride, padding, out, count_include_pad, divisor_override)
+    places = list(_taps(size, kernel, stride, padding, ones, out))
+    for block in _blocks(x.shape[0], math.prod(size)):
+        part, target = x[block], result[block]
+        for cells, windows in places:
+            target[windows] += part[cells]
+        if x.dtype.kind == "f":
+            target /= divisor.astype(result.dtype)
+        else:
+            target[...] = np.trunc(target / divisor)
+    return result.astype(a.dtype, copy=False).reshape(*lead, *out)
+
+
+def avg_pool_backward(
+    grad: np.ndarray,
+    input_size: Ints,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> np.ndarray:
+    """The gradient of `avg_pool`: that of each window, shared among its cells."""
+    dims = len(kernel)
+    size = tuple(input_size)[len(input_size) - dims :]
+    out = grad.shape[grad.ndim - dims :]
+    g = _planes(grad, dims)
+    divisor = _divisor(size, kernel, stride, padding, out, count_include_pad, divisor_override)
+    result = np.zeros_like(g, dtype=work_dtype(g.dtype), shape=(g.shape[0], *size), order="C")
+    places = list(_taps(size, kernel, stride, padding, [1] * dims, out))
+    for block in _blocks(g.shape[0], math.prod(size)):
+        share = g[block] / divisor.astype(result.dtype)
+        target = result[block]
+        for cells, windows in places:
+            target[cells] += share[windows]
+    return result.astype(grad.dtype, copy=False).reshape(input_size)
+
+
+def _divisor(
+    size: Ints, kernel: Ints, stride: Ints, padding: Ints, out: Ints, include: bool, override: int | None
+) -> np.ndarray:
+    """What the sum of each window is divided by."""
+    if override is not None:
+        return np.asarray(float(override))
+    result = np.ones((1,) * len(out))
+    for d, n in enumerate(out):
+        start = np.arange(n) * stride[d] - padding[d]
+        stop = np.minimum(start + kernel[d], size[d] + padding[d])
+        if not include:
+            start, stop = np.maximum(start, 0), np.minimum(stop, size[d])
+        result = result * (stop - start).reshape([-1 if i == d else 1 for i in range(len(out))])
+    return result
+
+
+__all__ = [
+    "adaptive_bounds",
+    "adaptive_max_pool",
+    "avg_pool",
+    "avg_pool_backward",
+    "max_pool",
+    "max_pool_backward",
+    "max_pool_gather",
+    "max_pool_indices",
+    "pooled_size",
+]
