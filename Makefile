@@ -19,7 +19,7 @@ SOURCES   := $(shell find src/retrograd/codegen src/retrograd/derivatives src/re
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-parity test-slow check bench generate clean
+.PHONY: help demo test test-parity test-slow check bench coverage generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ check: $(GENERATED) $(VENV)/dev.stamp ## ruff and mypy
 
 bench: $(GENERATED) $(VENV)/parity.stamp ## measure beside torch, which is installed for it
 	@$(PY) benchmarks/bench_overhead.py $(ARGS)
+
+coverage: $(GENERATED) $(VENV)/parity.stamp ## torch's public functions against ours: docs/COVERAGE.md
+	@$(PY) docs/coverage.py
 
 generate: $(VENV)/install.stamp ## write src/retrograd/_generated from the derivative table
 	@$(PY) hatch_build.py

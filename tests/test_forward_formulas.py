@@ -1,8 +1,9 @@
 """Every operator of the sample database through its forward formula.
 
-The tangent of a result is compared with a central difference along the same direction and, marked `parity`, with torch's
-forward mode.  Formulas are differentiable operators themselves: the second-order test compares forward over reverse, reverse
-over forward and forward over forward with reverse over reverse, which test_operators.py has checked by differences.
+The tangent of a result is compared with a central difference along the same direction and, marked `parity`, with
+torch's forward mode.  Formulas are differentiable operators themselves: the second-order test compares forward over
+reverse, reverse over forward and forward over forward with reverse over reverse, which test_operators.py has checked by
+differences.
 """
 
 from __future__ import annotations
@@ -22,16 +23,33 @@ from test_operators import DIFFERENTIABLE, SMALL, SMOOTH, close, flat, is_tensor
 
 pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning")]
 
-#: Samples on which torch's tangent is not the one that its own gradient, or a difference, says.
-NOT_TORCHS = {
+#: Samples (None: all) on which torch's tangent is not the one that its own gradient, or a difference, says.
+NOT_TORCHS: dict[tuple[str, str | None], str] = {
+    ("linalg.triangular_solve", None): "wrong by the difference quotient",
+    ("linalg.cholesky_inverse", None): "wrong by the difference quotient",
+    ("nn.functional.pad", "circular, crops"): "wrong by the difference quotient",
+    ("logcumsumexp", "empty"): "refused",
     ("maximum", "nan"): "at a NaN the tangent of `other`; the gradient goes to both",
     ("minimum", "nan"): "at a NaN the tangent of `other`; the gradient goes to both",
     ("clamp", "at tensor bounds"): "varies with a NaN; the gradient of a NaN is 0",
     ("pow", "complex128 and float64"): "wrong by the difference quotient: complex self, real exponent",
+    ("pow", "float64 and complex128"): "wrong by the difference quotient: real self, complex exponent",
+    ("pow", "float64 and complex number"): "wrong by the difference quotient: real self, complex exponent",
+    ("xlogy", "float64 and int64"): "takes the logarithm of integers in float32",
     ("logsumexp", "empty along the dim"): "NaN for a sum of nothing",
     ("std", "empty"): "NaN for a sum of nothing",
     ("max", "nan"): "NaN; the gradient goes to the NaNs in equal shares",
     ("min", "nan"): "NaN; the gradient goes to the NaNs in equal shares",
+    ("logcumsumexp", "far apart"): "underflows: the slopes are divided by those of the largest element",
+    **{
+        (operator, f"{name}{twin}"): "wrong by the difference quotient"
+        for operator, names in (
+            ("linalg.cholesky_inverse", ("matrix", "upper", "batch")),
+            ("linalg.triangular_solve", ("transposed", "unitriangular")),
+        )
+        for name in names
+        for twin in ("", ", complex")
+    },
 }
 
 
@@ -96,29 +114,44 @@ def tangents(module: Any, op: Op, sample: Sample, along: list[np.ndarray | None]
         return [None if t is None else to_numpy(t) for t in found]
 
 
+def has_no_tangent(op: Op, sample: Sample) -> bool:
+    """Does the operator say that there is no tangent here (a full SVD, whose vectors are not unique)?"""
+    try:
+        tangents(retrograd, op, sample, directions(sample))
+    except RuntimeError as error:
+        return "is not defined" in str(error)
+    return False
+
+
 @pytest.mark.parametrize(("op", "samples"), by_operator(SMOOTH))
 def test_tangent_is_the_limit_of_differences(op: Op, samples: list[Sample]) -> None:
     for sample in samples:
+        if has_no_tangent(op, sample):
+            continue
         along = directions(sample)
+        recorded = [out for out in flat(_call(op, sample.build(retrograd))) if is_tensor(out)]
         found = tangents(retrograd, op, sample, along)
         values = []
         for sign in (1, -1):
             pairs = zip(sample.arrays(), along, strict=True)
             moved = [a if d is None else np.asarray(a + sign * STEP * d) for a, d in pairs]
             built = sample.build(retrograd, moved, requires_grad=False)
-            outputs = flat(op.call(retrograd, built.args, built.kwargs))
-            values.append([to_numpy(out) for out in outputs if is_tensor(out)])
+            values.append([to_numpy(out) for out in flat(_call(op, built)) if is_tensor(out)])
         assert any(t is not None for t in found), f"{sample.name}: no output is dual"
         for position, (tangent, ahead, behind) in enumerate(zip(found, *values, strict=True)):
             what = f"{sample.name}: tangent of output {position}"
-            if ahead.dtype.kind not in "fc":
-                assert tangent is None, what
+            if not recorded[position].requires_grad:
+                assert tangent is None or not np.any(tangent), what
                 continue
             expected = (ahead - behind) / (2 * STEP)
             actual = np.zeros_like(expected) if tangent is None else tangent
             assert actual.shape == expected.shape, what
             assert actual.dtype == expected.dtype, what
             close(actual, expected, what, **FIRST_ORDER)
+
+
+def _call(op: Op, built: Any) -> Any:
+    return op.call(retrograd, built.args, built.kwargs)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +181,9 @@ def test_tangent_is_torchs(op: Op, samples: list[Sample]) -> None:
     import torch
 
     for sample in samples:
-        if (op.name, sample.name) in NOT_TORCHS:
+        if (op.name, sample.name) in NOT_TORCHS or (op.name, None) in NOT_TORCHS:
+            continue
+        if has_no_tangent(op, sample):
             continue
         along = directions(sample)
         try:
@@ -196,6 +231,8 @@ def dense(gradients: Any, leaves: list[Any]) -> list[np.ndarray]:
 def test_all_second_orders_agree(op: Op, samples: list[Sample]) -> None:
     """The Hessian along a direction, four ways."""
     for sample in samples:
+        if has_no_tangent(op, sample):
+            continue
         along = directions(sample)
         used = [d for d in along if d is not None]
         expected = _reverse_over_reverse(op, sample, used)

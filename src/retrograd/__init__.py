@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import _C, autograd, fft, nn, optim, random, serialization, special, utils
+from . import _C, autograd, fft, linalg, nn, optim, random, serialization, special, utils
 from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from .autograd.grad_mode import (
     enable_grad,
@@ -12,6 +12,7 @@ from .autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
+from .composite.foreach import FOREACH as _FOREACH
 from .constants import *
 from .devices import device
 from .dtypes import bool_ as bool
@@ -38,6 +39,7 @@ from .dtypes import (
 )
 from .dtypes import float_ as float
 from .dtypes import int_ as int
+from .nn_functions import FUNCTIONS as _NN_FUNCTIONS
 from .ops import *
 from .printing import set_printoptions
 from .random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
@@ -46,5 +48,8 @@ from .size import Size
 from .storage import TypedStorage, UntypedStorage
 from .tensor import Tensor
 from .tensor_types import *
+from .type_info import finfo, iinfo
 
 __version__ = "0.1.0"
+
+globals().update({name: f for name, f in _NN_FUNCTIONS.items() if name not in globals()} | _FOREACH)

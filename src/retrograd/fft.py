@@ -140,7 +140,7 @@ def _c2r(name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, forward
     return ops.fft_c2r(input, tuple(dims), _normalization(norm, forward), points)
 
 
-# ---------------------------------------------------------------------------------------------------------- one dimension
+# -------------------------------------------------------------------------------------------------------- one dimension
 
 
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
@@ -185,7 +185,7 @@ def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
     return _r2c("ihfft", input, n, dim, norm, False).conj()
 
 
-# ------------------------------------------------------------------------------------------------------- several dimensions
+# --------------------------------------------------------------------------------------------------- several dimensions
 
 
 def fftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None, *, out: Any = None) -> Tensor:
@@ -248,7 +248,7 @@ irfft2 = _two_dimensional("irfft2", irfftn)
 hfft2 = _two_dimensional("hfft2", hfftn)
 ihfft2 = _two_dimensional("ihfft2", ihfftn)
 
-# -------------------------------------------------------------------------------------------------------------- frequencies
+# ---------------------------------------------------------------------------------------------------------- frequencies
 
 
 def _float(dtype: Any) -> np.dtype:

@@ -26,4 +26,4 @@ _functions |= {name: getattr(ops, target) for name, target in _RENAMED.items()}
 _functions |= {name.removeprefix(_PREFIX): f for name, f in vars(ops).items() if name.startswith(_PREFIX)}
 globals().update(_functions)
 
-__all__ = sorted(_functions)  # noqa: PLE0605
+__all__ = sorted(_functions)

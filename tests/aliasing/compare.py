@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .programs import Features, Generator, Machine
+from .oracle import Oracle
+from .programs import Features, Generator, Machine, NotInThisMachine
 
 #: What an error must say, too, if torch says it.
 PHRASES = [
@@ -58,7 +59,11 @@ LATE = [
     "can't be cast to the desired output type",
     "can't retain_grad on Tensor",
     "The expanded size of the tensor",
-    "out of bounds for storage",
+    "the number of sizes provided",
+    "view size is not compatible",
+    "has been modified by an inplace operation",
+    "doesn't match the broadcast shape",
+    "out of bounds for",
 ]
 
 
@@ -68,7 +73,7 @@ class OutOfStep(Exception):
 
 def both_refused(mine: Exception | None, theirs: Exception | None) -> bool:
     """Were there two reasons to refuse, of which torch found the other first?"""
-    return type(mine) is type(theirs) and any(late in str(error) for late in LATE for error in (mine, theirs))
+    return mine is not None and theirs is not None and any(late in str(error) for late in LATE for error in (mine, theirs))
 
 
 def phrase(error: Exception | None) -> str | None:
@@ -86,7 +91,7 @@ def phrase(error: Exception | None) -> str | None:
 
 
 def array(tensor: Any) -> np.ndarray:
-    return np.array(tensor.detach().numpy(), copy=True)
+    return np.array(tensor.detach().numpy(force=True), copy=True)
 
 
 def attempt(read: Callable[[], Any]) -> Any:
@@ -102,19 +107,17 @@ def observe(machine: Machine) -> dict[str, Any]:
     tensors = machine.tensors()
     by_id = {id(t): name for name, t in tensors.items()}
     seen: dict[str, Any] = {}
-    # What torch computes from inference tensors outside inference mode has versions of its own.
-    versions = not any(t.is_inference() for t in tensors.values())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, t in tensors.items():
             base = t._base
             grad_fn = attempt(lambda: t.grad_fn)
             seen[f"{name}.shape"] = tuple(t.shape)
-            if t.numel() and not t.is_inference():
+            if t.numel():
                 seen[f"{name}.stride"] = tuple(s for s, n in zip(t.stride(), t.shape) if n > 1)
             seen[f"{name}.dtype"] = str(t.dtype)
             seen[f"{name}.values"] = array(t)
-            if versions:
+            if not machine.saw_inference:  # what torch computes from inference tensors has versions of its own
                 seen[f"{name}._version"] = attempt(lambda: t._version)
             seen[f"{name}.requires_grad"] = attempt(lambda: t.requires_grad)
             seen[f"{name}.is_leaf"] = attempt(lambda: t.is_leaf)
@@ -135,7 +138,7 @@ def observe(machine: Machine) -> dict[str, Any]:
 
 
 def plain_name(name: str) -> str:
-    return re.sub(r"\d+$", "", name.replace("torch::autograd::", ""))
+    return re.sub(r"\d+$", "", name.replace("torch::autograd::", "").replace("ReshapeAlias", "View"))
 
 
 def same(mine: Any, theirs: Any) -> bool:
@@ -168,6 +171,7 @@ def difference(program: list[str], mine: Any, theirs: Any, every_step: bool = Tr
 def step_difference(ours: Machine, yours: Machine, statement: str, look: bool = True) -> str | None:
     """Run one statement in both; say what differs after it."""
     my_error, your_error = ours.run(statement), yours.run(statement)
+    ours.saw_inference = yours.saw_inference = ours.saw_inference or "inference_mode" in statement
     if "INTERNAL ASSERT" in str(your_error) or any(OVERLAP.search(str(error)) for error in (my_error, your_error)):
         raise OutOfStep
     if my_error is None and LEAF in str(your_error):
@@ -180,12 +184,13 @@ def step_difference(ours: Machine, yours: Machine, statement: str, look: bool = 
         raise OutOfStep
     if look:
         my_view, your_view = observe(ours), observe(yours)
+        for what in my_view:
+            if what.endswith(".stride") and not my_view[what.replace("stride", "_is_view")]:
+                if not same(my_view[what], your_view.get(what)):
+                    raise OutOfStep  # the order in memory of a result that is new: not what this is about
         for what, value in {**your_view, **my_view}.items():
             if isinstance(your_view.get(what), str) and your_view[what] == "RuntimeError":
                 raise OutOfStep  # torch trips over itself: the base of a view with history does not require grad
-            if not same(value, your_view.get(what)) and what.endswith(".stride"):
-                if not your_view[what.replace("stride", "_is_view")]:
-                    raise OutOfStep  # the order in memory of a result that is new: not what this is about
             if not same(value, your_view.get(what)):
                 return f"{what}: {ours.module.__name__} {value!r}, {yours.module.__name__} {your_view.get(what)!r}"
     return None
@@ -226,3 +231,58 @@ def shortened(program: list[str], fails: Callable[[list[str]], bool]) -> list[st
                 else:
                     i += 1
     return program
+
+
+# --------------------------------------------------------------------------------------------------- with the oracle
+
+#: What the oracle can tell about.
+KNOWN = Features(
+    complex=False, inference=False, hooks=False, create_graph=False, odd=False, inner_gradients=False
+)  # fmt: skip
+
+
+def oracle_seed(seed: int, mine: Any, steps: int = 12) -> tuple[list[str], str | None]:
+    """Write a program and run it against the oracle; the program, and where they differ."""
+    generator = Generator(random.Random(seed), KNOWN)
+    return _with_oracle(mine, lambda machine, number: generator.statement(machine) if number < steps else None)
+
+
+def oracle_difference(program: list[str], mine: Any) -> str | None:
+    """The same for a program that is written already."""
+    return _with_oracle(mine, lambda machine, number: program[number] if number < len(program) else None)[1]
+
+
+def _with_oracle(mine: Any, write: Callable[[Machine, int], str | None]) -> tuple[list[str], str | None]:
+    ours, oracle = Machine(mine), Machine(Oracle())
+    program: list[str] = []
+    while (statement := write(ours, len(program))) is not None:
+        program.append(statement)
+        error = ours.run(statement)
+        if error is not None:
+            if any(word in statement for word in ("] +=", "] *=", "backward")):
+                break  # half of it may have happened
+            continue  # what is refused has changed nothing
+        try:
+            error = oracle.run(statement)
+        except NotInThisMachine:
+            break
+        if error is not None:
+            return program, f"only the oracle refuses: {error!r}"
+        found = _oracle_view(ours, oracle)
+        if found is not None:
+            return program, found
+    return program, None
+
+
+def _oracle_view(ours: Machine, oracle: Machine) -> str | None:
+    """Values and gradients that are not the oracle's."""
+    for name, t in ours.tensors().items():
+        expected = oracle.names[name]
+        if not same(array(t), expected.values):
+            return f"{name}: {array(t)!r} instead of {expected.values!r}"
+        grad = t._meta.grad if t._meta is not None else None
+        mine = np.zeros(t.shape) if grad is None else array(grad)
+        wanted = np.zeros(expected.shape) if expected.grad is None else expected.grad
+        if not same(mine, wanted):
+            return f"{name}.grad: {mine!r} instead of {wanted!r}"
+    return None

@@ -29,6 +29,7 @@ class Machine:
     def __init__(self, module: Any) -> None:
         self.module = module
         self.log: list[Any] = []
+        self.saw_inference = False
         self.names: dict[str, Any] = {"torch": module, "log": self._log}
 
     def _log(self, grad: Any) -> None:
@@ -78,7 +79,9 @@ class Features:
     saved_hooks: bool = True
     create_graph: bool = True
     odd: bool = True
-    """Rare things with rules of their own: ``.data =``, requires_grad_ on views, detach_, out=."""
+    """Rare things with rules of their own: ``.data``, requires_grad_ on views, detach_, out=."""
+    inner_gradients: bool = True
+    """Gradients of results, not only of leaves."""
 
 
 @dataclass
@@ -121,12 +124,11 @@ class Generator:
         if self.features.inference:
             modes += ["torch.inference_mode()"] * 2
         if self.features.saved_hooks:
-            modes += [
-                "torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)",
-                "torch.autograd.graph.saved_tensors_hooks(lambda x: x.clone(), lambda x: x)",
-                "torch.autograd.graph.save_on_cpu()",
-                "torch.autograd.graph.allow_mutation_on_saved_tensors()",
-            ]
+            modes.append("torch.autograd.graph.saved_tensors_hooks(lambda x: x.clone(), lambda x: x)")
+        if self.features.saved_hooks and self.features.odd:
+            # The first of these lets saved tensors be modified unnoticed.
+            modes.append("torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)")
+            modes.append("torch.autograd.graph.allow_mutation_on_saved_tensors()")
         return self.rng.choice(modes)
 
     def new(self) -> str:
@@ -155,8 +157,8 @@ class Generator:
     def values(self, shape: tuple[int, ...], complex: bool = False) -> str:
         if shape:
             return "[" + ", ".join(self.values(shape[1:], complex) for _ in range(shape[0])) + "]"
-        number = f"{self.rng.randint(-15, 15) / 10}"
-        return number + f"{self.rng.randint(-15, 15) / 10:+}j" if complex else number
+        number = f"{self.rng.randint(-12, 12) / 8}"  # eighths, so that sums are exact
+        return number + f"{self.rng.randint(-12, 12) / 8:+}j" if complex else number
 
     def leaf(self) -> str:
         shape = self.rng.choices(SHAPES, WEIGHTS)[0]
@@ -206,7 +208,7 @@ class Generator:
             choices += [f"{name}.view_as({name})", f"{name}.flatten()", f"{name}.expand_as({name})"]
         if self.is_complex(name) and size:
             choices += [f"torch.view_as_real({name})", f"{name}.real", f"{name}.imag"] * 3
-        elif shape and shape[-1] == 2 and self.features.complex and self.tensors[name].storage_offset() % 2 == 0:
+        elif shape and shape[-1] == 2 and size and self.features.complex and self.tensors[name].storage_offset() % 2 == 0:
             choices += [f"torch.view_as_complex({name})"] * 2
         choices += [f"{name}.expand({(rng.randint(1, 2), *shape)})"]
         if n:
@@ -228,7 +230,9 @@ class Generator:
         if n > 1:
             choices += [f"{name}.transpose({self.dim(name)}, {self.dim(name)})", f"{name}.mT", f"{name}.diagonal()"]
             choices += [f"{name}.permute({rng.sample(range(n), n)})", f"{name}.movedim(0, {self.dim(name)})"]
-        if size:
+        base = self.tensors[name]._base
+        plain = all(t is None or t.is_contiguous() for t in (self.tensors[name], base))
+        if size and (base is None or base.dtype == self.tensors[name].dtype) and (plain or self.features.odd):
             count = rng.randint(1, size)
             choices += [f"{name}.as_strided(({count},), (1,))", f"{name}.as_strided(({count},), (1,), 0)"]
             choices += [f"{name}.as_strided((2, {max(count // 2, 1)}), ({rng.randint(1, 2)}, 1))"]
@@ -270,11 +274,11 @@ class Generator:
         if real:
             choices += [f"{name}.exp_()", f"{name}.sin_()", f"{name}.tanh_()", f"{name}.relu_()", f"{name}.sigmoid_()"]
             choices += [f"{name}.clamp_(-0.5, 0.5)", f"{name}.clamp_(min=0.1)", f"{name}.pow_(2)", f"{name}.abs_()"]
-            choices += [f"{name}.masked_fill_({name} > 0, {self.scalar()})", f"{name}.addcmul_({other}, {name})"]
-            choices += [f"torch.relu_({name})", f"{name}.lerp_({other}, 0.5)", f"{name}.sqrt_()", f"{name}.div_(2)"]
+            choices += [f"{name}.masked_fill_({name} > 0, {self.scalar(name)})", f"{name}.addcmul_({other}, {other})"]
+            choices += [f"torch.relu_({name})", f"{name}.sqrt_()", f"{name}.div_(2)"]
         if shape and 0 not in shape:
             i = rng.randrange(shape[0])
-            choices += [f"{name}.index_fill_(0, torch.tensor([{i}]), {self.scalar()})"]
+            choices += [f"{name}.index_fill_(0, torch.tensor([{i}]), {self.scalar(name)})"]
             choices += [f"{name}.index_put_((torch.tensor([{i}]),), {self.cell(name)})"]
             index = _nested(shape, lambda: rng.randrange(shape[0]))
             if other in self.tensors and self.shape(other) == shape and not self.share(name, other):
@@ -283,7 +287,8 @@ class Generator:
             choices += [f"{name}.scatter_(0, torch.tensor({index}), 0.5)", f"{name}.cumsum_(0)"]
             choices += [f"{name}.index_add_(0, torch.tensor([{i}]), {self.row(name)})"]
         base = self.tensors[name]._base
-        if base is None or base.dtype == self.tensors[name].dtype:  # else torch makes a history of another shape
+        same = base is None or base.dtype == self.tensors[name].dtype
+        if same and not self.tensors[name].retains_grad:  # else torch mixes up histories of different shapes
             if len(shape) > 1:
                 choices += [f"{name}.transpose_(0, 1)", f"{name}.squeeze_()", f"{name}.tril_()"]
             choices += [f"{name}.unsqueeze_(0)"] if rng.random() < 0.3 else []
@@ -302,9 +307,11 @@ class Generator:
         others = [o for o, t in self.tensors.items() if tuple(t.shape)[1:] == self.shape(name)[1:] and t.ndim]
         others = [o for o in others if not self.share(name, o)]
         others = [o for o in others if self.shape(o)[0] and self.tensors[o].dtype == self.tensors[name].dtype]
-        return f"{self.rng.choice(others)}[:1]" if others else f"{name}[:1].clone()"
+        return f"{self.rng.choice([*others, name])}[:1].clone()"  # torch saves it
 
-    def scalar(self) -> str:
+    def scalar(self, name: str) -> str:
+        if self.is_complex(name):
+            return self.number()
         scalars = [o for o, t in self.tensors.items() if not t.ndim and not t.is_complex()]
         return self.rng.choice([self.number(), *scalars])
 
@@ -313,7 +320,8 @@ class Generator:
         value = self.rng.choice([self.number(), self.cell(name), self.operand(name)])
         if self.rng.random() < 0.3 and key not in ("...", "None") and len(self.shape(name)):
             other = self.pick(lambda t: t is not self.tensors[name])
-            if ">" not in key and (self.is_complex(name) or not self.is_complex(other)):
+            fits = self.is_complex(name) or not self.is_complex(other)
+            if ">" not in key and fits and not self.share(name, other):
                 value = f"{other}[{key}]"
         value = self.number() if value == name else value
         operator = self.rng.choice(["=", "=", "=", "+=", "*="])
@@ -358,15 +366,17 @@ class Generator:
             if rng.random() < 0.15:
                 options.append(f"inputs=[{self.pick(lambda t: t.requires_grad and _is_leaf(t))}]")
             return f"{self.root(name)}.backward({', '.join(options)})"
-        wanted = self.pick(lambda t: t.requires_grad)
+        inner = self.features.inner_gradients
+        wanted = self.pick(lambda t: t.requires_grad and (inner or (_is_leaf(t) and not t._is_view())))
         if self.features.create_graph and all(t.numel() for t in self.tensors.values()) and rng.random() < 0.5:
             options = ["create_graph=True"]
         options.append("allow_unused=True")
-        return f"{self.new()} = torch.autograd.grad({self.root(name)}, {wanted}, {', '.join(options)})[0].clone()"
+        return f"{self.new()} = torch.autograd.grad({self.root(name)}, {wanted}, {', '.join(options)})[0].contiguous().clone()"
 
     def detach(self) -> str:
         name = self.pick(lambda t: not t.is_inference())
-        return f"{self.new()} = {name}.{self.rng.choice(['detach()', 'detach()', 'data'])}"
+        how = self.rng.choice(["detach()", "detach()", "data"]) if self.features.odd else "detach()"
+        return f"{self.new()} = {name}.{how}"
 
     def flag(self) -> str:
         name = self.pick(lambda t: _is_leaf(t) and (self.features.odd or not t._is_view()))
@@ -399,7 +409,8 @@ class Generator:
         choices = [f"{name}.detach_()", f"{name}.data.mul_(2)", f"{name}.detach().add_(1)", f"{name}.requires_grad_()"]
         fitting = [o for o, t in self.tensors.items() if tuple(t.shape) == self.shape(name)]
         fitting = [o for o in fitting if not _overlap_oddly(self.tensors[o], self.tensors[name])]
-        out = self.rng.choice(fitting)
+        fitting = [o for o in fitting if not _overlaps_itself(self.tensors[o])]
+        out = self.rng.choice(fitting or [name])
         choices += [f"torch.mul({name}, {other}, out={out})", f"torch.exp({name}, out={out})"]
         choices += [f"{self.new()} = torch.ones_like({name})", f"{name}.requires_grad_(False)"]
         choices += [f"{name}.grad.mul_(2)", f"{name}.detach().requires_grad_()"]

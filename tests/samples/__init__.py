@@ -6,7 +6,26 @@ gradients of both orders, dtypes, layouts, variants and errors are then tested. 
 
 from __future__ import annotations
 
-from samples import conv, fft, indexing, linalg, nn, pointwise, reductions, selection, shape, special
+from samples import (
+    assembly,
+    conv,
+    decompositions,
+    fft,
+    indexing,
+    linalg,
+    losses,
+    matrix_functions,
+    nn,
+    normalization,
+    pointwise,
+    pool,
+    reductions,
+    selection,
+    shape,
+    signal,
+    special,
+    statistics,
+)
 from samples.spec import ErrorSample, Op, Sample, cases, lookup
 
 OPS: list[Op] = [
@@ -18,8 +37,16 @@ OPS: list[Op] = [
     *linalg.OPS,
     *nn.OPS,
     *conv.OPS,
+    *losses.OPS,
+    *normalization.OPS,
+    *pool.OPS,
     *special.OPS,
     *fft.OPS,
+    *statistics.OPS,
+    *assembly.OPS,
+    *signal.OPS,
+    *decompositions.OPS,
+    *matrix_functions.OPS,
 ]
 
 _names = [op.name for op in OPS]

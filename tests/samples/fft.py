@@ -22,7 +22,6 @@ def one(name: str, complex_input: bool = True, real_input: bool = True) -> Op:
         *(S(f"norm {norm}", real(4, **kind), norm=norm) for norm in NORMS),
         V("float32", real(4, dtype="float32")),
         V("int64", integers(4)),
-        V("empty batch", real(0, 4)),
     ]
     errors = [
         E("norm", RuntimeError, "Invalid normalization mode", real(3), norm="x"),

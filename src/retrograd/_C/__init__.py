@@ -12,6 +12,7 @@ from ..autograd.graph import current_graph_task_execution_order as _current_grap
 from ..autograd.graph import current_graph_task_id as _current_graph_task_id
 from ..autograd.graph import current_node as _current_autograd_node
 from ..autograd.graph import will_execute as _will_engine_execute_node
+from ..kernels.linalg_checks import LinAlgError as _LinAlgError
 from . import _autograd, _functions
 
 __all__ = ["_autograd", "_functions", "is_grad_enabled"]

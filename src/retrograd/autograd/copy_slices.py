@@ -43,6 +43,7 @@ class CopySlices(Node):
         return "torch::autograd::CopySlices"
 
     def apply(self, edges: tuple, grads: Sequence) -> tuple:
+        self._check_not_freed()
         grad = grads[0]
         if grad is None:
             return (None,) * len(edges)
@@ -57,6 +58,7 @@ class CopySlices(Node):
     def apply_tensors(self, edges: tuple, grads: Sequence) -> tuple:
         from ..tensor import wrap
 
+        self._check_not_freed()
         grad = grads[0]
         if grad is None:
             return (None,) * len(edges)
@@ -77,4 +79,12 @@ class CopySlices(Node):
         return (first or edges[0] if edges[0] is not None else None, *edges[1:])
 
     def release_variables(self, freed: Freed) -> None:
-        self.fn.release_variables(freed)
+        if isinstance(self.fn, Node):
+            self.fn.release_variables(freed)
+            self.fn = freed  # type: ignore[assignment]
+
+    def _check_not_freed(self) -> None:
+        from .saved_variable import freed_error
+
+        if not isinstance(self.fn, Node):
+            raise freed_error(self, self.fn)

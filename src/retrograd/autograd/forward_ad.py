@@ -1,9 +1,9 @@
 """Forward-mode differentiation: dual tensors, and how operators carry tangents along.
 
-While a dual level is open, its observer (intercept.py) is around every operator of the thread: the operator runs, and if an
-argument has a tangent, the operator's forward formula (``_generated/jvps.py``) gives the tangent of the result.  Without an
-open level nothing of this exists.  Backward passes run on Tensors meanwhile, so that forward over reverse works; formulas
-are made of differentiable operators, so that reverse over forward does.
+While a dual level is open, its observer (intercept.py) is around every operator of the thread: the operator runs, and
+if an argument has a tangent, the operator's forward formula (``_generated/jvps.py``) gives the tangent of the result.
+Without an open level nothing of this exists.  Backward passes run on Tensors meanwhile, so that forward over reverse
+works; formulas are made of differentiable operators, so that reverse over forward does.
 
 forward_grad.py has the rules for tangents, Note [Forward gradients of views] and Note [Nested levels].
 """
@@ -51,8 +51,8 @@ def enter_dual_level(*, nested: bool = False) -> int:
     index = len(state.dual_levels)
     if index and not nested:
         raise RuntimeError(
-            "Nested forward mode AD is not supported at the moment by enter_dual_level() alone, as in torch. Here levels "
-            "do nest: write `with dual_level():`, or enter_dual_level(nested=True)"
+            "Nested forward mode AD is not supported at the moment by enter_dual_level() alone, as in torch. Here "
+            "levels do nest: write `with dual_level():`, or enter_dual_level(nested=True)"
         )
     level = Level(index)
     level.observer = _observer(level)
@@ -240,7 +240,7 @@ def _fw_tangent(tensor: Tensor, level: Level) -> Tensor | None:
     return tangent
 
 
-# ------------------------------------------------------------------------- for custom functions and others without formula
+# ---------------------------------------------------------------------- for custom functions and others without formula
 
 
 class seeing_levels_outside:
@@ -409,14 +409,16 @@ def _with_formula(
     outside = _observers_outside(state, level) if level.index or len(state.observers) > 1 else ()
     original = None
     observers, interceptor = state.observers, state.interceptor
-    if inplace and formula.needs_original:
+    if inplace:
         # The values that are about to be overwritten, with their history and the tangents of the levels outside.
         set_observers(state, outside)
         try:
-            original = args[0].clone()
-            old = tangents.get(0)
-            if old is not None and state.grad_enabled:
-                set_fw_grad(original, old.clone(), level)
+            if formula.needs_original:
+                original = args[0].clone()
+                old = tangents.get(0)
+                if old is not None and state.grad_enabled:
+                    set_fw_grad(original, old.clone(), level)
+            args = (args[0], *(_unless_overwritten(arg, args[0]) for arg in args[1:]))
         finally:
             state.observers, state.interceptor = observers, interceptor
     since = state.sequence_nr
@@ -435,6 +437,13 @@ def _with_formula(
     finally:
         state.observers, state.interceptor = observers, interceptor
     return result
+
+
+def _unless_overwritten(arg: Any, target: Tensor) -> Any:
+    """An argument as the formula is to see it: ``x.mul_(x)`` multiplies by what was there before."""
+    if isinstance(arg, Tensor) and (arg is target or np.may_share_memory(arg._data, target._data)):
+        return arg.clone()  # type: ignore[attr-defined]
+    return arg
 
 
 def _parameters(

@@ -1,7 +1,7 @@
 """Forward gradients: the tangents that a tensor has, one a dual level, and the rules by which it gets them.
 
-``AutogradMeta.fw_grad`` is None until a tensor becomes dual; then it is a `ForwardGrad`.  A `Level` remembers weakly who
-has a tangent of it and, when it is closed, takes them all away.  forward_ad.py is what users and operators call.
+``AutogradMeta.fw_grad`` is None until a tensor becomes dual; then it is a `ForwardGrad`.  A `Level` remembers weakly
+who has a tangent of it and, when it is closed, takes them all away.  forward_ad.py is what users and operators call.
 
 Note [Forward gradients of views]
 Views and in-place operations on dual tensors work because of one rule about layout:
@@ -15,18 +15,19 @@ So whatever memory two tensors share, their tangents share as well, and the six 
 1. ``foo.copy_(bar)``, both dual: the tangent of foo is written to.
 2. ``foo[0].copy_(bar)``: the tangent of ``foo[0]`` is a view of foo's, so foo's has changed.
 3. ``view = foo[0]; foo.copy_(bar)``: the same the other way round.
-4. `foo` is regular and its view becomes dual by a write: `set_fw_grad` gives foo a tangent of zeros, of which the new one
-   is a view.
+4. `foo` is regular and its view becomes dual by a write: `set_fw_grad` gives foo a tangent of zeros, of which the new
+   one is a view.
 5. `foo` is regular and becomes dual by a write when views of it exist: `fw_grad` of a view without a tangent of its own
    asks the base, and takes the view of the base's tangent.
 6. A view becomes dual and a sibling is asked: 4, then 5.
 
-The base in question is that of the *forward* view (`DifferentiableViewMeta.forward`).  It is the ordinary base, except that
-a dual tensor is an alias of its primal and yet no forward view of it: writing to the one does not make the other dual.
+The base in question is that of the *forward* view (`DifferentiableViewMeta.forward`).  It is the ordinary base, except
+that a dual tensor is an alias of its primal and yet no forward view of it: writing to the one does not make the other
+dual.
 
 Note [Nested levels]
-A tensor that is dual at two levels is ``x + t e1`` with `x` and `t` both dual at the level outside: the tangent at an inner
-level itself has a tangent at the outer ones, and never the other way round.  An operator therefore computes its
+A tensor that is dual at two levels is ``x + t e1`` with `x` and `t` both dual at the level outside: the tangent at an
+inner level itself has a tangent at the outer ones, and never the other way round.  An operator therefore computes its
 tangent of level k with operators that see the levels outside of k only, and perturbations are never mixed up.
 """
 
@@ -165,8 +166,8 @@ def set_fw_grad(
 ) -> Tensor:
     """Make `tangent` the tangent of `tensor` at `level`, and return `tensor`.
 
-    `is_inplace`: `tensor` was just written to by an operator; `layout`: a tensor of the same layout, of which less is to
-    be found out.
+    `is_inplace`: `tensor` was just written to by an operator; `layout`: a tensor of the same layout, of which less is
+    to be found out.
     """
     if tangent._meta is not None and fw_grad(tangent, level) is not None:
         raise RuntimeError(
@@ -186,7 +187,8 @@ def set_fw_grad(
             raise RuntimeError("Only inplace operations can re-set the forward grad of a Tensor that already has one.")
         if forward_grad.values[level] is not tangent:
             raise RuntimeError(
-                "Cannot set a value of a forward grad if it already exists. Inplace operations should modify it inplace."
+                "Cannot set a value of a forward grad if it already exists. Inplace operations should modify it "
+                "inplace."
             )
         return tensor
     if tangent._data.shape != tensor._data.shape:
@@ -227,7 +229,7 @@ def _through_base(tensor: Tensor, meta: Any, tangent: Tensor, level: Level) -> T
 
 
 def attach(result: Tensor, tangent: Tensor, level: Level) -> bool:
-    """`set_fw_grad` for the commonest case: both fresh from an operator, and laid out alike. False if it is not that."""
+    """`set_fw_grad` for the commonest case: both fresh from an operator, and laid out alike. False: it is not that."""
     if result._meta is not None or tangent._meta is not None:
         return False
     one, other = result._data, tangent._data

@@ -1,7 +1,8 @@
 """Derivatives of functions: products with the Jacobian and the Hessian, and these matrices themselves.
 
-Every function here takes ``func`` and its ``inputs`` (a Tensor or a tuple of Tensors; `func` may return either) and works
-on tensors of its own: what is given is not changed, and without `create_graph` nothing that comes back has a history.
+Every function here takes ``func`` and its ``inputs`` (a Tensor or a tuple of Tensors; `func` may return either) and
+works on tensors of its own: what is given is not changed, and without `create_graph` nothing that comes back has a
+history.
 
 `strict` raises where a result is zero only because some output does not depend on some input at all.
 """
@@ -156,10 +157,12 @@ _INDEPENDENT = {
         "The gradient with respect to the input is independent of entry {} in the grad_outputs when using the double "
         "backward trick to compute forward mode gradients. This is not allowed in strict mode."
     ),
-    "double_back": "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode.",
+    "double_back": (
+        "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode."
+    ),
     "double_back_trick": (
-        "The hessian of the user-provided function is independent of entry {} in the grad_jacobian. This is not allowed "
-        "in strict mode as it prevents from using the double backward trick to replace forward mode AD."
+        "The hessian of the user-provided function is independent of entry {} in the grad_jacobian. This is not "
+        "allowed in strict mode as it prevents from using the double backward trick to replace forward mode AD."
     ),
 }
 
@@ -182,7 +185,7 @@ def _filled(gradients: Sequence, like: Sequence[Tensor], stage: str, strict: boo
     return tuple(filled)
 
 
-# ------------------------------------------------------------------------------------------------ products with Jacobians
+# ---------------------------------------------------------------------------------------------- products with Jacobians
 
 
 def vjp(
@@ -218,8 +221,8 @@ def jvp(
 ) -> tuple[Any, Any]:
     """``func(*inputs)`` and the product of its Jacobian with `v`.
 
-    By default, as in torch, from two backward passes: the gradient of the gradient for the vector it was taken with. Under
-    ``strategy="forward-mode"``, from one forward pass.
+    By default, as in torch, from two backward passes: the gradient of the gradient for the vector it was taken with.
+    Under ``strategy="forward-mode"``, from one forward pass.
 
     >>> import retrograd as torch
     >>> x = torch.tensor([1., 2., 3.])
@@ -525,7 +528,7 @@ def vhp(
 def hvp(
     func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """``func(*inputs)`` and the product of its Hessian with `v`. `vhp` is the same, for less, where the Hessian is symmetric.
+    """``func(*inputs)`` and the product of its Hessian with `v`: `vhp` is the same for less: Hessians are symmetric.
 
     >>> import retrograd as torch
     >>> x = torch.tensor([1., 2.])

@@ -1,24 +1,23 @@
 """gradcheck: are the derivatives of a function what finite differences say they are?
 
-`gradcheck` compares the Jacobian that backward passes (and, if asked, forward mode) compute with central differences, element
-by element, or in fast mode along one random direction; and it checks what else an operator has to get right: gradients of
-the right dtype, the same ones when asked twice, zeros for zeros, and undefined gradients.  `gradgradcheck` does the same for
-the gradient as a function of inputs and incoming gradients.
+`gradcheck` compares the Jacobian that backward passes (and, if asked, forward mode) compute with central differences,
+element by element, or in fast mode along one random direction; and it checks what else an operator has to get right:
+gradients of the right dtype, the same ones when asked twice, zeros for zeros, and undefined gradients.  `gradgradcheck`
+does the same for the gradient as a function of inputs and incoming gradients.
 
-gradcheck_jacobians.py computes; this file compares and reports.
+gradcheck_jacobians.py computes, gradcheck_properties.py checks what is not about Jacobians; this file compares and
+reports.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..tensor import Tensor, wrap
-from .basic_nodes import UndefinedGrad
 from .gradcheck_jacobians import (
     REAL,
     Analytical,
@@ -27,13 +26,23 @@ from .gradcheck_jacobians import (
     as_tuple,
     directions,
     forward_jacobians,
-    push,
     same_values,
-    steps_of,
     tangents,
     to_array,
     varies,
     vector_products,
+)
+from .gradcheck_properties import (
+    Check,
+    GradcheckError,
+    check_batched,
+    check_batched_forward,
+    check_undefined_backward,
+    check_undefined_forward,
+    check_zero_gradient,
+    differentiable,
+    random_seed,
+    shown,
 )
 from .run_backward import grad
 
@@ -45,36 +54,6 @@ __all__ = [
     "gradcheck",
     "gradgradcheck",
 ]
-
-
-class GradcheckError(RuntimeError):
-    """A derivative is not what it should be."""
-
-
-@dataclass
-class _Check:
-    """One call of gradcheck: the function, and how it is to be judged."""
-
-    func: Callable
-    inputs: tuple
-    eps: float
-    atol: float
-    rtol: float
-    nondet_tol: float
-    check_grad_dtypes: bool
-    fast_mode: bool
-
-    def __post_init__(self) -> None:
-        #: Where the inputs are that derivatives are checked for.
-        self.wanted = [i for i, x in enumerate(self.inputs) if isinstance(x, Tensor) and x.requires_grad and varies(x)]
-
-    @property
-    def tensors(self) -> list[Tensor]:
-        return [self.inputs[i] for i in self.wanted]
-
-    def close(self, analytical: Any, numerical: Any, atol: float | None = None) -> bool:
-        atol = self.atol if atol is None else atol
-        return bool(np.allclose(analytical, numerical, rtol=self.rtol, atol=atol))
 
 
 def gradcheck(
@@ -97,11 +76,12 @@ def gradcheck(
 ) -> bool:
     """Compare the gradients of `func` for those of `inputs` that require grad with finite differences.
 
-    `eps` is the step, `atol` and `rtol` how far both may be apart (the defaults are for float64), `nondet_tol` how far two
-    backward passes may be.  `check_forward_ad`, `check_backward_ad`: which modes are checked; `check_undefined_grad`: undefined
-    gradients and tangents count as zeros; `check_grad_dtypes`: gradients have the dtype of their input; `check_batched_grad`,
-    `check_batched_forward_grad`: a batch of vectors gives what its rows give one by one; `fast_mode`: along one random
-    direction only.  `masked` is about sparse tensors and changes nothing here.
+    `eps` is the step, `atol` and `rtol` how far both may be apart (the defaults are for float64), `nondet_tol` how far
+    two backward passes may be.  `check_forward_ad`, `check_backward_ad`: which modes are checked;
+    `check_undefined_grad`: undefined gradients and tangents count as zeros; `check_grad_dtypes`: gradients have the
+    dtype of their input; `check_batched_grad`, `check_batched_forward_grad`: a batch of vectors gives what its rows
+    give one by one; `fast_mode`: along one random direction only.  `masked` is about sparse tensors and changes nothing
+    here.
 
     Returns True, or raises GradcheckError (returns False, without `raise_exception`).
 
@@ -117,19 +97,19 @@ def gradcheck(
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     inputs = as_tuple(inputs)
-    check = _Check(func, inputs, eps, atol, rtol, nondet_tol, check_grad_dtypes, fast_mode)
+    check = Check(func, inputs, eps, atol, rtol, nondet_tol, check_grad_dtypes, fast_mode)
     _check_inputs(check)
     try:
         _run(check, check_backward_ad, check_forward_ad, check_undefined_grad)
         if check_batched_forward_grad:
-            _check_batched_forward(check)
+            check_batched_forward(check)
         if check_backward_ad:
-            outputs = _differentiable(as_tuple(func(*inputs)))
+            outputs = differentiable(as_tuple(func(*inputs)))
             if check_batched_grad:
-                _check_batched(check, outputs)
-            _check_zero_gradient(check, outputs)
+                check_batched(check, outputs)
+            check_zero_gradient(check, outputs)
             if check_undefined_grad:
-                _check_undefined_backward(check)
+                check_undefined_backward(check)
     except GradcheckError:
         if raise_exception:
             raise
@@ -168,10 +148,14 @@ def gradgradcheck(
     """
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
+    if check_undefined_grad and not check_rev_over_rev:
+        raise AssertionError("Setting check_undefined_grad=True requires check_rev_over_rev to be True")
+    if check_batched_grad and not check_rev_over_rev:
+        raise AssertionError("Setting check_batched_grad=True requires check_rev_over_rev to be True")
     inputs = as_tuple(inputs)
     wanted = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
     if grad_outputs is None:
-        outputs = _differentiable(as_tuple(func(*inputs)))
+        outputs = differentiable(as_tuple(func(*inputs)))
         grad_outputs = tuple(_random_like(output, gen_non_contig_grad_outputs) for output in outputs)
     else:
         grad_outputs = as_tuple(grad_outputs)
@@ -182,7 +166,7 @@ def gradgradcheck(
         for i in wanted:
             if not given[i].requires_grad:  # forward mode hands in tensors that do not
                 given[i] = given[i].requires_grad_()
-        outputs = _differentiable(as_tuple(func(*given)))
+        outputs = differentiable(as_tuple(func(*given)))
         found = grad(outputs, [given[i] for i in wanted], vectors, create_graph=True, allow_unused=True)
         return tuple(g for g in found if g is not None)
 
@@ -219,7 +203,7 @@ def _random_like(output: Tensor, spread: bool) -> Tensor:
 # --------------------------------------------------------------------------------------------------- what is looked at
 
 
-def _check_inputs(check: _Check) -> None:
+def _check_inputs(check: Check) -> None:
     tensors = [x for x in check.inputs if isinstance(x, Tensor)]
     if not any(x.requires_grad for x in tensors):
         raise ValueError(
@@ -242,13 +226,6 @@ def _check_inputs(check: _Check) -> None:
             )
 
 
-def _differentiable(outputs: tuple) -> list[Tensor]:
-    for output in outputs:
-        if not isinstance(output, Tensor):
-            raise TypeError(f"gradcheck: the function must return Tensors, but returned a {type(output).__name__}")
-    return [output for output in outputs if output.requires_grad]
-
-
 def _parts(output: Tensor) -> list[tuple[str, Callable]]:
     """The real functions that an output consists of, and how a message names them."""
     if not output.is_complex():
@@ -257,9 +234,9 @@ def _parts(output: Tensor) -> list[tuple[str, Callable]]:
     return [(name.format("imaginary"), np.imag), (name.format("real"), np.real)]
 
 
-def _run(check: _Check, backward: bool, forward: bool, undefined: bool) -> None:
+def _run(check: Check, backward: bool, forward: bool, undefined: bool) -> None:
     outputs = as_tuple(check.func(*check.inputs))
-    _differentiable(outputs)
+    differentiable(outputs)
     varying = [i for i, output in enumerate(outputs) if varies(output)]
     # Without requires_grad there is no telling in forward mode which outputs are meant to vary; so all that can.
     which = varying if not backward else [i for i in varying if outputs[i].requires_grad]
@@ -277,7 +254,7 @@ def _run(check: _Check, backward: bool, forward: bool, undefined: bool) -> None:
     if forward:
         comparison.forward()
         if undefined:
-            _check_undefined_forward(check)
+            check_undefined_forward(check)
 
 
 # ------------------------------------------------------------------------------------------------------------ slow mode
@@ -286,7 +263,7 @@ def _run(check: _Check, backward: bool, forward: bool, undefined: bool) -> None:
 class _Slow:
     """Every element of every Jacobian."""
 
-    def __init__(self, check: _Check, outputs: tuple, which: list[int]) -> None:
+    def __init__(self, check: Check, outputs: tuple, which: list[int]) -> None:
         self.check = check
         self.outputs = outputs
         self.which = which
@@ -316,7 +293,7 @@ class _Slow:
                         raise GradcheckError(prefix + _mismatch(jacobians[place], expected, number, position, True))
 
 
-def _analytical(check: _Check, output: Tensor, part: Callable) -> list[np.ndarray]:
+def _analytical(check: Check, output: Tensor, part: Callable) -> list[np.ndarray]:
     """The Jacobians of one real part of an output, with all that can be wrong about them."""
     if output.is_complex():
         output = output.real if part is np.real else output.imag  # type: ignore[attr-defined]
@@ -330,10 +307,11 @@ def _analytical(check: _Check, output: Tensor, part: Callable) -> list[np.ndarra
     return analytical.jacobians
 
 
-def _not_reentrant(check: _Check) -> str:
+def _not_reentrant(check: Check) -> str:
     return (
-        "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different "
-        "values, although analytical gradient matches numerical gradient. The tolerance for nondeterminism was "
+        "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
+        "different values, although analytical gradient matches numerical gradient. The tolerance for nondeterminism "
+        "was "
         f"{check.nondet_tol}."
     )
 
@@ -344,17 +322,18 @@ def _not_reentrant(check: _Check) -> str:
 class _Fast:
     """The Jacobians between one random vector `u` an input and one `v` an output: v J u, a number each."""
 
-    def __init__(self, check: _Check, outputs: tuple, which: list[int]) -> None:
+    def __init__(self, check: Check, outputs: tuple, which: list[int]) -> None:
         self.check = check
         self.outputs = outputs
         self.which = which
-        rng = np.random.default_rng(_seed())
+        rng = np.random.default_rng(random_seed())
         self.u = [{d: _unit(rng, x.numel()) for d in directions(x)} for x in check.tensors]
         self.v = [_unit(rng, outputs[number].numel()) for number in which]
         numerical = Numerical(check.func, check.inputs, which, check.eps)
         #: For each wanted input, for each direction, J u of each output.
         self.numerical = [
-            {d: numerical.along(position, self._step(k, d)) for d in self.u[k]} for k, position in enumerate(check.wanted)
+            {d: numerical.along(position, self._step(k, d)) for d in self.u[k]}
+            for k, position in enumerate(check.wanted)
         ]
 
     def _step(self, k: int, direction: complex) -> np.ndarray:
@@ -382,11 +361,11 @@ class _Fast:
                         raise GradcheckError(_not_reentrant(check))
                     if check.check_grad_dtypes and products[k].dtype != x._data.dtype:
                         raise GradcheckError("Gradient has dtype mismatch")
-                    along = {
-                        d: np.sum(self.v[place] * part(js[place])) for d, js in self.numerical[k].items()
-                    }
+                    along = {d: np.sum(self.v[place] * part(js[place])) for d, js in self.numerical[k].items()}
                     expected = as_gradient(along, np.real)
-                    found = as_gradient({d: np.sum(u * _component(products[k], d)) for d, u in self.u[k].items()}, np.real)
+                    found = as_gradient(
+                        {d: np.sum(u * _component(products[k], d)) for d, u in self.u[k].items()}, np.real
+                    )
                     if not check.close(found, expected, self._atol(k, place)):
                         raise GradcheckError(prefix + self._report(found, expected, number, position, part))
 
@@ -422,22 +401,15 @@ class _Fast:
         text += (
             "\nThe above quantities relating the numerical and analytical jacobians are computed in fast mode, between "
             "one random vector each. Below, we recompute numerical and analytical jacobians in slow mode:\n\n"
-            f"Numerical:\n {_shown(reference)}\nAnalytical:\n{_shown(jacobian)}\n\n"
+            f"Numerical:\n {shown(reference)}\nAnalytical:\n{shown(jacobian)}\n\n"
             f"The max per-element difference (slow mode) is: {_largest(jacobian, reference)}.\n"
         )
         if check.close(jacobian, reference):
             text += (
-                "Fast gradcheck failed but element-wise differences are small. This means that the test might've passed "
-                "in slow mode: use gradcheck(..., fast_mode=False), or a larger atol.\n"
+                "Fast gradcheck failed but element-wise differences are small. This means that the test might've "
+                "passed in slow mode: use gradcheck(..., fast_mode=False), or a larger atol.\n"
             )
         return text
-
-
-def _seed() -> int:
-    """From the package's generator, so that `manual_seed` makes a check repeatable."""
-    from ..factories import randint
-
-    return int(randint(0, 2**31 - 1, (1,)).item())
 
 
 def _unit(rng: np.random.Generator, size: int) -> np.ndarray:
@@ -461,11 +433,6 @@ def _input_prefix(x: Tensor, direction: complex) -> str:
     return f"While considering the {'real' if direction == REAL else 'imaginary'} part of complex inputs only, "
 
 
-def _shown(jacobian: Any) -> str:
-    array = np.asarray(jacobian)
-    return str(array[()]) if array.ndim == 0 else repr(wrap(array))
-
-
 def _largest(analytical: Any, numerical: Any) -> float:
     difference = np.abs(np.asarray(analytical) - np.asarray(numerical))
     return float(np.max(difference)) if difference.size else 0.0
@@ -476,7 +443,7 @@ def _mismatch(analytical: Any, numerical: Any, output: int, position: int, forwa
     mode = "computed with forward mode " if forward else ""
     text = (
         f"Jacobian {mode}mismatch for output {output} with respect to input {position},\n"
-        f"numerical:{_shown(numerical)}\nanalytical:{_shown(analytical)}\n"
+        f"numerical:{shown(numerical)}\nanalytical:{shown(analytical)}\n"
     )
     analytical, numerical = np.asarray(analytical), np.asarray(numerical)
     if analytical.ndim == 2 and analytical.size and analytical.shape == numerical.shape:
@@ -484,170 +451,10 @@ def _mismatch(analytical: Any, numerical: Any, output: int, position: int, forwa
         row, column = np.unravel_index(int(np.argmax(np.nan_to_num(difference, nan=np.inf))), difference.shape)
         text += (
             f"The largest difference is {difference[row, column]:.3g}, between element {row} of the input and element "
-            f"{column} of the output: numerical {numerical[row, column]:.6g}, analytical {analytical[row, column]:.6g}.\n"
+            f"{column} of the output: numerical {numerical[row, column]:.6g}, analytical "
+            f"{analytical[row, column]:.6g}.\n"
         )
     return text
-
-
-# ------------------------------------------------------------------------------------------------------- other properties
-
-
-def _check_batched(check: _Check, outputs: list[Tensor]) -> None:
-    """A batch of two gradients gives what each of them gives."""
-    from ..factories import randn_like
-    from ..ops import stack
-
-    for number, output in enumerate(outputs):
-        vectors = [randn_like(output) for _ in range(2)]
-        try:
-            batched = grad(
-                [output], check.tensors, [stack(vectors)], retain_graph=True, allow_unused=True, is_grads_batched=True
-            )
-        except RuntimeError as error:
-            raise GradcheckError(
-                "While computing batched gradients, got: "
-                f"{error}\n\ngradcheck or gradgradcheck failed while testing batched gradient computation. To adjust the "
-                "test, use check_batched_grad=False."
-            ) from error
-        single = [grad([output], check.tensors, [v], retain_graph=True, allow_unused=True) for v in vectors]
-        for position, (together, *apart) in enumerate(zip(batched, *single, strict=True)):
-            if together is None:
-                continue
-            rows = np.stack([to_array(one) for one in apart])
-            if not np.allclose(to_array(together), rows, rtol=check.rtol, atol=check.atol):
-                raise GradcheckError(
-                    "gradcheck or gradgradcheck failed while testing batched gradient computation: for output "
-                    f"{number} and input {position}, got\n{_shown(to_array(together))}\nfor the batch and\n{_shown(rows)}\n"
-                    "for its rows one by one. To adjust the test, use check_batched_grad=False."
-                )
-
-
-def _check_batched_forward(check: _Check) -> None:
-    """A batch of two directions gives what each of them gives."""
-    rng = np.random.default_rng(_seed())
-    for position in check.wanted:
-        x = check.inputs[position]
-        steps = [_random_step(rng, x) for _ in range(2)]
-
-        def results(step: np.ndarray, moving: int = position) -> list[np.ndarray | None]:
-            pairs = push(check.func, check.inputs, {moving: step})
-            return [None if t is None else to_array(t) for _, t in pairs]
-
-        try:
-            batched = [results(step) for step in steps]
-        except RuntimeError as error:
-            raise GradcheckError(
-                f"While computing batched gradients, got: {error}\n\ngradcheck failed while testing batched "
-                "forward-mode gradient computation. To adjust the test, use check_batched_forward_grad=False."
-            ) from error
-        single = [results(step) for step in steps]
-        for together, apart in zip(batched, single, strict=True):
-            for one, other in zip(together, apart, strict=True):
-                if (one is None) != (other is None) or (
-                    one is not None and not np.allclose(one, other, rtol=check.rtol, atol=check.atol)  # type: ignore[arg-type]
-                ):
-                    raise GradcheckError(
-                        "gradcheck failed while testing batched forward-mode gradient computation for input "
-                        f"{position}. To adjust the test, use check_batched_forward_grad=False."
-                    )
-
-
-def _random_step(rng: np.random.Generator, x: Tensor) -> np.ndarray:
-    step = rng.standard_normal(tuple(x.shape))
-    if x.is_complex():
-        step = step + 1j * rng.standard_normal(tuple(x.shape))
-    return np.asarray(step).astype(x._data.dtype)
-
-
-def _check_zero_gradient(check: _Check, outputs: list[Tensor]) -> None:
-    """A gradient of zeros gives gradients of zeros, of the kind of their inputs."""
-    from ..factories import zeros_like
-
-    if not outputs:
-        return
-    vectors = [zeros_like(output) for output in outputs]
-    found = grad(outputs, check.tensors, vectors, retain_graph=True, allow_unused=True)
-    for gradient, x in zip(found, check.tensors, strict=True):
-        if gradient is None:
-            continue
-        for what in ("layout", "dtype", "device"):
-            if getattr(gradient, what) != getattr(x, what):
-                name = "type" if what == "dtype" else what
-                raise GradcheckError(f"grad is incorrect {name}: {getattr(gradient, what)}, expected {getattr(x, what)}")
-        if gradient.size() != x.size():
-            raise GradcheckError("grad is incorrect size")
-        if np.any(to_array(gradient) != 0):
-            raise GradcheckError("backward not multiplied by grad_output")
-
-
-_UNDEFINED = (
-    'A formula has to take undefined gradients for zeros (for a custom Function: ctx.set_materialize_grads(True), or test for '
-    "None). To adjust the test, use check_undefined_grad=False."
-)
-
-
-def _check_undefined_backward(check: _Check) -> None:
-    """Undefined gradients, of all outputs or of some, give undefined gradients or zeros."""
-    outputs = _differentiable(as_tuple(check.func(*check.inputs)))
-    if not outputs:
-        return
-    choices = [list(range(len(outputs)))]
-    if len(outputs) > 1:
-        choices += [[i] for i in range(len(outputs))]
-    for undefined in choices:
-        outputs = _differentiable(as_tuple(check.func(*check.inputs)))
-        zeros = [UndefinedGrad()(o) if i in undefined else o for i, o in enumerate(outputs)]
-        vectors = [o.new_zeros(o.shape) for o in outputs]
-        try:
-            found = grad(zeros, check.tensors, vectors, allow_unused=True)
-        except RuntimeError as error:
-            _warn_of_undefined()
-            raise GradcheckError(
-                f"Expected backward function to handle undefined output grads, but it raised: {error}. {_UNDEFINED}"
-            ) from error
-        for gradient in found:
-            if gradient is not None and np.any(to_array(gradient) != 0):
-                _warn_of_undefined()
-                raise GradcheckError(
-                    "Expected all input grads to be undefined or zero when all output grads are undefined or zero. "
-                    + _UNDEFINED
-                )
-
-
-def _warn_of_undefined() -> None:
-    warnings.warn(
-        "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may break "
-        'existing callers of this function. If this is true for you, you can call this function with '
-        '"check_undefined_grad=False" to disable the feature',
-        stacklevel=4,
-    )
-
-
-def _check_undefined_forward(check: _Check) -> None:
-    """An input without a tangent counts as one with a tangent of zeros."""
-    rng = np.random.default_rng(_seed())
-    for position in check.wanted:
-        if len(check.wanted) == 1:
-            # There is no other input: no variation, then.
-            step = np.zeros(tuple(check.inputs[position].shape), check.inputs[position]._data.dtype)
-            for _, tangent in push(check.func, check.inputs, {position: step}):
-                if tangent is not None and np.any(to_array(tangent) != 0):
-                    raise GradcheckError("Expected all tangents to be undefined or zero where those of all inputs are zero")
-            continue
-        step = _random_step(rng, check.inputs[position])
-        defined = push(check.func, check.inputs, steps_of(check.inputs, check.wanted, position, step))
-        undefined = push(check.func, check.inputs, {position: step})
-        for number, ((primal, one), (_, other)) in enumerate(zip(defined, undefined, strict=True)):
-            if not isinstance(primal, Tensor):
-                continue
-            zeros = np.zeros(tuple(primal.shape))
-            values = [zeros if t is None else to_array(t) for t in (one, other)]
-            if not np.allclose(*values, rtol=check.rtol, atol=check.atol, equal_nan=True):
-                raise GradcheckError(
-                    f"Expected tangents of zeros and undefined tangents to be treated alike: the tangent of output {number} "
-                    f"is\n{_shown(values[0])}\nas input {position} varies and the others have tangents of zeros, and\n"
-                    f"{_shown(values[1])}\nas they have none"
-                )
 
 
 # ------------------------------------------------------------------------------------------- older names, which warn
@@ -714,15 +521,15 @@ def get_numerical_jacobian_wrt_specific_input(
 def get_analytical_jacobian(
     inputs: Any, output: Tensor, nondet_tol: float = 0.0, grad_out: float = 1.0
 ) -> tuple[tuple[Tensor, ...], bool, bool, bool]:
-    """The Jacobians of `output`; whether backward gives the same twice; whether gradients have the right sizes and dtypes."""
+    """The Jacobians of `output`; does backward give the same twice, and gradients of the right sizes and dtypes?"""
     if grad_out != 1.0:
         raise ValueError(
             "Expected grad_out to be 1.0, get_analytical_jacobian no longer supports values of grad_out != 1.0."
         )
     if output.is_complex():
         raise ValueError(
-            "Expected output to be non-complex. get_analytical_jacobian no longer supports functions that return complex "
-            "outputs."
+            "Expected output to be non-complex. get_analytical_jacobian no longer supports functions that return "
+            "complex outputs."
         )
     _deprecated("get_analytical_jacobian")
     tensors = [x for x in as_tuple(inputs) if isinstance(x, Tensor) and x.requires_grad]

@@ -94,6 +94,8 @@ def new_node(result: Any, since: int) -> Any:
                 continue
             node = edge[0]
             if isinstance(node, CopySlices):
+                if not node.sequence_nr >= since:
+                    continue
                 node = node.fn
             if since <= node.sequence_nr < local.state.sequence_nr:
                 return node

@@ -84,7 +84,11 @@ def _jvp(entry: Entry, names: Names) -> str:
             lines.append("    tangent = None")
             for tangent, plus, term in terms:
                 lines += [f"    if {tangent} is not None:", f"        term = {lower(term, False, names)}"]
-                more = "term if tangent is None else tangent + term" if plus else "-term if tangent is None else tangent - term"
+                more = (
+                    "term if tangent is None else tangent + term"
+                    if plus
+                    else "-term if tangent is None else tangent - term"
+                )
                 lines += [f"        tangent = {more}"]
             lines.append("    return tangent")
     return "\n".join(lines) + "\n"

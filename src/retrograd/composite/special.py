@@ -53,7 +53,7 @@ METHODS["polygamma"] = _polygamma_method
 @composite(function=False)
 def polygamma_(input: Tensor, n: int) -> Tensor:
     """In-place `polygamma`."""
-    return table.copy_(input, table.polygamma(n, input), False)
+    return table.copy_(input, table.polygamma(n, table.clone(input)), False)
 
 
 @composite()
@@ -78,7 +78,7 @@ def float_power_(input: Tensor, exponent: Any) -> Tensor:
     """In-place `float_power`, for tensors of double precision."""
     from .pointwise import float_power
 
-    result = float_power(input, exponent)
+    result = float_power(table.clone(input), exponent)
     if result._data.dtype != input._data.dtype:
         raise RuntimeError(
             f"the base given to float_power_ has dtype {scalar_name(input._data.dtype)} but the operation's result "

@@ -13,21 +13,28 @@ from .comparison import *
 from .complex_parts import *
 from .conv import *
 from .creation import *
+from .decompositions import *
 from .dims import *
 from .einsum import *
 from .fft import *
+from .fold import *
 from .index import *
 from .linalg import *
+from .matrix_functions import *
 from .nn import *
+from .normalization import *
 from .number_parts import *
 from .pointwise import *
+from .pool import *
 from .promotion import as_array as as_array
 from .rearrange import *
 from .reduce import *
+from .resample import *
 from .shape import *
 from .sort import *
 from .special import *
 from .special_functions import *
+from .statistics import *
 from .storage import *
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Kernels of convolutions: one trilinear form, ``sum(grad_output * convolution(input, weight))``, seen from three sides.
+"""Kernels of convolutions: one trilinear form, ``sum(grad * convolution(input, weight))``, seen from three sides.
 
 `convolution` computes the output, `convolution_backward_input` and `convolution_backward_weight` its gradients; the
 derivatives of any of the three are the other two, and a transposed convolution is `convolution_backward_input`.
@@ -27,7 +27,7 @@ _HALF = np.dtype(np.float16)
 Ints = Sequence[int]
 
 
-class _Windows:
+class Windows:
     """Where the windows of a convolution lie in its padded input."""
 
     def __init__(self, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> None:
@@ -136,7 +136,7 @@ def convolution(
         ).astype(_HALF)
     kernel = weight.shape[2:]
     if not transposed:
-        windows = _Windows(input.shape[2:], kernel, stride, padding, dilation)
+        windows = Windows(input.shape[2:], kernel, stride, padding, dilation)
         return _product(input, weight, bias, windows, groups)
     size = transposed_size(input.shape[2:], kernel, stride, padding, dilation, output_padding)
     shape = (input.shape[0], weight.shape[1] * groups, *size)
@@ -174,7 +174,7 @@ def convolution_backward_weight(
             grad.astype(np.float32), input.astype(np.float32), weight_size, stride, padding, dilation, groups
         )
         return wide.astype(_HALF)
-    windows = _Windows(input.shape[2:], weight_size[2:], stride, padding, dilation)
+    windows = Windows(input.shape[2:], weight_size[2:], stride, padding, dilation)
     if tuple(windows.out) != grad.shape[2:]:  # of a transposed convolution with much output_padding
         windows.set_padding(input.shape[2:], windows.padding, grad.shape[2:])
     batch, channels = input.shape[:2]
@@ -202,7 +202,7 @@ def convolution_backward_weight(
 
 
 def _product(
-    input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, windows: _Windows, groups: int
+    input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, windows: Windows, groups: int
 ) -> np.ndarray:
     """The convolution itself."""
     batch, channels = input.shape[:2]
@@ -253,14 +253,14 @@ def _scatter(
         # A convolution again, with the kernel turned around and the channels exchanged.
         turned = weight[(slice(None), slice(None), *[slice(None, None, -1)] * len(kernel))]
         turned = turned.reshape(groups, outputs, each, *kernel).swapaxes(1, 2).reshape(groups * each, outputs, *kernel)
-        windows = _Windows(grad.shape[2:], kernel, stride, [0] * len(kernel), dilation)
+        windows = Windows(grad.shape[2:], kernel, stride, [0] * len(kernel), dilation)
         sides = []
         for d in dims:
             before = windows.reach[d] - padding[d]
             sides.append((before, input_size[d + 2] + windows.reach[d] - grad.shape[d + 2] - before))
         windows.set_padding(grad.shape[2:], sides)
         return _product(grad, turned, bias, windows, groups)
-    windows = _Windows(input_size[2:], kernel, stride, padding, dilation)
+    windows = Windows(input_size[2:], kernel, stride, padding, dilation)
     batch = grad.shape[0]
     dtype = np.result_type(grad, weight)
     padded = np.zeros_like(grad, dtype=dtype, shape=(batch, each * groups, *windows.padded), order="C")

@@ -78,9 +78,7 @@ def linalg_lu_factor_ex(
 def linalg_lu(A: np.ndarray, pivot: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """P, L and U with ``A = P @ L @ U``."""
     if A.ndim < 2:
-        raise RuntimeError(
-            f"linalg.lu: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead"
-        )
+        raise RuntimeError(f"linalg.lu: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead")
     check_floating(A, "linalg.lu")
     _check_pivot(pivot)
     lu, pivots, _ = _lu(A)
@@ -103,9 +101,21 @@ def _permutation_matrix(pivots: np.ndarray, m: int, dtype: Any) -> np.ndarray:
     return np.eye(m, dtype=dtype)[order].swapaxes(-1, -2)
 
 
-def lu_permutation(LU_data: np.ndarray, LU_pivots: np.ndarray) -> np.ndarray:
-    """The permutation matrix P of an LU factorization."""
-    return _permutation_matrix(LU_pivots, LU_data.shape[-2], LU_data.dtype)
+def lu_unpack(
+    LU_data: np.ndarray, LU_pivots: np.ndarray, unpack_data: bool = True, unpack_pivots: bool = True
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """P, L and U of a factorization that has both factors in one matrix; empty ones that are not asked for."""
+    if unpack_pivots and LU_pivots.dtype != np.int32:
+        raise RuntimeError(
+            "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\nNote: this "
+            "function is intended to be used with the output produced by torch.linalg.lu_factor"
+        )
+    p = low = high = np.empty((0,), LU_data.dtype)
+    if unpack_pivots:
+        p = _permutation_matrix(LU_pivots, LU_data.shape[-2], LU_data.dtype)
+    if unpack_data:
+        low, high = _parts(LU_data)
+    return p, low, high
 
 
 def linalg_lu_solve(
@@ -205,9 +215,7 @@ def linalg_solve(A: np.ndarray, B: np.ndarray, left: bool = True) -> np.ndarray:
     return linalg_solve_ex(A, B, left, True)[0]
 
 
-def _trsm(
-    a: np.ndarray, b: np.ndarray, upper: bool, left: bool = True, unitriangular: bool = False
-) -> np.ndarray:
+def _trsm(a: np.ndarray, b: np.ndarray, upper: bool, left: bool = True, unitriangular: bool = False) -> np.ndarray:
     # The triangular system for every matrix of the broadcast batch.
     from scipy.linalg import get_blas_funcs
 
@@ -364,14 +372,15 @@ def linalg_svd(
 def linalg_eigh(A: np.ndarray, UPLO: str = "L", compute_v: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is read."""
     check_matrices(A, "linalg.eigh", True)
-    if UPLO.upper() not in ("L", "U"):
+    side: Any = UPLO.upper()
+    if side not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
     check_floating(A, "linalg.eigh")
     try:
         if compute_v:
-            values, vectors = np.linalg.eigh(A, UPLO.upper())  # type: ignore[arg-type]
+            values, vectors = np.linalg.eigh(A, side)
             return values, vectors
-        return np.linalg.eigvalsh(A, UPLO.upper()), np.empty((0,), A.dtype)  # type: ignore[arg-type]
+        return np.linalg.eigvalsh(A, side), np.empty((0,), A.dtype)
     except np.linalg.LinAlgError:
         raise LinAlgError(
             "linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned or has too many "

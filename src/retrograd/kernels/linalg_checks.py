@@ -52,9 +52,7 @@ def check_floating(a: np.ndarray, name: str, half: bool = False) -> None:
         raise NotImplementedError(f"\"{_KERNELS[name]}\" not implemented for '{scalar_name(a.dtype)}'")
     if name in ("linalg.eig", "linalg.eigvals"):
         raise RuntimeError(f"Unknown Complex ScalarType for {scalar_name(a.dtype)}")
-    raise RuntimeError(
-        f"{name}: Expected a floating point or complex tensor as input. Got {scalar_name(a.dtype)}"
-    )
+    raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {scalar_name(a.dtype)}")
 
 
 def check_same_dtype(a: np.ndarray, b: np.ndarray, name: str) -> None:

@@ -73,9 +73,7 @@ def linalg_lstsq(
     if B.ndim < 1:
         raise RuntimeError("torch.linalg.lstsq: other must have at least 1 dimension.")
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
-        raise RuntimeError(
-            "torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)"
-        )
+        raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
     if A.dtype != B.dtype:
         raise RuntimeError("torch.linalg.lstsq: Expected input and other to have the same dtype")
     check_floating(A, "torch.linalg.lstsq")
@@ -93,7 +91,7 @@ def linalg_lstsq(
     rank = np.asarray(keep.sum(-1), np.int64)
     real = s.dtype
     residuals = np.empty((0,), real)
-    if m > n and driver != "gelsy" and (driver == "gels" or bool((rank == n).all())):
+    if m > n and driver not in (None, "gelsy") and (driver == "gels" or bool((rank == n).all())):
         rest = A @ x - b
         residuals = (rest.real**2 + rest.imag**2).sum(-2).astype(real) if rest.dtype.kind == "c" else (rest**2).sum(-2)
         residuals = residuals[..., 0] if vector else residuals

@@ -1,4 +1,4 @@
-"""What numbers are made of: sign bits, mantissas and exponents, neighbours, common divisors, infinities and real ones."""
+"""What numbers are made of: sign bits, mantissas and exponents, neighbours, divisors, infinities; histograms."""
 
 from __future__ import annotations
 

@@ -486,7 +486,7 @@ def _cumulate(
         wide = np.dtype(np.float64) if d.kind == "f" else complex_dtype(np.dtype(np.float64)) if d.kind == "c" else d
         r = _as_dtype((x.cumsum if ufunc is np.add else x.cumprod)(axis=dim, dtype=wide), d)
     if out is None:
-        return r
+        return r if r.flags.c_contiguous else r.copy()  # row-major, whatever the order of `a`
     out[...] = r
     return out
 

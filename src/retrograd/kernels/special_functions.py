@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from retrograd.kernels.promotion import broadcast_shape, float_dtype, named, operand, store, unsupported, work_dtype
+from retrograd.kernels.promotion import (
+    broadcast_shape,
+    float_dtype,
+    named,
+    operand,
+    result_dtype,
+    store,
+    unsupported,
+    work_dtype,
+)
 
 
 def _library(a: Any) -> Any:
@@ -41,12 +50,14 @@ def _unary(name: str, function: str | Callable[..., Any], doc: str, kernel: str 
     return named(call, name, doc)
 
 
-def _binary(name: str, function: str | Callable[..., Any], doc: str, kernel: str = "") -> Callable[..., Any]:
+def _binary(
+    name: str, function: str | Callable[..., Any], doc: str, kernel: str = "", integers: bool = True
+) -> Callable[..., Any]:
     """A kernel of two operands, which are broadcast and promoted; at least one is an array."""
 
     def call(a: Any, b: Any, out: ndarray | None = None) -> ndarray:
-        d = float_dtype(a, b)
-        if d.kind == "c":
+        d = float_dtype(a, b) if integers else result_dtype(a, b)
+        if d.kind != "f":
             unsupported(kernel or name, d, out)
         broadcast_shape(a, b)
         library, work = _library(a if hasattr(a, "dtype") else b), work_dtype(d)
@@ -57,7 +68,7 @@ def _binary(name: str, function: str | Callable[..., Any], doc: str, kernel: str
     return named(call, name, doc)
 
 
-# ------------------------------------------------------------------------------------------- entropy, normal distribution
+# ----------------------------------------------------------------------------------------- entropy, normal distribution
 
 special_entr = _unary("special_entr", "entr", "-a * log(a), 0 at 0 and -inf below.")
 special_erfcx = _unary("special_erfcx", "erfcx", "exp(a**2) * erfc(a), without overflow.")
@@ -86,7 +97,7 @@ def logit(a: ndarray, eps: float | None = None, out: ndarray | None = None) -> n
     return store(_cast(_library(a).logit(x), d), out)
 
 
-# ----------------------------------------------------------------------------------------------- Bessel and Airy functions
+# -------------------------------------------------------------------------------------------- Bessel and Airy functions
 
 i0 = _unary("i0", "i0", "The modified Bessel function of order 0.")
 special_i0e = _unary("special_i0e", "i0e", "exp(-|a|) * i0(a).")
@@ -105,13 +116,13 @@ special_spherical_bessel_j0 = _unary(
     "special_spherical_bessel_j0", lambda library, x: np.sinc(x / np.pi).astype(x.dtype), "sin(a) / a."
 )
 
-# ------------------------------------------------------------------------------------------------- gamma and zeta functions
+# --------------------------------------------------------------------------------------------- gamma and zeta functions
 
-igamma = _binary("igamma", "gammainc", "The regularised lower incomplete gamma function.")
-igammac = _binary("igammac", "gammaincc", "The regularised upper incomplete gamma function.")
+igamma = _binary("igamma", "gammainc", "The regularised lower incomplete gamma function.", integers=False)
+igammac = _binary("igammac", "gammaincc", "The regularised upper incomplete gamma function.", integers=False)
 special_zeta = _binary("special_zeta", "zeta", "The Hurwitz zeta function.", "zeta_cpu")
 
-# -------------------------------------------------------------------------------------------------- orthogonal polynomials
+# ----------------------------------------------------------------------------------------------- orthogonal polynomials
 
 
 def _polynomial(

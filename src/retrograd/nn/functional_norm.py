@@ -1,35 +1,17 @@
-"""Normalisations over a batch, an instance or a group of channels, made of other operators; part of ``functional``."""
+"""Normalisations over a batch, an instance or a group of channels; part of ``functional``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from .._generated import functions as generated
 from ..autograd.grad_mode import no_grad
 from ..tensor import Tensor
-
-
-def _per_channel(values: Tensor | None, ndim: int) -> Any:
-    """One value a channel, to be broadcast over (batch, channel, ...)."""
-    return None if values is None else values.reshape([-1 if dim == 1 else 1 for dim in range(ndim)])
-
-
-def _scaled(normal: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
-    """``normal * weight + bias``, one of each for a channel."""
-    if weight is not None:
-        normal = normal * _per_channel(weight, normal.ndim)
-    return normal if bias is None else normal + _per_channel(bias, normal.ndim)
 
 
 def _check_values_per_channel(input: Tensor, count: int, what: str) -> None:
     if count == 1:
         raise ValueError(f"Expected more than 1 {what} when training, got input size {input.shape}")
-
-
-def _keep_running(running: Tensor | None, value: Tensor, momentum: float) -> None:
-    if running is not None:
-        with no_grad():
-            running.mul_(1 - momentum).add_(value.to(running.dtype), alpha=momentum)
 
 
 def batch_norm(
@@ -49,23 +31,11 @@ def batch_norm(
     tensor([[-1.0000],
             [ 1.0000]])
     """
-    if input.ndim < 2:
-        raise RuntimeError(f"batch_norm: expected an input of at least 2 dimensions, got {input.ndim}")
-    if not training:
-        if running_mean is None or running_var is None:
-            raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
-        scale = (running_var + eps).rsqrt()
-        normal = (input - _per_channel(running_mean, input.ndim)) * _per_channel(scale, input.ndim)
-        return _scaled(normal, weight, bias)
-    dims = [dim for dim in range(input.ndim) if dim != 1]
-    count = input.numel() // max(input.shape[1], 1)
-    _check_values_per_channel(input, count, "value per channel")
-    mean = input.mean(dims, keepdim=True)
-    centered = input - mean
-    var = (centered * centered).mean(dims, keepdim=True)
-    _keep_running(running_mean, mean.detach().reshape(-1), momentum)
-    _keep_running(running_var, var.detach().reshape(-1) * (count / (count - 1) if count > 1 else 1), momentum)
-    return _scaled(centered * (var + eps).rsqrt(), weight, bias)
+    if training and input._data.ndim > 1:
+        _check_values_per_channel(input, input._data.size // max(input._data.shape[1], 1), "value per channel")
+    return generated.native_batch_norm(
+        input, weight, bias, running_mean, running_var, bool(training), float(momentum), float(eps)
+    )
 
 
 def instance_norm(
@@ -78,19 +48,30 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """`batch_norm` for each element of the batch alone."""
-    if not use_input_stats:
-        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
-    count = input[0, 0].numel() if input.numel() else 0
-    _check_values_per_channel(input, count, "spatial element")
-    dims = list(range(2, input.ndim))
-    mean = input.mean(dims, keepdim=True)
-    centered = input - mean
-    var = (centered * centered).mean(dims, keepdim=True)
-    if running_mean is not None or running_var is not None:
-        _keep_running(running_mean, mean.detach().mean(0).reshape(-1), momentum)
-        _keep_running(running_var, var.detach().mean(0).reshape(-1) * (count / (count - 1)), momentum)
-    return _scaled(centered * (var + eps).rsqrt(), weight, bias)
+    """`batch_norm` for each element of the batch alone: as one image with the channels of all of them."""
+    shape = input._data.shape
+    if use_input_stats:
+        count = 1
+        for size in shape[2:]:
+            count *= size
+        _check_values_per_channel(input, count, "spatial element")
+    batch, channels = shape[:2]
+    repeated = [None if p is None else p.repeat(batch) for p in (weight, bias)]
+    running = [None if p is None else p.detach().repeat(batch) for p in (running_mean, running_var)]
+    result = generated.native_batch_norm(
+        input.reshape((1, batch * channels, *shape[2:])),
+        *repeated,
+        *running,
+        bool(use_input_stats),
+        float(momentum),
+        float(eps),
+    )
+    if use_input_stats:
+        with no_grad():
+            for kept, seen in zip((running_mean, running_var), running, strict=True):
+                if kept is not None and seen is not None:
+                    kept.copy_(seen.reshape(batch, channels).mean(0))
+    return result.reshape(shape)
 
 
 def group_norm(
@@ -102,18 +83,35 @@ def group_norm(
     >>> torch.nn.functional.group_norm(torch.tensor([[1., 3., 5., 5.]]), 2)
     tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
     """
-    if input.ndim < 2:
-        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
-    batch, channels = input.shape[:2]
-    if num_groups <= 0 or channels % num_groups:
-        raise RuntimeError(
-            f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
-            f"{list(input.shape)} and num_groups={num_groups}"
-        )
-    grouped = input.reshape(batch, num_groups, input.numel() // max(batch * num_groups, 1))
-    centered = grouped - grouped.mean(-1, keepdim=True)
-    normal = centered * ((centered * centered).mean(-1, keepdim=True) + eps).rsqrt()
-    return _scaled(normal.reshape(input.shape), weight, bias)
+    shape = input._data.shape
+    if len(shape) < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
+    if num_groups > 0 and shape[0] * shape[1] // num_groups == 1 and input._data.size == shape[0] * shape[1]:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(shape)}")
+    return generated.native_group_norm(input, weight, bias, num_groups, float(eps))
+
+
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """`input` divided by a power of the mean square of `size` neighbouring channels.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.local_response_norm(torch.ones(1, 2, 1), 1, alpha=1.0, beta=1.0)
+    tensor([[[0.5000],
+             [0.5000]]])
+    """
+    from .functional_pool import avg_pool3d
+
+    shape = input._data.shape
+    if len(shape) < 3:
+        raise ValueError(f"Expected 3D or higher dimensionality input (got {len(shape)} dimensions)")
+    if not input._data.size:
+        return input
+    squares = (input * input).reshape((shape[0], 1, shape[1], shape[2], -1))
+    squares = generated.constant_pad_nd(squares, (0, 0, 0, 0, size // 2, (size - 1) // 2), 0)
+    mean = avg_pool3d(squares, (size, 1, 1), stride=1).reshape(shape)
+    return input / (mean * alpha + k).pow(beta)
 
 
 def rms_norm(

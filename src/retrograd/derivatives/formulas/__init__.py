@@ -6,11 +6,17 @@ The text is the same, so the two cannot disagree.
 """
 
 from .conv import *
+from .decompositions import *
 from .fft import *
 from .index import *
 from .linalg import *
+from .matrix_functions import *
 from .nn import *
+from .normalization import *
 from .pointwise import *
+from .pool import *
 from .reduce import *
+from .resample import *
 from .shape import *
 from .special import *
+from .statistics import *

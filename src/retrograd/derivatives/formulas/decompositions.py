@@ -165,9 +165,7 @@ def lu_backward(ops: Any, grad_l: Any, grad_u: Any, p: Any, low: Any, high: Any)
         rest = ops.linalg_solve_triangular(adjoint_of(ops, square_u), grad_l[..., k:, :], upper=False, left=False)
         g_u = plus(g_u, -(adjoint_of(ops, low[..., k:, :]) @ rest))
     elif n > k and grad_u is not None:
-        rest = ops.linalg_solve_triangular(
-            adjoint_of(ops, square_l), grad_u[..., k:], upper=True, unitriangular=True
-        )
+        rest = ops.linalg_solve_triangular(adjoint_of(ops, square_l), grad_u[..., k:], upper=True, unitriangular=True)
         g_l = plus(g_l, -(rest @ adjoint_of(ops, high[..., k:])))
     inner = None if g_l is None else ops.tril(adjoint_of(ops, square_l) @ g_l, -1)
     inner = plus(inner, None if g_u is None else ops.triu(g_u @ adjoint_of(ops, square_u)))
@@ -230,6 +228,12 @@ def lu_unpack_backward(ops: Any, grads: Any, shape: tuple[int, ...]) -> Any:
     return plus(low, high)
 
 
+def lu_unpack_jvp(ops: Any, tangent: Any) -> tuple:
+    """The tangents of L and U."""
+    k = min(tangent.shape[-2:])
+    return None, ops.tril(tangent[..., :k], -1), ops.triu(tangent[..., :k, :])
+
+
 def lu_solve_backward(
     ops: Any, grad: Any, lu: Any, pivots: Any, x: Any, left: bool, adjoint: bool, edges: tuple
 ) -> tuple:
@@ -247,9 +251,7 @@ def lu_solve_backward(
     return grad_lu, grad_b
 
 
-def lu_solve_jvp(
-    ops: Any, lu: Any, lu_t: Any, pivots: Any, b_t: Any, x: Any, left: bool, adjoint: bool
-) -> Any:
+def lu_solve_jvp(ops: Any, lu: Any, lu_t: Any, pivots: Any, b_t: Any, x: Any, left: bool, adjoint: bool) -> Any:
     """``A^-1 (dB - dA X)``."""
     p, low, high = ops.lu_unpack(lu, pivots)
     da = p @ (ops.tril(lu_t, -1) @ high + low @ ops.triu(lu_t))
@@ -309,12 +311,10 @@ def svd_backward(ops: Any, grads: Any, u: Any, s: Any, vh: Any) -> Any:
 
 
 def svd_jvp(ops: Any, tangent: Any, u: Any, s: Any, vh: Any) -> tuple:
-    """The tangents of U, S and Vh, with the phase of both vectors moving alike."""
+    """The tangents of U, S and Vh, the phase shared by both vectors; vectors without a singular value do not move."""
     k, m, n = s.shape[-1], u.shape[-2], vh.shape[-1]
-    if u.shape[-1] > k or vh.shape[-2] > k:
-        raise RuntimeError(
-            "svd: the tangent of U and Vh with full_matrices=True is not defined; use full_matrices=False"
-        )
+    rest_u, rest_vh = u[..., k:], vh[..., k:, :]
+    u, vh = u[..., :k], vh[..., :k, :]
     uh, v = adjoint_of(ops, u), adjoint_of(ops, vh)
     dp = uh @ tangent @ v
     ds = ops.real(diagonal_of(ops, dp))
@@ -331,7 +331,12 @@ def svd_jvp(ops: Any, tangent: Any, u: Any, s: Any, vh: Any) -> tuple:
         du = du + (tangent @ v - u @ dp) / row
     if n > k:
         dv = dv + (adjoint_of(ops, tangent) @ u - v @ dph) / row
-    return du, ds, adjoint_of(ops, dv)
+    dvh = adjoint_of(ops, dv)
+    if rest_u.shape[-1]:
+        du = ops.cat([du, ops.zeros_like(rest_u)], -1)
+    if rest_vh.shape[-2]:
+        dvh = ops.cat([dvh, ops.zeros_like(rest_vh)], -2)
+    return du, ds, dvh
 
 
 # --------------------------------------------------------------------------------------------------------- eigenvectors

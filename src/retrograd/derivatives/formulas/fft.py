@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def fft_r2c_backward(
-    ops: Any, grad: Any, dim: Any, normalization: int, onesided: bool, shape: tuple[int, ...]
-) -> Any:
+def fft_r2c_backward(ops: Any, grad: Any, dim: Any, normalization: int, onesided: bool, shape: tuple[int, ...]) -> Any:
     """The real part of the inverse transform of `grad`, with zeros for the half that was left out."""
     last = dim[-1] % len(shape)
     missing = shape[last] - grad.shape[last]

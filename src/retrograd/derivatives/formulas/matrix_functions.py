@@ -95,7 +95,7 @@ def triangular_solve_jvp(
 def cofactors(ops: Any, a: Any, det: Any) -> Any:
     """The conjugated cofactors, G: the derivative of the determinant along dA is the sum of ``conj(G) * dA``."""
     if bool(ops.all(det != 0)):
-        return ops.conj(det)[..., None, None] * adjoint_of(ops, ops.linalg_inv(a))
+        return ops.conj(det)[..., None, None] * adjoint_of(ops, ops.linalg_inv_ex(a)[0])
     # Of a singular matrix, from its singular values: in place of each, the product of the others.
     u, s, vh = ops.linalg_svd(a, False)
     n = s.shape[-1]
@@ -127,7 +127,7 @@ def slogdet_backward(ops: Any, grads: Any, a: Any, sign: Any) -> Any:
         factor = plus(factor, turned)
     if factor is None:
         return ops.zeros_like(a)
-    return factor[..., None, None] * adjoint_of(ops, ops.linalg_inv(a))
+    return factor[..., None, None] * adjoint_of(ops, ops.linalg_inv_ex(a)[0])
 
 
 def slogdet_jvp(ops: Any, tangent: Any, a: Any, sign: Any) -> tuple:

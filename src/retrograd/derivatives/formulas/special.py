@@ -32,24 +32,20 @@ def logit_backward(ops: Any, grad: Any, self: Any, eps: float | None) -> Any:
 
 def xlogy_backward_self(ops: Any, grad: Any, self: Any, other: Any) -> Any:
     """log(other), but 0 where self is 0 and other has no logarithm."""
-    return grad * _log_or_zero(ops, self, other, ops.log)
+    return _zero_without(ops, ops.xlogy(grad, other), self, other, 0)
 
 
 def xlog1py_backward_self(ops: Any, grad: Any, self: Any, other: Any) -> Any:
     """log(1 + other), but 0 where self is 0 and that does not exist."""
-    return grad * _log_or_zero(ops, self, other, ops.log1p, -1)
+    return _zero_without(ops, ops.special_xlog1py(grad, other), self, other, -1)
 
 
-def _log_or_zero(ops: Any, self: Any, other: Any, log: Any, least: int = 0) -> Any:
-    # Either may be a number, whose logarithm Python refuses at 0.
-    if isinstance(other, (int, float)):
-        if other <= least:
-            zero = ops.zeros_like(self)
-            outside = -math.inf if other == least else math.nan
-            return ops.masked_fill(zero, ops.ne(self, 0), outside)
-        return math.log(other) if least == 0 else math.log1p(other)
+def _zero_without(ops: Any, slope: Any, self: Any, other: Any, least: int) -> Any:
+    # `other` may be a number.
     none = other <= least
-    return ops.masked_fill(log(other), none & ops.eq(self, 0) if hasattr(self, "shape") else none & (self == 0), 0)
+    if none is False:
+        return slope
+    return ops.masked_fill(slope, ops.eq(self, 0) if none is True else none & ops.eq(self, 0), 0)
 
 
 def igamma_slope(ops: Any, self: Any, other: Any) -> Any:

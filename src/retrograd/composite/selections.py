@@ -1,0 +1,149 @@
+"""Products and combinations of vectors, runs of equal elements, places in a shape, reductions into places."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from .._generated import functions as table
+from ..kernels.promotion import scalar_name
+from ..tensor import Tensor, wrap
+from .registry import composite
+from .shape import meshgrid
+
+
+@composite(method=False)
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """Every combination of one element from each vector, as rows.
+
+    >>> import retrograd as torch
+    >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3, 4]))
+    tensor([[1, 3],
+            [1, 4],
+            [2, 3],
+            [2, 4]])
+    """
+    for tensor in tensors:
+        if tensor._data.ndim != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(tensor._data.shape)}")
+    if len(tensors) == 1:
+        return tensors[0]
+    grids = meshgrid(*tensors, indexing="ij")
+    return table.stack([grid.reshape(-1) for grid in grids], 1)
+
+
+@composite(method=False)
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """Every choice of `r` elements of a vector, as rows.
+
+    >>> import retrograd as torch
+    >>> torch.combinations(torch.tensor([1, 2, 3]))
+    tensor([[1, 2],
+            [1, 3],
+            [2, 3]])
+    """
+    if input._data.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(input._data.shape)}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return wrap(np.empty(0, input._data.dtype))
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    chosen = np.array(list(choose(range(input._data.shape[0]), r)), np.int64).reshape(-1, r)
+    return table.index_select(input, 0, wrap(chosen.reshape(-1))).reshape(chosen.shape)
+
+
+@composite()
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """`input` with runs of equal elements, or of equal slices along `dim`, made one.
+
+    >>> import retrograd as torch
+    >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]))
+    tensor([1, 2, 1])
+    """
+    data = input._data
+    rows = data.reshape(-1) if dim is None else np.moveaxis(data, dim, 0)
+    flat = rows.reshape(len(rows), -1) if rows.size else rows.reshape(len(rows), 0)
+    starts = np.ones(len(rows), bool)
+    starts[1:] = (flat[1:] != flat[:-1]).any(1)
+    if flat.shape[1] == 0 and len(rows):
+        starts[1:] = False
+    places = np.flatnonzero(starts)
+    kept = rows[places] if dim is None else np.moveaxis(rows[places], 0, dim)
+    results = [wrap(np.ascontiguousarray(kept))]
+    if return_inverse:
+        inverse = np.cumsum(starts) - 1
+        results.append(wrap(inverse.reshape(data.shape) if dim is None else inverse))
+    if return_counts:
+        results.append(wrap(np.diff(np.append(places, len(rows)))))
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+@composite(method=False)
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """The coordinates, in a tensor of that shape, of elements counted in row-major order."""
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    if indices._data.dtype.kind not in "iu":
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+    results = []
+    rest = indices._data.astype(np.int64)
+    for n in reversed(sizes):
+        results.append(wrap(np.asarray(np.remainder(rest, n))))
+        rest = np.asarray(np.floor_divide(rest, n))
+    return tuple(reversed(results))
+
+
+@composite()
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    """`nonzero` with exactly `size` rows: cut, or filled up with `fill_value`."""
+    found = table.nonzero(input)._data[:size]
+    rows = np.full((size, found.shape[1]), fill_value, np.int64)
+    rows[: len(found)] = found
+    return wrap(rows)
+
+
+# ---------------------------------------------------------------------------------------------------- reduced to places
+
+_REDUCTIONS = ("prod", "mean", "amax", "amin")
+
+
+@composite()
+def index_reduce(
+    input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """`input` with the slices of `source` reduced into its slices at `index` along `dim`."""
+    expanded = _index_for(input, dim, index, source, reduce)
+    return table.scatter_reduce(input, dim, expanded, source, reduce, include_self=include_self)
+
+
+@composite(function=False)
+def index_reduce_(
+    input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """In-place `index_reduce`."""
+    expanded = _index_for(input, dim, index, source, reduce)
+    return table.scatter_reduce_(input, dim, expanded, source, reduce, include_self=include_self)
+
+
+def _index_for(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str) -> Tensor:
+    """The index of `scatter_reduce` that means the same: one for every element of `source`."""
+    if reduce not in _REDUCTIONS:
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    if index._data.ndim > 1:
+        raise IndexError("index_reduce_(): Index is supposed to be a vector")
+    if source._data.dtype != input._data.dtype:
+        raise RuntimeError(
+            f"index_reduce_(): self ({scalar_name(input._data.dtype)}) and source "
+            f"({scalar_name(source._data.dtype)}) must have the same scalar type"
+        )
+    ndim = max(source._data.ndim, 1)
+    sizes = [1] * ndim
+    sizes[dim % ndim] = -1
+    data = index._data.astype(np.int64).reshape(sizes)
+    return wrap(np.broadcast_to(data, source._data.shape or (1,)).reshape(source._data.shape).copy())

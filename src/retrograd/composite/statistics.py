@@ -1,0 +1,278 @@
+"""Quantiles, distances, covariances, histograms: statistics that are made of other operators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from .._generated import functions as table
+from ..kernels import number_parts
+from ..op_support import write_out
+from ..tensor import Tensor, wrap
+from .reduce import _into, mean, norm
+from .registry import composite
+
+
+@composite()
+def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
+    """The median of what is not NaN; with a `dim`, those along it and their indices."""
+    if dim is None:
+        return table.nanmedian(input, out=out)
+    return _into(out, table.nanmedian_dim(input, dim, keepdim))
+
+
+# ------------------------------------------------------------------------------------------------------------ quantiles
+
+_INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+@composite()
+def quantile(
+    input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear",
+    out: Any = None,
+) -> Tensor:  # fmt: skip
+    """The quantiles `q`, a number or a vector of numbers in [0, 1]; with a `dim`, along it.
+
+    >>> import retrograd as torch
+    >>> torch.quantile(torch.tensor([0., 1., 2., 3.]), 0.5)
+    tensor(1.5000)
+    """
+    if out is not None:
+        return write_out(quantile, out, (input, q, dim, keepdim), {"interpolation": interpolation})
+    return _quantile("quantile", input, q, dim, keepdim, interpolation, False)
+
+
+@composite()
+def nanquantile(
+    input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear",
+    out: Any = None,
+) -> Tensor:  # fmt: skip
+    """`quantile` of what is not NaN."""
+    if out is not None:
+        return write_out(nanquantile, out, (input, q, dim, keepdim), {"interpolation": interpolation})
+    return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)
+
+
+def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpolation: str, skip: bool) -> Tensor:
+    data = input._data
+    if not data.size:
+        raise RuntimeError(f"{name}() input tensor must be non-empty")
+    if data.dtype not in (np.float32, np.float64):
+        raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
+    if interpolation not in _INTERPOLATIONS:
+        raise RuntimeError(
+            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
+        )
+    q = q if isinstance(q, Tensor) else wrap(np.array(q, data.dtype))
+    if q._data.ndim > 1:
+        raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
+    if q._data.dtype != data.dtype:
+        raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
+    if not ((q._data >= 0) & (q._data <= 1)).all():
+        raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
+    if dim is None:
+        rows: Any = input.reshape(-1)
+    else:
+        rows = input.movedim(dim, -1) if data.ndim else input.reshape(1)
+    ranked = table.sort(rows, -1).values
+    ranks = _ranks(ranked, q, skip)
+    many = ranks._data.ndim and q._data.ndim
+    below = table.floor(ranks)
+    if interpolation == "lower":
+        result = _picked(ranked, below)
+    elif interpolation == "higher":
+        result = _picked(ranked, table.ceil(ranks))
+    elif interpolation == "nearest":
+        result = _picked(ranked, table.round(ranks))
+    else:
+        weight = 0.5 * table.ne(below, ranks) if interpolation == "midpoint" else ranks - below
+        low, high = _picked(ranked, below), _picked(ranked, table.ceil(ranks))
+        result = table.lerp(low, high, weight.to(low.dtype))
+    # One quantile a place of the last dimension: they come first, or there is but one.
+    result = result.movedim(-1, 0) if many else result.squeeze(-1)
+    if keepdim:
+        lead = 1 if many else 0
+        if dim is None:
+            return result.reshape(tuple(result.shape) + (1,) * data.ndim)
+        return result.unsqueeze(lead + dim % max(data.ndim, 1)) if data.ndim else result
+    return result
+
+
+def _ranks(ranked: Tensor, q: Tensor, skip: bool) -> Any:
+    """Where the quantiles lie among the elements in order, of shape (..., number of quantiles)."""
+    n = ranked._data.shape[-1]
+    missing = np.isnan(ranked._data)
+    shape = (*ranked._data.shape[:-1], q._data.size)
+    if skip:
+        last = np.maximum(n - missing.sum(-1, keepdims=True) - 1, 0).astype(q._data.dtype)
+        return q.reshape(-1) * wrap(np.broadcast_to(last, shape).copy())
+    # A row with a NaN has it for every quantile, and NaN is last.
+    ranks = (q.reshape(-1) * (n - 1)).expand(shape)
+    return table.masked_fill_Scalar(ranks, wrap(missing.any(-1, keepdims=True)), float(n - 1))
+
+
+def _picked(ranked: Tensor, ranks: Tensor) -> Tensor:
+    return table.gather(ranked, -1, wrap(ranks._data.astype(np.int64)))
+
+
+# ------------------------------------------------------------------------------------------------------------ distances
+
+
+@composite()
+def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """The p-norm of ``input - other``."""
+    return norm(table.sub(input, other), p)
+
+
+@composite(method=False)
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = None) -> Tensor:
+    """The p-norms of the differences between every row of `x1` and every row of `x2`.
+
+    >>> import retrograd as torch
+    >>> torch.cdist(torch.tensor([[0., 0.]]), torch.tensor([[3., 4.], [0., 1.]]))
+    tensor([[5., 1.]])
+    """
+    for name, x in (("X1", x1), ("X2", x2)):
+        if x._data.dtype.kind != "f":
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x.dtype}")
+        if x._data.ndim < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x._data.ndim}D")
+    if x1._data.shape[-1] != x2._data.shape[-1]:
+        raise RuntimeError(
+            f"X1 and X2 must have the same number of columns. X1: {x1._data.shape[-1]} X2: {x2._data.shape[-1]}"
+        )
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    return table.linalg_vector_norm(table.sub(table.unsqueeze(x1, -2), table.unsqueeze(x2, -3)), p, (-1,))
+
+
+@composite(method=False)
+def pdist(input: Tensor, p: float = 2) -> Tensor:
+    """The p-norms of the differences between the rows of a matrix, each pair once."""
+    if input._data.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input._data.ndim}D")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    rows, columns = np.triu_indices(input._data.shape[0], 1)
+    left, right = (table.index_select(input, 0, wrap(i.astype(np.int64))) for i in (rows, columns))
+    return table.linalg_vector_norm(table.sub(left, right), p, (-1,))
+
+
+@composite()
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Any = None) -> Tensor:
+    """`input` with each slice along `dim` scaled down to the p-norm `maxnorm` if it has a greater one."""
+    if out is not None:
+        return write_out(renorm, out, (input, p, dim, maxnorm), {})
+    ndim = input._data.ndim
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+    if ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {ndim} dimensions")
+    others = tuple(d for d in range(ndim) if d != dim % ndim)
+    size = table.linalg_vector_norm(input, p, others, True)
+    factor = table.where_self(table.gt(size, maxnorm), maxnorm / (size + 1e-7), 1.0)
+    return table.mul(input, factor)
+
+
+@composite(function=False)
+def renorm_(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """In-place `renorm`."""
+    return table.copy_(input, renorm(table.clone(input), p, dim, maxnorm), False)
+
+
+# ----------------------------------------------------------------------------------------------------------- covariance
+
+
+@composite()
+def cov(
+    input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
+) -> Tensor:
+    """The covariances of the rows of `input`, whose columns are observations; or the variance of a vector."""
+    if input._data.ndim > 2:
+        raise RuntimeError(
+            f"cov(): expected input to have two or fewer dimensions but got an input with {input._data.ndim} dimensions"
+        )
+    if input._data.dtype == np.bool_:
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    rows: Any = input.reshape(1, -1) if input._data.ndim < 2 else input
+    if rows._data.dtype.kind not in "fc":
+        rows = rows.to(dtypes.from_numpy_dtype(dtypes.default[0]))
+    weights: Any = None
+    if fweights is not None:
+        if fweights._data.dtype.kind not in "iu":
+            raise RuntimeError(
+                f"cov(): expected fweights to have integral dtype but got fweights with {fweights.dtype}"
+            )
+        weights = fweights
+    if aweights is not None:
+        if aweights._data.dtype.kind != "f":
+            raise RuntimeError(
+                f"cov(): expected aweights to have floating point dtype but got aweights with {aweights.dtype}"
+            )
+        weights = aweights if weights is None else weights * aweights
+    if weights is None:
+        count: Any = rows._data.shape[1]
+        centred = rows - mean(rows, 1, True)
+        weighted = centred
+        freedom: Any = max(count - correction, 0)
+    else:
+        total = weights.sum()
+        centred = rows - (rows * weights).sum(1, True) / total
+        weighted = centred * weights
+        if aweights is None or not correction:
+            freedom = total - correction
+        else:
+            freedom = total - correction * (weights * aweights).sum() / total
+        freedom = table.clamp_min(freedom, 0)
+    product: Any = weighted @ centred.t().conj()
+    result = product / freedom if isinstance(freedom, Tensor) or freedom else product * math.inf
+    return result.squeeze()
+
+
+@composite()
+def corrcoef(input: Tensor) -> Tensor:
+    """The correlation coefficients of the rows of `input`."""
+    if input._data.ndim > 2:
+        raise RuntimeError(
+            "corrcoef(): expected input to have two or fewer dimensions but got an input with "
+            f"{input._data.ndim} dimensions"
+        )
+    covariance: Any = cov(input)
+    if not covariance._data.ndim:
+        return covariance / covariance
+    diagonal = covariance.diagonal()
+    deviation = table.sqrt(diagonal.real if diagonal.is_complex() else diagonal)
+    result = covariance / deviation.unsqueeze(-1) / deviation
+    if result.is_complex():
+        return table.complex(result.real.clamp(-1, 1), result.imag.clamp(-1, 1))
+    return result.clamp(-1, 1)
+
+
+# ----------------------------------------------------------------------------------------------------------- histograms
+
+
+@composite()
+def histogram(
+    input: Tensor, bins: Any, *, range: Sequence[float] | None = None, weight: Tensor | None = None,
+    density: bool = False,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """(hist, bin_edges): how many elements, or how much weight, lies in each of the bins."""
+    edges = bins._data if isinstance(bins, Tensor) else bins
+    counts, edges = number_parts.histogram(input._data, edges, range, None if weight is None else weight._data, density)
+    return Histogram(wrap(counts), wrap(edges))
+
+
+class Histogram(tuple):
+    """What `histogram` returns."""
+
+    def __new__(cls, hist: Tensor, bin_edges: Tensor) -> Histogram:
+        return super().__new__(cls, (hist, bin_edges))
+
+    hist = property(lambda self: self[0])
+    bin_edges = property(lambda self: self[1])

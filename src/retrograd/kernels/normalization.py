@@ -1,0 +1,287 @@
+"""Kernels of batch and group normalisation.
+
+Both go over the batch in blocks that stay in the cache, so that subtracting, squaring, scaling and shifting cost one
+pass over memory.  Sums are taken along the rows first, where neighbours are adjacent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from .promotion import scalar_name, unsupported
+from .storage import shape_text
+
+_HALF = np.dtype(np.float16)
+_BLOCK = 1 << 16  # elements at a time
+Array = np.ndarray
+
+
+def _blocks(x: Array) -> Iterator[slice]:
+    step = max(1, _BLOCK // max(1, math.prod(x.shape[1:])))
+    for first in range(0, x.shape[0], step):
+        yield slice(first, first + step)
+
+
+def _by_channel(x: Array) -> Array:
+    """(batch, channels, ...) as three dimensions; or two, where there are no more."""
+    return x.reshape(*x.shape[:2], -1) if x.ndim > 2 and x.size else x.reshape(*x.shape[:2])
+
+
+def _sum(x: Array) -> Array:
+    return np.add.reduce(np.add.reduce(x, 2), 0) if x.ndim == 3 else np.add.reduce(x, 0)
+
+
+def _dot(x: Array, y: Array) -> Array:
+    """The sum of the products, for each channel."""
+    if x.ndim == 2:
+        return np.einsum("nc,nc->c", x, y)
+    return np.add.reduce(np.einsum("ncm,ncm->nc", x, y), 0)
+
+
+# ------------------------------------------------------------------------------------------------------ batch norm
+
+
+def native_batch_norm(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Array, Array, Array]:
+    """Each channel with mean 0 and variance 1, scaled and shifted; with the mean and 1/deviation that were used.
+
+    If `training`, the running statistics move towards those of this batch, in place.
+    """
+    _check_batch_norm(input, weight, bias, running_mean, running_var, training)
+    dtype = input.dtype
+    x = _by_channel(input.astype(np.float32) if dtype == _HALF else input)
+    channels = input.shape[1]
+    tail = (1,) * (x.ndim - 2)
+    if training:
+        count = x.size // max(channels, 1)
+        mean = _sum(x) / x.dtype.type(count or 1)
+        var = np.zeros_like(mean)
+        center = mean.reshape(-1, *tail)
+        for block in _blocks(x):
+            centered = np.subtract(x[block], center)
+            var += _dot(centered, centered)
+        var /= x.dtype.type(count or 1)
+        if running_mean is not None:
+            running_mean *= 1 - momentum
+            running_mean += momentum * mean
+        if running_var is not None:
+            running_var *= 1 - momentum
+            running_var += (momentum * count / max(count - 1, 1)) * var
+    else:
+        assert running_mean is not None and running_var is not None
+        mean, var = running_mean.astype(x.dtype), running_var.astype(x.dtype)
+    rstd = 1 / np.sqrt(var + x.dtype.type(eps))
+    scale = rstd if weight is None else rstd * weight
+    scale = scale.astype(x.dtype, copy=False).reshape(-1, *tail)
+    center = mean.reshape(-1, *tail)
+    shift = None if bias is None else bias.astype(x.dtype, copy=False).reshape(-1, *tail)
+    result = np.empty_like(x, order="C")
+    for block in _blocks(x):
+        target = result[block]
+        np.subtract(x[block], center, out=target)
+        target *= scale
+        if shift is not None:
+            target += shift
+    return result.astype(dtype, copy=False).reshape(input.shape), mean, rstd.astype(x.dtype, copy=False)
+
+
+def native_batch_norm_backward(
+    grad: Array,
+    input: Array,
+    weight: Array | None,
+    mean: Array,
+    rstd: Array,
+    training: bool,
+    eps: float,
+    edges: Sequence,
+) -> tuple[Array | None, Array | None, Array | None]:
+    """The gradients for input, weight and bias, those whose edge is not None."""
+    dtype = input.dtype
+    if dtype == _HALF:
+        grad, input = grad.astype(np.float32), input.astype(np.float32)
+    x, g = _by_channel(input), _by_channel(grad)
+    tail = (1,) * (x.ndim - 2)
+    center = mean.reshape(-1, *tail)
+    total = along = None
+    if edges[2] is not None or (training and edges[0] is not None):
+        total = _sum(g)
+    if edges[1] is not None or (training and edges[0] is not None):
+        along = np.zeros_like(mean)
+        for block in _blocks(x):
+            along += _dot(g[block], np.subtract(x[block], center))
+        along *= rstd
+    grad_input = None
+    if edges[0] is not None:
+        scale = rstd if weight is None else rstd * weight
+        a = scale.astype(x.dtype, copy=False).reshape(-1, *tail)
+        result = np.empty_like(x, order="C")
+        if training:
+            assert total is not None and along is not None
+            count = x.dtype.type(x.size // max(x.shape[1], 1) or 1)
+            b = (-scale * rstd * along / count).astype(x.dtype, copy=False).reshape(-1, *tail)
+            c = (-scale * total / count).astype(x.dtype, copy=False).reshape(-1, *tail)
+        for block in _blocks(x):
+            target = result[block]
+            if not training:
+                np.multiply(g[block], a, out=target)
+                continue
+            np.subtract(x[block], center, out=target)
+            target *= b
+            target += c
+            target += g[block] * a
+        grad_input = result.astype(dtype, copy=False).reshape(input.shape)
+    grad_weight = along if edges[1] is not None else None
+    grad_bias = total if edges[2] is not None else None
+    return grad_input, grad_weight, grad_bias
+
+
+def _check_batch_norm(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    training: bool,
+) -> None:
+    if input.ndim < 2:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-max(input.ndim, 1)}, {max(input.ndim, 1) - 1}], "
+            "but got 1)"
+        )
+    channels = input.shape[1]
+    parts = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
+    for name, part in parts.items():
+        if part is not None and part.size != channels:
+            raise RuntimeError(f"{name} should contain {channels} elements not {part.size}")
+        if part is None and not training and name.startswith("running"):
+            raise RuntimeError(f"{name} must be defined in evaluation mode")
+    if input.dtype.kind != "f":
+        unsupported("batch_norm", input.dtype)
+    for part in parts.values():
+        if part is not None and part.dtype != input.dtype and not (input.dtype == _HALF and part.dtype == np.float32):
+            name = scalar_name(input.dtype)
+            raise RuntimeError(f"mixed dtype (CPU): expect parameter to have scalar type of {name}")
+
+
+# ------------------------------------------------------------------------------------------------------ group norm
+
+
+def native_group_norm(
+    input: Array, weight: Array | None, bias: Array | None, num_groups: int, eps: float
+) -> tuple[Array, Array, Array]:
+    """Each group of channels of each image with mean 0 and variance 1, scaled and shifted by channel."""
+    _check_group_norm(input, weight, bias, num_groups)
+    batch, channels = input.shape[:2]
+    dtype = input.dtype
+    x = (input.astype(np.float32) if dtype == _HALF else input).reshape(batch, num_groups, -1)
+    width = x.dtype.type(x.shape[2] or 1)
+    result = np.empty_like(x, order="C")
+    mean = np.empty_like(x, shape=(batch, num_groups, 1), order="C")
+    rstd = np.empty_like(mean)
+    w = None if weight is None else weight.astype(x.dtype, copy=False).reshape(channels, 1)
+    b = None if bias is None else bias.astype(x.dtype, copy=False).reshape(channels, 1)
+    for block in _blocks(x):
+        target = result[block]
+        middle = np.add.reduce(x[block], 2, keepdims=True)
+        middle /= width
+        np.subtract(x[block], middle, out=target)
+        scale = np.einsum("ngd,ngd->ng", target, target)[:, :, None]
+        scale /= width
+        scale += x.dtype.type(eps)
+        np.sqrt(scale, out=scale)
+        np.reciprocal(scale, out=scale)
+        target *= scale
+        channelwise = target.reshape(target.shape[0], channels, -1)
+        if w is not None:
+            channelwise *= w
+        if b is not None:
+            channelwise += b
+        mean[block], rstd[block] = middle, scale
+    return result.astype(dtype, copy=False).reshape(input.shape), mean, rstd
+
+
+def native_group_norm_backward(
+    grad: Array,
+    input: Array,
+    weight: Array | None,
+    mean: Array,
+    rstd: Array,
+    num_groups: int,
+    eps: float,
+    edges: Sequence,
+) -> tuple[Array | None, Array | None, Array | None]:
+    """The gradients for input, weight and bias, those whose edge is not None."""
+    dtype = input.dtype
+    if dtype == _HALF:
+        grad, input = grad.astype(np.float32), input.astype(np.float32)
+    batch, channels = input.shape[:2]
+    x = input.reshape(batch, num_groups, -1)
+    g = grad.reshape(batch, channels, x.size // max(batch * channels, 1))
+    width = x.dtype.type(x.shape[2] or 1)
+    result = np.empty_like(x, order="C")
+    grad_weight = np.zeros_like(x, shape=(channels,)) if edges[1] is not None else None
+    grad_bias = _sum(g) if edges[2] is not None else None
+    w = None if weight is None else weight.astype(x.dtype, copy=False).reshape(channels, 1)
+    for block in _blocks(x):
+        target = result[block]
+        np.subtract(x[block], mean[block], out=target)
+        target *= rstd[block]
+        part = g[block]
+        if grad_weight is not None:
+            grad_weight += _dot(part, target.reshape(part.shape))
+        if edges[0] is None:
+            continue
+        scaled = (part if w is None else part * w).reshape(target.shape)
+        along = np.einsum("ngd,ngd->ng", scaled, target)[:, :, None]
+        along /= width
+        middle = np.add.reduce(scaled, 2, keepdims=True)
+        middle /= width
+        target *= along
+        target += middle
+        np.subtract(scaled, target, out=target)
+        target *= rstd[block]
+    grad_input = None if edges[0] is None else result.astype(dtype, copy=False).reshape(input.shape)
+    return grad_input, grad_weight, grad_bias
+
+
+def _check_group_norm(input: Array, weight: Array | None, bias: Array | None, num_groups: int) -> None:
+    if input.ndim < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
+    if num_groups <= 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
+    if input.shape[1] % num_groups:
+        raise RuntimeError(
+            "Expected number of channels in input to be divisible by num_groups, but got input of shape "
+            f"{shape_text(input.shape)} and num_groups={num_groups}"
+        )
+    for name, part in (("weight", weight), ("bias", bias)):
+        if part is not None and part.shape != (input.shape[1],):
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
+                f"shape {shape_text(part.shape)} and input of shape {shape_text(input.shape)}"
+            )
+    if input.dtype.kind != "f":
+        unsupported("GroupNormKernelImpl", input.dtype)
+    for part in (weight, bias):
+        if part is not None and part.dtype != input.dtype and not (input.dtype == _HALF and part.dtype == np.float32):
+            name = scalar_name(input.dtype)
+            raise RuntimeError(f"mixed dtype (CPU): expect parameter to have scalar type of {name}")
+
+
+__all__ = [
+    "native_batch_norm",
+    "native_batch_norm_backward",
+    "native_group_norm",
+    "native_group_norm_backward",
+]

@@ -1,0 +1,63 @@
+"""``torch.linalg``: decompositions, solutions, determinants, norms and products of matrices, batched.
+
+Thin: the operators are in the table (``derivatives/decompositions.yaml``) and in ``composite/decompositions.py``.
+
+>>> import retrograd as torch
+>>> A = torch.tensor([[2., 1.], [1., 3.]])
+>>> torch.linalg.solve(A, torch.tensor([3., 4.]))
+tensor([1., 1.])
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from . import ops
+from .kernels.linalg_checks import LinAlgError
+from .op_support import write_out
+from .tensor import Tensor
+
+__all__ = ["LinAlgError"]
+
+
+#: What the first argument is called, in torch's documentation or in its signatures.
+_FIRST = ("A", "input", "x", "LU", "tensors")
+
+
+def _public(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The operator under its short name, with ``out=``: a Tensor, or one for each result."""
+
+    @functools.wraps(function)
+    def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if not args:
+            args = tuple([kwargs.pop(first) for first in _FIRST if first in kwargs][:1])
+        if out is None:
+            return function(*args, **kwargs)
+        if isinstance(out, Tensor):
+            return write_out(function, out, args, kwargs)
+        results = function(*args, **kwargs)
+        for target, result in zip(out, results, strict=True):
+            write_out(lambda x: x, target, (result,), {})
+        return type(results)(*out)
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+#: Names that are more than ``linalg_NAME``.
+_OTHERS: dict[str, Callable[..., Any]] = {"matmul": ops.matmul, "matrix_power": ops.matrix_power}
+
+for _name in (
+    "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
+    "householder_product", "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul",
+    "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve",
+    "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
+):  # fmt: skip
+    globals()[_name] = _public(_name, _OTHERS[_name] if _name in _OTHERS else getattr(ops, f"linalg_{_name}"))
+    __all__.append(_name)
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"module 'torch.linalg' has no attribute {name!r}")

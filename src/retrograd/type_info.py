@@ -1,0 +1,69 @@
+"""``finfo`` and ``iinfo``: the limits of dtypes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import dtypes
+
+__all__ = ["finfo", "iinfo"]
+
+
+class finfo:
+    """The limits of a floating dtype, or of the parts of a complex one.
+
+    >>> import retrograd as torch
+    >>> torch.finfo(torch.float32).eps
+    1.1920928955078125e-07
+    """
+
+    def __init__(self, type: dtypes.dtype | None = None) -> None:
+        found = dtypes.default[0] if type is None else type.np
+        if found.kind not in "fc":
+            raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{type}'")
+        info = np.finfo(found)
+        self.bits = info.bits
+        self.eps = float(info.eps)
+        self.max = float(info.max)
+        self.min = float(info.min)
+        self.tiny = self.smallest_normal = float(info.smallest_normal)
+        self.resolution = float(info.resolution)
+        self.dtype = info.dtype.name
+
+    def __repr__(self) -> str:
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, finfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+
+class iinfo:
+    """The limits of an integer dtype.
+
+    >>> import retrograd as torch
+    >>> torch.iinfo(torch.int8)
+    iinfo(min=-128, max=127, dtype=int8)
+    """
+
+    def __init__(self, type: dtypes.dtype) -> None:
+        if type.np.kind == "b":
+            raise TypeError("torch.bool is not supported by torch.iinfo")
+        if type.np.kind not in "iu":
+            raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type}'")
+        info = np.iinfo(type.np)
+        self.bits, self.min, self.max, self.dtype = info.bits, int(info.min), int(info.max), info.dtype.name
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, iinfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)

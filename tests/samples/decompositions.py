@@ -1,0 +1,449 @@
+"""Samples of inverses, solutions, determinants and decompositions: ``torch.linalg``.
+
+Where a result is defined up to a phase or a sign, the operator is a function of it that is not; where only Hermitian
+matrices make sense, the sample's matrix is made Hermitian first, so that finite differences stay among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from samples.spec import E, Op, S, Sample, V, given, integers, real
+
+
+def hermitian(x: Any) -> Any:
+    return x + x.mH
+
+
+def positive_definite(torch: Any, x: Any) -> Any:
+    return x @ x.mH + torch.eye(x.shape[-1], dtype=x.dtype)
+
+
+def well_conditioned(torch: Any, x: Any) -> Any:
+    """Far from singular."""
+    return x + 5 * torch.eye(x.shape[-2], x.shape[-1], dtype=x.dtype)
+
+
+def of_well_conditioned(name: str, pick: Callable[[Any], Any] = lambda r: r) -> Callable[..., Any]:
+    def call(torch: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        function = torch
+        for part in name.split("."):
+            function = getattr(function, part)
+        return pick(function(well_conditioned(torch, x), *args, **kwargs))
+
+    return call
+
+
+SQUARE = [
+    S("one matrix", real(3, 3)),
+    S("batch", real(2, 2, 2)),
+    S("of size 1", real(2, 1, 1)),
+    S("batch of batches", real(2, 1, 2, 2), as_complex=False),
+    S("transposed", real(3, 3, layout="transposed"), as_complex=False),
+    S("strided", real(2, 2, layout="strided"), as_complex=False),
+    V("empty batch", real(0, 2, 2)),
+    V("empty", real(0, 0)),
+    V("float32", real(3, 3, dtype="float32")),
+]
+
+
+def square() -> list[Sample]:
+    """Square matrices; fresh ones, for an `Op` seeds its own and adds to them."""
+    return [replace(sample) for sample in SQUARE]
+
+
+def rectangular(second: bool = True) -> list[Sample]:
+    """Tall, wide and square matrices."""
+    return [
+        S("square", real(3, 3), second=second),
+        S("tall", real(4, 3), second=second),
+        S("wide", real(2, 4), second=second),
+        S("batch", real(2, 3, 2), second=second),
+        S("wide batch", real(2, 2, 3), as_complex=False, second=second),
+        S("transposed", real(3, 2, layout="transposed"), as_complex=False, second=second),
+        V("float32", real(3, 2, dtype="float32")),
+    ]
+
+
+SQUARE_ERRORS = [
+    ("vector", RuntimeError, r"The input tensor A must have at least 2 dimensions", (real(3),)),
+    ("not square", RuntimeError, r"A must be batches of square matrices, but they are 2 by 3", (real(2, 3),)),
+]
+
+
+def square_errors() -> list[Any]:
+    return [E(name, kind, text, *args) for name, kind, text, args in SQUARE_ERRORS]
+
+
+INTEGER = E("integers", RuntimeError, r"Expected a floating point or complex tensor as input. Got Long", integers(2, 2))
+ZERO = given([[0.0, 0.0], [0.0, 0.0]])
+HALF_ZERO = given([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 0.0]]])
+
+
+# ------------------------------------------------------------------------------------------------- inverses and systems
+
+SYSTEMS = [
+    S("vector", real(3, 3), real(3)),
+    S("matrix", real(2, 2), real(2, 3)),
+    S("batch of vectors", real(2, 2, 2), real(2, 2)),
+    S("batch", real(2, 2, 2), real(2, 2, 1)),
+    S("broadcast matrix", real(2, 2), real(2, 2, 1)),
+    S("broadcast rhs", real(2, 2, 2), real(2, 1), as_complex=False),
+    S("right", real(2, 2), real(3, 2), left=False),
+    S("right, batch", real(2, 2, 2), real(1, 2), left=False, as_complex=False),
+    S("only A requires grad", real(2, 2), real(2, 1, requires_grad=False), as_complex=False),
+    S("only B requires grad", real(2, 2, requires_grad=False), real(2, 1), as_complex=False),
+    V("float32", real(2, 2, dtype="float32"), real(2, dtype="float32")),
+    V("empty", real(0, 0), real(0, 2)),
+]
+
+TRIANGULAR = [
+    S("upper", real(3, 3), real(3, 2), upper=True),
+    S("lower", real(2, 2), real(2, 2), upper=False),
+    S("right", real(2, 2), real(3, 2), upper=True, left=False),
+    S("right, lower", real(2, 2), real(1, 2), upper=False, left=False),
+    S("unitriangular", real(3, 3), real(3, 1), upper=True, unitriangular=True),
+    S("unitriangular, lower", real(2, 2), real(2, 1), upper=False, unitriangular=True),
+    S("batch", real(2, 2, 2), real(2, 2, 1), upper=True),
+    S("broadcast", real(2, 2), real(2, 2, 1), upper=True, as_complex=False),
+    V("float32", real(2, 2, dtype="float32"), real(2, 1, dtype="float32"), upper=True),
+]
+
+
+def _lu_solve(torch: Any, a: Any, b: Any, **kwargs: Any) -> Any:
+    return torch.linalg.lu_solve(*torch.linalg.lu_factor(well_conditioned(torch, a)), b, **kwargs)
+
+
+def _cholesky_solve(torch: Any, b: Any, a: Any, upper: bool = False) -> Any:
+    return torch.cholesky_solve(b, torch.linalg.cholesky(positive_definite(torch, a), upper=upper), upper)
+
+
+def _cholesky_inverse(torch: Any, a: Any, upper: bool = False) -> Any:
+    return torch.cholesky_inverse(torch.linalg.cholesky(positive_definite(torch, a), upper=upper), upper)
+
+
+INVERSES = [
+    Op("linalg.inv", of_well_conditioned("linalg.inv"), square(), supports_complex=True),
+    Op("linalg.inv_ex", of_well_conditioned("linalg.inv_ex"), square(), supports_complex=True),
+    Op(
+        "inverse",
+        "inverse",
+        [S("given", given([[2.0, 1.0], [0.5, 3.0]]))],
+        [
+            *square_errors(),
+            INTEGER,
+            E("singular", RuntimeError, r"linalg.inv: The diagonal element 1 is zero, the inversion could not", ZERO),
+            E("singular in a batch", RuntimeError, r"\(Batch element 1\): The diagonal element 2 is zero", HALF_ZERO),
+        ],
+        supports_complex=True,
+        method="inverse",
+    ),
+    Op(
+        "linalg.solve",
+        lambda torch, a, b, **kw: torch.linalg.solve(well_conditioned(torch, a), b, **kw),
+        list(SYSTEMS),
+        [
+            E(
+                "singular",
+                RuntimeError,
+                r"The solver failed because the input matrix is singular",
+                ZERO,
+                real(2),
+                fn="linalg.solve",
+            ),
+            E(
+                "shapes",
+                RuntimeError,
+                r"Incompatible shapes of A and B for the equation AX = B \(3x3 and 4x2\)",
+                real(3, 3),
+                real(4, 2),
+                fn="linalg.solve",
+            ),
+            E(
+                "dtypes",
+                RuntimeError,
+                r"Expected A and B to have the same dtype, but found A of type Double",
+                real(2, 2),
+                real(2, dtype="float32"),
+                fn="linalg.solve",
+            ),
+            E(
+                "not square",
+                RuntimeError,
+                r"A must be batches of square matrices",
+                real(2, 3),
+                real(2),
+                fn="linalg.solve",
+            ),
+        ],
+        supports_complex=True,
+    ),
+    Op(
+        "linalg.solve_triangular",
+        lambda torch, a, b, **kw: torch.linalg.solve_triangular(well_conditioned(torch, a), b, **kw),
+        list(TRIANGULAR),
+        [
+            E(
+                "vector",
+                RuntimeError,
+                r"The input tensor B must have at least 2 dimensions",
+                real(2, 2),
+                real(2),
+                upper=True,
+                fn="linalg.solve_triangular",
+            ),
+            E(
+                "shapes",
+                RuntimeError,
+                r"Incompatible shapes of A and B for the equation AX = B \(3x3 and 4x1\)",
+                real(3, 3),
+                real(4, 1),
+                upper=True,
+                fn="linalg.solve_triangular",
+            ),
+        ],
+        supports_complex=True,
+    ),
+    Op(
+        "linalg.triangular_solve",
+        # torch's tangent takes all of A's, so it is given a triangle.
+        lambda torch, b, a, upper=True, *args: torch.triangular_solve(
+            b, well_conditioned(torch, a).triu() if upper else well_conditioned(torch, a).tril(), upper, *args
+        ),
+        [
+            S("upper", real(2, 1), real(2, 2)),
+            S("lower", real(2, 1), real(2, 2), False),
+            S("transposed", real(2, 1), real(2, 2), True, True),
+            S("unitriangular", real(2, 1), real(2, 2), True, False, True),
+            S("batch", real(2, 2, 1), real(2, 2, 2)),
+        ],
+        supports_complex=True,
+    ),
+    Op(
+        "linalg.lu_solve",
+        _lu_solve,
+        [
+            S("matrix", real(3, 3), real(3, 1)),
+            S("adjoint", real(2, 2), real(2, 2), adjoint=True),
+            S("right", real(2, 2), real(1, 2), left=False),
+            S("right adjoint", real(2, 2), real(1, 2), left=False, adjoint=True),
+            S("batch", real(2, 2, 2), real(2, 2, 1), as_complex=False),
+            S("broadcast", real(2, 2), real(2, 2, 1), as_complex=False),
+        ],
+        supports_complex=True,
+    ),
+    Op(
+        "linalg.cholesky_solve",
+        _cholesky_solve,
+        [
+            S("matrix", real(3, 2), real(3, 3)),
+            S("upper", real(2, 1), real(2, 2), upper=True),
+            S("batch", real(2, 2, 1), real(2, 2, 2)),
+            S("broadcast", real(2, 2, 1), real(2, 2), as_complex=False),
+        ],
+        [
+            E(
+                "sizes",
+                RuntimeError,
+                r"Incompatible matrix sizes for cholesky_solve: each A matrix is 3 by 3 but each",
+                real(4, 1),
+                real(3, 3),
+                fn="cholesky_solve",
+            ),
+        ],
+        supports_complex=True,
+    ),
+    Op(
+        "linalg.cholesky_inverse",
+        _cholesky_inverse,
+        [S("matrix", real(3, 3)), S("upper", real(2, 2), upper=True), S("batch", real(2, 2, 2))],
+        [E("zero", RuntimeError, r"cholesky_inverse: The diagonal element 1 is zero", ZERO, fn="cholesky_inverse")],
+        supports_complex=True,
+    ),
+    Op(
+        "linalg.tensorinv",
+        lambda torch, x, ind: torch.linalg.tensorinv(
+            x + 5 * torch.eye(x.numel() // x.shape[0], dtype=x.dtype).reshape(x.shape), ind
+        ),
+        [S("1 and 2", real(4, 2, 2), 1)],
+        [
+            E(
+                "ind",
+                RuntimeError,
+                r"strictly positive integer for 'ind', but got 0",
+                real(2, 2),
+                0,
+                fn="linalg.tensorinv",
+            )
+        ],
+        supports_complex=True,
+    ),
+    Op(
+        "linalg.tensorsolve",
+        lambda torch, a, b, **kw: torch.linalg.tensorsolve(
+            a + 5 * torch.eye(4, dtype=a.dtype).reshape(a.shape), b, **kw
+        ),
+        [S("plain", real(2, 2, 4), real(2, 2)), S("vector", real(4, 2, 2), real(4), as_complex=False)],
+        supports_complex=True,
+    ),
+]
+
+
+# --------------------------------------------------------------------------------------------------------- determinants
+
+DETERMINANTS = [
+    Op(
+        "linalg.det",
+        "linalg.det",
+        square(),
+        [*square_errors(), INTEGER],
+        supports_complex=True,
+        reference=lambda a: __import__("numpy").linalg.det(a),
+    ),
+    Op("linalg.slogdet", of_well_conditioned("linalg.slogdet"), square(), supports_complex=True),
+    Op("logdet", of_well_conditioned("logdet"), square(), supports_complex=True),
+    Op("linalg.logdet of negative", "logdet", [V("negative", given([[-1.0, 0.0], [0.0, 1.0]]))], method="logdet"),
+]
+
+
+# ------------------------------------------------------------------------------------------------------- decompositions
+
+
+def _projectors(torch: Any, x: Any, **kwargs: Any) -> Any:
+    u, s, vh = torch.linalg.svd(well_conditioned(torch, x) * torch.arange(1, x.shape[-1] + 1).to(x.dtype), **kwargs)
+    k = s.shape[-1]
+    return u[..., :k] @ (s.cos().unsqueeze(-1) * vh[..., :k, :]), s
+
+
+def _moduli(torch: Any, x: Any) -> Any:
+    u, s, vh = torch.linalg.svd(
+        well_conditioned(torch, x) * torch.arange(1, x.shape[-1] + 1).to(x.dtype), full_matrices=False
+    )
+    return u.abs() ** 2, s, vh.abs() ** 2
+
+
+def _eigh(torch: Any, x: Any, UPLO: str = "L") -> Any:
+    values, vectors = torch.linalg.eigh(hermitian(x), UPLO)
+    return values, vectors.abs() ** 2, (vectors * values.unsqueeze(-2) ** 3) @ vectors.mH
+
+
+def _eig(torch: Any, x: Any) -> Any:
+    values, vectors = torch.linalg.eig(_apart(torch, x))
+    return values, vectors.abs() ** 2
+
+
+def _apart(torch: Any, x: Any) -> Any:
+    """With eigenvalues far apart, and so in the same order for both libraries."""
+    return x + torch.diag(torch.arange(1, x.shape[-1] + 1).to(x.dtype) * 9)
+
+
+FACTORS = [
+    Op(
+        "linalg.cholesky",
+        lambda torch, x, **kw: torch.linalg.cholesky(positive_definite(torch, x), **kw),
+        [*square(), S("upper", real(2, 2), upper=True)],
+        [
+            E(
+                "indefinite",
+                RuntimeError,
+                r"linalg.cholesky: The factorization could not be completed because the inpu",
+                given([[1.0, 0.0], [0.0, -1.0]]),
+                fn="linalg.cholesky",
+            ),
+            E(
+                "minor",
+                RuntimeError,
+                r"\(the leading minor of order 2 is not positive-definite\)",
+                given([[1.0, 0.0], [0.0, -1.0]]),
+                fn="linalg.cholesky",
+            ),
+            E("batch", RuntimeError, r"linalg.cholesky: \(Batch element 1\): ", HALF_ZERO, fn="linalg.cholesky"),
+        ],
+        supports_complex=True,
+    ),
+    Op(
+        "linalg.cholesky_ex",
+        lambda torch, x, **kw: torch.linalg.cholesky_ex(positive_definite(torch, x), **kw),
+        square(),
+        supports_complex=True,
+    ),
+    Op(
+        "cholesky",
+        lambda torch, x, upper=False: torch.cholesky(positive_definite(torch, x), upper),
+        [S("lower", real(2, 2)), S("upper", real(2, 2), True)],
+        supports_complex=True,
+    ),
+    Op(
+        "linalg.qr",
+        of_well_conditioned("linalg.qr"),
+        [*rectangular(), S("complete, wide", real(2, 3), mode="complete"), S("complete", real(2, 2), mode="complete")],
+        [E("mode", RuntimeError, r"qr received unrecognized mode 'x'", real(2, 2), mode="x", fn="linalg.qr")],
+        supports_complex=True,
+    ),
+    Op("qr", of_well_conditioned("qr"), [S("tall", real(3, 2))], supports_complex=True),
+    Op("linalg.lu", of_well_conditioned("linalg.lu"), rectangular(), supports_complex=True),
+    Op("linalg.lu_factor", of_well_conditioned("linalg.lu_factor"), rectangular(), supports_complex=True),
+    Op("linalg.lu_factor_ex", of_well_conditioned("linalg.lu_factor_ex"), rectangular(), supports_complex=True),
+    Op(
+        "linalg.lu_unpack",
+        lambda torch, x: torch.lu_unpack(*torch.linalg.lu_factor(well_conditioned(torch, x))),
+        rectangular(),
+        supports_complex=True,
+    ),
+    Op("linalg.svd", _projectors, [s for s in rectangular() if s.name != "float32"], supports_complex=True),
+    Op(
+        "linalg.svd of one side",
+        _moduli,
+        [s for s in rectangular() if s.name != "float32"],
+        supports_complex=True,
+    ),
+    Op(
+        "linalg.svd full",
+        lambda torch, x: _projectors(torch, x, full_matrices=True)[1],
+        [S("square", real(2, 2), second=False)],
+        supports_complex=True,
+    ),
+    Op("linalg.svdvals", of_well_conditioned("linalg.svdvals"), rectangular(), supports_complex=True),
+    Op("svd", of_well_conditioned("svd", lambda r: r[1]), [S("tall", real(3, 2))], supports_complex=True),
+    Op(
+        "linalg.eigh",
+        _eigh,
+        [S("matrix", real(3, 3)), S("upper", real(2, 2), UPLO="U"), S("batch", real(2, 2, 2))],
+        [
+            E(
+                "uplo",
+                RuntimeError,
+                r"Expected UPLO argument to be 'L' or 'U', but got X",
+                real(2, 2),
+                "X",
+                fn="linalg.eigh",
+            ),
+            E("not square", RuntimeError, r"linalg.eigh: A must be batches of square", real(2, 3), fn="linalg.eigh"),
+        ],
+        supports_complex=True,
+    ),
+    Op(
+        "linalg.eigvalsh",
+        lambda torch, x: torch.linalg.eigvalsh(hermitian(x)),
+        square(),
+        supports_complex=True,
+    ),
+    Op(
+        "linalg.eig",
+        _eig,
+        [S("matrix", real(3, 3)), S("batch", real(2, 2, 2))],
+        [E("not square", RuntimeError, r"linalg.eig: A must be batches of square", real(2, 3), fn="linalg.eig")],
+        supports_complex=True,
+    ),
+    Op(
+        "linalg.eigvals",
+        lambda torch, x: torch.linalg.eigvals(_apart(torch, x)),
+        [S("matrix", real(3, 3)), S("batch", real(2, 2, 2))],
+        supports_complex=True,
+    ),
+]
+
+
+OPS = [*INVERSES, *DETERMINANTS, *FACTORS]

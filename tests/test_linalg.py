@@ -1,0 +1,244 @@
+"""``torch.linalg`` beyond its samples: errors, infos, the phases that a loss must not see, node names, ``out=``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as torch
+
+try:
+    import torch as theirs
+except ImportError:
+    theirs = None  # type: ignore[assignment]
+
+needs_torch = pytest.mark.skipif(theirs is None, reason="torch is not installed")
+L = torch.linalg
+
+
+def matrix(*shape: int, complex: bool = False, seed: int = 0, requires_grad: bool = True) -> Any:
+    rng = np.random.default_rng(seed)
+    array = rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if complex else 0)
+    return torch.from_numpy(array).requires_grad_(requires_grad)
+
+
+# --------------------------------------------------------------------------------------------------------------- errors
+
+
+def test_linalg_error_is_torchs_class() -> None:
+    assert issubclass(L.LinAlgError, RuntimeError)
+    assert torch._C._LinAlgError is L.LinAlgError
+    assert L.LinAlgError.__name__ == "_LinAlgError"
+
+
+SINGULAR = [[1.0, 2.0], [2.0, 4.0]]
+
+
+@pytest.mark.parametrize(
+    ("function", "values", "text"),
+    [
+        ("inv", SINGULAR, "linalg.inv: The diagonal element 2 is zero, the inversion could not be completed because "),
+        ("cholesky", [[1.0, 0.0], [0.0, -1.0]], "(the leading minor of order 2 is not positive-definite)."),
+        ("svd", [[np.nan, 0.0], [0.0, 1.0]], "The algorithm failed to converge because the input matrix contained non"),
+    ],
+)
+def test_failures_of_lapack_are_linalg_errors(function: str, values: Any, text: str) -> None:
+    with pytest.raises(L.LinAlgError) as caught:
+        getattr(L, function)(torch.tensor(values))
+    assert text in str(caught.value)
+
+
+def test_the_failing_matrix_of_a_batch_is_named() -> None:
+    batch = torch.stack([torch.eye(2), torch.tensor(SINGULAR)])
+    with pytest.raises(L.LinAlgError, match=r"linalg.inv: \(Batch element 1\): The diagonal element 2 is zero"):
+        L.inv(batch)
+    with pytest.raises(L.LinAlgError, match=r"torch.linalg.solve: \(Batch element 1\): The solver failed"):
+        L.solve(batch, torch.ones(2, 2))
+
+
+def test_infos_in_place_of_errors() -> None:
+    batch = torch.stack([torch.eye(2), torch.tensor(SINGULAR)])
+    inverse, info = L.inv_ex(batch)
+    assert info.tolist() == [0, 2]
+    assert info.dtype == torch.int32
+    assert torch.equal(inverse[0], torch.eye(2))
+    assert L.cholesky_ex(batch - 3 * torch.eye(2)).info.tolist() == [1, 1]
+    assert L.lu_factor_ex(batch).info.tolist() == [0, 2]
+    assert L.solve_ex(batch, torch.ones(2, 2)).info.tolist() == [0, 2]
+    with pytest.raises(L.LinAlgError):
+        L.inv_ex(batch, check_errors=True)
+
+
+@needs_torch
+@pytest.mark.parity
+@pytest.mark.parametrize("kind", ["vector", "not square", "integers", "half"])
+@pytest.mark.parametrize(
+    "function",
+    ["inv", "det", "slogdet", "cholesky", "qr", "svd", "svdvals", "eigh", "eigvalsh", "eig", "eigvals", "pinv",
+     "matrix_exp", "lu", "lu_factor", "cond", "inv_ex", "cholesky_ex", "matrix_rank", "matrix_norm"],
+)  # fmt: skip
+def test_refusals_are_torchs(function: str, kind: str) -> None:
+    arrays = {
+        "vector": np.ones(3),
+        "not square": np.arange(6.0).reshape(2, 3) ** 2,
+        "integers": np.eye(2, dtype=np.int64),
+        "half": np.eye(2, dtype=np.float16),
+    }
+    outcomes = []
+    for module in (torch, theirs):
+        try:
+            getattr(module.linalg, function)(module.from_numpy(arrays[kind].copy()))
+        except Exception as error:
+            outcomes.append((type(error).__name__, str(error).split("\n")[0]))
+        else:
+            outcomes.append(("fine", ""))
+    assert outcomes[0] == outcomes[1]
+
+
+# ---------------------------------------------------------------------------------------------------------- derivatives
+
+
+@pytest.mark.parametrize(
+    ("loss", "text"),
+    [
+        (lambda x: L.svd(x)[0].sum().abs(), "svd_backward: The singular vectors in the complex case are specified up"),
+        (lambda x: L.svd(x)[2].sum().real, "depends on this phase term, making it ill-defined."),
+        (lambda x: L.eigh(x + x.mH)[1].sum().real, "linalg_eigh_backward: The eigenvectors in the complex case are"),
+        (lambda x: L.eig(x)[1].sum().real, "linalg_eig_backward: The eigenvectors in the complex case are specified"),
+    ],
+)
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_loss_that_sees_the_phase_is_refused(loss: Any, text: str, create_graph: bool) -> None:
+    x = matrix(3, 3, complex=True)
+    with pytest.raises(RuntimeError) as caught:
+        loss(x).backward(create_graph=create_graph)
+    assert text in str(caught.value)
+
+
+def test_eigenvectors_of_a_real_matrix_are_checked_too() -> None:
+    x = torch.tensor([[0.0, 1.0], [-2.0, 0.5]], dtype=torch.float64, requires_grad=True)
+    with pytest.raises(RuntimeError, match="linalg_eig_backward"):
+        L.eig(x)[1].sum().imag.backward()
+
+
+def test_qr_that_has_no_derivative() -> None:
+    x = matrix(4, 3)
+    with pytest.raises(RuntimeError, match=r"which is not computed when mode='r'. Please use linalg.qr\(A, mode='red"):
+        L.qr(x, mode="r").R.sum().backward()
+    with pytest.raises(RuntimeError, match=r"not differentiable when mode='complete' and nrows > ncols"):
+        L.qr(x, mode="complete").R.sum().backward()
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_determinant_of_a_singular_matrix(create_graph: bool) -> None:
+    """The gradient is the cofactors, which are not zero for one that is missing one rank."""
+    x = torch.tensor([[[1.0, 2.0], [2.0, 4.0]], [[2.0, 0.0], [0.0, 3.0]], [[0.0, 0.0], [0.0, 0.0]]]).double()
+    x.requires_grad_()
+    gradient: Any = torch.autograd.grad(L.det(x).sum(), x, create_graph=create_graph)[0]
+    expected = [[[4, -2], [-2, 1]], [[3, 0], [0, 2]], [[0, 0], [0, 0]]]
+    np.testing.assert_allclose(gradient.detach().numpy(), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(4, 2), (2, 4)])
+def test_full_matrices_of_svd(shape: tuple[int, int]) -> None:
+    """The gradient uses the vectors that belong to singular values."""
+    grads: list[Any] = []
+    for full in (True, False):
+        x = matrix(*shape)
+        u, s, vh = L.svd(x, full_matrices=full)
+        assert u.shape == (shape[0], shape[0] if full else 2)
+        assert vh.shape == (shape[1] if full else 2, shape[1])
+        loss = (u[:, :2].abs() * torch.tensor([1.0, 2.0])).sum() + (vh[:2] ** 4).sum() + (s**2).sum()
+        grads.append(torch.autograd.grad(loss, x)[0])
+    np.testing.assert_allclose(grads[0].numpy(), grads[1].numpy(), rtol=1e-9, atol=1e-12)
+
+
+NODES = {
+    "inv": "LinalgInvExBackward0",
+    "det": "LinalgDetBackward0",
+    "slogdet": "LinalgSlogdetBackward0",
+    "qr": "LinalgQrBackward0",
+    "svd": "LinalgSvdBackward0",
+    "svdvals": "LinalgSvdBackward0",
+    "eigh": "LinalgEighBackward0",
+    "eigvalsh": "LinalgEighBackward0",
+    "eig": "LinalgEigBackward0",
+    "eigvals": "LinalgEigBackward0",
+    "pinv": "LinalgPinvBackward0",
+    "lu_factor": "LinalgLuFactorExBackward0",
+    "matrix_exp": "LinalgMatrixExpBackward0",
+}
+
+
+@pytest.mark.parametrize(("function", "node"), NODES.items())
+def test_nodes_have_torchs_names(function: str, node: str) -> None:
+    result = getattr(L, function)(matrix(3, 3))
+    result = result[0] if isinstance(result, tuple) else result
+    assert result.grad_fn.name() == node
+
+
+def test_nodes_of_two_inputs_have_torchs_names() -> None:
+    def name(result: Any) -> str:
+        return result.grad_fn.name()
+
+    a, b = matrix(2, 2), matrix(2, 2, seed=1)
+    assert name(L.solve(a, b)) == "LinalgSolveExBackward0"
+    assert name(L.solve_triangular(a, b, upper=True)) == "LinalgSolveTriangularBackward0"
+    assert name(torch.triangular_solve(a, b).solution) == "TriangularSolveBackward0"
+    assert name(torch.cholesky_solve(a, b)) == "CholeskySolveBackward0"
+    assert name(torch.cholesky_inverse(a)) == "CholeskyInverseBackward0"
+    assert name(torch.cholesky(a @ a.mT)) == "CholeskyBackward0"
+    assert name(L.lu(a).L) == "LinalgLuBackward0"
+    assert L.lu(a).P.grad_fn is None
+    assert name(L.lu_solve(*L.lu_factor(a), b)) == "LinalgLuSolveBackward0"
+    assert name(L.lstsq(a, b).solution) == "LinalgLstsqBackward0"
+    assert name(L.householder_product(a, b[0])) == "LinalgHouseholderProductBackward0"
+
+
+# -------------------------------------------------------------------------------------------------------- the namespace
+
+
+def test_results_have_names() -> None:
+    a = matrix(2, 2, requires_grad=False)
+    assert L.svd(a)._fields == ("U", "S", "Vh")
+    assert torch.svd(a)._fields == ("U", "S", "V")
+    assert L.eigh(a)._fields == L.eig(a)._fields == ("eigenvalues", "eigenvectors")
+    assert L.slogdet(a)._fields == ("sign", "logabsdet")
+    assert L.lu(a)._fields == ("P", "L", "U")
+    assert L.lstsq(a, a)._fields == ("solution", "residuals", "rank", "singular_values")
+
+
+def test_out() -> None:
+    a = matrix(2, 2, requires_grad=False)
+    out = torch.empty(2, 2, dtype=torch.float64)
+    assert L.inv(a, out=out) is out
+    np.testing.assert_allclose((a @ out).numpy(), np.eye(2), atol=1e-12)
+    targets = tuple(torch.empty(0, dtype=torch.float64) for _ in range(2))
+    result = L.qr(a, out=targets)
+    assert result.Q is targets[0]
+    np.testing.assert_allclose((targets[0] @ targets[1]).numpy(), a.numpy(), atol=1e-12)
+
+
+def test_old_names_are_methods() -> None:
+    a = matrix(2, 2, requires_grad=False)
+    for name in ("inverse", "det", "logdet", "slogdet", "cholesky_inverse", "qr", "svd", "pinverse", "matrix_exp"):
+        assert callable(getattr(a, name)), name
+    assert torch.equal(a.det(), torch.det(a))
+    assert torch.equal(a.matrix_power(2), a @ a)
+
+
+def test_values_and_vectors_only_where_needed() -> None:
+    """Without a derivative to come, svdvals and its like compute no vectors."""
+    a = matrix(3, 3, requires_grad=False)
+    np.testing.assert_allclose(L.svdvals(a).numpy(), np.linalg.svd(a.numpy(), compute_uv=False))
+    np.testing.assert_allclose(L.eigvalsh(a + a.mT).numpy(), np.linalg.eigvalsh(a.numpy() + a.numpy().T))
+    with torch.no_grad():
+        assert not L.eigvals(matrix(3, 3)).requires_grad
+
+
+def test_large_exponentials_of_a_batch() -> None:
+    a = torch.stack([torch.zeros(2, 2), torch.diag(torch.tensor([30.0, -30.0])), torch.eye(2)]).double()
+    expected = np.stack([np.eye(2), np.diag(np.exp([30.0, -30.0])), np.e * np.eye(2)])
+    np.testing.assert_allclose(torch.matrix_exp(a).numpy(), expected, rtol=1e-11, atol=1e-20)
