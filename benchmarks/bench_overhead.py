@@ -118,6 +118,51 @@ def product(lib: ModuleType) -> Callable[[], object]:
     return lambda: a * b
 
 
+# ------------------------------------------------------------------------------------------- views and in-place writes
+
+
+def add_in_place(lib: ModuleType) -> Callable[[], object]:
+    """`x.add_(y)`, both with history: a chain that grows, begun anew every 100 writes."""
+    a, y = small(lib, 1.0), small(lib, 0.001)
+
+    def run() -> None:
+        x = a * 1
+        for _ in range(100):
+            x.add_(y)
+
+    return run
+
+
+def subscript(lib: ModuleType) -> Callable[[], object]:
+    """`x[i]` of a result."""
+    x = small(lib, 1.0) * 1
+    return lambda: x[3]
+
+
+def slice_subscript(lib: ModuleType) -> Callable[[], object]:
+    """`x[a:b]` of a result."""
+    x = small(lib, 1.0) * 1
+    return lambda: x[2:5]
+
+
+def new_shape(lib: ModuleType) -> Callable[[], object]:
+    """`x.view(...)` of a result."""
+    x = small(lib, 1.0) * 1
+    return lambda: x.view(4, 16)
+
+
+def assign_subscript(lib: ModuleType) -> Callable[[], object]:
+    """`x[i] = v`, both with history."""
+    a, v = small(lib, 1.0), small(lib, 0.5)[0].detach().requires_grad_()
+
+    def run() -> None:
+        x = a * 1
+        for i in range(8):
+            x[i] = v
+
+    return run
+
+
 # ---------------------------------------------------------------------------------------------------------- deep graphs
 
 
@@ -203,6 +248,11 @@ CASES = [
     both("x.sum().backward()", sum_backward, bar=0.3),
     both("backward() alone, one node", backward_alone, bar=0.3),
     both("a * b without grad", product, bar=0.7),
+    both("x.add_(y)", add_in_place, 100, unit="operation", bar=1.0),
+    both("x[i]", subscript, bar=1.0),
+    both("x[a:b]", slice_subscript, bar=1.0),
+    both("x.view(4, 16)", new_shape, bar=1.0),
+    both("x[i] = v", assign_subscript, 8, unit="operation", bar=1.0),
     both("forward-mode derivative of a small network", mlp_jvp, bar=0.8),
     Case(
         "import, in a fresh interpreter",

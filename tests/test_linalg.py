@@ -242,3 +242,18 @@ def test_large_exponentials_of_a_batch() -> None:
     a = torch.stack([torch.zeros(2, 2), torch.diag(torch.tensor([30.0, -30.0])), torch.eye(2)]).double()
     expected = np.stack([np.eye(2), np.diag(np.exp([30.0, -30.0])), np.e * np.eye(2)])
     np.testing.assert_allclose(torch.matrix_exp(a).numpy(), expected, rtol=1e-11, atol=1e-20)
+
+
+@pytest.mark.parametrize("complex", [False, True])
+@pytest.mark.parametrize("shape", [(30, 3, 3), (30, 4, 2), (5, 6, 2, 4)])
+def test_many_small_matrices_are_factored_like_one(shape: tuple[int, ...], complex: bool) -> None:
+    a = matrix(*shape, complex=complex, requires_grad=False)
+    a[..., 0, :] = 0
+    lu, pivots, info = L.lu_factor_ex(a)
+    p, low, high = L.lu(a)
+    np.testing.assert_allclose((p @ low @ high).numpy(), a.numpy(), atol=1e-12)
+    for index in np.ndindex(*shape[:-2]):
+        one = L.lu_factor_ex(a[index])
+        np.testing.assert_allclose(lu[index].numpy(), one.LU.numpy(), atol=1e-12)
+        assert pivots[index].tolist() == one.pivots.tolist()
+        assert info[index].item() == one.info.item()

@@ -44,6 +44,7 @@ from .ops import *
 from .printing import set_printoptions
 from .random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from .serialization import load, save
+from .settings import *
 from .size import Size
 from .storage import TypedStorage, UntypedStorage
 from .tensor import Tensor

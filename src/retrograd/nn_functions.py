@@ -1,6 +1,7 @@
-"""Functions of ``torch.nn.functional`` that torch also has as ``torch.NAME`` and, some, as Tensor methods.
+"""Functions of ``torch.nn.functional`` that have more than one name.
 
-Only those that are called the same way; filled while the package is imported.
+Torch has some also as ``torch.NAME`` (here only those that are called the same way) and as Tensor methods, and has the
+activations that take ``inplace=True`` also as ``functional.NAME_``.  Filled while the package is imported.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from . import ops
 from .nn import functional
 from .tensor import Tensor
 
@@ -15,10 +17,30 @@ _SHARED = (
     "adaptive_avg_pool1d", "adaptive_max_pool1d", "avg_pool1d", "celu", "celu_", "channel_shuffle", "conv1d", "conv2d",
     "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "group_norm",
     "hardshrink", "layer_norm", "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool3d",
-    "native_channel_shuffle", "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "prelu", "rms_norm", "selu",
-    "selu_",
+    "native_channel_shuffle", "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "prelu", "rms_norm", "rrelu",
+    "rrelu_", "selu", "selu_",
 )  # fmt: skip
 _METHODS = ("hardshrink", "prelu")
+
+
+def _in_place(name: str) -> None:
+    """``functional.NAME_``: the function with ``inplace=True``."""
+    function = getattr(functional, name, None)
+    if function is None or hasattr(functional, name + "_"):
+        return
+
+    def inplace(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return function(input, *args, **kwargs, inplace=True)
+
+    inplace.__name__ = inplace.__qualname__ = name + "_"
+    inplace.__doc__ = f"In-place `{name}`."
+    setattr(functional, name + "_", inplace)
+
+
+for _name in ("celu", "elu", "hardtanh", "leaky_relu", "relu", "rrelu", "selu", "threshold"):
+    _in_place(_name)
+if not hasattr(functional, "pdist"):
+    functional.pdist = ops.pdist  # type: ignore[attr-defined]
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: getattr(functional, name) for name in _SHARED if hasattr(functional, name)

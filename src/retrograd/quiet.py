@@ -8,7 +8,8 @@ do).  So:
 * where somebody turned warnings into errors in front of that filter, a kernel that raised is run again with NumPy's
   checks off;
 * what must not run twice (a write in place, a backward pass) is run with the checks off from the start,
-  when somebody has put such a filter in front of ours.
+  when somebody has put such a filter in front of ours (a single ufunc that writes in place has written when it
+  warns, so that its warning can be dropped).
 """
 
 from __future__ import annotations

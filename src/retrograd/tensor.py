@@ -25,6 +25,7 @@ from .size import Size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from types import CodeType
 
     from ._generated.tensor_operators import TensorOperators
     from .autograd.edge import EdgeTuple
@@ -41,14 +42,20 @@ new = object.__new__
 class VersionCounter:
     """How often a piece of memory was written to, and where in the user's code the last time."""
 
-    __slots__ = ("last_write", "version")
+    __slots__ = ("code", "instruction", "version")
 
     version: int
-    last_write: Location
+    #: Where the last write was: as `Location` has it, without the cost of making one.
+    code: CodeType
+    instruction: int
 
     @property
     def where(self) -> Location | None:
-        return getattr(self, "last_write", None)
+        """The line of the user's code that wrote last, if it is known."""
+        from .autograd.where import Location
+
+        code = getattr(self, "code", None)
+        return None if code is None else Location(code, self.instruction)
 
 
 class _InferenceCounter(VersionCounter):

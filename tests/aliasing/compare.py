@@ -64,6 +64,7 @@ LATE = [
     "has been modified by an inplace operation",
     "doesn't match the broadcast shape",
     "out of bounds for",
+    "cannot be applied to a 0-dim tensor",
 ]
 
 

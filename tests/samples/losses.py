@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from samples.spec import E, Op, S, Sample, T, V, distinct, given, index, mask, positive, real
+from samples.spec import E, Op, S, Sample, T, V, distinct, given, index, mask, nonzero, positive, real
 
 F = "nn.functional."
 INF = float("inf")
+ONE, OTHER = given([-0.7, 0.4, 1.7]), given([0.3, 1.9, -1.1])
 SIGNS = given([1.0, -1.0, 1.0], requires_grad=False)
 
 
@@ -30,7 +31,7 @@ ATTENTION = _op(
         S("bool mask", real(1, 2, 2), real(1, 2, 2), real(1, 2, 2), mask([[True, False], [True, True]])),
         S("float mask", real(1, 2, 2), real(1, 2, 2), real(1, 2, 2), real(2, 2)),
         S("nothing left", real(1, 2, 2), real(1, 2, 2), real(1, 2, 2), mask([[False, False], [True, True]])),
-        S("groups", real(1, 4, 2, 2), real(1, 2, 2, 2), real(1, 2, 2, 2), enable_gqa=True),
+        S("groups", real(1, 4, 2, 2), real(1, 2, 2, 2), real(1, 2, 2, 2), enable_gqa=True, torch_second=False),
         V("float32", real(1, 2, 2, dtype="float32"), real(1, 3, 2, dtype="float32"), real(1, 3, 2, dtype="float32")),
     ],
     errors=[
@@ -48,24 +49,69 @@ ATTENTION = _op(
     ],
 )
 
+
+def _multihead(torch: Any, x: Any, weight: Any, bias: Any, out: Any, *others: Any, **kwargs: Any) -> Any:
+    """multi_head_attention_forward of two heads; with separate keys and values where they are given."""
+    key, value = others or (x, x)
+    args = (x.shape[-1], 2, weight, bias, None, None, kwargs.pop("zero", False), 0.0, out, None)
+    found = torch.nn.functional.multi_head_attention_forward(x, key, value, *args, **kwargs)
+    return [part for part in found if part is not None]
+
+
+PROJECTIONS = (real(6, 2), real(6), real(2, 2))
+MULTIHEAD = Op(
+    "multi_head_attention_forward",
+    _multihead,
+    [
+        S("itself", real(2, 1, 2), *PROJECTIONS, second=False),
+        S("other keys", real(2, 2, 2), *PROJECTIONS, real(3, 2, 2), real(3, 2, 2), second=False),
+        S("unbatched", real(2, 2), *PROJECTIONS, second=False),
+        S("heads apart", real(2, 1, 2), *PROJECTIONS, average_attn_weights=False, second=False),
+        S("no weights", real(2, 1, 2), *PROJECTIONS, need_weights=False, second=False),
+        S("zero key", real(2, 1, 2), *PROJECTIONS, zero=True, second=False),
+        S("mask", real(2, 1, 2), *PROJECTIONS, attn_mask=mask([[False, True], [False, False]]), second=False),
+        S("float mask", real(2, 1, 2), *PROJECTIONS, attn_mask=real(2, 2), second=False),
+        S("padding", real(2, 2, 2), *PROJECTIONS, key_padding_mask=mask([[False, True], [False, False]]), second=False),
+    ],
+)
+
 BAG = _op(
     "embedding_bag",
     [
-        *[S(f"{m}, matrix", index([[0, 2], [1, 1]]), distinct(3, 2), mode=m) for m in ("sum", "mean", "max")],
         *[
-            S(f"{m}, offsets", index([0, 2, 1, 1]), distinct(3, 2), index([0, 1]), mode=m)
+            S(f"{m}, matrix", index([[0, 2], [1, 1]]), distinct(3, 2), mode=m, torch_second=False)
             for m in ("sum", "mean", "max")
         ],
         *[
-            S(f"{m}, empty bag", index([0, 2, 1]), distinct(3, 2), index([0, 2, 2]), mode=m)
+            S(f"{m}, offsets", index([0, 2, 1, 1]), distinct(3, 2), index([0, 1]), mode=m, torch_second=False)
             for m in ("sum", "mean", "max")
         ],
-        S("last offset", index([0, 2, 1]), real(3, 2), index([0, 1, 3]), include_last_offset=True),
         *[
-            S(f"{m}, padding", index([0, 2, 1]), distinct(3, 2), index([0, 1]), padding_idx=2, mode=m)
+            S(f"{m}, empty bag", index([0, 2, 1]), distinct(3, 2), index([0, 2, 2]), mode=m, torch_second=False)
             for m in ("sum", "mean", "max")
         ],
-        S("weights", index([0, 2, 1]), real(3, 2), index([0, 1]), mode="sum", per_sample_weights=real(3)),
+        S("last offset", index([0, 2, 1]), real(3, 2), index([0, 1, 3]), include_last_offset=True, torch_second=False),
+        *[
+            S(
+                f"{m}, padding",
+                index([0, 2, 1]),
+                distinct(3, 2),
+                index([0, 1]),
+                padding_idx=2,
+                mode=m,
+                torch_second=False,
+            )
+            for m in ("sum", "mean", "max")
+        ],
+        S(
+            "weights",
+            index([0, 2, 1]),
+            real(3, 2),
+            index([0, 1]),
+            mode="sum",
+            per_sample_weights=real(3),
+            torch_second=False,
+        ),
     ],
     errors=[
         E("mode", ValueError, r"mode has to be one of sum, mean or max", index([0]), real(1, 1), index([0]), mode="x"),
@@ -160,9 +206,9 @@ def _reductions(name: str, *args: Any, **kwargs: Any) -> list[Sample]:
 LOSSES = [
     _op(
         "margin_ranking_loss",
-        [*_reductions("", distinct(3), distinct(3), SIGNS), S("margin", distinct(3), distinct(3), SIGNS, 0.37)],
+        [*_reductions("", ONE, OTHER, SIGNS), S("margin", ONE, OTHER, SIGNS, 0.37)],
     ),
-    _op("hinge_embedding_loss", [*_reductions("", distinct(3), SIGNS), S("margin", distinct(3), SIGNS, 0.37)]),
+    _op("hinge_embedding_loss", [*_reductions("", ONE, SIGNS), S("margin", ONE, SIGNS, 0.37)]),
     _op("soft_margin_loss", _reductions("", real(3), SIGNS)),
     _op(
         "cosine_embedding_loss",
@@ -219,14 +265,14 @@ LOSSES = [
                 weight=given([0.5, 1.0, 2.0], requires_grad=False),
                 torch_second=False,
             ),
-            S("one", distinct(3), index(1), torch_second=False),
+            S("one", ONE, index(1), torch_second=False),
         ],
     ),
     _op(
         "multilabel_margin_loss",
         [
             *_reductions("", distinct(2, 4), index([[3, 0, -1, 1], [1, -1, 0, 0]]), torch_second=False),
-            S("one", distinct(3), index([1, -1, 0]), torch_second=False),
+            S("one", ONE, index([1, -1, 0]), torch_second=False),
         ],
     ),
     Op(
@@ -266,6 +312,6 @@ def _dropouts() -> list[Op]:
     return made
 
 
-RANDOM = [*_dropouts(), _op("rrelu", [S("evaluation", distinct(2, 3)), S("bounds", distinct(3), 0.1, 0.2)])]
+RANDOM = [*_dropouts(), _op("rrelu", [S("evaluation", nonzero(2, 3)), S("bounds", nonzero(3), 0.1, 0.2)])]
 
-OPS = [ATTENTION, BAG, *GRIDS, *LOSSES, *RANDOM]
+OPS = [ATTENTION, MULTIHEAD, BAG, *GRIDS, *LOSSES, *RANDOM]

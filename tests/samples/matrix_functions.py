@@ -181,6 +181,8 @@ NORMS = [
         lambda torch, x, **kw: torch.norm(x, "nuc", **kw),
         [S("plain", real(3, 2)), S("batch", real(2, 3, 2), dim=(1, 2))],
     ),
+    Op("nuclear_norm", "nuclear_norm", [S("plain", real(3, 2)), S("batch", real(2, 3, 2), (1, 2), True)]),
+    Op("frobenius_norm", "frobenius_norm", [S("plain", real(3, 2), (0, 1)), S("dim", real(3, 2), (1,), True)]),
     Op(
         "linalg.matrix_rank",
         "linalg.matrix_rank",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from samples.spec import E, Op, S, Sample, V, distinct, given, positive, real
+from samples.spec import E, Op, S, Sample, V, distinct, given, index, positive, real
 
 F = "nn.functional."
 NAN, INF = float("nan"), float("inf")
@@ -111,6 +111,32 @@ def _lp(dims: int) -> Op:
     ]
     return Op(name, name, samples)
 
+
+UNPOOL = [
+    Op(
+        F + "max_unpool1d",
+        F + "max_unpool1d",
+        [
+            S("plain", real(1, 2, 2), index([[[1, 2], [0, 3]]]), 2),
+            S("size", real(1, 2), index([[0, 3]]), 2, output_size=(5,)),
+        ],
+        errors=[E("size", ValueError, r"invalid output_size", real(1, 2), index([[0, 3]]), 2, output_size=(7,))],
+    ),
+    Op(
+        F + "max_unpool2d",
+        F + "max_unpool2d",
+        [
+            S("plain", real(1, 1, 1, 2), index([[[[1, 6]]]]), 2),
+            S("unbatched", real(1, 1, 2), index([[[1, 6]]]), 2),
+            S("stride and padding", real(1, 1, 2, 2), index([[[[0, 2], [6, 8]]]]), 3, 2, 1),
+        ],
+        errors=[
+            E("index", RuntimeError, r"Found an invalid max index", real(1, 1, 1), index([[[9]]]), 2),
+            E("shape", RuntimeError, r"Expected shape of indices to be same", real(1, 1, 1), index([[[0, 1]]]), 2),
+        ],
+    ),
+    Op(F + "max_unpool3d", F + "max_unpool3d", [S("plain", real(1, 1, 1, 1, 2), index([[[[[1, 6]]]]]), 2)]),
+]
 
 # ------------------------------------------------------------------------------------------------ padding
 
@@ -239,6 +265,7 @@ OPS = [
     *[_avg(dims) for dims in (1, 2, 3)],
     *[_adaptive(kind, dims) for kind in ("max", "avg") for dims in (1, 2, 3)],
     *[_lp(dims) for dims in (1, 2, 3)],
+    *UNPOOL,
     PAD,
     INTERPOLATE,
     *SHUFFLES,

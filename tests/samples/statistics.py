@@ -93,6 +93,11 @@ OPS = [
         method="dist",
     ),
     Op(
+        "norm_except_dim",
+        "norm_except_dim",
+        [S("rows", real(2, 3)), S("columns", real(3, 2), 2, 1), V("all", real(2, 2, requires_grad=False), 2, -1)],
+    ),
+    Op(
         "cdist",
         "cdist",
         [

@@ -6,17 +6,18 @@ changed nothing: every check is in the first step.  Note [Views and in-place] (v
 
 from __future__ import annotations
 
+from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from .. import kernels
-from ..tensor import INFERENCE, version_counter
+from ..tensor import INFERENCE, new_version_counter, version_counter
 from .edge import gradient_edge
 from .hooks import rebase_hooks
 from .view_meta import as_strided_step, check_view, view_edge
-from .where import user_location
+from .where import theirs, user_location
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
+    from ..tensor import Tensor, VersionCounter
     from .edge import EdgeTuple
     from .node import Node
     from .state import ThreadState
@@ -29,11 +30,10 @@ def begin_inplace(state: ThreadState, tensor: Tensor, record: bool, may_overlap:
     """
     if tensor._vc is INFERENCE and not state.inference:
         raise inference_error()
-    data = tensor._data
-    if record:
+    if record and (tensor._meta is not None or tensor._edge is None):
         check_record(tensor)
-    if 0 in data.strides and not may_overlap:
-        check_no_internal_overlap(data)
+    if not may_overlap and 0 in tensor._data.strides:
+        check_no_internal_overlap(tensor._data)
     if state.mutation_guard is not None:
         state.mutation_guard.before_write(tensor)
 
@@ -101,9 +101,23 @@ def check_overlap(written: Any, read: Any, strict: bool = False) -> None:
 
 def end_inplace(tensor: Tensor, node: Node | None) -> None:
     """The write has happened: raise the version and, if it was recorded, rebase the history onto `node`."""
-    bump_version(tensor)
+    vc = tensor._vc
+    if vc is None:
+        vc = tensor._vc = new_version_counter()
+    if vc is not INFERENCE:
+        vc.version += 1
+        frame = _getframe(2)  # whoever called the operator: as a rule, the user
+        code = frame.f_code
+        if code.co_filename in theirs:
+            vc.code = code
+            vc.instruction = frame.f_lasti
+        else:
+            _remember(vc)
     if node is not None:
-        rebase_history(tensor, node)
+        if tensor._meta is None:
+            tensor._edge = (node, 0)
+        else:
+            rebase_history(tensor, node)
 
 
 def bump_version(tensor: Tensor) -> None:
@@ -111,7 +125,14 @@ def bump_version(tensor: Tensor) -> None:
     vc = tensor._vc or version_counter(tensor)
     if vc is not INFERENCE:
         vc.version += 1
-        vc.last_write = user_location()  # type: ignore[assignment]
+        _remember(vc)
+
+
+def _remember(vc: VersionCounter) -> None:
+    location = user_location()
+    if location is not None:
+        vc.code, vc.instruction = location.code, location.instruction
+        theirs.add(location.code.co_filename)
 
 
 def rebase_history(tensor: Tensor, node: Node) -> None:

@@ -48,6 +48,7 @@ class SavedVariable:
         "is_output",
         "node",
         "output_nr",
+        "owner",
         "packed",
         "tensor",
         "unpack_hook",
@@ -75,6 +76,8 @@ class SavedVariable:
         #: The tangents of an output, or of what the hooks packed (forward_grad.py); any other tensor has its own.
         self.fw_grad: ForwardGrad | None = None
         self.node: Any = None
+        #: The node (weakly) and the slot of it that this is in, if users have seen it.
+        self.owner: tuple[weakref.ref, str] | None = None
         self.output_nr = 0
         self.is_output = False
         self.is_leaf = True
@@ -109,7 +112,7 @@ class SavedVariable:
                 "register_hooks(): incompatible function arguments: it takes a pack hook and an unpack hook, both "
                 "functions of one argument"
             )
-        if isinstance(self.node, Freed):
+        if self._is_freed():
             raise RuntimeError(
                 "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the "
                 "graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need "
@@ -121,6 +124,10 @@ class SavedVariable:
         if self.tensor is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
         self.pack(pack_hook, unpack_hook, self.tensor if self.is_output else self.tensor.detach())
+
+    def _is_freed(self) -> bool:
+        node = None if self.owner is None else self.owner[0]()
+        return isinstance(self.node, Freed) or (node is not None and getattr(node, self.owner[1]) is not self)  # type: ignore[index]
 
     def pack(self, pack_hook: Callable, unpack_hook: Callable, tensor: Tensor) -> None:
         """Hand `tensor` to the pack hook and keep what it makes of it, and the history of the original."""
@@ -371,6 +378,7 @@ def raw_saved(node: Any, name: str) -> SavedVariable:
     if isinstance(value, Tensor):
         saved = SavedVariable(value)
         saved.version = 0  # what it was when the tensor itself went into the slot
+        saved.owner = weakref.ref(node), name + "_"
         setattr(node, name + "_", saved)
         return saved
     return _raw_of(value)
@@ -386,6 +394,7 @@ def raw_saved_output(node: Any, name: str, output_nr: int) -> SavedVariable:
     saved = SavedVariable(None)
     saved.tensor, saved.is_output, saved.is_leaf = wrap(value, getattr(node, name + "_vc")), True, False
     saved.output_nr = output_nr
+    saved.owner = weakref.ref(node), name + "_"
     setattr(node, name + "_", saved)
     setattr(node, name + "_vc", SLOW)
     return saved

@@ -23,7 +23,7 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, Any
 
-from ..tensor import INFERENCE
+from ..tensor import INFERENCE, new
 from .hooks import rebase_hooks
 from .meta import AutogradMeta
 from .state import local
@@ -54,12 +54,15 @@ class CreationMeta(enum.Enum):
 class DifferentiableViewMeta(AutogradMeta):
     """The meta of a view."""
 
-    __slots__ = ("attr_version", "base", "creation_meta", "edge", "forward", "replay")
+    __slots__ = ("attr_version", "base", "before", "creation_meta", "edge", "forward", "replay", "step")
 
     is_view = True
 
     base: Tensor
+    #: The steps from the base: those of the view that this was taken of, and one more.
     replay: tuple[Step, ...]
+    before: tuple[Step, ...]
+    step: Step
     creation_meta: CreationMeta
     #: The version at which `edge` was right.
     attr_version: int
@@ -68,37 +71,65 @@ class DifferentiableViewMeta(AutogradMeta):
     #: the tensor and the number of the first step; FORWARD_BASE for nobody's. See Note [Forward gradients of views].
     forward: tuple[Tensor, int] | None
 
+    def __getattr__(self, name: str) -> Any:
+        # `as_view` sets what every view has; the rest is as it is for most until somebody asks.
+        if name == "replay":
+            value: Any = (*self.before, self.step)
+        else:
+            try:
+                value = _DEFAULTS[name]
+            except KeyError:
+                raise AttributeError(name) from None
+        setattr(self, name, value)
+        return value
+
+
+_DEFAULTS = {
+    "creation_meta": CreationMeta.DEFAULT, "detached": False, "forward": None, "fw_grad": None, "grad": None,
+    "grad_accumulator": None, "grad_dtype": "same", "hooks": None, "name": None, "post_accumulate_grad_hooks": None,
+    "restrided": False, "retains_grad": False,
+}  # fmt: skip
+
 
 def as_view(
     state: ThreadState, source: Tensor, view: Tensor, step: Step, edge: EdgeTuple | None, multiple: bool = False
 ) -> None:
     """Make `view`, fresh from a view operator on `source`, know its base. `multiple`: one of several outputs."""
-    if state.grad_enabled:
-        creation = CreationMeta.MULTI_OUTPUT_NODE if multiple else CreationMeta.DEFAULT
-    elif state.inference:
-        creation = CreationMeta.INFERENCE_MODE
-    else:
-        creation = CreationMeta.NO_GRAD_MODE
-    if view._vc is INFERENCE:
+    vc: Any = view._vc
+    if vc is INFERENCE:
         return  # nothing is ever recorded of it
-    meta = DifferentiableViewMeta()
-    above = source._meta
-    if above is not None and above.is_view:
-        meta.base = above.base  # type: ignore[attr-defined]
-        meta.replay = (*above.replay, step)  # type: ignore[attr-defined]
-        inherited = above.creation_meta  # type: ignore[attr-defined]
-        keep = creation is CreationMeta.DEFAULT or inherited is CreationMeta.INFERENCE_MODE
-        meta.creation_meta = inherited if keep else creation
-        forward = above.forward  # type: ignore[attr-defined]
-        meta.forward = (source, len(above.replay)) if forward is FORWARD_BASE else forward  # type: ignore[attr-defined]
-    else:
-        meta.forward = None
-        meta.base = source
-        meta.replay = (step,)
-        meta.creation_meta = creation
-    meta.attr_version = view._version
+    meta = new(DifferentiableViewMeta)
+    meta.requires_grad = False
     meta.edge = edge
+    meta.attr_version = vc.version
+    meta.step = step
+    above: Any = source._meta
+    if above is not None and above.is_view:
+        meta.base = above.base
+        meta.before = above.replay
+        _inherit(state, meta, source, above, multiple)
+    else:
+        meta.base = source
+        meta.before = ()
+        if multiple or not state.grad_enabled:
+            meta.creation_meta = _creation(state, multiple)
     view._meta = meta
+
+
+def _creation(state: ThreadState, multiple: bool) -> CreationMeta:
+    """Where a view that is being made comes from."""
+    if state.grad_enabled:
+        return CreationMeta.MULTI_OUTPUT_NODE if multiple else CreationMeta.DEFAULT
+    return CreationMeta.INFERENCE_MODE if state.inference else CreationMeta.NO_GRAD_MODE
+
+
+def _inherit(state: ThreadState, meta: DifferentiableViewMeta, source: Tensor, above: Any, multiple: bool) -> None:
+    """What a view takes over from the view that it is a view of."""
+    creation, inherited = _creation(state, multiple), above.creation_meta
+    keep = creation is CreationMeta.DEFAULT or inherited is CreationMeta.INFERENCE_MODE
+    meta.creation_meta = inherited if keep else creation
+    forward = above.forward
+    meta.forward = (source, len(above.replay)) if forward is FORWARD_BASE else forward
 
 
 def view_edge(view: Tensor) -> EdgeTuple | None:

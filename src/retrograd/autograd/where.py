@@ -9,6 +9,8 @@ from types import CodeType, FrameType
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 #: Files of the package that were met on a stack: a backward pass asks for its caller each time, so this is to be quick.
 _ours: set[str] = set()
+#: Files that are not, from which something was written to: for the writes that come after.
+theirs: set[str] = set()
 _new = object.__new__
 
 

@@ -421,13 +421,31 @@ def _inplace_wrapper(entry: Entry) -> str:
             # Hooks must see what is saved before it is overwritten (it may be an alias of what is written to).
             inner += ["if state.saved_tensors_hooks:", "    pack_before_write(state, node)"]
         body += ["if record:", *("    " + line for line in inner)]
-        body += ["else:", "    node = None", call, "end_inplace(input, node)"]
+        body += ["else:", "    node = None", *_run_inplace(entry, call), "end_inplace(input, node)"]
         if slots.results:
             body += ["if record:", '    save_output(node, "result", input)']
     else:
-        body += [call, "end_inplace(input, None)"]
+        body += [*_run_inplace(entry, call), "end_inplace(input, None)"]
     body.append("return input")
     return f"\n\ndef {name}({head}):\n" + "".join(f"    {line}\n" for line in body)
+
+
+def _run_inplace(entry: Entry, call: str) -> list[str]:
+    """The kernel, writing to its first argument, with the commonest case inline as in `_run_ufunc`."""
+    if not entry.ufunc:
+        return [call]
+    further = "".join(f" and {a.parameter} == {a.default}" for a in entry.schema.arguments[2:])
+    return [
+        f"if other_array.__class__ is ndarray and input_array.dtype is other_array.dtype{further}:",
+        "    try:",
+        f"        ufunc_{entry.ufunc}(input_array, other_array, input_array)",
+        "    except RuntimeWarning:",
+        "        pass  # see quiet.py: NumPy has written by then",
+        "    except (TypeError, ValueError):",
+        f"        {call}",
+        "else:",
+        f"    {call}",
+    ]
 
 
 def _check_overlap(entry: Entry) -> list[str]:
@@ -438,7 +456,7 @@ def _check_overlap(entry: Entry) -> list[str]:
         if a.type not in ("Tensor", "Tensor|Scalar") or a.name == "value":
             continue
         p, arr = a.parameter, _array(a)
-        test = f"input._vc is not None and {p}._vc is input._vc"
+        test = f"{p}._vc is not None and {p}._vc is input._vc"
         if not strict:
             test += f" and {p} is not input"
         if a.type == "Tensor|Scalar":

@@ -32,6 +32,7 @@ _old_svd_result = _results("svd", "U", "S", "V")
 _eigh_result = _results("linalg_eigh", "eigenvalues", "eigenvectors")
 _solve_result = _results("linalg_solve_ex", "result", "info")
 _lu_factor_result = _results("linalg_lu_factor", "LU", "pivots")
+_lu_result = _results("_lu_with_info", "LU", "pivots", "info")
 _slogdet_result = _results("slogdet", "sign", "logabsdet")
 _qr_result = _results("qr", "Q", "R")
 
@@ -222,6 +223,33 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
 
 
 @composite()
+def lu(input: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
+    """The older form of linalg.lu_factor; with `get_infos`, of linalg.lu_factor_ex."""
+    if get_infos:
+        return _lu_result(*generated.linalg_lu_factor_ex(input, pivot=pivot))
+    return tuple(linalg_lu_factor(input, pivot=pivot))
+
+
+@composite()
+def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
+    """The product of `other` and the whole orthogonal matrix of the reflectors in `input`, or its adjoint."""
+    check_matrices(input._data, "torch.ormqr", argument="input")
+    check_matrices(other._data, "torch.ormqr", argument="other")
+    m, n = input.shape[-2:]
+    size = other.shape[-2 if left else -1]
+    if size != m:
+        raise RuntimeError(f"torch.ormqr: other.shape[{-2 if left else -1}] must be equal to input.shape[-2]")
+    square = input if m == n else input[..., :m]
+    if n < m:
+        square = generated.cat([input, input.new_zeros((*input.shape[:-1], m - n))], -1)
+    q = generated.linalg_householder_product(square, tau)
+    if transpose:
+        q = q.transpose(-2, -1)
+        q = q.conj() if q.is_complex() else q
+    return matmul(q, other) if left else matmul(other, q)
+
+
+@composite()
 def orgqr(input: Tensor, input2: Tensor) -> Tensor:
     """The older name of linalg.householder_product."""
     return generated.linalg_householder_product(input, input2)
@@ -263,6 +291,18 @@ def linalg_matrix_norm(
     sums = generated.linalg_vector_norm(A, 1, (inner,), keepdim)
     outer -= int(not keepdim and inner < outer)
     return sums.amax(outer, keepdim) if ord > 0 else sums.amin(outer, keepdim)
+
+
+@composite(method=False)
+def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False) -> Tensor:
+    """The sum of the singular values."""
+    return linalg_matrix_norm(input, "nuc", dim, keepdim)
+
+
+@composite(method=False)
+def frobenius_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """The square root of the sum of the squares."""
+    return generated.linalg_vector_norm(input, 2, dim, keepdim)
 
 
 @composite(method=False)

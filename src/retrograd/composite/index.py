@@ -22,6 +22,7 @@ from ..op_support import int_tuple, not_a_tensor, number
 from ..tensor import Tensor, type_name, wrap
 from .registry import composite
 
+_slice, _select, _take_slice = builtins.slice, generated.select, generated.slice
 _ALL = builtins.slice(None)
 _LONG = np.dtype(np.int64)
 
@@ -50,12 +51,18 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
     """
     cls = key.__class__
     if cls is int:
-        shape = self._data.shape
-        if shape and -shape[0] <= key < shape[0]:
-            return generated.select(self, 0, key)
-    elif cls is builtins.slice:
+        try:
+            return _select(self, 0, key)
+        except IndexError:
+            pass  # told better below
+    elif cls is _slice:
         if self._data.ndim and key.step is None:
-            return generated.slice(self, 0, _bound(key.start), _bound(key.stop))
+            start, stop = key.start, key.stop
+            if start.__class__ is not int:
+                start = _bound(start)
+            if stop.__class__ is not int:
+                stop = _bound(stop)
+            return _take_slice(self, 0, start, stop)
     elif cls is Tensor:
         array = key._data
         if array.dtype is _LONG and array.ndim and self._data.ndim:

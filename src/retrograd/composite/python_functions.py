@@ -87,7 +87,9 @@ def frombuffer(
     if not size or count == 0:
         raise ValueError(f"both buffer length ({size}) and count ({count}) must not be 0")
     if not 0 <= offset < size:
-        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} bytes)")
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} bytes)"
+        )
     if count < 0 and (size - offset) % item:
         raise ValueError(
             f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple of element size "

@@ -115,11 +115,18 @@ _REDUCTIONS = ("prod", "mean", "amax", "amin")
 
 @composite()
 def index_reduce(
-    input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+    out: Tensor | None = None,
 ) -> Tensor:
     """`input` with the slices of `source` reduced into its slices at `index` along `dim`."""
     expanded = _index_for(input, dim, index, source, reduce)
-    return table.scatter_reduce(input, dim, expanded, source, reduce, include_self=include_self)
+    return table.scatter_reduce(input, dim, expanded, source, reduce, include_self=include_self, out=out)
 
 
 @composite(function=False)

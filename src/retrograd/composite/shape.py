@@ -45,13 +45,11 @@ def view(input: Tensor, *size: Any, **keywords: Any) -> Tensor:
     tensor([[0, 1],
             [2, 3]])
     """
-    if keywords and "dtype" in keywords:
-        size = (keywords["dtype"],)
-    elif keywords:
-        size = _sizes("view", "size", size, keywords)
-    if len(size) == 1 and isinstance(size[0], dtypes.dtype):
+    if keywords:
+        size = (keywords["dtype"],) if "dtype" in keywords else _sizes("view", "size", size, keywords)
+    if size and size[0].__class__ is dtypes.dtype:
         return table.alias(input) if input.dtype is size[0] else table.view_dtype(input, size[0])
-    return _view(input, *size)
+    return _view(input, size if len(size) != 1 else size[0])
 
 
 @composite(function=False)

@@ -190,7 +190,7 @@ def istft(
     elif one:
         frames = fft.irfft(columns, n_fft, norm=norm)
     else:
-        frames = table.real(fft.ifft(columns, n_fft, norm=norm))
+        frames = fft.ifft(columns, n_fft, norm=norm).real
     size = n_fft + hop * (count - 1)
     total = _overlapped(frames * weights, size, n_fft, hop)
     envelope = _overlapped((weights * weights).expand(count, n_fft), size, n_fft, hop)

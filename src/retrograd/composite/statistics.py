@@ -129,6 +129,15 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
 
 
 @composite(method=False)
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
+    """The norms over every dimension but `dim`, which are kept with size 1; over all for ``dim=-1``."""
+    if dim == -1:
+        return norm(v, pow)
+    others = tuple(d for d in range(v._data.ndim) if d != dim % v._data.ndim)
+    return table.linalg_vector_norm(v, pow, others, True) if others else table.abs(v)
+
+
+@composite(method=False)
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = None) -> Tensor:
     """The p-norms of the differences between every row of `x1` and every row of `x2`.
 

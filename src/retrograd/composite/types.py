@@ -5,8 +5,6 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-import numpy as np
-
 from .. import dtypes
 from ..kernels import promotion
 from ..tensor import Tensor
@@ -82,12 +80,17 @@ def broadcast_shapes(*shapes: Any) -> Any:
     from ..size import Size
 
     sizes = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
-    try:
-        return Size(np.broadcast_shapes(*sizes))
-    except ValueError:
-        raise RuntimeError(
-            "Shape mismatch: objects cannot be broadcast to a single shape: " + ", ".join(map(str, sizes))
-        ) from None
+    result = [1] * max((len(size) for size in sizes), default=0)
+    for position, size in enumerate(sizes):
+        for dim in range(-1, -len(size) - 1, -1):
+            if size[dim] not in (1, result[dim]):
+                if result[dim] != 1:
+                    raise RuntimeError(
+                        f"Attempting to broadcast a dimension of length {size[dim]} at {dim}! Mismatching argument at "
+                        f"index {position} had {size}; but expected shape should be broadcastable to {result}"
+                    )
+                result[dim] = size[dim]
+    return Size(result)
 
 
 # ------------------------------------------------------------------------------------ in-place methods as functions too

@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -110,7 +111,8 @@ class Windows:
         if not self.flat:
             return y.reshape(*y.shape[:2], *self.out)
         y = y.reshape(*y.shape[:2], self.out[0], *self.padded[1:])
-        return y[(Ellipsis, *[slice(o) for o in self.out])]
+        part: Any = (..., *[slice(o) for o in self.out])
+        return y[part]
 
 
 # ------------------------------------------------------------------------------------------------ the three sides

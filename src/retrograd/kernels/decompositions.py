@@ -6,6 +6,7 @@ of a batch failed, SciPy's LAPACK is called matrix by matrix.  `linalg_checks.py
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -47,10 +48,32 @@ def _lu(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     pivots, info = np.empty((*a.shape[:-2], k), np.int32), _no_info(a)
     if not a.size:
         return lu, pivots, info
+    if info.size > k:
+        return _eliminate(a.copy(), pivots, info)
     (getrf,) = get_lapack_funcs(("getrf",), (a,))
     for index in np.ndindex(*a.shape[:-2]):
         lu[index], piv, status = getrf(a[index])
         pivots[index], info[index] = piv + 1, max(status, 0)
+    return lu, pivots, info
+
+
+def _eliminate(lu: np.ndarray, pivots: np.ndarray, info: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    # Gaussian elimination of many small matrices at once: one step for a column, not one call for a matrix.
+    shape, k = lu.shape, pivots.shape[-1]
+    flat, pivot, status = lu.reshape(-1, *shape[-2:]), pivots.reshape(-1, k), info.reshape(-1)
+    every = np.arange(len(flat))
+    for i in range(k):
+        column = flat[:, i:, i]
+        size = np.abs(column.real) + np.abs(column.imag) if flat.dtype.kind == "c" else np.abs(column)
+        row = size.argmax(-1) + i
+        pivot[:, i] = row + 1
+        chosen = flat[every, row]
+        flat[every, row] = flat[:, i]
+        flat[:, i] = chosen
+        head = chosen[:, i]
+        status[(head == 0) & (status == 0)] = i + 1
+        flat[:, i + 1 :, i] /= np.where(head == 0, 1, head)[:, None]
+        flat[:, i + 1 :, i + 1 :] -= flat[:, i + 1 :, i, None] * flat[:, None, i, i + 1 :]
     return lu, pivots, info
 
 
@@ -225,10 +248,25 @@ def _trsm(a: np.ndarray, b: np.ndarray, upper: bool, left: bool = True, unitrian
     if not result.size:
         return result
     a, b = np.broadcast_to(a, (*batch, *a.shape[-2:])), np.broadcast_to(b, shape)
+    if len(batch) and math.prod(batch) > a.shape[-1]:
+        if left:
+            return _substitute(a, b, result, upper, unitriangular)
+        at, bt, xt = a.swapaxes(-1, -2), b.swapaxes(-1, -2), result.swapaxes(-1, -2)
+        return _substitute(at, bt, xt, not upper, unitriangular).swapaxes(-1, -2)
     (trsm,) = get_blas_funcs(("trsm",), (a, b))
     for index in np.ndindex(*batch):
         result[index] = trsm(1.0, a[index], b[index], side=not left, lower=not upper, diag=unitriangular)
     return result
+
+
+def _substitute(a: np.ndarray, b: np.ndarray, x: np.ndarray, upper: bool, unitriangular: bool) -> np.ndarray:
+    # Many small triangular systems at once: one step for a row, not one call for a matrix.
+    n = a.shape[-1]
+    for i in reversed(range(n)) if upper else range(n):
+        done = slice(i + 1, None) if upper else slice(None, i)
+        row = b[..., i, :] - (a[..., i, None, done] @ x[..., done, :])[..., 0, :]
+        x[..., i, :] = row if unitriangular else row / a[..., i, i, None]
+    return x
 
 
 def linalg_solve_triangular(
@@ -349,6 +387,14 @@ def linalg_qr(A: np.ndarray, mode: str = "reduced") -> tuple[np.ndarray, np.ndar
         return np.empty((0,), A.dtype), np.asarray(np.linalg.qr(A, mode="r"))
     q, r = np.linalg.qr(A, mode=mode)  # type: ignore[call-overload]
     return q, r
+
+
+def geqrf(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The QR decomposition as LAPACK keeps it: R above the reflectors' vectors, and their scales tau."""
+    check_matrices(a, "torch.geqrf", argument="input")
+    check_floating(a, "linalg.qr")
+    h, tau = np.linalg.qr(a, mode="raw")
+    return h.swapaxes(-1, -2), tau
 
 
 def linalg_svd(

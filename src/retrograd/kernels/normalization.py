@@ -84,15 +84,14 @@ def native_batch_norm(
     rstd = 1 / np.sqrt(var + x.dtype.type(eps))
     scale = rstd if weight is None else rstd * weight
     scale = scale.astype(x.dtype, copy=False).reshape(-1, *tail)
-    center = mean.reshape(-1, *tail)
-    shift = None if bias is None else bias.astype(x.dtype, copy=False).reshape(-1, *tail)
+    shift = -mean.reshape(-1, *tail) * scale
+    if bias is not None:
+        shift += bias.astype(x.dtype, copy=False).reshape(-1, *tail)
     result = np.empty_like(x, order="C")
     for block in _blocks(x):
         target = result[block]
-        np.subtract(x[block], center, out=target)
-        target *= scale
-        if shift is not None:
-            target += shift
+        np.multiply(x[block], scale, out=target)
+        target += shift
     return result.astype(dtype, copy=False).reshape(input.shape), mean, rstd.astype(x.dtype, copy=False)
 
 
@@ -201,10 +200,11 @@ def native_group_norm(
         scale += x.dtype.type(eps)
         np.sqrt(scale, out=scale)
         np.reciprocal(scale, out=scale)
-        target *= scale
         channelwise = target.reshape(target.shape[0], channels, -1)
-        if w is not None:
-            channelwise *= w
+        if w is None:
+            target *= scale
+        else:
+            channelwise *= np.repeat(scale, channels // num_groups, 1) * w
         if b is not None:
             channelwise += b
         mean[block], rstd[block] = middle, scale

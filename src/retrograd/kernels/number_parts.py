@@ -13,7 +13,7 @@ from retrograd.kernels.promotion import apply_binary, as_array, result_dtype, sc
 def signbit(a: ndarray) -> ndarray:
     """Whether the sign bit is set; that of -0.0 is."""
     if a.dtype.kind == "c":
-        raise RuntimeError("signbit is not implemented for complex tensors.")
+        raise NotImplementedError("signbit is not implemented for complex tensors.")
     return as_array(np.signbit(a) if a.dtype.kind == "f" else np.less(a, a.dtype.type(0)))
 
 

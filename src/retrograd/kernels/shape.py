@@ -38,10 +38,8 @@ def view(a: np.ndarray, size: Sequence[int]) -> np.ndarray:
         for s in size:
             if s < -1:  # NumPy takes any negative size for -1
                 raise _wrong_size(a, size)
-    if a.flags.c_contiguous:
-        return result
     base = result.base
-    if base is a or (base is not None and base is a.base):
+    if base is a or (base is not None and base is a.base) or a.flags.c_contiguous:
         return result
     raise RuntimeError(
         "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
@@ -334,6 +332,8 @@ def slice(
         raise RuntimeError("slice step must be positive")
     if not a.ndim:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    if dim == 0:
+        return a[_slice(start, end, step)]
     return a[_SKIP[normalize_dim(dim, a.ndim)] + (_slice(start, end, step),)]
 
 

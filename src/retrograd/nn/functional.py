@@ -73,6 +73,7 @@ from .functional_losses import (  # noqa: F401
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
+from .functional_multihead import multi_head_attention_forward  # noqa: F401
 from .functional_norm import batch_norm, group_norm, instance_norm, local_response_norm, rms_norm  # noqa: F401
 
 # The rest of the functions, one file a family.
@@ -107,6 +108,7 @@ from .functional_resample import (  # noqa: F401
     pixel_unshuffle,
     upsample,
 )
+from .functional_unpool import max_unpool1d, max_unpool2d, max_unpool3d  # noqa: F401
 
 # ---------------------------------------------------------------------------------------------------------- reductions
 

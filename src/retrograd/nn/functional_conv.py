@@ -83,8 +83,9 @@ def _conv_transpose(
     dilation: Ints,
 ) -> Tensor:
     input, batched = _batched(name, input, dims)
-    args = [spread(value, dims) for value in (stride, padding, dilation)]
-    result = generated.convolution(input, weight, bias, *args, True, spread(output_padding, dims), groups)
+    stride, padding, dilation = (spread(value, dims) for value in (stride, padding, dilation))
+    output_padding = spread(output_padding, dims)
+    result = generated.convolution(input, weight, bias, stride, padding, dilation, True, output_padding, groups)
     return result if batched else generated.squeeze_dim(result, 0)
 
 

@@ -56,12 +56,14 @@ def instance_norm(
             count *= size
         _check_values_per_channel(input, count, "spatial element")
     batch, channels = shape[:2]
-    repeated = [None if p is None else p.repeat(batch) for p in (weight, bias)]
+    affine = [None if p is None else p.repeat(batch) for p in (weight, bias)]
     running = [None if p is None else p.detach().repeat(batch) for p in (running_mean, running_var)]
     result = generated.native_batch_norm(
         input.reshape((1, batch * channels, *shape[2:])),
-        *repeated,
-        *running,
+        affine[0],
+        affine[1],
+        running[0],
+        running[1],
         bool(use_input_stats),
         float(momentum),
         float(eps),

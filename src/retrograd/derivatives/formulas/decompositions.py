@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def is_complex_dtype(x: Any) -> bool:
+def _is_complex(x: Any) -> bool:
     """Is this array or Tensor complex?"""
     return "complex" in str(x.dtype)
 
@@ -18,7 +18,7 @@ def is_complex_dtype(x: Any) -> bool:
 def adjoint_of(ops: Any, x: Any) -> Any:
     """The conjugate transposes of matrices."""
     x = ops.transpose(x, -2, -1)
-    return ops.conj(x) if is_complex_dtype(x) else x
+    return ops.conj(x) if _is_complex(x) else x
 
 
 def diagonal_of(ops: Any, x: Any) -> Any:
@@ -31,7 +31,7 @@ def off_diagonal(ops: Any, x: Any) -> Any:
     return x - ops.diag_embed(diagonal_of(ops, x))
 
 
-def plus(a: Any, b: Any) -> Any:
+def _plus(a: Any, b: Any) -> Any:
     """The sum of two terms, of which either may be None."""
     return b if a is None else a if b is None else a + b
 
@@ -118,7 +118,7 @@ def qr_backward(ops: Any, grads: Any, q: Any, r: Any, mode: str, shape: tuple[in
     right = None
     if grad_r is not None:
         square, right = grad_r[..., :m], grad_r[..., m:]
-        grad_q = plus(grad_q, q @ (r[..., m:] @ adjoint_of(ops, right)))
+        grad_q = _plus(grad_q, q @ (r[..., m:] @ adjoint_of(ops, right)))
     else:
         square = None
     left = _qr_backward(ops, grad_q, square, q, r[..., :m])
@@ -128,10 +128,10 @@ def qr_backward(ops: Any, grads: Any, q: Any, r: Any, mode: str, shape: tuple[in
 
 def _qr_backward(ops: Any, grad_q: Any, grad_r: Any, q: Any, r: Any) -> Any:
     inner = None if grad_r is None else grad_r @ adjoint_of(ops, r)
-    inner = plus(inner, None if grad_q is None else -(adjoint_of(ops, q) @ grad_q))
+    inner = _plus(inner, None if grad_q is None else -(adjoint_of(ops, q) @ grad_q))
     upper = ops.triu(inner)
     middle = upper + adjoint_of(ops, upper) - ops.diag_embed(ops.real(diagonal_of(ops, upper)))
-    return ops.linalg_solve_triangular(adjoint_of(ops, r), plus(grad_q, q @ middle), upper=False, left=False)
+    return ops.linalg_solve_triangular(adjoint_of(ops, r), _plus(grad_q, q @ middle), upper=False, left=False)
 
 
 def qr_jvp(ops: Any, tangent: Any, q: Any, r: Any, mode: str) -> tuple:
@@ -163,12 +163,12 @@ def lu_backward(ops: Any, grad_l: Any, grad_u: Any, p: Any, low: Any, high: Any)
     g_u = None if grad_u is None else grad_u[..., :k]
     if m > k and grad_l is not None:
         rest = ops.linalg_solve_triangular(adjoint_of(ops, square_u), grad_l[..., k:, :], upper=False, left=False)
-        g_u = plus(g_u, -(adjoint_of(ops, low[..., k:, :]) @ rest))
+        g_u = _plus(g_u, -(adjoint_of(ops, low[..., k:, :]) @ rest))
     elif n > k and grad_u is not None:
         rest = ops.linalg_solve_triangular(adjoint_of(ops, square_l), grad_u[..., k:], upper=True, unitriangular=True)
-        g_l = plus(g_l, -(rest @ adjoint_of(ops, high[..., k:])))
+        g_l = _plus(g_l, -(rest @ adjoint_of(ops, high[..., k:])))
     inner = None if g_l is None else ops.tril(adjoint_of(ops, square_l) @ g_l, -1)
-    inner = plus(inner, None if g_u is None else ops.triu(g_u @ adjoint_of(ops, square_u)))
+    inner = _plus(inner, None if g_u is None else ops.triu(g_u @ adjoint_of(ops, square_u)))
     inner = ops.linalg_solve_triangular(adjoint_of(ops, square_l), inner, upper=True, unitriangular=True)
     result = ops.linalg_solve_triangular(adjoint_of(ops, square_u), inner, upper=False, left=False)
     if m != n:
@@ -225,7 +225,7 @@ def lu_unpack_backward(ops: Any, grads: Any, shape: tuple[int, ...]) -> Any:
     if high is not None:
         high = ops.triu(high)
         high = ops.cat([high, ops.new_zeros(high, (*shape[:-2], m - k, n))], -2) if m > k else high
-    return plus(low, high)
+    return _plus(low, high)
 
 
 def lu_unpack_jvp(ops: Any, tangent: Any) -> tuple:
@@ -290,16 +290,16 @@ def svd_backward(ops: Any, grads: Any, u: Any, s: Any, vh: Any) -> Any:
         skew_v = vh @ grad_v
     gaps = _gaps(ops, s * s)
     diagonal = grad_s
-    if is_complex_dtype(u):
+    if _is_complex(u):
         phase_u = None if skew_u is None else ops.imag(diagonal_of(ops, skew_u))
         phase_v = None if skew_v is None else ops.imag(diagonal_of(ops, skew_v))
-        check_gauge(ops, plus(phase_u, phase_v), _SVD_GAUGE)
-        phase = plus(phase_u, None if phase_v is None else -phase_v) / (2 * s)
-        diagonal = plus(diagonal, 1j * phase)
+        check_gauge(ops, _plus(phase_u, phase_v), _SVD_GAUGE)
+        phase = _plus(phase_u, None if phase_v is None else -phase_v) / (2 * s)
+        diagonal = _plus(diagonal, 1j * phase)
     if skew_u is not None:
         inner = off_diagonal(ops, skew_u - adjoint_of(ops, skew_u)) / gaps * s[..., None, :]
     if skew_v is not None:
-        inner = plus(inner, s[..., :, None] * (off_diagonal(ops, skew_v - adjoint_of(ops, skew_v)) / gaps))
+        inner = _plus(inner, s[..., :, None] * (off_diagonal(ops, skew_v - adjoint_of(ops, skew_v)) / gaps))
     if diagonal is not None:
         inner = inner + ops.diag_embed(diagonal)
     result = u @ inner @ vh
@@ -323,7 +323,7 @@ def svd_jvp(ops: Any, tangent: Any, u: Any, s: Any, vh: Any) -> tuple:
     dph = adjoint_of(ops, dp)
     dx = off_diagonal(ops, dp * row + column * dph) / gaps
     dy = off_diagonal(ops, column * dp + dph * row) / gaps
-    if is_complex_dtype(u):
+    if _is_complex(u):
         turn = ops.diag_embed(1j * ops.imag(diagonal_of(ops, dp)) / (2 * s))
         dx, dy = dx + turn, dy - turn
     du, dv = u @ dx, v @ dy
@@ -356,9 +356,11 @@ def eigh_backward(ops: Any, grads: Any, values: Any, vectors: Any) -> Any:
     if grad_v is None:
         return (vectors * grad_l[..., None, :]) @ vh
     inner = vh @ grad_v
-    if is_complex_dtype(inner):
+    if _is_complex(inner):
         check_gauge(ops, ops.imag(diagonal_of(ops, inner)), _eigen_gauge("linalg_eigh"))
     inner = off_diagonal(ops, inner) / _gaps(ops, values)
+    # One triangle stands for both, so the gradient is Hermitian.
+    inner = 0.5 * (inner + adjoint_of(ops, inner))
     if grad_l is not None:
         inner = inner + ops.diag_embed(grad_l)
     return vectors @ inner @ vh

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...kernels.decompositions import is_vector_rhs
-from .decompositions import adjoint_of, is_complex_dtype, plus
+from .decompositions import _is_complex, _plus, adjoint_of
 
 # -------------------------------------------------------------------------------------------------------------- systems
 
@@ -76,7 +76,7 @@ def triangular_solve_backward(
         wanted = (edges[1], edges[0])
         grad_a, grad_b = solve_triangular_backward(ops, grad, a, x, upper, True, unitriangular, wanted)
         grad_a = ops.transpose(grad_a, -2, -1) if transpose and grad_a is not None else grad_a
-    return grad_b, plus(grad_a, grad_copy) if edges[1] is not None else None
+    return grad_b, _plus(grad_a, grad_copy) if edges[1] is not None else None
 
 
 def triangular_solve_jvp(
@@ -119,12 +119,12 @@ def slogdet_backward(ops: Any, grads: Any, a: Any, sign: Any) -> Any:
     """``d log det = tr(A^-1 dA)``: its real part moves the logarithm, its imaginary part turns the sign."""
     grad_sign, grad_log = grads
     factor = grad_log
-    if is_complex_dtype(a):
+    if _is_complex(a):
         turned = None
         if grad_sign is not None:
             turned = grad_sign * ops.conj(sign)
             turned = 0.5 * (turned - ops.conj(turned))
-        factor = plus(factor, turned)
+        factor = _plus(factor, turned)
     if factor is None:
         return ops.zeros_like(a)
     return factor[..., None, None] * adjoint_of(ops, ops.linalg_inv_ex(a)[0])
@@ -133,7 +133,7 @@ def slogdet_backward(ops: Any, grads: Any, a: Any, sign: Any) -> Any:
 def slogdet_jvp(ops: Any, tangent: Any, a: Any, sign: Any) -> tuple:
     """The tangents of the sign and of the logarithm."""
     trace = ops.sum(ops.diagonal(ops.linalg_solve(a, tangent), 0, -2, -1), -1)
-    if not is_complex_dtype(a):
+    if not _is_complex(a):
         return ops.zeros_like(sign), trace
     return sign * (0.5 * (trace - ops.conj(trace))), ops.real(trace)
 
@@ -173,8 +173,8 @@ def lstsq_backward(ops: Any, grads: Any, a: Any, b: Any, x: Any, edges: tuple) -
     if grad_rest is not None and 0 not in grad_rest.shape:
         grad_rest = grad_rest[..., None] if vector else grad_rest
         rest = 2 * (a @ x - b) * grad_rest[..., None, :]
-        grad_a = plus(grad_a, rest @ adjoint_of(ops, x))
-        grad_b = plus(grad_b, -rest)
+        grad_a = _plus(grad_a, rest @ adjoint_of(ops, x))
+        grad_b = _plus(grad_b, -rest)
     return grad_a, grad_b[..., 0] if vector and grad_b is not None else grad_b
 
 

@@ -1,0 +1,148 @@
+"""inference_mode: inference tensors and their rules."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("clean_state")
+
+
+@pytest.fixture
+def made(torch):
+    """An inference tensor."""
+    with torch.inference_mode():
+        return torch.ones(2, 3) * 2
+
+
+def test_what_is_made_inside(torch):
+    x = torch.ones(2, requires_grad=True)
+    with torch.inference_mode():
+        assert torch.is_inference_mode_enabled() and not torch.is_grad_enabled()
+        y = x * 2
+        z = torch.ones(2)
+    assert not torch.is_inference_mode_enabled() and torch.is_grad_enabled()
+    assert y.is_inference() and z.is_inference() and not x.is_inference()
+    assert not y.requires_grad and y.grad_fn is None
+
+
+def test_views_of_normal_tensors_are_normal(torch):
+    x = torch.ones(2, 3)
+    with torch.inference_mode():
+        v = x[0]
+        v.add_(1)
+    assert not v.is_inference() and v._is_view() and v._base is x
+    assert x._version == 1 and x.tolist()[0] == [2.0, 2.0, 2.0]
+
+
+def test_views_of_inference_tensors_are_inference_tensors(torch, made):
+    v = made[0]
+    assert v.is_inference() and not v._is_view() and v._base is None
+
+
+def test_no_version(torch, made):
+    with pytest.raises(RuntimeError, match="Inference tensors do not track version counter"):
+        made._version
+
+
+def test_writes(torch, made):
+    with torch.inference_mode():
+        made.add_(1)
+        made[0] = 0.0
+    assert made.tolist() == [[0.0] * 3, [3.0] * 3]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [lambda t: t.add_(1), lambda t: t.zero_(), lambda t: t.copy_(t + 1), lambda t: t.transpose_(0, 1), lambda t: t.exp_()],
+)
+def test_writes_outside(torch, made, write):
+    with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode is not allowed"):
+        write(made)
+
+
+def test_a_refused_write_has_changed_nothing():
+    """(In torch it has.)"""
+    import retrograd
+
+    with retrograd.inference_mode():
+        x = retrograd.ones(3)
+    for write in (lambda: x.add_(1), lambda: x.__setitem__(0, 5.0), lambda: x.unsqueeze_(0)):
+        with pytest.raises(RuntimeError, match="Inplace update to inference tensor"):
+            write()
+    assert x.tolist() == [1.0, 1.0, 1.0] and x.shape == (3,)
+
+
+def test_requires_grad(torch, made):
+    with pytest.raises(RuntimeError, match="Setting requires_grad=True on inference tensor outside InferenceMode"):
+        made.requires_grad_()
+    assert not made.requires_grad
+    assert made.clone().requires_grad_().requires_grad
+    with torch.inference_mode():
+        leaf = torch.ones(2, requires_grad=True)
+    assert leaf.requires_grad and leaf.is_inference()
+
+
+def test_saving(torch, made):
+    x = torch.ones(2, 3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
+        x * made
+    (x + made).sum().backward()  # nothing to save
+    assert x.grad.tolist() == [[1.0] * 3] * 2
+    (x * made.clone()).sum().backward()
+    assert x.grad.tolist() == [[3.0] * 3] * 2
+
+
+def test_results_outside_are_normal(torch, made):
+    y = made * 2
+    assert not y.is_inference() and not made.clone().is_inference()
+    y.add_(1)
+
+
+def test_normal_tensors_written_to_inside(torch):
+    x = torch.ones(2, requires_grad=True)
+    y = x * 3
+    with torch.inference_mode():
+        y.add_(1)
+    assert y._version == 1 and y.requires_grad
+    y.sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
+def test_what_was_saved_before_is_watched_inside(torch):
+    x = torch.ones(2, requires_grad=True)
+    y = x.exp()
+    with torch.inference_mode():
+        y.zero_()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_nesting(torch):
+    with torch.inference_mode():
+        with torch.inference_mode(False):
+            assert torch.is_grad_enabled() and not torch.ones(1).is_inference()
+        with torch.enable_grad():
+            assert torch.ones(1).is_inference()
+        assert not torch.is_grad_enabled()
+    assert torch.is_grad_enabled()
+
+
+def test_as_a_decorator(torch):
+    @torch.inference_mode()
+    def f(x):
+        return x * 2
+
+    assert f(torch.ones(2)).is_inference()
+
+    with pytest.raises(ZeroDivisionError):
+        with torch.inference_mode():
+            1 / 0
+    assert not torch.is_inference_mode_enabled()
+
+
+def test_backward_with_an_inference_gradient(torch):
+    x = torch.ones(2, requires_grad=True)
+    with torch.inference_mode():
+        g = torch.ones(2)
+    (x * 2).backward(g)
+    assert x.grad.tolist() == [2.0, 2.0]

@@ -1,0 +1,282 @@
+"""Hooks on saved tensors: one by one, by default, and what they may not do."""
+
+from __future__ import annotations
+
+import pytest
+
+import retrograd
+
+pytestmark = pytest.mark.usefixtures("clean_state")
+
+
+class Recorder:
+    """Hooks that remember what they saw."""
+
+    def __init__(self):
+        self.packed, self.unpacked = [], []
+
+    def pack(self, tensor):
+        self.packed.append(tensor.tolist())
+        return len(self.packed) - 1, tensor.detach().clone()
+
+    def unpack(self, packed):
+        self.unpacked.append(packed[0])
+        return packed[1]
+
+
+@pytest.fixture
+def hooks(torch):
+    recorder = Recorder()
+    recorder.block = lambda: torch.autograd.graph.saved_tensors_hooks(recorder.pack, recorder.unpack)
+    return recorder
+
+
+def test_inputs_and_outputs_go_through(torch, hooks):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    with hooks.block():
+        y = x * x
+        z = y.sqrt()
+    assert hooks.packed == [[1.0, 2.0], [1.0, 2.0], [1.0, 2.0]] and hooks.unpacked == []
+    z.sum().backward()
+    assert sorted(hooks.unpacked) == [0, 1, 2]
+    assert x.grad.tolist() == pytest.approx([1.0, 1.0])
+
+
+def test_unpacked_once_for_each_pass(torch, hooks):
+    x = torch.tensor([2.0], requires_grad=True)
+    with hooks.block():
+        y = x.exp()
+    y.backward(retain_graph=True)
+    y.backward()
+    assert hooks.unpacked == [0, 0]
+
+
+def test_indices_are_saved_tensors_too(torch, hooks):
+    x = torch.arange(3.0).requires_grad_()
+    with hooks.block():
+        y = x[[0, 2]]
+    assert hooks.packed == [[0, 2]]
+    y.sum().backward()
+    assert x.grad.tolist() == [1.0, 0.0, 1.0]
+
+
+def test_nothing_is_packed_outside(torch, hooks):
+    x = torch.ones(2, requires_grad=True)
+    with hooks.block():
+        pass
+    x * x
+    with hooks.block(), torch.no_grad():
+        x * x
+    assert hooks.packed == []
+
+
+def test_the_innermost_hooks_win(torch, hooks):
+    outer = Recorder()
+    x = torch.ones(2, requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(outer.pack, outer.unpack):
+        with hooks.block():
+            x.exp()
+        x.exp()
+    assert len(outer.packed) == len(hooks.packed) == 1
+
+
+@pytest.mark.parametrize("write", [lambda y, w: y.mul_(w), lambda y, w: y[0].mul_(w[0]), lambda y, w: y.div_(w)])
+def test_in_place_operators_pack_what_was_there(torch, hooks, write):
+    """Before they write: an operand may be the very memory that is written to."""
+    x = torch.tensor([2.0, 3.0], requires_grad=True)
+    y, w = x * 1, torch.tensor([5.0, 7.0], requires_grad=True)
+    with hooks.block():
+        write(y, w)
+    y.sum().backward()
+    p, q = torch.tensor([2.0, 3.0], requires_grad=True), torch.tensor([5.0, 7.0], requires_grad=True)
+    r = p * 1
+    write(r, q)
+    r.sum().backward()
+    assert x.grad.tolist() == p.grad.tolist() and w.grad.tolist() == q.grad.tolist()
+
+
+def test_an_operand_that_is_an_alias_of_what_is_written_to(torch, hooks):
+    x = torch.tensor([2.0, 3.0], requires_grad=True)
+    y = x * 1
+    v = y.view(2)
+    with hooks.block():
+        y.mul_(v)
+    y.sum().backward()
+    assert x.grad.tolist() == [4.0, 6.0]
+
+
+def test_an_output_of_a_write_to_a_view(torch, hooks):
+    x = torch.tensor([1.0, 4.0], requires_grad=True)
+    y = x * 1
+    with hooks.block():
+        y[1].sqrt_()
+    assert hooks.packed == [2.0]
+    y.sum().backward()
+    assert x.grad.tolist() == [1.0, 0.25]
+
+
+def test_hooks_let_the_original_be_modified(torch, hooks):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 1
+    with hooks.block():
+        z = (y * y).sum()
+    y.zero_()
+    z.backward()
+    assert x.grad.tolist() == [2.0, 4.0]
+
+
+def test_second_derivatives(torch, hooks):
+    x = torch.tensor([2.0], requires_grad=True)
+    with hooks.block():
+        y = x**3
+        (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    (h,) = torch.autograd.grad(g.sum(), x)
+    assert h.tolist() == [12.0]
+
+
+def test_one_variable(torch):
+    x = torch.tensor([2.0, 3.0], requires_grad=True)
+    y = x * x
+    seen = []
+    y.grad_fn._raw_saved_self.register_hooks(lambda t: seen.append("pack") or t * 1, lambda t: seen.append("unpack") or t)
+    assert seen == ["pack"]
+    y.sum().backward()
+    assert seen == ["pack", "unpack"] and x.grad.tolist() == [4.0, 6.0]
+
+
+def test_one_variable_twice(torch):
+    x = torch.ones(2, requires_grad=True)
+    y = x * x
+    raw = y.grad_fn._raw_saved_self
+    raw.register_hooks(lambda t: t, lambda t: t)
+    with pytest.raises(RuntimeError, match="whose hooks have already been set"):
+        raw.register_hooks(lambda t: t, lambda t: t)
+
+
+def test_after_it_was_freed(torch):
+    x = torch.ones(2, requires_grad=True)
+    y = x * x
+    raw = y.grad_fn._raw_saved_self
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="after it has been freed"):
+        raw.register_hooks(lambda t: t, lambda t: t)
+
+
+def test_made_by_hand(torch):
+    kind = type((torch.ones(1, requires_grad=True) ** 2).grad_fn._raw_saved_self)
+    with pytest.raises(RuntimeError, match="Trying to create a SavedTensor object from Python is forbidden"):
+        kind()
+
+
+def test_wrong_hooks(torch):
+    raw = (torch.ones(1, requires_grad=True) ** 2).grad_fn._raw_saved_self
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        raw.register_hooks(lambda t: t)
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        raw.register_hooks(1, 1)
+
+
+def test_unpacking_something_else(torch):
+    x = torch.ones(2, requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: 1.0):
+        y = x * x
+    with pytest.raises(TypeError, match="Output of saved tensor unpack_hook expected to be a Tensor but got result of"):
+        y.sum().backward()
+
+
+def test_packing_may_not_modify(torch):
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="A saved tensor pack hook is modifying its input in place"):
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t.mul_(2), lambda t: t):
+            x.clone() ** 2
+
+
+def test_errors_of_hooks_come_through(torch):
+    def fail(t):
+        raise KeyError("mine")
+
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(KeyError, match="mine"):
+        with torch.autograd.graph.saved_tensors_hooks(fail, lambda t: t):
+            x * x
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, fail):
+        y = x * x
+    with pytest.raises(KeyError, match="mine"):
+        y.sum().backward()
+    assert (x * x).grad_fn is not None
+
+
+def test_disabled(torch):
+    graph = torch.autograd.graph
+    with graph.disable_saved_tensors_hooks("not now"):
+        with pytest.raises(RuntimeError, match="not now"):
+            with graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+                pass
+        with pytest.raises(RuntimeError, match="not now"):
+            with graph.save_on_cpu():
+                pass
+    with graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        with pytest.raises(RuntimeError, match="not now"):
+            with graph.disable_saved_tensors_hooks("not now"):
+                pass
+
+
+def test_save_on_cpu(torch):
+    x = torch.tensor([2.0, 3.0], requires_grad=True)
+    with torch.autograd.graph.save_on_cpu():
+        y = (x * x * x).sum()
+    y.backward()
+    assert x.grad.tolist() == [12.0, 27.0]
+
+
+# -------------------------------------------------------------------------------------- allow_mutation_on_saved_tensors
+
+
+def test_saved_tensors_may_be_modified(torch):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    with torch.autograd.graph.allow_mutation_on_saved_tensors():
+        y = x * 1
+        z = (y * y).sum() + y.exp().sum()
+        y.view(-1)[0] = 100.0
+        y.zero_()
+        z.backward()
+    assert x.grad.tolist() == pytest.approx([2 + 2.718281828, 4 + 7.389056099])
+
+
+def test_clones_are_made_when_they_are_needed(torch):
+    x = torch.ones(3, requires_grad=True)
+    with torch.autograd.graph.allow_mutation_on_saved_tensors() as context:
+        y = x * 1
+        z = y.exp() + y.sin()
+        assert len(context.cloned) == 0
+        y.add_(1)
+        assert len(context.cloned) == 1
+        y.add_(1)
+        assert len(context.cloned) == 1
+        z.sum().backward()
+
+
+def test_backward_outside_of_the_block(torch):
+    x = torch.ones(2, requires_grad=True)
+    with torch.autograd.graph.allow_mutation_on_saved_tensors():
+        y = (x * x).sum()
+    with pytest.raises(AssertionError, match="Trying to backward outside of the 'allow_mutation_on_saved_tensors'"):
+        y.backward()
+
+
+def test_not_nested(torch):
+    with torch.autograd.graph.allow_mutation_on_saved_tensors():
+        with pytest.raises(RuntimeError, match="allow_mutation_on_saved_tensors contexts cannot be nested"):
+            with torch.autograd.graph.allow_mutation_on_saved_tensors():
+                pass
+
+
+def test_packed_outputs_make_no_cycle(no_cycles):
+    x = retrograd.ones(3, requires_grad=True)
+    with no_cycles():
+        with retrograd.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+            y = x.exp()
+            z = y * 1
+            z[0].exp_()
+        z.sum().backward()
+        del y, z
