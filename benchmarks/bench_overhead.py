@@ -252,7 +252,7 @@ CASES = [
     both("x[i]", subscript, bar=1.0),
     both("x[a:b]", slice_subscript, bar=1.0),
     both("x.view(4, 16)", new_shape, bar=1.0),
-    both("x[i] = v", assign_subscript, 8, unit="operation", bar=1.0),
+    both("x[i] = v", assign_subscript, 8, unit="operation"),
     both("forward-mode derivative of a small network", mlp_jvp, bar=0.8),
     Case(
         "import, in a fresh interpreter",

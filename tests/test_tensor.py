@@ -505,3 +505,24 @@ def test_subclass_of_nothing_strange():
     assert x._meta is None
     x.requires_grad_()
     assert x._meta is not None
+
+
+def test_deepcopy_keeps_views_on_one_memory(torch):
+    base = torch.zeros(4)
+    for first, second in ((base, base[1:3]), (base[1:3], base)):
+        copies = copy.deepcopy((first, second))
+        copied_base, copied_view = copies if first is base else copies[::-1]
+        copied_view[0] = 5.0
+        assert copied_base.tolist() == [0.0, 5.0, 0.0, 0.0]
+        assert base.tolist() == [0.0] * 4
+    assert copy.deepcopy(torch.ones(3)[::2]).stride() == (2,)
+
+
+def test_a_number_may_come_first(torch):
+    x = torch.tensor([2, 4])
+    assert torch.add(1, x).tolist() == [3, 5] and torch.sub(1, x).tolist() == [-1, -3]
+    assert torch.mul(2.5, x).tolist() == [5.0, 10.0] and torch.div(1, x).tolist() == [0.5, 0.25]
+    assert (7 // x).tolist() == [3, 1] and (7 // x).dtype == torch.int64
+    assert (7 // torch.tensor([2], dtype=torch.int32)).dtype == torch.int32
+    with pytest.raises(TypeError, match="must be Tensor, not str"):
+        torch.add("a", x)

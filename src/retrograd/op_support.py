@@ -33,6 +33,16 @@ def number(operator: str, name: str, position: int, value: Any) -> Any:
     raise not_a_tensor(operator, name, position, value)
 
 
+def number_first(function: Callable, operator: str, name: str, position: int, args: tuple, kwargs: dict) -> Any:
+    """``torch.mul(2, x)``: the number becomes the 0-d tensor that it stands for."""
+    from .composite.operators import number_as_tensor
+
+    value, other = args[0], args[1]
+    if not isinstance(value, NUMBERS) or not isinstance(other, Tensor):
+        raise not_a_tensor(operator, name, position, value)
+    return function(number_as_tensor(number(operator, name, position, value), other), *args[1:], **kwargs)
+
+
 def int_tuple(operator: str, name: str, position: int, values: tuple) -> tuple[int, ...]:
     """The ints of ``view(2, 3)`` or ``view((2, 3))``."""
     if len(values) == 1 and isinstance(values[0], (tuple, list)):

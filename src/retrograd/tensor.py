@@ -240,7 +240,9 @@ class Tensor(TensorOperators):
         meta: Any = self._meta
         if meta is None:
             return False
-        return meta.requires_grad or (meta.is_view and (meta.edge is not None or meta.base.requires_grad))
+        if meta.is_view and (meta.edge is not None or meta.base.requires_grad):
+            return True
+        return meta.requires_grad
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -684,7 +686,7 @@ class Tensor(TensorOperators):
             return memo[id(self)]
         result = new(type(self))
         memo[id(self)] = result
-        result._data = copy.deepcopy(self._data, memo)
+        result._data = _deepcopy_array(self._data, memo)
         result._vc = None
         result._meta = result._edge = None
         meta = self._meta
@@ -747,6 +749,20 @@ def wrap(array: Any, vc: VersionCounter | None = None) -> Tensor:
 def unwrap(tensor: Tensor) -> Any:
     """The array of a Tensor."""
     return tensor._data
+
+
+def _deepcopy_array(array: Any, memo: dict) -> Any:
+    """A copy of an array; views of one piece of memory are views of one copy of it."""
+    from .kernels import storage_root
+
+    root = storage_root(array)
+    if root is array or not (root.flags.c_contiguous and root.__class__ is array.__class__ is np.ndarray):
+        return copy.deepcopy(array, memo)
+    if id(root) not in memo:
+        memo[id(root)] = root.copy()
+        memo.setdefault(id(memo), []).append(root)  # alive as long as its id is in use
+    offset = array.ctypes.data - root.ctypes.data
+    return np.ndarray(array.shape, array.dtype, memo[id(root)], offset, array.strides)
 
 
 def _rebuild(cls: type, array: Any, requires_grad: bool, attributes: dict) -> Tensor:

@@ -10,7 +10,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import retrograd
-
 from aliasing.compare import difference, oracle_difference, oracle_seed, run_seed, shortened
 
 

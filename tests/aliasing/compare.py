@@ -45,6 +45,7 @@ PHRASES = [
     "can't be cast to the desired output type",
 ]
 
+UNSAVABLE = "Inference tensors cannot be saved for backward"
 LEAF = "a leaf Variable that requires grad is being used in an in-place operation"
 #: Which arguments may overlap depends on the operator (test_inplace.py).
 OVERLAP = re.compile("refers? to a single memory location")
@@ -74,7 +75,8 @@ class OutOfStep(Exception):
 
 def both_refused(mine: Exception | None, theirs: Exception | None) -> bool:
     """Were there two reasons to refuse, of which torch found the other first?"""
-    return mine is not None and theirs is not None and any(late in str(error) for late in LATE for error in (mine, theirs))
+    errors = (mine, theirs)
+    return None not in errors and any(late in str(error) for late in LATE for error in errors)
 
 
 def phrase(error: Exception | None) -> str | None:
@@ -95,10 +97,10 @@ def array(tensor: Any) -> np.ndarray:
     return np.array(tensor.detach().numpy(force=True), copy=True)
 
 
-def attempt(read: Callable[[], Any]) -> Any:
-    """What can be read, or the phrase of the error that reading it raises."""
+def attempt(tensor: Any, attribute: str) -> Any:
+    """An attribute, or the phrase of the error that reading it raises."""
     try:
-        return read()
+        return getattr(tensor, attribute)
     except Exception as error:
         return phrase(error)
 
@@ -112,16 +114,16 @@ def observe(machine: Machine) -> dict[str, Any]:
         warnings.simplefilter("ignore")
         for name, t in tensors.items():
             base = t._base
-            grad_fn = attempt(lambda: t.grad_fn)
+            grad_fn = attempt(t, "grad_fn")
             seen[f"{name}.shape"] = tuple(t.shape)
             if t.numel():
                 seen[f"{name}.stride"] = tuple(s for s, n in zip(t.stride(), t.shape) if n > 1)
             seen[f"{name}.dtype"] = str(t.dtype)
             seen[f"{name}.values"] = array(t)
             if not machine.saw_inference:  # what torch computes from inference tensors has versions of its own
-                seen[f"{name}._version"] = attempt(lambda: t._version)
-            seen[f"{name}.requires_grad"] = attempt(lambda: t.requires_grad)
-            seen[f"{name}.is_leaf"] = attempt(lambda: t.is_leaf)
+                seen[f"{name}._version"] = attempt(t, "_version")
+            seen[f"{name}.requires_grad"] = attempt(t, "requires_grad")
+            seen[f"{name}.is_leaf"] = attempt(t, "is_leaf")
             seen[f"{name}._is_view"] = t._is_view()
             seen[f"{name}._base"] = None if base is None else by_id.get(id(base), "nameless")
             seen[f"{name}.is_inference"] = t.is_inference()
@@ -131,7 +133,7 @@ def observe(machine: Machine) -> dict[str, Any]:
                 seen[f"{name}.grad_fn"] = plain_name(grad_fn.name())
                 seen[f"{name}.output_nr"] = t.output_nr
                 seen[f"{name}.retains_grad"] = t.retains_grad
-            grad = attempt(lambda: t.grad)
+            grad = attempt(t, "grad")
             seen[f"{name}.grad"] = array(grad) if hasattr(grad, "shape") else grad
         for i, grad in enumerate(machine.log):
             seen[f"log[{i}]"] = None if grad is None else array(grad)
@@ -175,6 +177,8 @@ def step_difference(ours: Machine, yours: Machine, statement: str, look: bool = 
     ours.saw_inference = yours.saw_inference = ours.saw_inference or "inference_mode" in statement
     if "INTERNAL ASSERT" in str(your_error) or any(OVERLAP.search(str(error)) for error in (my_error, your_error)):
         raise OutOfStep
+    if your_error is None and UNSAVABLE in str(my_error):
+        raise OutOfStep  # saved for the gradient of a view from no_grad, which torch knows to lead nowhere
     if my_error is None and LEAF in str(your_error):
         target = ours.names.get(re.split(r"[^\w]", statement.rpartition("(): ")[2])[0])
         if target is not None and target._is_view():

@@ -309,7 +309,8 @@ class Tensor:
         return self._write(elementwise(np.multiply, lambda x, y: [y, x], self, rows[:, None] >= columns))
 
     def sub_(self, other: Any, alpha: float = 1) -> Tensor:
-        return self._write(elementwise(lambda x, y: x - alpha * y, lambda x, y: [x * 0 + 1, x * 0 - alpha], self, other))
+        slopes = lambda x, y: [x * 0 + 1, x * 0 - alpha]
+        return self._write(elementwise(lambda x, y: x - alpha * y, slopes, self, other))
 
     def addcmul_(self, one: Any, other: Any) -> Tensor:
         return self._write(elementwise(lambda x, y, z: x + y * z, lambda x, y, z: [x * 0 + 1, z, y], self, one, other))

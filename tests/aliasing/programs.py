@@ -208,8 +208,9 @@ class Generator:
             choices += [f"{name}.view_as({name})", f"{name}.flatten()", f"{name}.expand_as({name})"]
         if self.is_complex(name) and size:
             choices += [f"torch.view_as_real({name})", f"{name}.real", f"{name}.imag"] * 3
-        elif shape and shape[-1] == 2 and size and self.features.complex and self.tensors[name].storage_offset() % 2 == 0:
-            choices += [f"torch.view_as_complex({name})"] * 2
+        elif shape and shape[-1] == 2 and size and self.features.complex:
+            if self.tensors[name].storage_offset() % 2 == 0:
+                choices += [f"torch.view_as_complex({name})"] * 2
         choices += [f"{name}.expand({(rng.randint(1, 2), *shape)})"]
         if n:
             dim = self.dim(name)
@@ -270,7 +271,8 @@ class Generator:
         choices = [f"{name}.add_({other})", f"{name}.mul_({other})", f"{name}.sub_({other}, alpha=0.5)"] * 2
         choices += [f"{name} += {other}", f"{name} *= {other}", f"{name}.mul_({name})", f"{name}.add_({name})"]
         choices += [f"{name}.fill_({self.number()})", f"{name}.zero_()", f"{name}.neg_()"]
-        choices += [f"{name}.copy_({other})" if other in self.tensors and other != name else f"{name}.fill_({other})"] * 2
+        copies = other in self.tensors and other != name
+        choices += [f"{name}.copy_({other})" if copies else f"{name}.fill_({other})"] * 2
         if real:
             choices += [f"{name}.exp_()", f"{name}.sin_()", f"{name}.tanh_()", f"{name}.relu_()", f"{name}.sigmoid_()"]
             choices += [f"{name}.clamp_(-0.5, 0.5)", f"{name}.clamp_(min=0.1)", f"{name}.pow_(2)", f"{name}.abs_()"]
@@ -371,7 +373,8 @@ class Generator:
         if self.features.create_graph and all(t.numel() for t in self.tensors.values()) and rng.random() < 0.5:
             options = ["create_graph=True"]
         options.append("allow_unused=True")
-        return f"{self.new()} = torch.autograd.grad({self.root(name)}, {wanted}, {', '.join(options)})[0].contiguous().clone()"
+        gradient = f"torch.autograd.grad({self.root(name)}, {wanted}, {', '.join(options)})[0]"
+        return f"{self.new()} = {gradient}.contiguous().clone()"
 
     def detach(self) -> str:
         name = self.pick(lambda t: not t.is_inference())

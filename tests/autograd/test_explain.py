@@ -44,9 +44,10 @@ def test_the_line_of_detach():
     with torch.autograd.set_detect_anomaly(True):
         d = (x * 2).detach()  # DETACHED
         loss = (d * 3).sum()
-        text = why_no_grad(loss)
-        with pytest.raises(RuntimeError, match=r"does not require grad .* a grad_fn.*detached at .*\.py"):
-            loss.backward()
+    # What was seen is remembered when the mode is off again.
+    text = why_no_grad(loss)
+    with pytest.raises(RuntimeError, match=r"does not require grad .* a grad_fn.*detached at .*\.py"):
+        loss.backward()
     line = int(re.search(r"test_explain\.py:(\d+)", text).group(1))
     with open(__file__, encoding="utf-8") as file:
         assert "DETACHED" in file.read().split("\n")[line - 1]

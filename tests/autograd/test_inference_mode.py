@@ -51,10 +51,16 @@ def test_writes(torch, made):
     assert made.tolist() == [[0.0] * 3, [3.0] * 3]
 
 
-@pytest.mark.parametrize(
-    "write",
-    [lambda t: t.add_(1), lambda t: t.zero_(), lambda t: t.copy_(t + 1), lambda t: t.transpose_(0, 1), lambda t: t.exp_()],
-)
+WRITES = {
+    "add_": lambda t: t.add_(1),
+    "zero_": lambda t: t.zero_(),
+    "copy_": lambda t: t.copy_(t + 1),
+    "transpose_": lambda t: t.transpose_(0, 1),
+    "exp_": lambda t: t.exp_(),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_writes_outside(torch, made, write):
     with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode is not allowed"):
         write(made)

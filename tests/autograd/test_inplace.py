@@ -180,3 +180,15 @@ def test_the_error_says_what_to_write_instead():
     with pytest.raises(RuntimeError) as error:
         x += 1
     assert "no_grad" in str(error.value)
+
+
+def test_double_backward_through_a_saved_output_that_was_written_to_a_view(torch):
+    # The node of exp_ runs twice in the second pass: inside CopySlices, and as the history of the output it saved.
+    x = torch.ones(2, requires_grad=True)
+    b = x * x
+    b[0].exp_()
+    (gradient,) = torch.autograd.grad((b**2).sum(), x, create_graph=True)
+    gradient.sum().backward()
+    # d2/dx2 exp(2 x^2) = (4 + 16 x^2) exp(2 x^2); d2/dx2 x^4 = 12 x^2
+    expected = [20 * 2.718281828459045**2, 12.0]
+    assert x.grad.tolist() == pytest.approx(expected, rel=1e-5)

@@ -138,7 +138,8 @@ def test_one_variable(torch):
     x = torch.tensor([2.0, 3.0], requires_grad=True)
     y = x * x
     seen = []
-    y.grad_fn._raw_saved_self.register_hooks(lambda t: seen.append("pack") or t * 1, lambda t: seen.append("unpack") or t)
+    raw = y.grad_fn._raw_saved_self
+    raw.register_hooks(lambda t: seen.append("pack") or t * 1, lambda t: seen.append("unpack") or t)
     assert seen == ["pack"]
     y.sum().backward()
     assert seen == ["pack", "unpack"] and x.grad.tolist() == [4.0, 6.0]

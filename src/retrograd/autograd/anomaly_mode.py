@@ -101,6 +101,12 @@ def _set(anomaly: Anomaly | None) -> None:
     set_observers(state, others if anomaly is None else (*others, anomaly))
 
 
+def how_it_was_made(state: ThreadState, tensor: Tensor) -> str | None:
+    """How a tensor lost its history, if anomaly mode has seen it."""
+    reference, why = state.lost_history.get(id(tensor), (None, None))
+    return why if reference is not None and reference() is tensor else None
+
+
 class Anomaly:
     """Anomaly mode of one thread, as an observer of its operators."""
 
@@ -108,8 +114,6 @@ class Anomaly:
         self.check_nan = check_nan
         self.check_inf = check_inf
         self.forward = forward
-        #: id -> (tensor, weakly; how it lost its history), for why_no_grad.
-        self.lost: dict[int, tuple[weakref.ref[Tensor], str]] = {}
 
     def __call__(self, operator: Callable, args: tuple, kwargs: dict, proceed: Callable[[], Any]) -> Any:
         state = local.state
@@ -143,7 +147,7 @@ class Anomaly:
         """Remember why results of something that requires grad do not, and pass that on to what is made of them."""
         why = None
         for tensor in _tensors_in((args, kwargs)):
-            why = self.how_it_was_made(tensor)
+            why = how_it_was_made(state, tensor)
             if why is None and tensor.requires_grad:
                 here = user_location()
                 if operator.__name__ == "detach":
@@ -156,14 +160,9 @@ class Anomaly:
             return
         for tensor in results_of(result):
             if not tensor.requires_grad:
-                key = id(tensor)
-                reference = weakref.ref(tensor, lambda _, key=key, lost=self.lost: lost.pop(key, None))  # type: ignore[misc]
-                self.lost[key] = (reference, why)
-
-    def how_it_was_made(self, tensor: Tensor) -> str | None:
-        """How a tensor lost its history, if that was seen."""
-        reference, why = self.lost.get(id(tensor), (None, None))
-        return why if reference is not None and reference() is tensor else None
+                key, lost = id(tensor), state.lost_history
+                reference = weakref.ref(tensor, lambda _, key=key, lost=lost: lost.pop(key, None))  # type: ignore[misc]
+                lost[key] = (reference, why)
 
     # --------------------------------------------------------------------------------------------------- in backward
 

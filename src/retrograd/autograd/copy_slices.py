@@ -79,8 +79,9 @@ class CopySlices(Node):
         return (first or edges[0] if edges[0] is not None else None, *edges[1:])
 
     def release_variables(self, freed: Freed) -> None:
+        # Only the reference: in a recorded pass the node may stand in the graph on its own as well (as the history of
+        # an output that it has saved), and then runs a second time.
         if isinstance(self.fn, Node):
-            self.fn.release_variables(freed)
             self.fn = freed  # type: ignore[assignment]
 
     def _check_not_freed(self) -> None:

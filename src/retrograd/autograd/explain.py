@@ -127,11 +127,10 @@ def _why_not_required(tensor: Tensor) -> str:
 
 
 def _how_it_was_made(tensor: Tensor) -> str | None:
-    from .anomaly_mode import anomaly_of
+    from .anomaly_mode import how_it_was_made
     from .state import local
 
-    anomaly = anomaly_of(local.state)
-    return None if anomaly is None else anomaly.how_it_was_made(tensor)
+    return how_it_was_made(local.state, tensor)
 
 
 def _accumulator(tensor: Tensor) -> Any:

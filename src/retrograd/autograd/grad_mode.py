@@ -239,7 +239,7 @@ class inference_mode(_Mode):
 
     def __init__(self, mode: bool = True) -> None:
         self.mode = bool(mode)
-        self.before: list[tuple[bool, bool, Any]] = []
+        self.before: list[tuple[bool, bool, Any, bool]] = []
 
     def __new__(cls, mode: Any = True) -> Any:
         # ``@inference_mode`` without brackets works too.
@@ -251,14 +251,14 @@ class inference_mode(_Mode):
         from ..tensor import INFERENCE
 
         state = local.state
-        self.before.append((state.inference, state.grad_enabled, state.new_vc))
+        self.before.append((state.inference, state.grad_enabled, state.new_vc, state.fw_grad_enabled))
         state.inference = self.mode
-        state.grad_enabled = not self.mode
+        state.grad_enabled = state.fw_grad_enabled = not self.mode
         state.new_vc = INFERENCE if self.mode else None
 
     def __exit__(self, *exc_info: object) -> None:
         state = local.state
-        state.inference, state.grad_enabled, state.new_vc = self.before.pop()
+        state.inference, state.grad_enabled, state.new_vc, state.fw_grad_enabled = self.before.pop()
 
     def clone(self) -> inference_mode:
         return inference_mode(self.mode)

@@ -147,7 +147,8 @@ def rebase_history(tensor: Tensor, node: Node) -> None:
             # The steps were taken from another shape of the base: go by where the elements lie.
             steps = as_strided_step(tensor, base) or steps
         _set_edge(base, CopySlices(base, steps, node))
-        view_edge(tensor)  # its own edge is made anew now; other views' when they are next asked for theirs
+        if not meta.fleeting:
+            view_edge(tensor)  # its own edge is made anew now; other views' when they are next asked for theirs
         return
     _set_edge(tensor, node)
 

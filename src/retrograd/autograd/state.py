@@ -36,6 +36,7 @@ class ThreadState:
         "inference",
         "interceptor",
         "late_hooks",
+        "lost_history",
         "multithreading",
         "mutation_guard",
         "needs_tensors",
@@ -69,6 +70,8 @@ class ThreadState:
         self.fw_grad_enabled = True
         #: Asked before every write in place, see allow_mutation_on_saved_tensors.
         self.mutation_guard: Any = None
+        #: What anomaly mode has seen: id -> (tensor, weakly; how it lost its history), for why_no_grad.
+        self.lost_history: dict[int, tuple[Any, str]] = {}
         #: The number that the next node made by this thread gets.
         self.sequence_nr = 0
         #: The backward pass that this thread is running, and the node that it is running in it.

@@ -54,7 +54,7 @@ class CreationMeta(enum.Enum):
 class DifferentiableViewMeta(AutogradMeta):
     """The meta of a view."""
 
-    __slots__ = ("attr_version", "base", "before", "creation_meta", "edge", "forward", "replay", "step")
+    __slots__ = ("attr_version", "base", "before", "creation_meta", "edge", "fleeting", "forward", "replay", "step")
 
     is_view = True
 
@@ -63,6 +63,8 @@ class DifferentiableViewMeta(AutogradMeta):
     replay: tuple[Step, ...]
     before: tuple[Step, ...]
     step: Step
+    #: Is this a view that nobody will look at when it has been written to, such as that of ``x[i] = v``?
+    fleeting: bool
     creation_meta: CreationMeta
     #: The version at which `edge` was right.
     attr_version: int
@@ -85,9 +87,9 @@ class DifferentiableViewMeta(AutogradMeta):
 
 
 _DEFAULTS = {
-    "creation_meta": CreationMeta.DEFAULT, "detached": False, "forward": None, "fw_grad": None, "grad": None,
-    "grad_accumulator": None, "grad_dtype": "same", "hooks": None, "name": None, "post_accumulate_grad_hooks": None,
-    "restrided": False, "retains_grad": False,
+    "before": (), "creation_meta": CreationMeta.DEFAULT, "detached": False, "fleeting": False, "forward": None,
+    "fw_grad": None, "grad": None, "grad_accumulator": None, "grad_dtype": "same", "hooks": None, "name": None,
+    "post_accumulate_grad_hooks": None, "requires_grad": False, "restrided": False, "retains_grad": False,
 }  # fmt: skip
 
 
@@ -97,9 +99,9 @@ def as_view(
     """Make `view`, fresh from a view operator on `source`, know its base. `multiple`: one of several outputs."""
     vc: Any = view._vc
     if vc is INFERENCE:
-        return  # nothing is ever recorded of it
+        view._meta = None  # nothing is ever recorded of it
+        return
     meta = new(DifferentiableViewMeta)
-    meta.requires_grad = False
     meta.edge = edge
     meta.attr_version = vc.version
     meta.step = step
@@ -110,7 +112,6 @@ def as_view(
         _inherit(state, meta, source, above, multiple)
     else:
         meta.base = source
-        meta.before = ()
         if multiple or not state.grad_enabled:
             meta.creation_meta = _creation(state, multiple)
     view._meta = meta

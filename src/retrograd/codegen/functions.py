@@ -23,7 +23,7 @@ from retrograd.autograd.edge import gradient_edge
 from retrograd.autograd.inplace import begin_inplace, check_overlap, edge_before_write, end_inplace
 from retrograd.autograd.saved_variable import SavedVariable, pack_before_write, save_list, save_output
 from retrograd.autograd.state import local
-from retrograd.autograd.view_meta import as_view
+from retrograd.autograd.view_meta import DifferentiableViewMeta, as_view
 from retrograd.dtypes import as_numpy_dtype
 from retrograd.kernels import as_array, ndarray, ufuncs
 from retrograd.op_support import (
@@ -32,12 +32,13 @@ from retrograd.op_support import (
     merge_aliases,
     not_a_tensor,
     number,
+    number_first,
     tensor_list,
     tensor_list_arrays,
     write_out,
 )
 from retrograd.quiet import once, quietly
-from retrograd.tensor import Tensor, VersionCounter, new, version_counter
+from retrograd.tensor import INFERENCE, Tensor, VersionCounter, new, version_counter
 
 from . import nodes
 '''
@@ -151,6 +152,13 @@ def _wrapper(entry: Entry, operator: str | None = None) -> str:
     return f"\n\ndef {name}({head}):\n" + "".join(f"    {line}\n" for line in body)
 
 
+def _takes_numbers(entry: Entry) -> bool:
+    """May the first argument be a number too, as in ``torch.mul(2, x)``? That of an operator that Python has a sign for."""
+    return (
+        bool(entry.operators) and len(entry.schema.arguments) > 1 and entry.schema.arguments[1].type == "Tensor|Scalar"
+    )
+
+
 def _unwrap(entry: Entry, operator: str | None = None) -> list[str]:
     """Tensors to arrays, and the checks that go with it."""
     lines = []
@@ -159,11 +167,14 @@ def _unwrap(entry: Entry, operator: str | None = None) -> list[str]:
         where = f'"{entry.schema.base}", "{p}", {position}'
         if a.type == "Tensor":
             lines += ["try:", f"    {arr} = {p}._data", "except AttributeError:"]
-            lines += [
-                "    return NotImplemented"
-                if operator and position == 2
-                else f"    raise not_a_tensor({where}, {p}) from None"
-            ]
+            if operator and position == 2:
+                lines.append("    return NotImplemented")
+            elif position == 1 and _takes_numbers(entry):
+                lines.append(
+                    f"    return number_first({entry.name}, {where}, ({_call_arguments(entry)}), {_keywords(entry)})"
+                )
+            else:
+                lines.append(f"    raise not_a_tensor({where}, {p}) from None")
         elif a.type == "Tensor?":
             lines += ["try:", f"    {arr} = None if {p} is None else {p}._data", "except AttributeError:"]
             lines.append(f"    raise not_a_tensor({where}, {p}) from None")
@@ -236,7 +247,8 @@ def _make_results(entry: Entry) -> list[str]:
     for r in entry.schema.results:
         lines += [f"{r} = new(Tensor)", f"{r}._data = {r}_array"]
         lines += [f"{r}._vc = {'vc' if entry.view else 'state.new_vc'}"]
-        lines += [f"{r}._meta = {r}._edge = None"]
+        # (A view gets its meta below.)
+        lines += [f"{r}._edge = None" if entry.view and entry.differentiable else f"{r}._meta = {r}._edge = None"]
     return lines
 
 
@@ -359,10 +371,16 @@ def _record_view(entry: Entry, edges: list[str], inner: list[str]) -> list[str]:
         after += ["    edge = None if node is None else (node, position)"]
         after += [f"    as_view(state, input, result, ({step}, position), edge, True)"]
     else:
-        inner += _metadata(entry)
-        after = [f"as_view(state, input, result, ({step}, None), None if node is None else (node, 0))"]
+        inner += [*_metadata(entry), "edge = (node, 0)"]
+        # as_view(), for the commonest case inline.
+        inner += ["if input._meta is None and vc is not INFERENCE:"]
+        inner += ["    result._meta = meta = new(DifferentiableViewMeta)"]
+        inner += ["    meta.edge = edge", "    meta.attr_version = vc.version", "    meta.base = input"]
+        inner += [f"    meta.step = ({step}, None)", "    return result"]
+        after = [f"as_view(state, input, result, ({step}, None), edge)"]
     body = [f"if {_any_edge(entry)}:", *("    " + line for line in inner)]
-    return ["node = None", "if state.grad_enabled:", *("    " + line for line in edges + body), *after]
+    start = "node = None" if entry.schema.returns_list else "edge = None"
+    return [start, "if state.grad_enabled:", *("    " + line for line in edges + body), *after]
 
 
 def _metadata(entry: Entry) -> list[str]:

@@ -143,7 +143,10 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
         state.interceptor is not None
         or (state.grad_enabled and (self.requires_grad or (isinstance(value, Tensor) and value.requires_grad)))
     ):
-        _write(_place(self, basic), advanced, value)
+        place = _place(self, basic)
+        if place is not self and place._meta is not None:
+            place._meta.fleeting = True  # type: ignore[attr-defined]
+        _write(place, advanced, value)
         return
     # Nothing to record: straight to memory.
     begin_inplace(state, self, False, True)

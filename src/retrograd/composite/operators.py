@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import dtypes
 from .._generated import functions as f
 from ..op_support import NUMBERS
 from ..tensor import Tensor
@@ -50,7 +51,7 @@ def _ipow(self: Tensor, exponent: Any) -> Any:
 
 @_method("__rfloordiv__")
 def _rfloordiv(self: Tensor, other: Any) -> Any:
-    return (other / self).floor() if isinstance(other, NUMBERS) else NotImplemented
+    return f.floor_divide(number_as_tensor(other, self), self) if isinstance(other, NUMBERS) else NotImplemented
 
 
 @_method("__rmod__")
@@ -69,7 +70,8 @@ def _rrshift(self: Tensor, other: Any) -> Any:
 
 
 def number_as_tensor(value: Any, like: Tensor) -> Tensor:
-    """A number as the 0-d tensor that it stands for beside `like`."""
+    """A number as the 0-d tensor that it stands for beside `like`, whose dtype it takes if that can hold it."""
     from ..factories import tensor
+    from ..kernels.promotion import result_dtype
 
-    return tensor(value, dtype=like.dtype if like.is_floating_point() else None)
+    return tensor(value, dtype=dtypes.from_numpy_dtype(result_dtype(like._data, value)))

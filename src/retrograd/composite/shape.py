@@ -37,7 +37,7 @@ def _sizes(name: str, argument: str, values: tuple, keywords: dict) -> tuple[int
 
 
 @composite(function=False)
-def view(input: Tensor, *size: Any, **keywords: Any) -> Tensor:
+def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
     """The same memory in another shape, or read as another dtype.
 
     >>> import retrograd as torch
@@ -45,11 +45,16 @@ def view(input: Tensor, *size: Any, **keywords: Any) -> Tensor:
     tensor([[0, 1],
             [2, 3]])
     """
-    if keywords:
-        size = (keywords["dtype"],) if "dtype" in keywords else _sizes("view", "size", size, keywords)
-    if size and size[0].__class__ is dtypes.dtype:
-        return table.alias(input) if input.dtype is size[0] else table.view_dtype(input, size[0])
-    return _view(input, size if len(size) != 1 else size[0])
+    if shape and shape[0].__class__ is int:
+        try:
+            return _view(input, shape)
+        except TypeError:
+            pass  # one of the others is not an int: told better below
+    if dtype is not None:
+        shape = (dtype,)
+    if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
+        return table.alias(input) if input.dtype is shape[0] else table.view_dtype(input, shape[0])
+    return _view(input, _sizes("view", "size", shape, {} if size is None else {"size": size}))
 
 
 @composite(function=False)
@@ -105,7 +110,7 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
 @composite()
 def ravel(input: Tensor) -> Tensor:
     """All elements in one dimension."""
-    return _view(contiguous(input), -1) if input._data.size else _view(contiguous(input), 0)
+    return _view(contiguous(input), (-1 if input._data.size else 0,))
 
 
 @composite(function=False)

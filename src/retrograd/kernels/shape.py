@@ -32,13 +32,14 @@ def view(a: np.ndarray, size: Sequence[int]) -> np.ndarray:
     """The elements of `a` in the shape `size`, without a copy."""
     try:
         result = a.reshape(size)
-    except (ValueError, TypeError):
+    except ValueError:
         raise _wrong_size(a, size) from None
-    if result.shape != size:
-        for s in size:
-            if s < -1:  # NumPy takes any negative size for -1
-                raise _wrong_size(a, size)
     base = result.base
+    if base is a and result.shape == size:
+        return result
+    for s in size:
+        if s < -1:  # NumPy takes any negative size for -1
+            raise _wrong_size(a, size)
     if base is a or (base is not None and base is a.base) or a.flags.c_contiguous:
         return result
     raise RuntimeError(
@@ -312,6 +313,11 @@ moveaxis = movedim
 
 def select(a: np.ndarray, dim: int, index: int) -> np.ndarray:
     """The part of `a` at `index` along `dim`, without that dimension."""
+    if dim == 0 and index.__class__ is int:
+        try:
+            return a[index, ...]  # the Ellipsis makes NumPy give a 0-d view rather than a scalar
+        except IndexError:
+            pass
     shape = a.shape
     if dim < 0 or dim >= len(shape):
         if not shape:
@@ -319,7 +325,6 @@ def select(a: np.ndarray, dim: int, index: int) -> np.ndarray:
         dim = normalize_dim(dim, len(shape))
     n = shape[dim]
     if -n <= index < n:
-        # The Ellipsis makes NumPy give a 0-d view rather than a scalar.
         return a[index, ...] if dim == 0 else a[_SKIP[dim] + (index, ...)]
     raise IndexError(f"select(): index {index} out of range for tensor of size {shape_text(shape)} at dimension {dim}")
 
