@@ -13,7 +13,7 @@ from ._generated import functions as _functions
 from ._generated.functions import *
 from .composite import registry as _registry
 from .factories import *
-from .op_overload import aten
+from .op_overload import aten as aten
 from .tensor import Tensor
 
 if TYPE_CHECKING:

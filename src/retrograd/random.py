@@ -9,7 +9,6 @@ import numpy as np
 
 from .devices import as_device
 
-
 #: Bytes of a generator's state: its seed, then PCG64's position, increment, and half-used draw.
 _STATE_SIZES = (8, 16, 16, 1, 4)
 
@@ -66,7 +65,8 @@ class Generator:
         raw = state._data.tobytes()
         if len(raw) != sum(_STATE_SIZES):
             raise RuntimeError(
-                f"Expected a CPUGeneratorImplState of size {sum(_STATE_SIZES)} but found the input RNG state size to be "
+                f"Expected a CPUGeneratorImplState of size {sum(_STATE_SIZES)} but found the input RNG state size to "
+                "be "
                 f"{len(raw)}"
             )
         fields, start = [], 0

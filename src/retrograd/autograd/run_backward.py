@@ -172,7 +172,8 @@ def _grad_batched(
     for position, (output, g) in enumerate(zip(outputs, given, strict=True)):
         if g is not None and isinstance(output, Tensor) and g._data.shape[1:] != output._data.shape:
             raise RuntimeError(
-                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. "
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
+                "dimension. "
                 "The sizes of the remaining dimensions are expected to match the shape of corresponding output, but a "
                 f"mismatch was detected: grad_output[{position}] has a shape of {g.shape} and output[{position}] has a "
                 f"shape of {output.shape}. If you only want some tensors in `grad_output` to be considered batched, "

@@ -64,7 +64,7 @@ class SavedVariable:
     edge: Any
     unpack_hook: Callable[[Any], Tensor] | None
 
-    def __init__(self, tensor: Tensor | None | type = object, is_output: bool = False) -> None:
+    def __init__(self, tensor: Tensor | type | None = object, is_output: bool = False) -> None:
         if tensor is object:
             raise RuntimeError(
                 "Trying to create a SavedTensor object from Python is forbidden. They are made by operators that save "
@@ -307,7 +307,7 @@ def _output(node: Node, array: Any, vc: VersionCounter, output_nr: int) -> Tenso
     return result
 
 
-# ------------------------------------------------------------------------------------------------------ lists of tensors
+# ----------------------------------------------------------------------------------------------------- lists of tensors
 
 
 def save_list(tensors: Any) -> tuple:
@@ -334,7 +334,7 @@ def unpack_indices(node: Node, name: str, values: Any) -> list:
     return [unpack_array(node, name, value) for value in values]
 
 
-# --------------------------------------------------------------------------- ``node._saved_NAME``, ``node._raw_saved_NAME``
+# ----------------------------------------------------------------------- ``node._saved_NAME``, ``node._raw_saved_NAME``
 
 
 def saved_attribute(node: Any, name: str) -> Any:

@@ -61,7 +61,7 @@ class ThreadState:
         self.interceptor = None
         #: What the interceptor runs, see intercept.py.
         self.observers: tuple[Callable[..., Any], ...] = ()
-        #: (pack, unpack) pairs for what nodes save, innermost last, see saved_tensors_hooks.py; or why there may be none.
+        #: (pack, unpack) pairs for what nodes save, innermost last (saved_tensors_hooks.py); or why there may be none.
         self.saved_tensors_hooks: tuple[tuple[Callable, Callable], ...] | str = ()
         #: Must a backward pass run on Tensors even if it is not recorded (a dual level is open)?
         self.needs_tensors = False

@@ -153,7 +153,7 @@ def _wrapper(entry: Entry, operator: str | None = None) -> str:
 
 
 def _takes_numbers(entry: Entry) -> bool:
-    """May the first argument be a number too, as in ``torch.mul(2, x)``? That of an operator that Python has a sign for."""
+    """May the first argument be a number too, as in ``torch.mul(2, x)``? If Python has a sign for the operator."""
     return (
         bool(entry.operators) and len(entry.schema.arguments) > 1 and entry.schema.arguments[1].type == "Tensor|Scalar"
     )

@@ -218,7 +218,7 @@ class BatchNorm1d(_BatchNorm):
     >>> import retrograd as torch
     >>> torch.nn.BatchNorm1d(1)(torch.tensor([[1.], [3.]]))
     tensor([[-1.0000],
-            [ 1.0000]], grad_fn=<AddBackward0>)
+            [ 1.0000]], grad_fn=<NativeBatchNormBackward0>)
     """
 
     _dims = (2, 3)
