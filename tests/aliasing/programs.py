@@ -29,7 +29,7 @@ class Machine:
     def __init__(self, module: Any) -> None:
         self.module = module
         self.log: list[Any] = []
-        self.saw_inference = False
+        self.saw_inference = self.saw_sink = False
         self.names: dict[str, Any] = {"torch": module, "log": self._log}
 
     def _log(self, grad: Any) -> None:
@@ -184,6 +184,7 @@ class Generator:
             other = self.rng.choice(fitting)
             return other
         others = [o for o, t in self.tensors.items() if not t.is_complex() or self.is_complex(name)]
+        others = [o for o in others if not self.share(name, o)]
         if others and self.rng.random() < 0.1:
             return self.rng.choice(others)
         return self.number()
