@@ -46,7 +46,12 @@ PHRASES = [
 ]
 
 NAME = re.compile(r"\bt\d\b")
-UNUSABLE = ("Inference tensors cannot be saved", "modified by an inplace operation", "through the graph a second time")
+UNUSABLE = (
+    "Inference tensors cannot be saved",
+    "modified by an inplace operation",
+    "through the graph a second time",
+    "Trying to backward outside",
+)
 LEAF = "a leaf Variable that requires grad is being used in an in-place operation"
 #: Which arguments may overlap depends on the operator (test_inplace.py).
 OVERLAP = re.compile("refers? to a single memory location")

@@ -46,7 +46,7 @@ def _in_place(name: str, operator: Any) -> None:
             raise inference_error()
         if state.grad_enabled and input.requires_grad:
             check_record(input)
-        old = input._history()
+        old = input._history() if state.grad_enabled else None
         view = operator(input, *args, **kwargs)
         edge = view._history()
         input._data = view._data
