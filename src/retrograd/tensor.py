@@ -514,7 +514,7 @@ class Tensor(TensorOperators):
     @property
     def data(self) -> Tensor:
         """The values with neither history nor version counter: writes to it go unnoticed. Prefer `detach()`."""
-        return wrap(self._data)
+        return wrap(self._data, INFERENCE if self._vc is INFERENCE else None)
 
     @data.setter
     def data(self, value: Tensor) -> None:

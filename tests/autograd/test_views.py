@@ -516,3 +516,25 @@ def test_the_leaf_error_shows_the_block_to_write():
     x = retrograd.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match=r"with torch.no_grad\(\):\n        x \+= \.\.\."):
         x += 1
+
+
+def test_complex_views_of_a_base_that_was_transposed_in_place(torch):
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64, requires_grad=True)
+    y = x * 1
+    v = torch.view_as_complex(y)
+    y.transpose_(0, 1)
+    if torch is retrograd:  # torch takes the complex view of the transposed matrix, and fails
+        v.mul_(2)
+        (y * torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64)).sum().backward()
+        assert x.grad.tolist() == [[2.0, 6.0], [4.0, 8.0]]
+
+
+def test_real_views_of_a_base_that_was_transposed_in_place(torch):
+    x = torch.tensor([[1 + 1j, 2 + 2j, 3 + 3j]], dtype=torch.complex128, requires_grad=True)
+    y = x * 1
+    v = torch.view_as_real(y)[0, 1]
+    y.transpose_(0, 1)
+    if torch is retrograd:
+        v.mul_(3)
+        torch.view_as_real(y).sum().backward()
+        assert x.grad.tolist() == [[1 + 1j, 3 + 3j, 1 + 1j]]

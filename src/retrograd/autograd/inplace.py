@@ -13,7 +13,7 @@ from .. import kernels
 from ..tensor import INFERENCE, new_version_counter, version_counter
 from .edge import gradient_edge
 from .hooks import rebase_hooks
-from .view_meta import as_strided_step, check_view, view_edge
+from .view_meta import steps_by_place, check_view, view_edge
 from .where import theirs, user_location
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def rebase_history(tensor: Tensor, node: Node) -> None:
         steps = meta.replay
         if base._meta is not None and base._meta.restrided:
             # The steps were taken from another shape of the base: go by where the elements lie.
-            steps = as_strided_step(tensor, base) or steps
+            steps = steps_by_place(tensor, base) or steps
         _set_edge(base, CopySlices(base, steps, node))
         if not meta.fleeting:
             view_edge(tensor)  # its own edge is made anew now; other views' when they are next asked for theirs

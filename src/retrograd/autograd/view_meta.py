@@ -159,6 +159,9 @@ def _regenerate(view: Tensor, meta: DifferentiableViewMeta) -> EdgeTuple | None:
     state.grad_enabled, state.interceptor = True, None
     try:
         base, data, steps = meta.base, view._data, meta.replay
+        if base._meta is not None and base._meta.restrided:
+            # The steps were taken from another shape of the base.
+            steps = steps_by_place(view, base) or steps
         if state.view_replay:
             again = replay_on_tensor(steps, base)
         else:
@@ -175,17 +178,27 @@ def _regenerate(view: Tensor, meta: DifferentiableViewMeta) -> EdgeTuple | None:
     return again._edge if meta_again is None else meta_again.edge
 
 
-def as_strided_step(view: Tensor, base: Tensor) -> tuple[Step, ...] | None:
-    """From base to view by where the elements lie, whatever the steps were; None if they have another dtype."""
+def steps_by_place(view: Tensor, base: Tensor) -> tuple[Step, ...] | None:
+    """From base to view by where the elements lie, whatever the steps were; None if that cannot be said."""
     from .. import kernels
-    from .._generated.functions import as_strided_geometry
+    from .._generated.functions import as_strided_geometry, view_as_complex, view_as_real
+
+    def strided(shape: tuple, strides: tuple, offset: int, origin: Any) -> Step:
+        args = (shape, strides, offset, kernels.geometry(origin))
+        return (kernels.as_strided_geometry, as_strided_geometry, args, None)
 
     data, origin = view._data, base._data
-    if data.dtype != origin.dtype:
-        return None
-    geometry = kernels.geometry(origin)
-    args = (data.shape, kernels.strides(data), kernels.storage_offset(data), geometry)
-    return ((kernels.as_strided_geometry, as_strided_geometry, args, None),)
+    shape, strides, offset = data.shape, kernels.strides(data), kernels.storage_offset(data)
+    if data.dtype == origin.dtype:
+        return (strided(shape, strides, offset, origin),)
+    kinds = origin.dtype.kind + data.dtype.kind
+    if kinds == "fc":
+        pairs = strided((*shape, 2), (*(2 * s for s in strides), 1), 2 * offset, origin)
+        return (pairs, (kernels.view_as_complex, view_as_complex, (), None))
+    if kinds == "cf":
+        parts = kernels.view_as_real(origin)
+        return ((kernels.view_as_real, view_as_real, (), None), strided(shape, strides, offset, parts))
+    return None
 
 
 _CHANGE_DTYPE = ("view_as_real", "view_as_complex", "view_dtype")
