@@ -13,7 +13,7 @@ from .. import kernels
 from ..tensor import INFERENCE, new_version_counter, version_counter
 from .edge import gradient_edge
 from .hooks import rebase_hooks
-from .view_meta import steps_by_place, check_view, view_edge
+from .view_meta import check_view, steps_by_place, view_edge
 from .where import theirs, user_location
 
 if TYPE_CHECKING:

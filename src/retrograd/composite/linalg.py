@@ -62,7 +62,7 @@ def _matmul(input: Tensor, other: Tensor) -> Tensor:
     if n == 2 and m == 1:
         return generated.mv(input, other)
     if n == 1 and m == 2:
-        return generated.mm(input.unsqueeze(0), other).squeeze(0)
+        return generated._squeeze_result(generated.mm(input.unsqueeze(0), other), 0)
     shape = a.shape
     if m <= 2:
         # One product with the rows of all matrices at once.
