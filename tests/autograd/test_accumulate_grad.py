@@ -190,6 +190,22 @@ def test_layout_contract(torch, leaf, use, create_graph):
     x.grad = None
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_gradients_of_products_are_laid_out_like_their_operands(torch, transposed, dtype):
+    """The gradient of a linear layer's weight arrives in the layout in which it is to be stored."""
+    weight = torch.ones(3, 2, dtype=getattr(torch, dtype)).requires_grad_()
+    operand = weight.t() if transposed else weight
+    x = torch.ones(4, operand.shape[0], dtype=weight.dtype)
+    seen = []
+    for result in (x.mm(operand), torch.addmm(torch.ones(operand.shape[1], dtype=weight.dtype), x, operand)):
+        weight.register_hook(lambda grad: seen.append(grad.stride()))
+        assert result.grad_fn._saved_mat2_sym_strides == operand.stride()
+        result.real.sum().backward()
+    assert set(seen) == {weight.stride()}
+    assert weight.grad.tolist() == [[8, 8]] * 3
+
+
 # ------------------------------------------------------------------------------------------------------- how it is held
 
 

@@ -1,7 +1,7 @@
 """Formulas: Python expressions over an operator's arguments, read with `ast`.
 
 A formula is written once, as one would write it with Tensors: ``grad * other.conj()``.  `reads` tells what it needs
-of the forward pass: the values of a tensor, or only its shape or dtype.  `lower` writes it for a namespace:
+of the forward pass: the values of a tensor, or only its shape, dtype or strides.  `lower` writes it for a namespace:
 
 * tensors: as it stands, with functions looked up in ``ops``;
 * arrays: methods become kernels, ``grad.sum(dim)`` -> ``kernels.sum(grad, dim)``; operators and
@@ -16,7 +16,7 @@ import ast
 from dataclasses import dataclass, field
 
 #: What can be read of a tensor without its values.
-ATTRIBUTES = ("shape", "dtype", "ndim", "shapes", "dtypes")
+ATTRIBUTES = ("shape", "dtype", "ndim", "strides", "shapes", "dtypes")
 BUILTINS = {"len", "tuple", "list", "int", "float", "bool", "range", "zip", "None", "True", "False", "isinstance"}
 
 

@@ -36,7 +36,7 @@ from retrograd.tensor import Tensor, wrap
 
 
 #: What torch calls a saved attribute: ``_saved_self_sym_sizes``.
-TORCHS_NAMES = {"shape": "sym_sizes", "dtype": "scalar_type"}
+TORCHS_NAMES = {"shape": "sym_sizes", "dtype": "scalar_type", "strides": "sym_strides"}
 
 
 def write_nodes(entries: list[Entry], names: Names) -> str:
@@ -243,5 +243,8 @@ def _saved_properties(entry: Entry, slots: Slots) -> list[str]:
         else:
             property_(a.name, f"node.{a.name}_")
     for a, what in slots.attributes:
-        property_(f"{a.name}_{TORCHS_NAMES.get(what, what)}", f"node.{a.name}_{what}")
+        value = f"node.{a.name}_{what}"
+        if what == "strides":  # the array's, in bytes; a formula that reads them has one dtype throughout
+            value = f"tuple(stride // node.dtype.itemsize for stride in {value})"
+        property_(f"{a.name}_{TORCHS_NAMES.get(what, what)}", value)
     return lines

@@ -7,6 +7,15 @@ from typing import Any
 from ...kernels.einsum import parse_equation
 
 
+def mm_laid_out(ops: Any, a: Any, b: Any, strides: tuple[int, ...]) -> Any:
+    """``a @ b``, stored by columns where that is how the operand with these `strides` is stored.
+
+    It is the gradient of that operand. The weight of a linear layer enters the product transposed: laid out like it,
+    its gradient can become ``.grad`` without a copy.
+    """
+    return ops.t(ops.mm(ops.t(b), ops.t(a))) if strides[0] < strides[1] else ops.mm(a, b)
+
+
 def every_matrix(ops: Any, grad: Any, shape: tuple[int, ...]) -> Any:
     """The matrix `grad` for every matrix of a batch of `shape`."""
     return ops.expand(ops.unsqueeze(grad, 0), (shape[0], *grad.shape))
