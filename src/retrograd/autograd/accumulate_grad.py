@@ -15,10 +15,11 @@ from typing import Any
 
 from .. import kernels
 from ..kernels import accumulate
-from ..tensor import Tensor, version_counter, wrap
+from ..tensor import Tensor, wrap
 from .hooks import run_post_accumulate_grad_hooks
 from .node import Node
 from .state import local
+from .version_counter import version_counter
 
 #: Larger than any sequence number that a thread will reach.
 LAST_SEQUENCE_NR = 2**64 - 1

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..tensor import INFERENCE, Tensor
+from ..tensor import Tensor
 from .accumulate_grad import AccumulateGrad
 from .edge import gradient_edge
 from .saved_variable import Freed, SavedVariable
+from .version_counter import INFERENCE
 from .view_meta import CreationMeta
 
 if TYPE_CHECKING:

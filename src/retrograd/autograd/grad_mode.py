@@ -248,7 +248,7 @@ class inference_mode(_Mode):
         return cls()(mode)
 
     def __enter__(self) -> None:
-        from ..tensor import INFERENCE
+        from .version_counter import INFERENCE
 
         state = local.state
         self.before.append((state.inference, state.grad_enabled, state.new_vc, state.fw_grad_enabled))
@@ -316,7 +316,7 @@ class _unsafe_preserve_version_counter(_Mode):
 
 def unsafe_set_version_counter(tensors: Any, versions: Any) -> None:
     """Set versions by hand: what nodes have saved is then checked against a lie."""
-    from ..tensor import version_counter
+    from .version_counter import version_counter
 
     for tensor, version in zip(tensors, versions, strict=True):
         if version < 0:

@@ -10,17 +10,18 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from .. import kernels
-from ..tensor import INFERENCE, new_version_counter, version_counter
 from .edge import gradient_edge
 from .hooks import rebase_hooks
+from .version_counter import INFERENCE, new_version_counter, version_counter
 from .view_meta import check_view, steps_by_place, view_edge
 from .where import theirs, user_location
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor, VersionCounter
+    from ..tensor import Tensor
     from .edge import EdgeTuple
     from .node import Node
     from .state import ThreadState
+    from .version_counter import VersionCounter
 
 
 def begin_inplace(state: ThreadState, tensor: Tensor, record: bool, may_overlap: bool = False) -> None:

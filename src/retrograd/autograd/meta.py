@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from weakref import ref
 
     from ..tensor import Tensor
+    from ..tensor_autograd import TensorAutograd
     from .accumulate_grad import AccumulateGrad
     from .forward_grad import ForwardGrad
 
@@ -61,7 +62,7 @@ class AutogradMeta:
         self.name: str | None = None
 
 
-def materialize_autograd_meta(tensor: Tensor) -> AutogradMeta:
+def materialize_autograd_meta(tensor: TensorAutograd) -> AutogradMeta:
     """The tensor's AutogradMeta, made now if there was none."""
     meta = tensor._meta
     if meta is None:

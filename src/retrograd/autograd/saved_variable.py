@@ -20,10 +20,11 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..tensor import INFERENCE, Tensor, VersionCounter, new_version_counter, version_counter, wrap
+from ..tensor import Tensor, wrap
 from . import where
 from .meta import materialize_autograd_meta
 from .state import local
+from .version_counter import INFERENCE, VersionCounter, new_version_counter, version_counter
 
 if TYPE_CHECKING:
     from .forward_grad import ForwardGrad

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..tensor import VersionCounter
     from .forward_grad import Level
     from .graph_task import GraphTask
     from .node import Node
+    from .version_counter import VersionCounter
 
 
 class ThreadState:

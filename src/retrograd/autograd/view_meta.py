@@ -23,10 +23,11 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, Any
 
-from ..tensor import INFERENCE, new
+from ..tensor import new
 from .hooks import rebase_hooks
 from .meta import AutogradMeta
 from .state import local
+from .version_counter import INFERENCE
 
 if TYPE_CHECKING:
     from ..tensor import Tensor

@@ -23,6 +23,7 @@ from retrograd.autograd.edge import gradient_edge
 from retrograd.autograd.inplace import begin_inplace, check_overlap, edge_before_write, end_inplace
 from retrograd.autograd.saved_variable import SavedVariable, pack_before_write, save_list, save_output
 from retrograd.autograd.state import local
+from retrograd.autograd.version_counter import INFERENCE, VersionCounter, version_counter
 from retrograd.autograd.view_meta import DifferentiableViewMeta, as_view
 from retrograd.dtypes import as_numpy_dtype
 from retrograd.kernels import as_array, ndarray, ufuncs
@@ -38,7 +39,7 @@ from retrograd.op_support import (
     write_out,
 )
 from retrograd.quiet import once, quietly
-from retrograd.tensor import INFERENCE, Tensor, VersionCounter, new, version_counter
+from retrograd.tensor import Tensor, new
 
 from . import nodes
 '''

@@ -9,7 +9,8 @@ from ..autograd.hooks import rebase_hooks
 from ..autograd.inplace import bump_version, check_record, end_inplace, inference_error
 from ..autograd.meta import materialize_autograd_meta
 from ..autograd.state import local
-from ..tensor import INFERENCE, Tensor
+from ..autograd.version_counter import INFERENCE
+from ..tensor import Tensor
 from .registry import composite
 
 

@@ -1,0 +1,64 @@
+"""Version counters: how often a piece of memory was written to.
+
+Note [Version counters]
+A counter belongs to one piece of memory and is shared by every tensor that aliases it (views, ``detach()``; not
+``.data``).  Each in-place write adds one.  ``_vc`` is None while a tensor has never been written to and has no alias,
+which is the case of nearly every tensor: `version_counter` makes the counter when somebody has to share or raise it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import CodeType
+
+    from ..tensor import Tensor
+    from .where import Location
+
+
+class VersionCounter:
+    """How often a piece of memory was written to, and where in the user's code the last time."""
+
+    __slots__ = ("code", "instruction", "version")
+
+    version: int
+    #: Where the last write was: as `Location` has it, without the cost of making one.
+    code: CodeType
+    instruction: int
+
+    @property
+    def where(self) -> Location | None:
+        """The line of the user's code that wrote last, if it is known."""
+        from .where import Location
+
+        code = getattr(self, "code", None)
+        return None if code is None else Location(code, self.instruction)
+
+
+class _InferenceCounter(VersionCounter):
+    """Marks tensors made in inference mode, which have no version."""
+
+    __slots__ = ()
+
+    @property
+    def version(self) -> int:  # type: ignore[override]
+        raise RuntimeError("Inference tensors do not track version counter.")
+
+
+#: The version counter of every inference tensor.
+INFERENCE = _InferenceCounter()
+
+
+def new_version_counter() -> VersionCounter:
+    vc = VersionCounter()
+    vc.version = 0
+    return vc
+
+
+def version_counter(tensor: Tensor) -> VersionCounter:
+    """The tensor's version counter, to be shared or raised; made now if there was none."""
+    vc = tensor._vc
+    if vc is None:
+        vc = tensor._vc = new_version_counter()
+    return vc
