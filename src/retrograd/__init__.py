@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from . import _C, autograd, fft, linalg, nn, optim, random, serialization, special, utils
+from typing import Any as _Any
+
+from . import _C, autograd, dtypes, fft, linalg, nn, optim, random, serialization, special, utils
 from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from .autograd.grad_mode import (
     enable_grad,
@@ -52,5 +54,13 @@ from .tensor_types import *
 from .type_info import finfo, iinfo
 
 __version__ = "0.1.0"
+
+
+
+def __getattr__(name: str) -> _Any:
+    if name == "bfloat16":  # made when it is first asked for: see Note [bfloat16] in dtypes.py
+        return dtypes.bfloat16
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 globals().update({name: f for name, f in _NN_FUNCTIONS.items() if name not in globals()} | _FOREACH)

@@ -2,6 +2,13 @@
 
 A `dtype` is a name, its NumPy dtype and what autograd asks about it.  Kernels speak NumPy dtypes only;
 `Tensor.dtype`, factories and `Tensor.to` speak these.
+
+Note [bfloat16]
+NumPy has no bfloat16; the package ml_dtypes adds one to it, and is imported when somebody first asks for the dtype.
+NumPy counts it as one of the kind "V" (it has no other that tensors are made of), so a test for floats is
+``dtype.kind in "fV"``, for what can have a gradient ``in "fcV"``.  Its ufuncs compute in float32 and round once; what
+NumPy does in several steps (sums, products of matrices, sorting) the kernels do in float32, as they do for float16
+(`kernels.promotion.work_dtype`).
 """
 
 from __future__ import annotations
@@ -31,7 +38,7 @@ class dtype:
     def __init__(self, name: str, np_dtype: Any) -> None:
         self.name = name
         self.np = np_dtype
-        self.is_floating_point = np_dtype.kind == "f" or name == "bfloat16"
+        self.is_floating_point = np_dtype.kind in "fV"
         self.is_complex = np_dtype.kind == "c"
         self.is_signed = np_dtype.kind not in "bu"
         self.itemsize = np_dtype.itemsize
@@ -40,11 +47,13 @@ class dtype:
         return "torch." + self.name
 
     def __reduce__(self) -> tuple:
-        return _by_name, (self.name,)
+        return by_name, (self.name,)
 
     def to_complex(self) -> dtype:
         """The complex dtype whose parts have this precision."""
-        return {"float16": complex64, "float32": complex64, "float64": complex128}.get(self.name, self)
+        if not self.is_floating_point:
+            return self
+        return complex128 if self.name == "float64" else complex64
 
     def to_real(self) -> dtype:
         """The dtype of the real and the imaginary part."""
@@ -74,9 +83,34 @@ _BY_NUMPY: dict[np.dtype, dtype] = {
     )
 }  # fmt: skip
 
-def _by_name(name: str) -> dtype:
+def by_name(name: str) -> dtype:
     """The dtype of that name: how one is unpickled."""
+    if name == "bfloat16":
+        return _bfloat16()
     return next(d for d in _BY_NUMPY.values() if d.name == name)
+
+
+def _bfloat16() -> dtype:
+    """See Note [bfloat16]."""
+    import ml_dtypes
+
+    found = np.dtype(ml_dtypes.bfloat16)
+    return _BY_NUMPY.setdefault(found, dtype("bfloat16", found))
+
+
+def __getattr__(name: str) -> dtype:
+    if name == "bfloat16":
+        return _bfloat16()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def float_limits(np_dtype: np.dtype) -> Any:
+    """``np.finfo``, which knows nothing of bfloat16."""
+    if np_dtype.kind != "V":
+        return np.finfo(np_dtype)
+    import ml_dtypes
+
+    return ml_dtypes.finfo(np_dtype)
 
 
 _PYTHON_TYPES: dict[type, dtype] = {bool: bool_, int: int64, float: float64, complex: complex128}
@@ -85,6 +119,8 @@ _PYTHON_TYPES: dict[type, dtype] = {bool: bool_, int: int64, float: float64, com
 def from_numpy_dtype(np_dtype: np.dtype) -> dtype:
     """The dtype of arrays of `np_dtype`; TypeError for what torch does not have."""
     found = _BY_NUMPY.get(np_dtype)
+    if found is None and np_dtype.name == "bfloat16":
+        return _bfloat16()
     if found is None:
         native = np_dtype.newbyteorder("=")
         found = _BY_NUMPY.get(native)

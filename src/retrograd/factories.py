@@ -42,7 +42,7 @@ def _finish(array: Any, requires_grad: bool, device: Any = None) -> Tensor:
         raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
     result = wrap(array, local.state.new_vc)
     if requires_grad:
-        if array.dtype.kind not in "fc":
+        if array.dtype.kind not in "fcV":
             raise RuntimeError(
                 "Only Tensors of floating point and complex dtype can require gradients; this one would have dtype "
                 f"{result.dtype}"
@@ -380,7 +380,7 @@ def _generator(given: Generator | None) -> Generator:
 
 
 def _check_drawable(kernel: str, np_dtype: np.dtype) -> None:
-    if np_dtype.kind not in "fc":
+    if np_dtype.kind not in "fcV":
         name = wrap(np.empty(0, np_dtype)).type_name().removesuffix("Tensor")
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{name}'")
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from . import dtypes, ops
 from .factories import _finish
-from .kernels.promotion import scalar_name
+from .kernels.promotion import is_half, scalar_name
 from .op_support import write_out
 from .tensor import Tensor
 
@@ -52,9 +52,9 @@ def _as_complex(input: Tensor) -> Tensor:
 
 def _as_float(input: Tensor) -> Tensor:
     """`input`, or integers as numbers of the default dtype."""
-    if input._data.dtype == np.float16:
-        raise RuntimeError("Unsupported dtype Half: transform float32 numbers instead")
-    if input._data.dtype.kind in "fc":
+    if is_half(input._data.dtype):
+        raise RuntimeError(f"Unsupported dtype {scalar_name(input._data.dtype)}: transform float32 numbers instead")
+    if input._data.dtype.kind in "fcV":
         return input
     return input.to(dtypes.from_numpy_dtype(dtypes.default[0]))
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from .autograd.inplace import begin_inplace
 from .autograd.state import local
+from .kernels.promotion import can_cast
 from .tensor import Tensor, wrap
 
 #: What may stand for a number.
@@ -126,7 +127,7 @@ def write_out(function: Callable, out: Tensor, args: tuple, kwargs: dict) -> Ten
         forbid_out(function.__name__, (*tensors, out))
     begin_inplace(state, out, False)
     result = function(*args, **kwargs)._data
-    if not np.can_cast(result.dtype, out._data.dtype, "same_kind"):
+    if not can_cast(result.dtype, out._data.dtype):
         raise RuntimeError(
             f"result type {wrap(result).type_name()[:-6]} can't be cast to the desired output type "
             f"{out.type_name()[:-6]}"

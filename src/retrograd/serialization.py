@@ -55,7 +55,7 @@ def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 4, 
         pickler.dump(obj)
         for memory in pickler.pieces.values():
             little = memory if sys.byteorder == "little" else memory.byteswap()
-            file.write(little.data if little.size else b"")
+            file.write(little.view(np.uint8).data if little.size else b"")
 
 
 class _Pickler(pickle.Pickler):
@@ -143,7 +143,7 @@ def _tensor(
 
 
 def _dtype(name: str) -> dtypes.dtype:
-    return dtypes.from_numpy_dtype(np.dtype(name))
+    return dtypes.by_name(name)
 
 
 def _device(name: str) -> device:

@@ -142,7 +142,7 @@ class Tensor(TensorConversion):
         return is_contiguous(self._data, memory_format)
 
     def is_floating_point(self) -> bool:
-        return self._data.dtype.kind == "f"
+        return self._data.dtype.kind in "fV"
 
     def is_complex(self) -> bool:
         return self._data.dtype.kind == "c"
@@ -208,7 +208,7 @@ class Tensor(TensorConversion):
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-        if self.requires_grad and value._data.dtype.kind not in "fc":
+        if self.requires_grad and value._data.dtype.kind not in "fcV":
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         meta = self._meta
         accumulator = None if meta is None or meta.grad_accumulator is None else meta.grad_accumulator()
@@ -233,6 +233,7 @@ _TYPE_NAMES = {
     "int32": "IntTensor",
     "int64": "LongTensor",
     "float16": "HalfTensor",
+    "bfloat16": "BFloat16Tensor",
     "float32": "FloatTensor",
     "float64": "DoubleTensor",
     "complex64": "ComplexFloatTensor",

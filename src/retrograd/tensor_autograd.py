@@ -59,7 +59,7 @@ class TensorAutograd(TensorOperators):
                 "differentiation use var_no_grad = var.detach()."
             )
             raise RuntimeError(f"you can only change requires_grad flags of leaf variables.{hint}")
-        if value and self._data.dtype.kind not in "fc":
+        if value and self._data.dtype.kind not in "fcV":
             raise RuntimeError(
                 "only Tensors of floating point and complex dtype can require gradients; this one has dtype "
                 f"{self.dtype}. Convert it first: x = x.float().requires_grad_()"
@@ -85,7 +85,7 @@ class TensorAutograd(TensorOperators):
             )
         if requires_grad and self._has_edge():
             return self  # a result that requires grad already
-        if requires_grad and self._data.dtype.kind not in "fc":
+        if requires_grad and self._data.dtype.kind not in "fcV":
             raise RuntimeError(
                 "only Tensors of floating point dtype can require gradients (or of complex dtype); this one has dtype "
                 f"{self.dtype}. Convert it first: x = x.float().requires_grad_()"
@@ -330,12 +330,12 @@ class TensorAutograd(TensorOperators):
 #: What messages call a dtype, as torch's do: by its C type, and by its scalar type.
 _C_NAMES = {
     "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int",
-    "int64": "long int", "float16": "c10::Half", "float32": "float", "float64": "double",
+    "int64": "long int", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
     "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
 }  # fmt: skip
 _SCALAR_NAMES = {
     "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
-    "float16": "Half", "float32": "Float", "float64": "Double", "complex64": "ComplexFloat",
+    "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double", "complex64": "ComplexFloat",
     "complex128": "ComplexDouble",
 }  # fmt: skip
 

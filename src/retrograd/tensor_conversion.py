@@ -108,7 +108,7 @@ class TensorConversion(TensorAutograd):
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """The values as a NumPy array that shares memory (with `force`: a copy if need be)."""
         if force:
-            return self.detach().cpu()._data  # type: ignore[attr-defined]
+            return self.detach().cpu().numpy()  # type: ignore[attr-defined]
         if local.state.grad_enabled and self.requires_grad:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         if self._data.__class__ is not np.ndarray and self.device.type != "cpu":
@@ -116,6 +116,8 @@ class TensorConversion(TensorAutograd):
                 f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
                 "memory first."
             )
+        if self._data.dtype.kind == "V":
+            raise TypeError("Got unsupported ScalarType BFloat16: NumPy has no such type; use tensor.float().numpy()")
         return self._data
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:

@@ -46,7 +46,7 @@ def infer_array(data: Any, dtype: np.dtype | None, default_float: np.dtype) -> n
     if kind is float or kind is int:
         if dtype is None:
             dtype = default_float if kind is float else _INT64
-        if -_ALWAYS_FINITE < data < _ALWAYS_FINITE and (dtype.kind == "f" or (kind is int and dtype == _INT64)):
+        if -_ALWAYS_FINITE < data < _ALWAYS_FINITE and (dtype.kind in "fV" or (kind is int and dtype == _INT64)):
             return np.array(data, dtype=dtype)
     elif kind is list or kind is tuple:
         regular = _regular(data, dtype, default_float)
@@ -118,7 +118,7 @@ def _regular(data: Any, dtype: np.dtype | None, default_float: np.dtype) -> np.n
     try:
         if dtype.kind in "iu":
             array = _integers(level, kinds, dtype)
-        elif dtype.kind == "f" and complex in kinds:
+        elif dtype.kind in "fV" and complex in kinds:
             return None
         else:
             with np.errstate(**_silent):
@@ -184,7 +184,7 @@ def _promoted(a: np.dtype | None, b: np.dtype) -> np.dtype:
         return b
     rank = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
     low, high = sorted((a, b), key=lambda d: rank[d.kind])
-    if rank[low.kind] == rank[high.kind] or low.kind == "f":
+    if rank[low.kind] == rank[high.kind] or low.kind in "fV":
         return np.promote_types(low, high)
     return high
 
@@ -238,7 +238,7 @@ def _fill(data: Any, shape: list[int], dim: int, convert: Callable[[Any], Any], 
 def _converter(dtype: np.dtype) -> Callable[[Any], Any]:
     if dtype.kind == "b":
         return _as_bool
-    if dtype.kind == "f":
+    if dtype.kind in "fV":
         return _as_float
     if dtype.kind == "c":
         return _as_complex

@@ -20,7 +20,12 @@ class TensorType(type):
     (tensor([1, 2]), True)
     """
 
-    dtype: dtypes.dtype
+    dtype_name: str
+
+    @property
+    def dtype(cls) -> dtypes.dtype:
+        """The dtype of its tensors."""
+        return dtypes.by_name(cls.dtype_name)
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor) and instance.dtype is cls.dtype
@@ -47,8 +52,7 @@ def legacy_new(dtype: dtypes.dtype, *args: Any) -> Tensor:
 
 #: By name: FloatTensor, DoubleTensor, LongTensor, ...
 TYPES: dict[str, TensorType] = {
-    word: TensorType(word, (), {"dtype": dtypes.from_numpy_dtype(np.dtype(name)), "__module__": "torch"})
-    for name, word in _TYPE_NAMES.items()
+    word: TensorType(word, (), {"dtype_name": name, "__module__": "torch"}) for name, word in _TYPE_NAMES.items()
 }
 
 BoolTensor = TYPES["BoolTensor"]
@@ -58,10 +62,11 @@ ShortTensor = TYPES["ShortTensor"]
 IntTensor = TYPES["IntTensor"]
 LongTensor = TYPES["LongTensor"]
 HalfTensor = TYPES["HalfTensor"]
+BFloat16Tensor = TYPES["BFloat16Tensor"]
 FloatTensor = TYPES["FloatTensor"]
 DoubleTensor = TYPES["DoubleTensor"]
 
 __all__ = [
-    "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor", "LongTensor",
-    "ShortTensor",
+    "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
+    "IntTensor", "LongTensor", "ShortTensor",
 ]  # fmt: skip

@@ -19,15 +19,15 @@ class finfo:
 
     def __init__(self, type: dtypes.dtype | None = None) -> None:
         found = dtypes.default[0] if type is None else type.np
-        if found.kind not in "fc":
+        if found.kind not in "fcV":
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{type}'")
-        info = np.finfo(found)
+        info = dtypes.float_limits(found)
         self.bits = info.bits
         self.eps = float(info.eps)
         self.max = float(info.max)
         self.min = float(info.min)
         self.tiny = self.smallest_normal = float(info.smallest_normal)
-        self.resolution = float(info.resolution)
+        self.resolution = 10.0**-info.precision
         self.dtype = info.dtype.name
 
     def __repr__(self) -> str:

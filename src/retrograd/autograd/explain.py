@@ -107,7 +107,7 @@ def _reason(tensor: Tensor, outputs: Any) -> str:
 
 
 def _why_not_required(tensor: Tensor) -> str:
-    if tensor._data.dtype.kind not in "fc":
+    if tensor._data.dtype.kind not in "fcV":
         return (
             f"does not require grad: its dtype is {tensor.dtype}, and only floating point and complex tensors have "
             "gradients."

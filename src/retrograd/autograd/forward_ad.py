@@ -161,9 +161,9 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
         )
-    if tensor._data.dtype.kind not in "fc":
+    if tensor._data.dtype.kind not in "fcV":
         raise ValueError(f"Expected primal to be floating point or complex, but got: {tensor.dtype}")
-    if tangent._data.dtype.kind not in "fc":
+    if tangent._data.dtype.kind not in "fcV":
         raise ValueError(f"Expected tangent to be floating point or complex, but got: {tangent.dtype}")
     if tensor._meta is not None and fw_grad(tensor, at) is not None:
         raise RuntimeError(
@@ -279,7 +279,7 @@ def tangents_of(tensors: Sequence[Any], level: Level) -> list[Tensor | None] | N
 def set_tangent(result: Tensor, tangent: Tensor | None, level: Level, inplace: bool = False) -> None:
     """Give a result its tangent; `inplace`: `result` is an argument that was written to, and may have one already."""
     old = fw_grad(result, level) if inplace else None
-    if result._data.dtype.kind not in "fc":
+    if result._data.dtype.kind not in "fcV":
         return
     if old is not None:
         if tangent is None:
@@ -467,14 +467,14 @@ def _set_results(formula: ForwardFormula, result: Any, made: Any, tangents: dict
     results = result if isinstance(result, tuple) else (result,)
     made = made if isinstance(made, (tuple, list)) else (made,)
     for one, tangent in zip(results, made, strict=False):
-        if isinstance(tangent, Tensor) and one._data.dtype.kind in "fc":
+        if isinstance(tangent, Tensor) and one._data.dtype.kind in "fcV":
             if not formula.view:
                 tangent = _as_result(tangent, one, tangents, level)
             set_fw_grad(one, tangent, level)
 
 
 def _set_inplace(tensor: Tensor, made: Any, tangents: dict[int, Any], level: Level) -> None:
-    if tensor._data.dtype.kind not in "fc":
+    if tensor._data.dtype.kind not in "fcV":
         return
     if not isinstance(made, Tensor):
         made = None

@@ -201,7 +201,7 @@ class _Outputs:
         return (
             self.recording
             and isinstance(value, Tensor)
-            and value._data.dtype.kind in "fc"
+            and value._data.dtype.kind in "fcV"
             and id(value) not in self.undifferentiable
         )
 

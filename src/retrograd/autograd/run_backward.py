@@ -220,7 +220,7 @@ def make_grad(output: TensorOrEdge, grad: Tensor | None, position: int) -> Tenso
                 f"grad can be implicitly created only for scalar outputs; output {position} has shape {list(shape)}: "
                 "reduce it first, as in y.sum().backward(), or pass a gradient of its shape: y.backward(gradient)"
             )
-        if np_dtype.kind != "f":
+        if np_dtype.kind not in "fV":
             raise RuntimeError(
                 f"grad can be implicitly created only for real scalar outputs but got {_dtype_name(np_dtype)}"
             )

@@ -19,7 +19,7 @@ def _cast(input: Tensor, np_dtype: np.dtype, copy: bool = False) -> Tensor:
     have = input._data.dtype
     if have == np_dtype and not copy:
         return input
-    if np_dtype.kind not in "fc":
+    if np_dtype.kind not in "fcV":
         input = input.detach()  # integers have no gradient
     if have.kind == "c" and np_dtype.kind not in "cb":
         warnings.warn(
@@ -66,9 +66,15 @@ def to(
     return result.contiguous(memory_format=memory_format)
 
 
+@composite(function=False)
+def bfloat16(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as torch.bfloat16."""
+    return to(input, dtypes.bfloat16, memory_format=memory_format)
+
+
 def _conversion(name: str, target: dtypes.dtype) -> None:
     def convert(input: Tensor, memory_format: Any = None) -> Tensor:
-        return _cast(input, target.np)
+        return to(input, target, memory_format=memory_format)
 
     convert.__name__ = convert.__qualname__ = name
     convert.__doc__ = f"The tensor as {target}."
@@ -97,7 +103,7 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     if isinstance(dtype, str):
         for name, word in _TYPE_NAMES.items():
             if dtype == f"torch.{word}":
-                return _cast(input, np.dtype(name))
+                return _cast(input, dtypes.by_name(name).np)
         raise ValueError(f"invalid type: '{dtype}'")
     dtype = getattr(dtype, "dtype", dtype)  # torch.FloatTensor
     return _cast(input, dtypes.as_numpy_dtype(dtype))  # type: ignore[arg-type]

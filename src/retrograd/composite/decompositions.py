@@ -264,7 +264,7 @@ def linalg_matrix_norm(
 ) -> Tensor:
     """The norms of matrices: "fro", "nuc", or of order inf, 1, 2 and their negatives."""
     check_matrices(A._data, "linalg.matrix_norm")
-    if A._data.dtype.kind not in "fc":
+    if A._data.dtype.kind not in "fcV":
         raise RuntimeError(
             "linalg.matrix_norm: Expected a floating point or complex tensor as input. Got "
             f"{scalar_name(A._data.dtype)}"
@@ -422,7 +422,7 @@ def linalg_multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """The dot products of vectors along `dim`, the first conjugated."""
     for name, v in (("x", x), ("y", y)):
-        if v._data.dtype.kind not in "fc":
+        if v._data.dtype.kind not in "fcV":
             raise RuntimeError(
                 f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {scalar_name(v._data.dtype)}"
             )

@@ -33,7 +33,7 @@ def fill(input: Tensor, value: Any) -> Tensor:
 @composite(function=False)
 def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Copy the elements of `src`, expanded and converted, into this tensor; gradients then go to `src`."""
-    if isinstance(src, Tensor) and src.requires_grad and input._data.dtype.kind not in "fc":
+    if isinstance(src, Tensor) and src.requires_grad and input._data.dtype.kind not in "fcV":
         src = src.detach()  # what an integer tensor holds has no gradient
     return table.copy_(input, src, non_blocking)
 

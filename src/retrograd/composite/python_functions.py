@@ -109,10 +109,10 @@ def frombuffer(
 @composite(method=False)
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """Numbers drawn from binomial distributions: how many of `count` trials succeed, each with probability `prob`."""
-    if count._data.dtype.kind != "f" or count._data.dtype != prob._data.dtype:
+    if count._data.dtype.kind not in "fV" or count._data.dtype != prob._data.dtype:
         raise ValueError(
             f"binomial only supports floating-point dtypes for count, got: {count.dtype}"
-            if count._data.dtype.kind != "f"
+            if count._data.dtype.kind not in "fV"
             else "expected count and prob to have the same dtype"
         )
     shape = np.broadcast_shapes(count._data.shape, prob._data.shape)

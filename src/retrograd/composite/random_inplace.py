@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
+from ..dtypes import float_limits
 from ..random import Generator, default_generator
 from ..tensor import Tensor, wrap
 from .overwrite import overwrite
@@ -31,7 +32,7 @@ def _check_dtype(kernel: str, input: Tensor, kinds: str) -> None:
 
 
 def _check_continuous(distribution: str, input: Tensor) -> None:
-    if input._data.dtype.kind != "f":
+    if input._data.dtype.kind not in "fV":
         raise RuntimeError(
             f"{distribution} distribution is a continuous probability distribution. dtype must be a floating point but "
             f"you specified {kernels.scalar_name(input._data.dtype)}"
@@ -61,13 +62,13 @@ def uniform_(input: Tensor, *bounds: float, generator: Generator | None = None, 
     """
     low, high = _bounds("uniform_", bounds, named, (0.0, 1.0))
     g = _generator("uniform_", generator)
-    _check_dtype("check_uniform_bounds", input, "fc")
+    _check_dtype("check_uniform_bounds", input, "fcV")
     if low > high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
     drawn = _draw_parts(g.uniform, input)
     if (low, high) != (0, 1):
         width = drawn.real.dtype.type(high - low)
-        drawn = drawn * width + drawn.dtype.type(low if drawn.dtype.kind == "f" else complex(low, low))
+        drawn = drawn * width + drawn.dtype.type(low if drawn.dtype.kind in "fV" else complex(low, low))
     return overwrite(input, drawn)
 
 
@@ -77,7 +78,7 @@ def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Generator 
     g = _generator("normal_", generator)
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-    _check_dtype("normal_kernel_cpu", input, "fc")
+    _check_dtype("normal_kernel_cpu", input, "fcV")
     drawn = _draw_parts(g.normal, input)
     real = drawn.real.dtype.type
     scale = std * math.sqrt(0.5) if drawn.dtype.kind == "c" else std
@@ -110,7 +111,7 @@ def log_normal_(input: Tensor, mean: float = 1, std: float = 2, *, generator: Ge
     g = _generator("log_normal_", generator)
     if std <= 0.0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
-    _check_dtype("log_normal_cpu", input, "f")
+    _check_dtype("log_normal_cpu", input, "fV")
     return overwrite(input, np.exp(mean + std * g.normal(input._data.shape, np.dtype(np.float64))))
 
 
@@ -136,7 +137,7 @@ def random_(input: Tensor, *bounds: int, generator: Generator | None = None, **n
     [3, 4]
     """
     g = _generator("random_", generator)
-    _check_dtype("random_kernel_cpu", input, "biuf")
+    _check_dtype("random_kernel_cpu", input, "biufV")
     dtype = input._data.dtype
     least, most = _exact_integers(dtype)
     if len(bounds) == 1 and not named:
@@ -146,7 +147,7 @@ def random_(input: Tensor, *bounds: int, generator: Generator | None = None, **n
     high = most + 1 if high is None else high
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    if dtype.kind != "f":
+    if dtype.kind not in "fV":
         for name, value in (("from", low), ("to - 1", high - 1)):
             if not least <= value <= most:
                 raise RuntimeError(f"{name} is out of bounds for {dtype}")
@@ -158,8 +159,8 @@ def _exact_integers(dtype: np.dtype) -> tuple[int, int]:
     """The least and greatest of the consecutive integers that `dtype` can tell apart."""
     if dtype.kind == "b":
         return 0, 1
-    if dtype.kind == "f":
-        most = 2 ** (np.finfo(dtype).nmant + 1)
+    if dtype.kind in "fV":
+        most = 2 ** (float_limits(dtype).nmant + 1)
         return -most, most
     info = np.iinfo(dtype)  # type: ignore[arg-type]
     return int(info.min), int(info.max)
@@ -181,7 +182,7 @@ def _expanded(p: Tensor, input: Tensor) -> tuple[int, ...]:
 
 
 def _bernoulli(g: Generator, p: np.ndarray, given: Tensor) -> np.ndarray:
-    _check_dtype("bernoulli_tensor_cpu_p_", given, "f")
+    _check_dtype("bernoulli_tensor_cpu_p_", given, "fV")
     if not ((p >= 0) & (p <= 1)).all():
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false: a probability is out of [0, 1]")
     return g.uniform(p.shape, np.dtype(np.float64)) < p
@@ -208,7 +209,7 @@ def bernoulli(
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Numbers of the Poisson distributions whose rates are the elements of `input`."""
     g = _generator("poisson", generator)
-    _check_dtype("poisson_cpu", input, "f")
+    _check_dtype("poisson_cpu", input, "fV")
     if (input._data < 0).any():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     with g.lock:
@@ -230,7 +231,7 @@ def multinomial(
     weights = input._data
     if weights.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
-    if weights.dtype.kind != "f":
+    if weights.dtype.kind not in "fV":
         raise RuntimeError(
             f"multinomial only supports floating-point dtypes for input, got: {kernels.scalar_name(weights.dtype)}"
         )

@@ -22,7 +22,7 @@ def _window(
 ) -> Tensor:
     """The values of `shape`, a function on [0, 1], at `length` places; a periodic window leaves out the last."""
     dtype = dtypes.as_numpy_dtype(options.get("dtype")) or dtypes.default[0]
-    if dtype.kind not in "f":
+    if dtype.kind not in "fV":
         raise RuntimeError(f"{name} expects floating point dtypes, got: {dtypes.from_numpy_dtype(dtype)}")
     if length < 0:
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")

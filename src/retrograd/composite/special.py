@@ -30,7 +30,7 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
     data = input._data
     if data.dtype.kind == "c":
         raise NotImplementedError(f"\"mvlgamma\" not implemented for '{scalar_name(data.dtype)}'")
-    dtype = data.dtype if data.dtype.kind == "f" else dtypes.default[0]
+    dtype = data.dtype if data.dtype.kind in "fV" else dtypes.default[0]
     shifts = wrap(np.arange(0, -p, -1).astype(dtype) / dtype.type(2))
     terms = table.lgamma(table.add(table.unsqueeze(input, -1), shifts))
     return table.add(table.sum_dim_IntList(terms, (-1,)), p * (p - 1) / 4 * math.log(math.pi))
@@ -64,13 +64,21 @@ def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> torch.ldexp(torch.tensor([1.]), torch.tensor([1, 2, 3]))
     tensor([2., 4., 8.])
     """
-    return table.mul(input, table.pow_Scalar(2.0, other), out=out)
+    return table.mul(input, _power_of_two(input, other), out=out)
+
+
+def _power_of_two(input: Tensor, other: Tensor) -> Tensor:
+    """``2 ** other``, where integers do not widen a float `input`."""
+    power = table.pow_Scalar(2.0, other)
+    if input.is_floating_point() and other._data.dtype.kind in "iub":
+        return power.to(input.dtype)
+    return power
 
 
 @composite(function=False)
 def ldexp_(input: Tensor, other: Tensor) -> Tensor:
     """In-place `ldexp`."""
-    return table.mul_(input, table.pow_Scalar(2.0, other))
+    return table.mul_(input, _power_of_two(input, other))
 
 
 @composite(function=False)

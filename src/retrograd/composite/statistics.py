@@ -146,7 +146,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = None) -> T
     tensor([[5., 1.]])
     """
     for name, x in (("X1", x1), ("X2", x2)):
-        if x._data.dtype.kind != "f":
+        if x._data.dtype.kind not in "fV":
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x.dtype}")
         if x._data.ndim < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x._data.ndim}D")
@@ -210,7 +210,7 @@ def cov(
     if input._data.dtype == np.bool_:
         raise RuntimeError("cov(): bool dtype is not supported for input")
     rows: Any = input.reshape(1, -1) if input._data.ndim < 2 else input
-    if rows._data.dtype.kind not in "fc":
+    if rows._data.dtype.kind not in "fcV":
         rows = rows.to(dtypes.from_numpy_dtype(dtypes.default[0]))
     weights: Any = None
     if fweights is not None:
@@ -220,7 +220,7 @@ def cov(
             )
         weights = fweights
     if aweights is not None:
-        if aweights._data.dtype.kind != "f":
+        if aweights._data.dtype.kind not in "fV":
             raise RuntimeError(
                 f"cov(): expected aweights to have floating point dtype but got aweights with {aweights.dtype}"
             )

@@ -29,7 +29,7 @@ _ZERO = {np.dtype(t): np.zeros((), t) for t in ("u1", "i1", "i2", "i4", "i8", "f
 _ONE = {np.dtype(t): np.ones((), t) for t in ("f4", "f8", "c8", "c16")}
 
 
-def _begin(a: Any, name: str, kinds: str = "f") -> ndarray:
+def _begin(a: Any, name: str, kinds: str = "fV") -> ndarray:
     """`a` in the dtype to compute in."""
     d = a.dtype
     if d.kind not in kinds:
@@ -147,7 +147,7 @@ def _logistic(x: Any) -> ndarray:
 
 def silu(a: ndarray, out: ndarray | None = None) -> ndarray:
     """a * sigmoid(a)."""
-    x = _begin(a, "silu_cpu", "fc")
+    x = _begin(a, "silu_cpu", "fcV")
     r = _logistic(x)
     return _end(np.multiply(r, x, out=r), a, out)
 

@@ -91,7 +91,7 @@ def isclose(a: ndarray, b: ndarray, rtol: float = 1e-05, atol: float = 1e-08, eq
     if equal_nan:
         close = close | (np.isnan(a) & np.isnan(b))
     if rtol or atol:
-        x, y = (a, b) if a.dtype.kind in "fc" else (operand(a, dtypes.default[0]), operand(b, dtypes.default[0]))
+        x, y = (a, b) if a.dtype.kind in "fcV" else (operand(a, dtypes.default[0]), operand(b, dtypes.default[0]))
         error = np.abs(np.subtract(x, y))
         close = close | (np.isfinite(error) & (error <= atol + np.abs(rtol * y)))
     return as_array(close)

@@ -70,7 +70,7 @@ def polar(abs: ndarray, angle: ndarray) -> ndarray:
 
 def _check_parts(a: ndarray, b: ndarray, where: str) -> None:
     names = scalar_name(a.dtype), scalar_name(b.dtype)
-    if a.dtype.kind != "f" or b.dtype.kind != "f":
+    if a.dtype.kind not in "fV" or b.dtype.kind not in "fV":
         raise RuntimeError(
             f"Expected both inputs to be Half, Float or Double tensors but got {names[0]} and {names[1]}"
         )

@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from .promotion import scalar_name, unsupported
+from .promotion import is_half, scalar_name, unsupported
 from .storage import shape_text
 
 _BLOCK_BYTES = 1 << 21  # of columns, to stay in the cache
 _MOST_WASTE = 1.6  # columns computed for one that is used, in the flat layout
-_HALF = np.dtype(np.float16)
 Ints = Sequence[int]
 
 
@@ -131,11 +130,11 @@ def convolution(
 ) -> np.ndarray:
     """The convolution (or transposed convolution) of (batch, channels, ...) with a weight, plus a bias a channel."""
     _check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
-    if input.dtype == _HALF:
+    if is_half(input.dtype):
         wide = [None if a is None else a.astype(np.float32) for a in (input, weight, bias)]
         return convolution(
             wide[0], wide[1], wide[2], stride, padding, dilation, transposed, output_padding, groups  # type: ignore[arg-type]
-        ).astype(_HALF)
+        ).astype(input.dtype)
     kernel = weight.shape[2:]
     if not transposed:
         windows = Windows(input.shape[2:], kernel, stride, padding, dilation)
@@ -155,9 +154,11 @@ def convolution_backward_input(
     groups: int,
 ) -> np.ndarray:
     """The gradient of a convolution for its input, which is a transposed convolution."""
-    if grad.dtype == _HALF:
-        grad, weight = grad.astype(np.float32), weight.astype(np.float32)
-        return _scatter(grad, weight, None, input_size, stride, padding, dilation, groups).astype(_HALF)
+    if is_half(grad.dtype):
+        wide = _scatter(
+            grad.astype(np.float32), weight.astype(np.float32), None, input_size, stride, padding, dilation, groups
+        )
+        return wide.astype(grad.dtype)
     return _scatter(grad, weight, None, input_size, stride, padding, dilation, groups)
 
 
@@ -171,11 +172,11 @@ def convolution_backward_weight(
     groups: int,
 ) -> np.ndarray:
     """The gradient of a convolution for its weight."""
-    if grad.dtype == _HALF:
+    if is_half(grad.dtype):
         wide = convolution_backward_weight(
             grad.astype(np.float32), input.astype(np.float32), weight_size, stride, padding, dilation, groups
         )
-        return wide.astype(_HALF)
+        return wide.astype(grad.dtype)
     windows = Windows(input.shape[2:], weight_size[2:], stride, padding, dilation)
     if tuple(windows.out) != grad.shape[2:]:  # of a transposed convolution with much output_padding
         windows.set_padding(input.shape[2:], windows.padding, grad.shape[2:])

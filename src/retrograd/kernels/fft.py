@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from retrograd.kernels.promotion import unsupported
+from retrograd.kernels.promotion import is_half, unsupported
 
 # scipy says where the factor 1 / n is: in the forward or in the backward transform.
 _FORWARD = ("backward", "ortho", "forward")
@@ -41,7 +41,7 @@ def fft_c2c(a: ndarray, dim: tuple[int, ...], normalization: int, forward: bool)
 
 def fft_r2c(a: ndarray, dim: tuple[int, ...], normalization: int, onesided: bool) -> ndarray:
     """The transform of a real array; with `onesided`, only the first half along the last of `dim`."""
-    if a.dtype == np.float16:
+    if is_half(a.dtype):
         unsupported("fft_r2c", a.dtype)
     if not onesided:
         return fft_c2c(a.astype(np.result_type(a.dtype, np.complex64)), dim, normalization, True)

@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 
 from .dims import normalize_dim, normalize_dims
-from .promotion import broadcast_shape, promote, result_dtype, scalar_name, store, unsupported
+from .promotion import broadcast_shape, is_half, promote, result_dtype, scalar_name, store, unsupported
 from .shape import expand
 
-_HALF = np.dtype(np.float16)
-_C_NAMES = {"Float": "float", "Double": "double", "Int": "int", "Long": "long long", "Half": "c10::Half"}
+_C_NAMES = {
+    "Float": "float", "Double": "double", "Int": "int", "Long": "long long", "Half": "c10::Half",
+    "BFloat16": "c10::BFloat16",
+}  # fmt: skip
 
 
 def _c_name(dtype: np.dtype) -> str:
@@ -27,14 +29,14 @@ def _c_name(dtype: np.dtype) -> str:
 
 def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     # Matrix times matrix or vector, already checked.
-    if a.dtype == _HALF:
-        return a.astype(np.float32).dot(b.astype(np.float32)).astype(_HALF)
+    if a.itemsize == 2 and is_half(a.dtype):
+        return a.astype(np.float32).dot(b.astype(np.float32)).astype(a.dtype)
     return a.dot(b)
 
 
 def _batched(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    if a.dtype == _HALF:
-        return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(_HALF)
+    if a.itemsize == 2 and is_half(a.dtype):
+        return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
     return np.matmul(a, b)
 
 

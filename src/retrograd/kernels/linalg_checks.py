@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from .promotion import scalar_name
+from .promotion import is_half, scalar_name
 
 
 class _LinAlgError(RuntimeError):
@@ -42,9 +42,9 @@ def check_matrices(a: np.ndarray, name: str, square: bool = False, argument: str
 
 def check_floating(a: np.ndarray, name: str, half: bool = False) -> None:
     """`a` has a dtype that LAPACK knows (or is half precision, where a kernel takes that too)."""
-    if a.dtype.char in "fdFD" or (half and a.dtype.char == "e"):
+    if a.dtype.char in "fdFD" or (half and is_half(a.dtype)):
         return
-    if a.dtype.kind in "fc":
+    if a.dtype.kind in "fcV":
         if name in _KERNELS:
             raise NotImplementedError(f"\"{_KERNELS[name]}\" not implemented for '{scalar_name(a.dtype)}'")
         raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {scalar_name(a.dtype)}")

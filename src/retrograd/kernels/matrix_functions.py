@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .linalg_checks import check_floating, check_matrices
-from .promotion import scalar_name
+from .promotion import is_half, scalar_name
 
 # ------------------------------------------------------------------------------------------- pseudo-inverse, rank
 
@@ -119,7 +119,7 @@ def linalg_matrix_exp(A: np.ndarray) -> np.ndarray:
     check_floating(A, "linalg.matrix_exp", half=True)
     if not A.size:
         return A.copy()
-    if A.dtype.char == "e":
+    if is_half(A.dtype):
         return linalg_matrix_exp(A.astype(np.float32)).astype(A.dtype)
     norm = np.abs(A).sum(-2).max(-1)
     with np.errstate(all="ignore"):

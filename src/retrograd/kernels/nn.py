@@ -13,10 +13,9 @@ import numpy as np
 
 from .dims import normalize_dim
 from .index import add_rows
-from .promotion import broadcast_shape, promote, scalar_name, unsupported, work_dtype
+from .promotion import broadcast_shape, is_half, promote, scalar_name, unsupported, work_dtype
 from .storage import shape_text
 
-_HALF = np.dtype(np.float16)
 _NONE, _MEAN, _SUM = 0, 1, 2  # torch's numbers for the reduction of a loss
 
 
@@ -55,11 +54,11 @@ def _softmax_input(name: str, a: np.ndarray, dim: int, dtype: np.dtype | None) -
     dim = normalize_dim(dim, a.ndim)
     if dtype is not None and a.dtype != dtype:
         a = a.astype(dtype)
-    if a.dtype.kind != "f":
+    if a.dtype.kind not in "fV":
         last = "_lastdim" if dim == a.ndim - 1 else ""
         unsupported(f"{name}{last}_kernel_impl", a.dtype)
     target = a.dtype
-    return (a if target != _HALF else a.astype(np.float32)), dim, target
+    return a.astype(work_dtype(target), copy=False), dim, target
 
 
 def softmax_backward(grad: np.ndarray, result: np.ndarray, dim: int) -> np.ndarray:
@@ -100,7 +99,7 @@ def nll_loss(
     `a` is (C), (N, C) or (N, C, d1, ...), and `target` has its shape without the classes.
     """
     _check_nll(a, target, weight)
-    if a.dtype.kind != "f":
+    if a.dtype.kind not in "fV":
         unsupported("nll_loss_out_frame", a.dtype)
     key, used = _nll_key(a, target, ignore_index)
     losses = np.negative(a[key])  # of the targets that are not ignored
@@ -208,10 +207,10 @@ def mse_loss(a: np.ndarray, b: np.ndarray, reduction: int = _MEAN) -> np.ndarray
         a, b = promote(a, b)
     if a.shape != b.shape:
         broadcast_shape(a, b)
-    if a.dtype.kind not in "fc":
+    if a.dtype.kind not in "fcV":
         unsupported("mse_cpu", a.dtype)
-    if a.dtype == _HALF and reduction != _NONE:
-        return mse_loss(a.astype(np.float32), b.astype(np.float32), reduction).astype(_HALF)
+    if is_half(a.dtype) and reduction != _NONE:
+        return mse_loss(a.astype(np.float32), b.astype(np.float32), reduction).astype(a.dtype)
     x = np.asarray(np.subtract(a, b))
     np.multiply(x, x, out=x)
     if reduction == _NONE:
@@ -224,8 +223,8 @@ def _reduced(x: np.ndarray, reduction: int) -> np.ndarray:
     # The elements of a loss, their mean or their sum.
     if reduction == _NONE:
         return x
-    total = np.add.reduce(x, None)
-    return np.asarray(total if reduction == _SUM else total / x.dtype.type(x.size))
+    total = np.add.reduce(x, None, work_dtype(x.dtype))
+    return np.asarray(total if reduction == _SUM else total / total.dtype.type(x.size)).astype(x.dtype, copy=False)
 
 
 def smooth_l1_loss(a: np.ndarray, b: np.ndarray, reduction: int = _MEAN, beta: float = 1.0) -> np.ndarray:
@@ -234,7 +233,7 @@ def smooth_l1_loss(a: np.ndarray, b: np.ndarray, reduction: int = _MEAN, beta: f
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     x = _difference("smooth_l1_cpu", a, b)
     if beta:
-        x = np.where(x < beta, x * x * (0.5 / beta), x - 0.5 * beta)
+        x = np.where(x < beta, x * x * x.dtype.type(0.5 / beta), x - x.dtype.type(0.5 * beta))
     return _reduced(x, reduction)
 
 
@@ -243,7 +242,8 @@ def huber_loss(a: np.ndarray, b: np.ndarray, reduction: int = _MEAN, delta: floa
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     x = _difference("huber_cpu", a, b)
-    return _reduced(np.where(x < delta, x * x * 0.5, (x - 0.5 * delta) * delta), reduction)
+    half, width = x.dtype.type(0.5), x.dtype.type(delta)
+    return _reduced(np.where(x < delta, x * x * half, (x - half * width) * width), reduction)
 
 
 def _difference(name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -252,7 +252,7 @@ def _difference(name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         a, b = promote(a, b)
     if a.shape != b.shape:
         broadcast_shape(a, b)
-    if a.dtype.kind != "f":
+    if a.dtype.kind not in "fV":
         unsupported(name, a.dtype)
     return np.asarray(np.abs(np.subtract(a, b)))
 
@@ -263,7 +263,7 @@ def binary_cross_entropy(
     """Minus the logarithm of the probability `a` of a target between 0 and 1; a logarithm is at least -100."""
     if a.dtype != target.dtype:
         raise RuntimeError(f"Found dtype {scalar_name(target.dtype)} but expected {scalar_name(a.dtype)}")
-    if a.dtype.kind != "f":
+    if a.dtype.kind not in "fV":
         unsupported("binary_cross_entropy", a.dtype)
     if a.size and not (a.min() >= 0 and a.max() <= 1):
         raise RuntimeError("all elements of input should be between 0 and 1")
@@ -306,7 +306,7 @@ def layer_norm(
     kept = a.shape[: a.ndim - len(shape)] + (1,) * len(shape)
     dtype = a.dtype
     x = a.reshape(rows, width)
-    if dtype == _HALF:
+    if is_half(dtype):
         x = x.astype(np.float32)
     n = x.dtype.type(width)
     mean = np.add.reduce(x, 1, keepdims=True)
@@ -323,7 +323,7 @@ def layer_norm(
     if bias is not None:
         x += bias.reshape(width)
     parts = x.reshape(a.shape), mean.reshape(kept), rstd.reshape(kept)
-    return parts if dtype != _HALF else tuple([p.astype(_HALF) for p in parts])  # type: ignore[return-value]
+    return parts if not is_half(dtype) else tuple([p.astype(dtype) for p in parts])  # type: ignore[return-value]
 
 
 native_layer_norm = layer_norm
@@ -348,7 +348,7 @@ def _check_layer_norm(
             f"Given normalized_shape={shape_text(shape)}, expected input with shape "
             f"[*, {shape_text(shape)[1:]}, but got input of size{shape_text(a.shape)}"
         )
-    if a.dtype.kind != "f":
+    if a.dtype.kind not in "fV":
         unsupported("LayerNormKernelImpl", a.dtype)
     for p in (weight, bias):
         if p is not None and p.dtype != a.dtype:
@@ -368,10 +368,10 @@ def layer_norm_backward(
     """The gradients of `layer_norm` for its input, weight and bias, those that `output_mask` asks for."""
     shape = tuple(normalized_shape)
     dtype = input.dtype
-    if dtype == _HALF:
+    if is_half(dtype):
         wide = [None if p is None else p.astype(np.float32) for p in (grad, input, mean, rstd, weight, bias)]
         parts = layer_norm_backward(wide[0], wide[1], shape, *wide[2:], output_mask)  # type: ignore[arg-type,call-arg]
-        return tuple([None if p is None else p.astype(_HALF) for p in parts])  # type: ignore[return-value]
+        return tuple([None if p is None else p.astype(dtype) for p in parts])  # type: ignore[return-value]
     width = math.prod(shape)
     rows = math.prod(input.shape[: input.ndim - len(shape)])
     g = grad.reshape(rows, width)
@@ -480,7 +480,7 @@ def dropout_mask(shape: Sequence[int], p: float, dtype: np.dtype, rng: np.random
 def bernoulli(a: np.ndarray, p: float | None = None, *, rng: np.random.Generator) -> np.ndarray:
     """Ones with the probabilities in `a` (or with probability `p` everywhere), else zeros, in the dtype of `a`."""
     if p is None:
-        if a.dtype.kind != "f":
+        if a.dtype.kind not in "fV":
             unsupported("bernoulli_tensor_cpu_p_", a.dtype)
         if a.size and not (a.min() >= 0 and a.max() <= 1):
             raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")

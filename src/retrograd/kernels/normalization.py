@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from .promotion import scalar_name, unsupported
+from .promotion import is_half, scalar_name, unsupported
 from .storage import shape_text
 
-_HALF = np.dtype(np.float16)
 _BLOCK = 1 << 16  # elements at a time
 Array = np.ndarray
 
@@ -60,7 +59,7 @@ def native_batch_norm(
     """
     _check_batch_norm(input, weight, bias, running_mean, running_var, training)
     dtype = input.dtype
-    x = _by_channel(input.astype(np.float32) if dtype == _HALF else input)
+    x = _by_channel(input.astype(np.float32) if is_half(dtype) else input)
     channels = input.shape[1]
     tail = (1,) * (x.ndim - 2)
     if training:
@@ -107,7 +106,7 @@ def native_batch_norm_backward(
 ) -> tuple[Array | None, Array | None, Array | None]:
     """The gradients for input, weight and bias, those whose edge is not None."""
     dtype = input.dtype
-    if dtype == _HALF:
+    if is_half(dtype):
         grad, input = grad.astype(np.float32), input.astype(np.float32)
     x, g = _by_channel(input), _by_channel(grad)
     tail = (1,) * (x.ndim - 2)
@@ -165,10 +164,10 @@ def _check_batch_norm(
             raise RuntimeError(f"{name} should contain {channels} elements not {part.size}")
         if part is None and not training and name.startswith("running"):
             raise RuntimeError(f"{name} must be defined in evaluation mode")
-    if input.dtype.kind != "f":
+    if input.dtype.kind not in "fV":
         unsupported("batch_norm", input.dtype)
     for part in parts.values():
-        if part is not None and part.dtype != input.dtype and not (input.dtype == _HALF and part.dtype == np.float32):
+        if part is not None and part.dtype != input.dtype and not (is_half(input.dtype) and part.dtype == np.float32):
             name = scalar_name(input.dtype)
             raise RuntimeError(f"mixed dtype (CPU): expect parameter to have scalar type of {name}")
 
@@ -183,7 +182,7 @@ def native_group_norm(
     _check_group_norm(input, weight, bias, num_groups)
     batch, channels = input.shape[:2]
     dtype = input.dtype
-    x = (input.astype(np.float32) if dtype == _HALF else input).reshape(batch, num_groups, -1)
+    x = (input.astype(np.float32) if is_half(dtype) else input).reshape(batch, num_groups, -1)
     width = x.dtype.type(x.shape[2] or 1)
     result = np.empty_like(x, order="C")
     mean = np.empty_like(x, shape=(batch, num_groups, 1), order="C")
@@ -223,7 +222,7 @@ def native_group_norm_backward(
 ) -> tuple[Array | None, Array | None, Array | None]:
     """The gradients for input, weight and bias, those whose edge is not None."""
     dtype = input.dtype
-    if dtype == _HALF:
+    if is_half(dtype):
         grad, input = grad.astype(np.float32), input.astype(np.float32)
     batch, channels = input.shape[:2]
     x = input.reshape(batch, num_groups, -1)
@@ -271,10 +270,10 @@ def _check_group_norm(input: Array, weight: Array | None, bias: Array | None, nu
                 f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
                 f"shape {shape_text(part.shape)} and input of shape {shape_text(input.shape)}"
             )
-    if input.dtype.kind != "f":
+    if input.dtype.kind not in "fV":
         unsupported("GroupNormKernelImpl", input.dtype)
     for part in (weight, bias):
-        if part is not None and part.dtype != input.dtype and not (input.dtype == _HALF and part.dtype == np.float32):
+        if part is not None and part.dtype != input.dtype and not (is_half(input.dtype) and part.dtype == np.float32):
             name = scalar_name(input.dtype)
             raise RuntimeError(f"mixed dtype (CPU): expect parameter to have scalar type of {name}")
 

@@ -7,28 +7,28 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from retrograd.kernels.promotion import apply_binary, as_array, result_dtype, scalar_name, unsupported
+from retrograd.kernels.promotion import apply_binary, as_array, is_half, result_dtype, scalar_name, unsupported
 
 
 def signbit(a: ndarray) -> ndarray:
     """Whether the sign bit is set; that of -0.0 is."""
     if a.dtype.kind == "c":
         raise NotImplementedError("signbit is not implemented for complex tensors.")
-    return as_array(np.signbit(a) if a.dtype.kind == "f" else np.less(a, a.dtype.type(0)))
+    return as_array(np.signbit(a) if a.dtype.kind in "fV" else np.less(a, a.dtype.type(0)))
 
 
 def isposinf(a: ndarray) -> ndarray:
     """Whether an element is +inf."""
     if a.dtype.kind == "c":
         raise RuntimeError("isposinf does not support complex inputs.")
-    return as_array(a == np.inf if a.dtype.kind == "f" else np.zeros_like(a, bool))
+    return as_array(a == np.inf if a.dtype.kind in "fV" else np.zeros_like(a, bool))
 
 
 def isneginf(a: ndarray) -> ndarray:
     """Whether an element is -inf."""
     if a.dtype.kind == "c":
         raise RuntimeError("isneginf does not support complex inputs.")
-    return as_array(a == -np.inf if a.dtype.kind == "f" else np.zeros_like(a, bool))
+    return as_array(a == -np.inf if a.dtype.kind in "fV" else np.zeros_like(a, bool))
 
 
 def isreal(a: ndarray) -> ndarray:
@@ -38,7 +38,7 @@ def isreal(a: ndarray) -> ndarray:
 
 def frexp(a: ndarray) -> tuple[ndarray, ndarray]:
     """(mantissa, exponent): a = mantissa * 2**exponent, with the mantissa in [0.5, 1)."""
-    if a.dtype.kind != "f":
+    if a.dtype.kind not in "fV":
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     mantissa, exponent = np.frexp(a)
     return as_array(mantissa), as_array(exponent)
@@ -47,7 +47,7 @@ def frexp(a: ndarray) -> tuple[ndarray, ndarray]:
 def nextafter(a: ndarray, b: ndarray, out: ndarray | None = None) -> ndarray:
     """The next number after `a` on the way to `b`."""
     d = result_dtype(a, b)
-    if d.kind != "f":
+    if d.kind not in "fV":
         unsupported("nextafter_cpu", d, out)
     return apply_binary(np.nextafter, a, b, out)
 
@@ -87,7 +87,7 @@ def bincount(a: ndarray, weights: ndarray | None = None, minlength: int = 0) -> 
 
 def histc(a: ndarray, bins: int = 100, min: float = 0, max: float = 0) -> ndarray:
     """How many elements lie in each of `bins` equal parts of [min, max]; of the range of `a` if both are 0."""
-    if a.dtype.kind != "f":
+    if a.dtype.kind not in "fV":
         unsupported("histogram_cpu", a.dtype)
     if bins <= 0:
         raise RuntimeError("torch.histc(): bins must be > 0")
@@ -110,7 +110,7 @@ def histogram(
     a: ndarray, bins: Any, range: Any = None, weight: ndarray | None = None, density: bool = False
 ) -> tuple[ndarray, ndarray]:
     """(counts, edges): how many elements, or how much weight, lies between neighbouring edges."""
-    if a.dtype.kind != "f" or a.dtype == np.float16:
+    if a.dtype.kind != "f" or is_half(a.dtype):
         unsupported("histogram_cpu", a.dtype)
     if weight is not None and weight.dtype != a.dtype:
         raise RuntimeError(

@@ -182,7 +182,7 @@ def _integer_division(
 
 
 def _truncated_quotient(a: Any, b: Any, **kwargs: Any) -> Any:
-    if a.dtype.kind == "f":
+    if a.dtype.kind in "fV":
         return np.trunc(np.true_divide(a, b), **kwargs)
     return np.floor_divide(np.subtract(a, np.fmod(a, b)), b, **kwargs)
 
@@ -191,7 +191,7 @@ def pow(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
     """a to the power of b; either may be a number."""
     d = result_dtype(a, b)
     if not hasattr(b, "dtype"):
-        shortcut = _POWERS.get(b) if d.kind in "fc" else None
+        shortcut = _POWERS.get(b) if d.kind in "fcV" else None
         if shortcut is not None and d == a.dtype:
             if out is None:
                 r = shortcut(a)
@@ -294,7 +294,7 @@ def logaddexp(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
     d = result_dtype(a, b)
     if d.kind in "biu":
         unsupported("logaddexp_cpu", d, out)
-    return apply_binary(np.logaddexp if d.kind == "f" else _complex_logaddexp, a, b, out, d)
+    return apply_binary(np.logaddexp if d.kind in "fV" else _complex_logaddexp, a, b, out, d)
 
 
 def _complex_logaddexp(a: Any, b: Any, **kwargs: Any) -> Any:
@@ -396,7 +396,7 @@ def sign(a: Operand, out: ndarray | None = None) -> ndarray:
     if kind == "b":
         return store(a.copy(), out)
     r = apply_unary(np.sign, a)
-    if kind == "f" and hasattr(a, "dtype"):
+    if kind in "fV" and hasattr(a, "dtype"):
         np.copyto(r, 0, where=np.isnan(r))
     return store(r, out) if out is not None else r
 
@@ -413,7 +413,7 @@ def _rounding(name: str, ufunc: np.ufunc, complex_message: str | None, doc: str)
 
     def kernel(a: Operand, out: ndarray | None = None) -> ndarray:
         kind = a.dtype.kind if hasattr(a, "dtype") else "f"
-        if kind == "f":
+        if kind in "fV":
             return apply_unary(ufunc, a, out)
         if kind == "c" and complex_message is not None:
             raise NotImplementedError(complex_message)
@@ -434,21 +434,21 @@ def round(a: Operand, decimals: int = 0, out: ndarray | None = None) -> ndarray:
     """Rounded to `decimals` places, halves to even."""
     if decimals == 0:
         return _round(a, out)
-    if a.dtype.kind != "f":
+    if a.dtype.kind not in "fV":
         unsupported("round_cpu", a.dtype)
     return store(np.round(a, decimals), out)
 
 
 def frac(a: Operand, out: ndarray | None = None) -> ndarray:
     """a - trunc(a)."""
-    if getattr(a, "dtype", dtypes.default[0]).kind != "f":
+    if getattr(a, "dtype", dtypes.default[0]).kind not in "fV":
         unsupported("frac_cpu", a.dtype)
     return apply_binary(np.subtract, a, np.trunc(a), out)
 
 
 def bitwise_not(a: ndarray, out: ndarray | None = None) -> ndarray:
     """~a; of bools, logical not."""
-    if a.dtype.kind in "fc":
+    if a.dtype.kind in "fcV":
         unsupported("bitwise_not_cpu", a.dtype)
     return apply_unary(np.invert, a, out)
 
@@ -461,7 +461,7 @@ def nan_to_num(
     out: ndarray | None = None,
 ) -> ndarray:
     """NaN replaced by 0 and infinities by the largest finite numbers, or by what is given."""
-    if a.dtype.kind not in "fc":
+    if a.dtype.kind not in "fcV":
         return store(a.copy(), out)
     return store(np.nan_to_num(a, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf), out)
 
@@ -647,9 +647,11 @@ def lerp(a: ndarray, end: ndarray, weight: Operand, out: ndarray | None = None) 
 
 
 def _c_name(dtype: np.dtype) -> str:
-    return {"float32": "float", "float64": "double", "float16": "c10::Half", "int64": "long int"}.get(
-        dtype.name, dtype.name
-    )
+    names = {
+        "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+        "int64": "long int",
+    }  # fmt: skip
+    return names.get(dtype.name, dtype.name)
 
 
 def addcmul(a: ndarray, b: Operand, c: Operand, value: Operand = 1, out: ndarray | None = None) -> ndarray:

@@ -68,7 +68,7 @@ def _check_pool(
         raise RuntimeError(
             "Given input size: ({}). Calculated output size: ({}). Output size is too small".format(*sizes)
         )
-    if a.dtype.kind not in "fiu" or (name != "max_pool2d" and a.dtype.kind != "f" and a.dtype != np.int64):
+    if a.dtype.kind not in "fiuV" or (name != "max_pool2d" and a.dtype.kind not in "fV" and a.dtype != np.int64):
         unsupported(name, a.dtype)
     return out
 
@@ -131,7 +131,7 @@ def _max_taps(x: np.ndarray, best: np.ndarray, taps: np.ndarray, places: list[Ta
     """Fill the maxima and their taps."""
     begun = all(part == slice(0, n) for part, n in zip(places[0][1][1:], best.shape[1:], strict=True))
     if not begun:  # some windows begin in the padding
-        best[...] = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+        best[...] = -np.inf if x.dtype.kind in "fV" else np.iinfo(x.dtype).min
         for tap in range(len(places) - 1, -1, -1):
             taps[places[tap][1]] = tap
     mask = np.empty_like(best, dtype=bool)
@@ -149,7 +149,7 @@ def _max_taps(x: np.ndarray, best: np.ndarray, taps: np.ndarray, places: list[Ta
             np.maximum(taps[windows], chosen, out=taps[windows])
         else:
             np.copyto(taps[windows], tap, where=better)
-    if x.dtype.kind == "f" and np.isnan(np.add.reduce(best, None)) and np.isnan(best).any():
+    if x.dtype.kind in "fV" and np.isnan(np.add.reduce(best, None)) and np.isnan(best).any():
         for tap, (cells, windows) in enumerate(places):  # the last NaN of a window is its maximum
             np.copyto(taps[windows], tap, where=np.isnan(x[cells]))
 
@@ -169,7 +169,7 @@ def max_pool_backward(
     g, which = _planes(grad, dims), _planes(taps, dims)
     result = np.zeros_like(g, shape=(g.shape[0], *size), order="C")
     apart = all(s >= d * (k - 1) + 1 for s, k, d in zip(stride, kernel, dilation, strict=True))
-    finite = bool(np.isfinite(np.add.reduce(g, None))) if g.dtype.kind == "f" else True
+    finite = bool(np.isfinite(np.add.reduce(g, None))) if g.dtype.kind in "fV" else True
     places = list(_taps(size, kernel, stride, padding, dilation, g.shape[1:]))
     for block in _blocks(g.shape[0], math.prod(size)):
         part, here, target = g[block], which[block], result[block]
@@ -218,7 +218,7 @@ def adaptive_max_pool(a: np.ndarray, output_size: Ints) -> tuple[np.ndarray, np.
     """The maxima of the windows that divide the input into `output_size` parts, and their flat indices."""
     dims = len(output_size)
     size = a.shape[a.ndim - dims :]
-    if a.dtype.kind != "f":
+    if a.dtype.kind not in "fV":
         unsupported(f"adaptive_max_pool{dims}d", a.dtype)
     if all(o and s % o == 0 for s, o in zip(size, output_size, strict=True)):
         kernel = [s // o for s, o in zip(size, output_size, strict=True)]
@@ -273,7 +273,7 @@ def avg_pool(
         part, target = x[block], result[block]
         for cells, windows in places:
             target[windows] += part[cells]
-        if x.dtype.kind == "f":
+        if x.dtype.kind in "fV":
             target /= divisor.astype(result.dtype)
         else:
             target[...] = np.trunc(target / divisor)

@@ -20,19 +20,19 @@ ndarray = np.ndarray
 Operand = Any  # an array or a Python number
 
 _BOOL, _INT64, _FLOAT64 = np.dtype(bool), np.dtype(np.int64), np.dtype(np.float64)
-_HALF, _FLOAT32 = np.dtype(np.float16), np.dtype(np.float32)
+_FLOAT32 = np.dtype(np.float32)
 
-_CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+_CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
 _NUMBERS = frozenset((bool, int, float))  # the numbers that a float or complex array absorbs
 
 _SCALAR_NAMES = {
     "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
-    "float16": "Half", "float32": "Float", "float64": "Double", "complex64": "ComplexFloat",
+    "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double", "complex64": "ComplexFloat",
     "complex128": "ComplexDouble",
 }  # fmt: skip
 _C_NAMES = {
     "bool": "bool", "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
-    "float16": "c10::Half", "float32": "float", "float64": "double",
+    "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
 }  # fmt: skip
 
 
@@ -63,7 +63,7 @@ def number_dtype(value: Operand) -> np.dtype:
 
 
 def complex_dtype(dtype: np.dtype) -> np.dtype:
-    """The complex dtype whose parts have the precision of `dtype` (of float32 for float16)."""
+    """The complex dtype whose parts have the precision of `dtype` (of float32 for half precision)."""
     return np.promote_types(dtype, np.complex64)
 
 
@@ -74,6 +74,8 @@ def promote_dtypes(a: np.dtype, b: np.dtype) -> np.dtype:
     ca, cb = _CATEGORY[a.kind], _CATEGORY[b.kind]
     if ca != cb and min(ca, cb) < 2:
         return a if ca > cb else b
+    if is_half(a) and is_half(b):
+        return _FLOAT32  # neither of float16 and bfloat16 holds the other
     return np.promote_types(a, b)
 
 
@@ -81,14 +83,14 @@ def _combine(higher: np.dtype | None, lower: np.dtype | None) -> np.dtype | None
     """The dtype of two ranks."""
     if higher is None or lower is None:
         return higher or lower
-    if higher.kind == "f" and lower.kind == "c":
+    if higher.kind in "fV" and lower.kind == "c":
         return complex_dtype(higher)
     return lower if _CATEGORY[lower.kind] > _CATEGORY[higher.kind] else higher
 
 
 def result_dtype(*operands: Operand) -> np.dtype:
     """The dtype of an operation on arrays and Python numbers (None is skipped)."""
-    if len(operands) == 2 and type(operands[1]) in _NUMBERS and getattr(operands[0], "dtype", _BOOL).kind in "fc":
+    if len(operands) == 2 and type(operands[1]) in _NUMBERS and getattr(operands[0], "dtype", _BOOL).kind in "fcV":
         return operands[0].dtype
     ranks: list[np.dtype | None] = [None, None, None]
     for x in operands:
@@ -109,12 +111,22 @@ def result_dtype(*operands: Operand) -> np.dtype:
 def float_dtype(*operands: Operand) -> np.dtype:
     """As `result_dtype`, for functions whose result is never an integer: those give the default dtype."""
     d = result_dtype(*operands)
-    return d if d.kind in "fc" else dtypes.default[0]
+    return d if d.kind in "fcV" else dtypes.default[0]
 
 
 def work_dtype(dtype: np.dtype) -> np.dtype:
-    """Where several steps on `dtype` are computed: float32 for float16, whose range the steps would leave."""
-    return _FLOAT32 if dtype == _HALF else dtype
+    """Where several steps on `dtype` are computed: float32 for half precision, which the steps would leave."""
+    return _FLOAT32 if is_half(dtype) else dtype
+
+
+def sortable(a: ndarray) -> ndarray:
+    """`a`, or in place of bfloat16, which NumPy sorts with its NaNs anywhere, the same numbers in float32."""
+    return a.astype(_FLOAT32) if a.dtype.kind == "V" else a
+
+
+def is_half(dtype: np.dtype) -> bool:
+    """Is it float16 or bfloat16?"""
+    return dtype.itemsize == 2 and dtype.kind in "fV"
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
@@ -239,7 +251,7 @@ def apply_binary(
     """
     if type(a) is ndarray and out is None and type(b) in _NUMBERS:
         d = a.dtype
-        if (dtype is None or dtype is d) and d.kind in "fc":
+        if (dtype is None or dtype is d) and d.kind in "fcV":
             r = ufunc(a, np.array(b, d))  # a 0-d array costs a ufunc less than a number does
             return r if type(r) is ndarray else as_array(r)
     if not hasattr(a, "dtype") and not hasattr(b, "dtype"):

@@ -19,6 +19,7 @@ from retrograd.kernels.promotion import (
     as_array,
     can_cast,
     complex_dtype,
+    is_half,
     operand,
     real_dtype,
     scalar_name,
@@ -111,8 +112,8 @@ def _reduce_arithmetic(ufunc: np.ufunc, a: ndarray, dim: Dims, keepdim: bool, dt
     axis = None if dim is None else axes(dim, a.ndim)
     d = a.dtype
     if dtype is None:
-        if d.kind in "fc":
-            if d is not _HALF:
+        if d.kind in "fcV":
+            if not is_half(d):
                 r = _reduce(ufunc, a, axis, keepdim)
                 return r if type(r) is ndarray else as_array(r)
             return _as_dtype(_reduce(ufunc, a, axis, keepdim, work_dtype(d)), d)
@@ -128,7 +129,7 @@ def nansum(a: ndarray, dim: Dims = None, keepdim: bool = False, dtype: np.dtype 
         normalize_dims(dim, a.ndim)
     if a.dtype.kind == "c":
         raise RuntimeError("nansum on CPU does not support complex inputs")
-    if a.dtype.kind == "f":
+    if a.dtype.kind in "fV":
         a = np.where(np.isnan(a), np.zeros((), a.dtype), a)
     return sum(a, dim, keepdim, dtype)
 
@@ -136,7 +137,7 @@ def nansum(a: ndarray, dim: Dims = None, keepdim: bool = False, dtype: np.dtype 
 def mean(a: ndarray, dim: Dims = None, keepdim: bool = False, dtype: np.dtype | None = None) -> ndarray:
     """The mean over `dim`."""
     d = dtype or a.dtype
-    if d.kind not in "fc":
+    if d.kind not in "fcV":
         which = "Input" if dtype is None else "Optional"
         raise RuntimeError(
             f"mean(): could not infer output dtype. {which} dtype must be either a floating point or complex dtype. "
@@ -149,7 +150,7 @@ def mean(a: ndarray, dim: Dims = None, keepdim: bool = False, dtype: np.dtype | 
 
 def nanmean(a: ndarray, dim: Dims = None, keepdim: bool = False, dtype: np.dtype | None = None) -> ndarray:
     """The mean over `dim` of what is not NaN."""
-    if a.dtype.kind not in "fc":
+    if a.dtype.kind not in "fcV":
         raise RuntimeError(
             f"nanmean(): expected input to have floating point or complex dtype but got {scalar_name(a.dtype)}"
         )
@@ -161,7 +162,7 @@ def nanmean(a: ndarray, dim: Dims = None, keepdim: bool = False, dtype: np.dtype
 def _moments(name: str, a: ndarray, dim: Dims, correction: float | None, keepdim: bool) -> tuple[ndarray, ndarray]:
     """Variance and mean, in the dtype to compute in."""
     d = a.dtype
-    if d.kind not in "fc":
+    if d.kind not in "fcV":
         text = "std and var only support" if name in ("std", "var") else f"{name} only support"
         raise RuntimeError(f"{text} floating point and complex dtypes. Convert the tensor, say with .float().")
     x = operand(a, work_dtype(d))
@@ -203,7 +204,7 @@ def std_mean(
 
 def logsumexp(a: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:
     """log(sum(exp(a))) over `dim`, without overflow."""
-    d = a.dtype if a.dtype.kind in "fc" else dtypes.default[0]
+    d = a.dtype if a.dtype.kind in "fcV" else dtypes.default[0]
     x = operand(a, work_dtype(d))
     axis = None if dim is None else axes(dim, a.ndim)
     # The largest element is taken out; an infinite one cannot be (inf - inf).  Of no elements it is 0, as their sum.
@@ -219,7 +220,7 @@ def norm(
 ) -> ndarray:
     """The p-norm over `dim` of the elements ("nuc": the sum of the singular values of matrices)."""
     d = a.dtype
-    if d.kind not in "fc":
+    if d.kind not in "fcV":
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {scalar_name(d)}"
         )
@@ -241,7 +242,7 @@ def norm(
 
 def _vector_norm(x: ndarray, p: float, axis: tuple[int, ...] | None, keepdim: bool) -> Any:
     if p == 2:
-        if axis is None and not keepdim and x.dtype.kind == "f" and x.flags.c_contiguous:
+        if axis is None and not keepdim and x.dtype.kind in "fV" and x.flags.c_contiguous:
             flat = x.reshape(-1)
             return np.sqrt(np.dot(flat, flat))  # no array of squares
         squares = x.real**2 + x.imag**2 if x.dtype.kind == "c" else np.multiply(x, x)
@@ -270,7 +271,7 @@ def _nuclear_norm(x: ndarray, dim: Dims, keepdim: bool) -> Any:
 
 def _check_norm_dtype(source: np.dtype, dtype: np.dtype) -> None:
     name = scalar_name(dtype)
-    if dtype.kind not in "fc":
+    if dtype.kind not in "fcV":
         raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex, but got {name}")
     if source.kind != dtype.kind:
         want = "complex for complex" if source.kind == "c" else "real for real"
@@ -414,7 +415,7 @@ def median(a: ndarray, dim: int = -1, keepdim: bool = False) -> tuple[ndarray, n
         return a.copy(), np.zeros_like(a, dtype=_INT64)
     k = (a.shape[dim] - 1) // 2
     indices = np.take(np.argpartition(a, k, axis=dim), [k], axis=dim)
-    if a.dtype.kind == "f":
+    if a.dtype.kind in "fV":
         missing = np.isnan(a)
         first = np.argmax(missing, axis=dim, keepdims=True)
         indices = np.where(np.take_along_axis(missing, first, dim), first, indices)
@@ -426,7 +427,7 @@ def median_all(a: ndarray) -> ndarray:
     if not a.size:
         if a.dtype.kind in "bc":
             unsupported("median_cpu", a.dtype)
-        return np.array(math.nan if a.dtype.kind == "f" else np.iinfo(a.dtype).min, a.dtype)
+        return np.array(math.nan if a.dtype.kind in "fV" else np.iinfo(a.dtype).min, a.dtype)
     return median(a.reshape(-1), 0)[0]
 
 
@@ -475,7 +476,7 @@ def _cumulate(
     ufunc: np.ufunc, name: str, a: ndarray, dim: int, dtype: np.dtype | None, out: ndarray | None
 ) -> ndarray:
     dim = normalize_dim(dim, a.ndim)
-    d = dtype or (out.dtype if out is not None else a.dtype if a.dtype.kind in "fc" else _INT64)
+    d = dtype or (out.dtype if out is not None else a.dtype if a.dtype.kind in "fcV" else _INT64)
     if d == _BOOL:
         unsupported(name, d)
     x = operand(a, d)
@@ -483,7 +484,7 @@ def _cumulate(
         r = x.copy() if x is a else x
     else:
         # Rounding errors add up along the dimension: floats are added in double precision.
-        wide = np.dtype(np.float64) if d.kind == "f" else complex_dtype(np.dtype(np.float64)) if d.kind == "c" else d
+        wide = np.dtype(np.float64) if d.kind in "fV" else complex_dtype(np.dtype(np.float64)) if d.kind == "c" else d
         r = _as_dtype((x.cumsum if ufunc is np.add else x.cumprod)(axis=dim, dtype=wide), d)
     if out is None:
         return r if r.flags.c_contiguous else r.copy()  # row-major, whatever the order of `a`
@@ -509,7 +510,7 @@ def _cumulate_extreme(ufunc: np.ufunc, name: str, a: ndarray, dim: int) -> tuple
         unsupported(name, a.dtype)
     values = ufunc.accumulate(a, axis=dim)
     reached = np.equal(a, values)
-    if a.dtype.kind == "f":
+    if a.dtype.kind in "fV":
         reached |= np.isnan(a)
     position = np.arange(a.shape[dim], dtype=_INT64).reshape([-1 if d == dim else 1 for d in range(a.ndim)])
     return values, np.maximum.accumulate(np.where(reached, position, 0), axis=dim)

@@ -127,7 +127,7 @@ def resample(
     """`a` with its last dimensions brought to `output_size`, each by the map that `mode` names."""
     dims = len(output_size)
     size = a.shape[a.ndim - dims :]
-    if a.dtype.kind not in "fc" and mode not in ("nearest", "nearest-exact", "reflect", "replicate"):
+    if a.dtype.kind not in "fcV" and mode not in ("nearest", "nearest-exact", "reflect", "replicate"):
         unsupported(f"upsample_{mode}", a.dtype)
     if 0 in output_size or not a.size:
         return np.zeros_like(a, shape=(*a.shape[: a.ndim - dims], *output_size), order="C")
@@ -141,7 +141,7 @@ def resample(
                 x = x.take(source, axis)
         elif not _is_identity_matrix(source):
             x = _multiply(x.astype(wide, copy=False), source, axis)
-    return np.array(x, dtype=a.dtype, copy=x is a, order="C")
+    return x.astype(a.dtype, order="C", copy=x is a)
 
 
 def resample_backward(
@@ -167,7 +167,7 @@ def resample_backward(
         elif _is_identity_matrix(source):
             continue
         x = _multiply(x.astype(wide, copy=False), source.T, axis)
-    return np.array(x, dtype=grad.dtype, copy=x is grad, order="C")
+    return x.astype(grad.dtype, order="C", copy=x is grad)
 
 
 def _multiply(x: np.ndarray, matrix: np.ndarray, axis: int) -> np.ndarray:
@@ -190,7 +190,7 @@ def _is_identity_matrix(matrix: np.ndarray) -> bool:
 
 def adaptive_avg_pool(a: np.ndarray, output_size: Ints) -> np.ndarray:
     """The means of the windows that divide the last dimensions into `output_size` parts."""
-    if a.dtype.kind != "f":
+    if a.dtype.kind not in "fV":
         unsupported(f"adaptive_avg_pool{len(output_size)}d", a.dtype)
     return resample(a, output_size, "area", False, (None,) * len(output_size))
 

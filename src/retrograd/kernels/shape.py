@@ -224,7 +224,7 @@ def view_as_real(a: np.ndarray) -> np.ndarray:
 
 def view_as_complex(a: np.ndarray) -> np.ndarray:
     """A real array with a last dimension of size 2 as a complex one."""
-    if a.dtype.kind != "f" or a.itemsize < 4:
+    if a.dtype.kind not in "fV" or a.itemsize < 4:
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
             + scalar_name(a.dtype)

@@ -12,7 +12,7 @@ import numpy as np
 
 from .dims import normalize_dim
 from .index import _along
-from .promotion import as_array, operand, result_dtype
+from .promotion import as_array, operand, result_dtype, sortable
 from .storage import shape_text
 
 
@@ -33,6 +33,7 @@ def argsort(a: np.ndarray, dim: int = -1, descending: bool = False, stable: bool
     dim = normalize_dim(dim, a.ndim)
     if not a.ndim:
         return np.zeros_like(a, dtype=np.int64)
+    a = sortable(a)
     if not descending:
         return a.argsort(dim, kind="stable")
     # Equal elements keep their order when both the input and the result are reversed.
@@ -58,10 +59,11 @@ def topk(
     if k == n or k == 0 or n < 32:
         indices = argsort(a, dim, largest)[(*first, slice(k))]
         return a[_along(indices, dim)], indices.copy()
+    keys = sortable(a)
     if largest:
-        indices = a.argpartition(n - k, dim)[(*first, slice(n - k, None))]
+        indices = keys.argpartition(n - k, dim)[(*first, slice(n - k, None))]
     else:
-        indices = a.argpartition(k - 1, dim)[(*first, slice(k))]
+        indices = keys.argpartition(k - 1, dim)[(*first, slice(k))]
     indices = np.sort(indices, dim)  # so that equal elements come in their order
     values = a[_along(indices, dim)]
     if sorted:
@@ -80,7 +82,7 @@ def kthvalue(a: np.ndarray, k: int, dim: int = -1, keepdim: bool = False) -> tup
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
     if not a.ndim:
         return a.copy(), np.zeros_like(a, dtype=np.int64)
-    part = a.argpartition(k - 1, dim)
+    part = sortable(a).argpartition(k - 1, dim)
     indices = part[(slice(None),) * dim + (slice(k - 1, k),)]
     values = a[_along(indices, dim)]
     if keepdim:
@@ -115,6 +117,7 @@ def searchsorted(
         )
     if sorter is not None:
         sorted_sequence = np.take_along_axis(sorted_sequence, sorter, -1)
+    sorted_sequence, input = sortable(sorted_sequence), sortable(input)
     if sorted_sequence.ndim == 1:
         found = sorted_sequence.searchsorted(input.reshape(-1), where)  # type: ignore[call-overload]
         return found.reshape(input.shape).astype(dtype, copy=False)
@@ -152,10 +155,11 @@ def unique(
         if not a.ndim:
             a = a.reshape(1)
     # NaN differs from NaN, here as in comparisons.
-    found = np.unique(a, False, return_inverse, return_counts, dim, equal_nan=False)  # type: ignore[call-overload]
+    found = np.unique(sortable(a), False, return_inverse, return_counts, dim, equal_nan=False)  # type: ignore[call-overload]
     if not (return_inverse or return_counts):
-        return as_array(found)
+        return as_array(found).astype(a.dtype, copy=False)
     parts = list(found)
+    parts[0] = parts[0].astype(a.dtype, copy=False)
     if return_inverse:
         parts[1] = parts[1].reshape(a.shape if dim is None else -1)
     return tuple(parts)

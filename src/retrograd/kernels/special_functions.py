@@ -57,7 +57,7 @@ def _binary(
 
     def call(a: Any, b: Any, out: ndarray | None = None) -> ndarray:
         d = float_dtype(a, b) if integers else result_dtype(a, b)
-        if d.kind != "f":
+        if d.kind not in "fV":
             unsupported(kernel or name, d, out)
         broadcast_shape(a, b)
         library, work = _library(a if hasattr(a, "dtype") else b), work_dtype(d)

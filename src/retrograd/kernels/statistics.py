@@ -9,7 +9,7 @@ from numpy import ndarray
 
 from retrograd.kernels.dims import normalize_dim
 from retrograd.kernels.pointwise import logaddexp
-from retrograd.kernels.promotion import unsupported
+from retrograd.kernels.promotion import sortable, unsupported, work_dtype
 
 _INT64 = np.dtype(np.int64)
 
@@ -36,8 +36,8 @@ def nanmedian_dim(a: ndarray, dim: int = -1, keepdim: bool = False) -> tuple[nda
     if not a.ndim:
         return a.copy(), np.zeros((), _INT64)
     rows = _along_last(a, dim, "nanmedian")
-    order = np.argsort(rows, -1, kind="stable")
-    count = np.sum(~np.isnan(rows), -1) if a.dtype.kind == "f" else np.full(rows.shape[:-1], rows.shape[-1])
+    order = np.argsort(sortable(rows), -1, kind="stable")
+    count = np.sum(~np.isnan(rows), -1) if a.dtype.kind in "fV" else np.full(rows.shape[:-1], rows.shape[-1])
     middle = np.maximum(count - 1, 0) // 2
     return _chosen(a, np.take_along_axis(order, middle[..., None], -1)[..., 0], dim, keepdim)
 
@@ -47,7 +47,7 @@ def nanmedian_all(a: ndarray) -> ndarray:
     if a.dtype.kind in "bc":
         unsupported("median_cpu", a.dtype)
     if not a.size:
-        return np.array(math.nan if a.dtype.kind == "f" else np.iinfo(a.dtype).min, a.dtype)
+        return np.array(math.nan if a.dtype.kind in "fV" else np.iinfo(a.dtype).min, a.dtype)
     return nanmedian_dim(a.reshape(-1), 0)[0]
 
 
@@ -60,7 +60,7 @@ def mode(a: ndarray, dim: int = -1, keepdim: bool = False) -> tuple[ndarray, nda
         return a.copy(), np.zeros((), _INT64)
     rows = _along_last(a, dim, "mode")
     n = rows.shape[-1]
-    order = np.argsort(rows, -1, kind="stable")
+    order = np.argsort(sortable(rows), -1, kind="stable")
     ranked = np.take_along_axis(rows, order, -1)
     # The length of the run of equal elements that ends at each place.
     places = np.broadcast_to(np.arange(n), ranked.shape)
@@ -74,12 +74,12 @@ def mode(a: ndarray, dim: int = -1, keepdim: bool = False) -> tuple[ndarray, nda
 def logcumsumexp(a: ndarray, dim: int) -> ndarray:
     """The logarithm of the sums of the exponentials up to each element along `dim`."""
     dim = normalize_dim(dim, a.ndim)
-    if a.dtype.kind not in "fc":
+    if a.dtype.kind not in "fcV":
         unsupported("logcumsumexp_out_cpu", a.dtype)
     if not a.ndim or not a.size:
         return a.copy()
-    if a.dtype.kind == "f":
-        work = a.astype(np.float32) if a.dtype == np.float16 else a
+    if a.dtype.kind in "fV":
+        work = a.astype(work_dtype(a.dtype), copy=False)
         return np.logaddexp.accumulate(work, axis=dim).astype(a.dtype, copy=False)
     result = np.moveaxis(a.copy(), dim, 0)
     for i in range(1, len(result)):

@@ -99,7 +99,8 @@ def restride(a: np.ndarray, shape: tuple[int, ...], byte_strides: tuple[int, ...
                 pass
         if 0 in shape or 0 in a.shape:
             return _ndarray(shape, a.dtype, a[...].reshape(-1)[:0])
-        return np.asarray(_Window(a, _address(a), shape, byte_strides))
+        view = np.asarray(_Window(a, _address(a), shape, byte_strides))
+        return view if a.dtype.kind != "V" else view.view(a.dtype)  # a window has no word for bfloat16
     library = sys.modules[type(a).__module__.partition(".")[0]]
     return library.lib.stride_tricks.as_strided(a, shape, byte_strides)
 

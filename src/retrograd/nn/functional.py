@@ -243,7 +243,7 @@ def _soft_cross_entropy(
     class_dim: int,
 ) -> Tensor:
     """`cross_entropy` for a target that gives the probability of each class."""
-    if target._data.dtype.kind != "f":
+    if target._data.dtype.kind not in "fV":
         raise RuntimeError(
             "Expected floating point type for target with class probabilities, got "
             + kernels.scalar_name(target._data.dtype)

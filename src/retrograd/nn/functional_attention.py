@@ -90,7 +90,7 @@ def _repeated_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, 
 def _check(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool) -> None:
     dtypes = [str(t.dtype).removeprefix("torch.") for t in (query, key, value)]
     if len(set(dtypes)) > 1:
-        names = {"float32": "float", "float64": "double", "float16": "c10::Half"}
+        names = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16"}
         one, two, three = (names.get(name, name) for name in dtypes)
         raise RuntimeError(
             "Expected query, key, and value to have the same dtype, but got query.dtype: "

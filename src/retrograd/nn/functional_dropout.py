@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import kernels, ops
 from .._generated import functions as generated
+from ..dtypes import float_limits
 from ..random import default_generator
 from ..tensor import Tensor, wrap
 
@@ -119,8 +120,8 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     1.0
     """
     dtype = logits._data.dtype
-    uniform = np.maximum(default_generator.uniform(logits._data.shape, dtype), np.finfo(dtype).tiny)
-    gumbels = -np.log(np.maximum(-np.log(uniform), np.finfo(dtype).tiny))
+    uniform = np.maximum(default_generator.uniform(logits._data.shape, dtype), float_limits(dtype).smallest_normal)
+    gumbels = -np.log(np.maximum(-np.log(uniform), float_limits(dtype).smallest_normal))
     soft = generated._softmax((logits + wrap(gumbels.astype(dtype))) / tau, dim)
     if not hard:
         return soft

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
+from ..kernels.promotion import is_half
 from ..tensor import Tensor, wrap
 
 
@@ -30,7 +31,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
             stacklevel=2,
         )
         align_corners = False
-    if theta._data.dtype.kind != "f":
+    if theta._data.dtype.kind not in "fV":
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     dims = len(size) - 2
     if dims not in (2, 3):
@@ -88,6 +89,8 @@ def grid_sample(
         )
         align_corners = False
     _check(input, grid, mode)
+    if is_half(input._data.dtype):  # places need more precision than such elements have
+        return grid_sample(input.float(), grid.float(), mode, padding_mode, align_corners).to(input.dtype)
     sizes = input._data.shape[2:]
     dims = len(sizes)
     places = []

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import ops
 from ..autograd.grad_mode import no_grad
+from ..dtypes import float_limits
 from ..tensor import Tensor, wrap
 from .functional_reduction import reduced, reduction_number
 
@@ -295,7 +296,7 @@ def ctc_loss(
     # A label may be skipped to from the one before last, unless that is the same, or a blank.
     skips = np.zeros(labels.shape, bool)
     skips[:, 2:] = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
-    floor = float(np.finfo(log_probs._data.dtype).min) / 4  # stands for minus infinity, with a gradient of 0
+    floor = float(float_limits(log_probs._data.dtype).min) / 4  # stands for minus infinity, with a gradient of 0
     start = np.full((batch, width), True)
     start[:, :2] = False
     state = emitted[0].masked_fill(wrap(start), floor)

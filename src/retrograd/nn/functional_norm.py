@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from .._generated import functions as generated
 from ..autograd.grad_mode import no_grad
+from ..dtypes import float_limits
 from ..tensor import Tensor
 
 
@@ -131,9 +132,7 @@ def rms_norm(
             f"Given normalized_shape={list(shape)}, expected input with shape [*, "
             f"{', '.join(map(str, shape))}], but got input of size{list(input.shape)}"
         )
-    import numpy as np
-
     if eps is None:
-        eps = float(np.finfo(input._data.dtype).eps)
+        eps = float(float_limits(input._data.dtype).eps)
     normal = input * ((input * input).mean(list(range(-len(shape), 0)), keepdim=True) + eps).rsqrt()
     return normal if weight is None else normal * weight

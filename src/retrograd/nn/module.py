@@ -391,6 +391,10 @@ class Module:
         """Convert floating-point parameters and buffers to float16."""
         return self._apply(lambda t: t.half() if t.is_floating_point() else t)
 
+    def bfloat16(self: T) -> T:
+        """Convert floating-point parameters and buffers to bfloat16."""
+        return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
+
     def cpu(self: T) -> T:
         """Move all parameters and buffers to the host's memory."""
         return self._apply(lambda t: t.cpu())
