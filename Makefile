@@ -19,10 +19,10 @@ SOURCES   := $(shell find src/retrograd/codegen src/retrograd/derivatives src/re
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-parity test-slow check bench coverage generate clean
+.PHONY: help demo test test-parity test-slow check bench bench-kernels coverage generate clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(GENERATED) ## train a small network, check a gradient, draw the graph and the loss
 	@$(PY) demo/train.py
@@ -43,6 +43,9 @@ check: $(GENERATED) $(VENV)/dev.stamp ## ruff and mypy
 
 bench: $(GENERATED) $(VENV)/parity.stamp ## measure beside torch, which is installed for it
 	@$(PY) benchmarks/bench_overhead.py $(ARGS)
+
+bench-kernels: $(GENERATED) $(VENV)/parity.stamp ## operators on large tensors beside torch; ARGS=--only=softmax for some
+	@$(PY) benchmarks/bench_kernels.py $(ARGS)
 
 coverage: $(GENERATED) $(VENV)/parity.stamp ## torch's public functions against ours: docs/COVERAGE.md
 	@$(PY) docs/coverage.py

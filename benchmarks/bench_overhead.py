@@ -7,13 +7,10 @@ To add a case, write a function that takes the library and returns the function 
 
 from __future__ import annotations
 
-import argparse
 import gc
 import importlib
-import itertools
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from time import perf_counter
 from types import ModuleType
 
@@ -25,9 +22,10 @@ import numpy
 import torch
 
 import retrograd
+import models
 # isort: on
 
-torch.set_num_threads(1)
+torch.set_num_threads(harness.THREADS)
 
 CHAIN = 200  # links of the chain; each is a product and a sum
 
@@ -190,35 +188,6 @@ def deep_chain(nodes: int, lib: ModuleType = retrograd) -> Sampler:
     return sample
 
 
-# ------------------------------------------------------------------------------------------------- a training step
-
-
-def mlp_step(lib: ModuleType) -> Callable[[], object]:
-    """A step of SGD on a 784-256-256-10 ReLU network with batches of 64."""
-    rng = numpy.random.default_rng(0)
-    sizes = [784, 256, 256, 10]
-    parameters = []
-    for fan_in, fan_out in itertools.pairwise(sizes):
-        weight = rng.standard_normal((fan_out, fan_in)) * (2 / fan_in) ** 0.5
-        parameters.append(lib.tensor(weight, dtype=lib.float32, requires_grad=True))
-        parameters.append(lib.zeros(fan_out, requires_grad=True))
-    w1, b1, w2, b2, w3, b3 = parameters
-    x = lib.tensor(rng.standard_normal((64, 784)), dtype=lib.float32)
-    y = lib.tensor(rng.integers(0, 10, 64))
-    F = lib.nn.functional
-
-    def run() -> None:
-        hidden = F.relu(F.linear(x, w1, b1))
-        hidden = F.relu(F.linear(hidden, w2, b2))
-        F.cross_entropy(F.linear(hidden, w3, b3), y).backward()
-        with lib.no_grad():
-            for p in parameters:
-                p -= 0.001 * p.grad
-                p.grad = None
-
-    return run
-
-
 # --------------------------------------------------------------------------------------------------------- forward mode
 
 
@@ -282,31 +251,10 @@ CASES = [
         repeats=5,
         quick_repeats=1,
     ),
-    both("MLP 784-256-256-10, batch 64, SGD step", mlp_step, unit="step", repeats=61),
+    both("MLP 784-256-256-10, batch 64, SGD step", models.mlp_step, unit="step", repeats=61),
 ]
 
 
-def main() -> int:
-    """Runs the cases; with --strict, the exit status says whether every bar held."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer repeats")
-    parser.add_argument("--only", metavar="TEXT", default="", help="only the cases with TEXT in their name")
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write everything measured as JSON")
-    parser.add_argument("--markdown", metavar="FILE", type=Path, help="write the table as Markdown")
-    parser.add_argument("--strict", action="store_true", help="exit with status 1 if a bar is missed")
-    options = parser.parse_args()
-
-    versions = {"numpy": numpy.__version__, "torch": torch.__version__, "retrograd": retrograd.__version__}
-    print("one thread; " + ", ".join(f"{name} {version}" for name, version in versions.items()) + "\n")
-    results = harness.run_all([case for case in CASES if options.only in case.name], options.quick)
-    missed = [r for r in results if r.verdict in ("over", "error")]
-    print(f"\n{len(missed)} of {len(results)} rows over their bar or in error" if missed else "\nall bars hold")
-    if options.json:
-        harness.write_json(options.json, results, versions)
-    if options.markdown:
-        options.markdown.write_text(harness.markdown(results) + "\n")
-    return 1 if missed and options.strict else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    found = {"numpy": numpy.__version__, "torch": torch.__version__, "retrograd": retrograd.__version__}
+    sys.exit(harness.command_line((__doc__ or "").splitlines()[0], CASES, found))

@@ -1,6 +1,7 @@
 """Timing two things side by side: interleaved samples, medians, and a table of ratios with their bars.
 
-Import this before NumPy or torch: it sets the thread counts that their libraries read when they are loaded.
+Import this before NumPy or torch: it sets the thread counts that their libraries read when they are loaded, to what
+BENCH_THREADS says (one, if it says nothing).
 
 A `Case` names a *subject* and a *reference* (retrograd and torch, as a rule) and makes for each a function to time.
 Samples of the two alternate, so that a machine which slows down half-way slows both. What is compared is the median
@@ -11,9 +12,11 @@ from __future__ import annotations
 
 import os
 
+THREADS = int(os.environ.get("BENCH_THREADS", "1"))
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_variable] = "1"
+    os.environ[_variable] = str(THREADS)
 
+import argparse
 import gc
 import json
 import platform
@@ -24,7 +27,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 
 Sampler = Callable[[], float]
 
@@ -122,6 +125,8 @@ def measure(case: Case, quick: bool = False) -> Result:
         result.repeats = case.quick_repeats if quick else case.repeats
         for repeat in range(result.repeats):
             for side in (0, 1) if repeat % 2 == 0 else (1, 0):
+                if THREADS > 1:  # idle workers of either library spin for a while, on the other's processor
+                    sleep(0.005)
                 times[side].append(samplers[side]())
     except Exception as error:  # a case that fails is a row of the table, not the end of it
         result.error = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
@@ -184,6 +189,28 @@ def markdown(results: list[Result]) -> str:
         bar = "" if r.bar is None else f"{r.bar:g}"
         lines.append(f"| {r.name} (per {r.unit}) | {times[0]} | {times[1]} | **{r.ratio:.2f}** | {bar} |")
     return "\n".join(lines)
+
+
+def command_line(description: str, cases: list[Case], versions: dict[str, str]) -> int:
+    """Runs the cases that the command line asks for; with --strict, the exit status says whether every bar held."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quick", action="store_true", help="fewer repeats")
+    parser.add_argument("--only", metavar="TEXT", default="", help="only the cases with TEXT in their name")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write everything measured as JSON")
+    parser.add_argument("--markdown", metavar="FILE", type=Path, help="write the table as Markdown")
+    parser.add_argument("--strict", action="store_true", help="exit with status 1 if a bar is missed")
+    options = parser.parse_args()
+
+    threads = "one thread" if THREADS == 1 else f"{THREADS} threads"
+    print(f"{threads}; " + ", ".join(f"{name} {version}" for name, version in versions.items()) + "\n")
+    results = run_all([case for case in cases if options.only in case.name], options.quick)
+    missed = [r for r in results if r.verdict in ("over", "error")]
+    print(f"\n{len(missed)} of {len(results)} rows over their bar or in error" if missed else "\nall bars hold")
+    if options.json:
+        write_json(options.json, results, versions)
+    if options.markdown:
+        options.markdown.write_text(markdown(results) + "\n")
+    return 1 if missed and options.strict else 0
 
 
 def write_json(path: Path, results: list[Result], versions: dict[str, str]) -> None:

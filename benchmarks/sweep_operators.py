@@ -1,0 +1,160 @@
+"""Which operators are slow on large tensors: every operator of the tests' sample database, enlarged, beside torch.
+
+    python benchmarks/sweep_operators.py [--above RATIO] [--only TEXT] [--elements N]
+
+The dimensions of a sample's tensors are multiplied by one factor, so that the largest has about N elements; samples
+that do not work enlarged (sizes among the arguments, given values) are passed over. It is a report, without bars.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from types import ModuleType
+from typing import Any
+
+# isort: off
+os.environ.setdefault("BENCH_THREADS", "2")
+import harness
+
+import numpy
+import torch
+
+import retrograd
+# isort: on
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from samples import OPS, Op, Sample
+from samples.spec import T, map_tree
+
+torch.set_num_threads(harness.THREADS)
+warnings.simplefilter("ignore")
+LONGEST = 1.0  # seconds of torch's; more is not worth waiting for
+
+
+def enlarged(sample: Sample, elements: int) -> Sample | None:
+    """The sample with every dimension (but those of size one) multiplied, in single precision."""
+    specs = sample.specs
+    shapes = [spec.shape for spec in specs if spec.shape and 0 not in spec.shape]
+    if not shapes:
+        return None
+    largest = max(shapes, key=lambda shape: numpy.prod(shape))
+    factor = 1
+    while numpy.prod([n * (factor + 1) if n > 1 else n for n in largest]) <= elements and factor < elements:
+        factor += 1
+    if factor == 1:
+        return None
+
+    def grow(leaf: Any) -> Any:
+        if not isinstance(leaf, T):
+            return leaf
+        repeats = [factor if n > 1 else 1 for n in leaf.shape]
+        shape = tuple(n * k for n, k in zip(leaf.shape, repeats))
+        values = None if leaf.values is None else numpy.tile(numpy.asarray(leaf.values), repeats)
+        return replace(leaf, shape=shape, values=values, layout="contiguous")
+
+    args, kwargs = map_tree(grow, (sample.args, sample.kwargs))
+    return replace(sample, args=args, kwargs=kwargs).float32_twin()
+
+
+def prepare(lib: ModuleType, op: Op, sample: Sample, arrays: list[numpy.ndarray]) -> tuple[Any, Any]:
+    """The forward and the backward call; the latter is None where nothing can be differentiated."""
+    built = sample.build(lib, [array.copy() for array in arrays])
+
+    def forward() -> Any:
+        return op.call(lib, built.args, built.kwargs)
+
+    result = forward()
+    outputs = [y for y in (result if isinstance(result, (tuple, list)) else [result]) if getattr(y, "grad_fn", None)]
+    if not outputs or not op.differentiable:
+        return forward, None
+    grads = [lib.ones_like(y) for y in outputs]
+    leaves = [x for x in built.leaves if x.requires_grad]
+
+    def backward() -> Any:
+        return lib.autograd.grad(outputs, leaves, grads, retain_graph=True, allow_unused=True)
+
+    backward()
+    return forward, backward
+
+
+def best(run: Any, repeats: int) -> float:
+    """The shortest of some calls: robust enough for a report on a busy machine."""
+    times = []
+    for _ in range(repeats):
+        start = perf_counter()
+        run()
+        times.append(perf_counter() - start)
+    return min(times)
+
+
+def compare(op: Op, sample: Sample) -> list[tuple[float, str]] | None:
+    """(ratio, row) of the forward and backward call, or None where the enlarged sample does not work."""
+    arrays = sample.arrays()
+    try:
+        start = perf_counter()
+        theirs = prepare(torch, op, sample, arrays)
+        if perf_counter() - start > LONGEST:
+            return None
+        ours = prepare(retrograd, op, sample, arrays)
+    except Exception:  # most often a size among the arguments that was not enlarged
+        return None
+    rows = []
+    for direction, mine, reference in zip(("forward", "backward"), ours, theirs):
+        if mine is None or reference is None:
+            continue
+        first = best(mine, 1)
+        repeats = 3 if first > 0.2 else 9
+        ratio_of = min(first, best(mine, repeats)), best(reference, repeats)
+        ratio = ratio_of[0] / ratio_of[1]
+        shown = " / ".join(harness.format_seconds(seconds) for seconds in ratio_of)
+        rows.append((ratio, f"{ratio:7.2f}  {op.name} {direction}  [{sample.name}]  {shown}"))
+    return rows
+
+
+def main() -> int:
+    """Prints each operator above the ratio as it is found, then all of them in order."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--above", type=float, default=5.0, metavar="RATIO", help="report what is slower (default 5)")
+    parser.add_argument("--only", metavar="TEXT", default="", help="only operators with TEXT in their name")
+    parser.add_argument("--elements", type=int, default=1_000_000, help="of the largest tensor (default 1,000,000)")
+    parser.add_argument("--samples", type=int, default=2, help="samples of each operator (default 2)")
+    options = parser.parse_args()
+    found: list[tuple[float, str]] = []
+    measured = 0
+    not_enlarged = []
+    for op in OPS:
+        if options.only not in op.name:
+            continue
+        done = 0
+        for sample in op.samples:
+            if done == options.samples:
+                break
+            large = None
+            with contextlib.suppress(Exception):
+                large = enlarged(sample, options.elements)
+            rows = compare(op, large) if large is not None else None
+            if rows is None:
+                continue
+            done += 1
+            for row in rows:
+                if row[0] > options.above:
+                    found.append(row)
+                    print(row[1], flush=True)
+        measured += done > 0
+        if not done:
+            not_enlarged.append(op.name)
+    print(f"\n{measured} operators measured; above {options.above:g}, slowest first:")
+    print("\n".join(row for _, row in sorted(found, reverse=True)))
+    print(f"\nnot enlarged: {', '.join(not_enlarged)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
