@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any as _Any
 
 from . import _C, autograd, dtypes, fft, linalg, nn, optim, random, serialization, special, utils
-from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
+from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from .autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -17,6 +17,7 @@ from .autograd.grad_mode import (
 from .composite.foreach import FOREACH as _FOREACH
 from .constants import *
 from .devices import device
+from .dlpack import from_dlpack, to_dlpack
 from .dtypes import bool_ as bool
 from .dtypes import (
     cdouble,
@@ -51,6 +52,7 @@ from .size import Size
 from .storage import TypedStorage, UntypedStorage
 from .tensor import Tensor
 from .tensor_types import *
+from .threads import *
 from .type_info import finfo, iinfo
 
 __version__ = "0.1.0"

@@ -23,7 +23,7 @@ __all__ = ["LinAlgError"]
 
 
 #: What the first argument is called, in torch's documentation or in its signatures.
-_FIRST = ("A", "input", "x", "LU", "tensors")
+_FIRST = ("A", "input", "x", "LD", "LU", "tensors")
 
 
 def _public(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,9 +51,10 @@ _OTHERS: dict[str, Callable[..., Any]] = {"matmul": ops.matmul, "matrix_power": 
 
 for _name in (
     "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
-    "householder_product", "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul",
-    "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve",
-    "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
+    "householder_product", "inv", "inv_ex", "ldl_factor", "ldl_factor_ex", "ldl_solve", "lstsq", "lu", "lu_factor",
+    "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot",
+    "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv",
+    "tensorsolve", "vander", "vecdot", "vector_norm",
 ):  # fmt: skip
     globals()[_name] = _public(_name, _OTHERS[_name] if _name in _OTHERS else getattr(ops, f"linalg_{_name}"))
     __all__.append(_name)

@@ -1,7 +1,8 @@
 """Functions of ``torch.nn.functional`` that have more than one name.
 
-Torch has some also as ``torch.NAME`` (here only those that are called the same way) and as Tensor methods, and has the
-activations that take ``inplace=True`` also as ``functional.NAME_``.  Filled while the package is imported.
+Torch has some also as ``torch.NAME`` (those that are called otherwise there are in ``nn/top_level.py``) and as Tensor
+methods, and has the activations that take ``inplace=True`` also as ``functional.NAME_``.  Filled while the package is
+imported.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 from . import ops
-from .nn import functional
+from .nn import functional, recurrent, top_level
 from .tensor import Tensor
 
 _SHARED = (
-    "adaptive_avg_pool1d", "adaptive_max_pool1d", "avg_pool1d", "celu", "celu_", "channel_shuffle", "conv1d", "conv2d",
-    "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "group_norm",
+    "adaptive_avg_pool1d", "avg_pool1d", "celu", "celu_", "channel_shuffle", "conv1d", "conv2d",
+    "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "group_norm",
     "hardshrink", "layer_norm", "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool3d",
     "native_channel_shuffle", "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "prelu", "rms_norm", "rrelu",
     "rrelu_", "selu", "selu_",
@@ -43,7 +44,9 @@ if not hasattr(functional, "pdist"):
     functional.pdist = ops.pdist  # type: ignore[attr-defined]
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    name: getattr(functional, name) for name in _SHARED if hasattr(functional, name)
+    **{name: getattr(functional, name) for name in _SHARED},
+    **top_level.FUNCTIONS,
+    **recurrent.FUNCTIONS,
 }
 for _name in _METHODS:
     if _name in FUNCTIONS:

@@ -14,12 +14,12 @@ from .tensor import Tensor
 __all__ = [
     "are_deterministic_algorithms_enabled", "get_default_device", "get_deterministic_debug_mode", "get_device",
     "get_float32_matmul_precision", "is_deterministic_algorithms_warn_only_enabled", "set_default_device",
-    "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal",
-    "use_deterministic_algorithms",
+    "is_warn_always_enabled", "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal",
+    "set_warn_always", "use_deterministic_algorithms",
 ]  # fmt: skip
 
 #: 0: not asked for; 1: warn; 2: raise.  The matmul precision beside it.
-_settings: dict[str, Any] = {"deterministic": 0, "precision": "highest"}
+_settings: dict[str, Any] = {"deterministic": 0, "precision": "highest", "warn_always": False}
 _MODES = ("default", "warn", "error")
 _PRECISIONS = ("highest", "high", "medium")
 
@@ -79,6 +79,18 @@ def get_float32_matmul_precision() -> str:
 def set_flush_denormal(mode: bool) -> bool:
     """Whether denormal numbers could be set to flush to zero: they cannot."""
     return False
+
+
+def set_warn_always(b: bool, /) -> None:
+    """Ask for every warning every time.  Here Python's own filters decide that, and this is only remembered."""
+    if not isinstance(b, bool):
+        raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
+    _settings["warn_always"] = b
+
+
+def is_warn_always_enabled() -> bool:
+    """What `set_warn_always` was last given."""
+    return _settings["warn_always"]
 
 
 def get_default_device() -> device:

@@ -127,3 +127,31 @@ def test_memory_formats(torch: Any) -> None:
 def test_constants(torch: Any) -> None:
     assert torch.inf > 1e300 and torch.nan != torch.nan and 3.14 < torch.pi < 3.15 and 2.71 < torch.e < 2.72
     assert torch.newaxis is None
+
+
+# ------------------------------------------------------------------------------------------------- layout and class
+
+
+def test_dim_order(torch: Any) -> None:
+    assert torch.ones(2, 3, 4).dim_order() == (0, 1, 2)
+    assert torch.ones(2, 3).t().dim_order() == (1, 0)
+    assert torch.ones(2, 3, 4, 5).permute(2, 0, 3, 1).dim_order() == (1, 3, 0, 2)
+    assert torch.ones(3, 4).expand(2, 3, 4).dim_order() == (0, 1, 2)
+    image = torch.ones(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    assert image.dim_order(ambiguity_check=[torch.contiguous_format, torch.channels_last]) == (0, 2, 3, 1)
+    with pytest.raises(RuntimeError, match="does not have unique dim order"):
+        torch.ones(1, 3).dim_order(ambiguity_check=True)
+
+
+def test_as_subclass(torch: Any) -> None:
+    class Own(torch.Tensor):
+        pass
+
+    x = torch.ones(3, requires_grad=True)
+    own = x.as_subclass(Own)
+    assert type(own) is Own
+    assert own._base is x
+    (own * 2).sum().backward()
+    assert x.grad.tolist() == [2, 2, 2]
+    with pytest.raises(TypeError, match="does not inherit from Tensor"):
+        x.as_subclass(int)

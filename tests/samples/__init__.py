@@ -15,11 +15,13 @@ from samples import (
     linalg,
     losses,
     matrix_functions,
+    networks,
     nn,
     normalization,
     pointwise,
     pool,
     reductions,
+    segments,
     selection,
     shape,
     signal,
@@ -47,6 +49,8 @@ OPS: list[Op] = [
     *signal.OPS,
     *decompositions.OPS,
     *matrix_functions.OPS,
+    *networks.OPS,
+    *segments.OPS,
 ]
 
 _names = [op.name for op in OPS]

@@ -481,4 +481,94 @@ FACTORS = [
 ]
 
 
-OPS = [*INVERSES, *DETERMINANTS, *FACTORS]
+def _extreme_pairs(torch: Any, x: Any, *others: Any, **kwargs: Any) -> Any:
+    """Eigenvalues, and projections on their vectors, which have no sign."""
+    definite = x @ x.mT + torch.diag(torch.arange(1.0, x.shape[-1] + 1, dtype=x.dtype))
+    if others:
+        kwargs["B"] = positive_definite(torch, others[0])
+    start = torch.eye(x.shape[-1], kwargs["k"], dtype=x.dtype)
+    values, vectors = torch.lobpcg(definite, X=start, niter=200, tol=1e-12, **kwargs)
+    return values, vectors @ vectors.mT
+
+
+def _all_singular_values(torch: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+    """With as many as there are, nothing is random."""
+    u, s, v = torch.svd_lowrank(x, min(x.shape[-2:]), *args, **kwargs)
+    return s, (u * s.unsqueeze(-2)) @ v.mH
+
+
+LOW_RANK = [
+    Op(
+        "lobpcg",
+        _extreme_pairs,
+        [
+            S("largest", real(3, 3), k=1, torch_second=False),
+            S("smallest", real(3, 3), k=1, largest=False, torch_second=False),
+            S("two", real(6, 6), k=2, torch_second=False),
+        ],
+        errors=[E("too many", ValueError, "is not applicable", real(4, 4), fn=lambda t, x: t.lobpcg(x, k=2))],
+        supports_float32=False,
+    ),
+    Op(
+        "lobpcg of a pair",
+        _extreme_pairs,
+        [V("largest", real(3, 3, requires_grad=False), real(3, 3, requires_grad=False), k=1)],
+    ),
+    Op(
+        "svd_lowrank",
+        _all_singular_values,
+        [
+            S("tall", real(3, 2)), S("wide", real(2, 3)), S("batch", real(2, 3, 2)),
+            S("of a difference", real(3, 2), M=real(3, 2)),
+        ],
+        supports_float32=False,
+    ),
+    Op(
+        "pca_lowrank",
+        lambda torch, x, **kwargs: torch.pca_lowrank(x, 2, **kwargs)[1],
+        [S("centred", real(4, 2)), S("plain", real(4, 2), center=False)],
+        errors=[E("q", ValueError, "must be non-negative integer", real(4, 2), fn=lambda t, x: t.pca_lowrank(x, 3))],
+        supports_float32=False,
+    ),
+]  # fmt: skip
+
+LDL = [
+    Op(
+        "linalg.ldl_factor_ex",
+        lambda torch, x, **kwargs: torch.linalg.ldl_factor_ex(hermitian(x), **kwargs),
+        [
+            V("matrix", real(3, 3, requires_grad=False), as_complex=True),
+            V("batch", real(2, 3, 3, requires_grad=False)),
+            V("blocks", given([[0.0, 1.0], [1.0, 0.0]], requires_grad=False)),
+            V("hermitian", real(3, 3, requires_grad=False), hermitian=True, as_complex=True),
+            V("empty", real(0, 3, 3, requires_grad=False)),
+        ],
+        errors=[
+            E("rectangle", RuntimeError, "must be batches of square matrices", real(2, 3), fn="linalg.ldl_factor"),
+            E("integers", RuntimeError, "Expected a floating point", integers(2, 2), fn="linalg.ldl_factor"),
+        ],
+        differentiable=False,
+        supports_complex=True,
+    ),
+    Op(
+        "linalg.ldl_solve",
+        lambda torch, x, b, **kwargs: torch.linalg.ldl_solve(
+            *torch.linalg.ldl_factor(hermitian(x), **kwargs), b, **kwargs
+        ),
+        [
+            S("matrix", real(3, 3, requires_grad=False), real(3, 2), as_complex=False),
+            S("batch", real(2, 3, 3, requires_grad=False), real(3, 1), as_complex=False),
+            S("complex", real(2, 2, dtype="complex128", requires_grad=False), real(2, 1, dtype="complex128")),
+            S("hermitian", real(2, 2, dtype="complex128", requires_grad=False), real(2, 1, dtype="complex128"),
+              hermitian=True),
+        ],
+        errors=[
+            E("pivots", RuntimeError, "Expected LD.shape", real(2, 2), integers(3), real(2, 1), fn="linalg.ldl_solve"),
+            E("dtype", RuntimeError, "the same dtype", real(2, 2), integers(2), real(2, 1, dtype="float32"),
+              fn="linalg.ldl_solve"),
+        ],
+        torch_gradient=False,
+    ),
+]  # fmt: skip
+
+OPS = [*INVERSES, *DETERMINANTS, *FACTORS, *LOW_RANK, *LDL]

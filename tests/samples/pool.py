@@ -260,7 +260,51 @@ SHUFFLES = [
     ),
 ]
 
+def _fractional(dims: int) -> Op:
+    """Fractional pooling with given draws; each way of asking for the indices."""
+    size = (4, 5, 5)[3 - dims :]
+    name = f"{F}fractional_max_pool{dims}d"
+    draws = given([[[0.2, 0.7, 0.4][:dims], [0.9, 0.1, 0.6][:dims]]], requires_grad=False)
+    small = given([[[0.2, 0.7, 0.4][:dims]]], requires_grad=False)
+    return Op(
+        name,
+        name,
+        [
+            S("plain", distinct(1, 2, *size), 2, 2, _random_samples=draws),
+            S("sizes", distinct(1, 2, *size), [2, 1, 2][:dims], [2, 3, 3][:dims], _random_samples=draws),
+            S("indices", distinct(1, 2, *size), 2, 2, return_indices=True, _random_samples=draws),
+            S("ratio", distinct(1, 2, *size), 2, output_ratio=[0.7] * dims, _random_samples=draws),
+            S("one window", distinct(1, 1, *[dims] * dims), 2, 1, _random_samples=small),
+            S("unbatched", distinct(2, *size), 2, 2, _random_samples=draws),
+        ],
+        errors=[
+            E("neither", ValueError, "requires specifying either an output_size", real(1, 2, *size), 2),
+            E("too large", RuntimeError, "too large relative to input", real(1, 2, *size), 9, 2),
+            E("draws", RuntimeError, "input channel size", real(1, 3, *size), 2, 2, _random_samples=draws),
+        ],
+    )
+
+
+_DRAWS = {dims: given([[[0.3, 0.8, 0.5][:dims]]], requires_grad=False) for dims in (2, 3)}
+WITH_INDICES = [
+    Op(f"{F}{kind}_max_pool{dims}d_with_indices", f"{F}{kind}_max_pool{dims}d_with_indices", [sample])
+    for kind, dims, sample in [
+        ("adaptive", 1, S("two", distinct(1, 1, 5), 2)),
+        ("adaptive", 2, S("two", distinct(1, 1, 3, 4), 2)),
+        ("adaptive", 3, S("two", distinct(1, 1, 2, 3, 2), 2)),
+        ("fractional", 2, S("two", distinct(1, 1, 3, 4), 2, 2, _random_samples=_DRAWS[2])),
+        ("fractional", 3, S("two", distinct(1, 1, 4, 4, 4), 2, 2, _random_samples=_DRAWS[3])),
+    ]
+]  # fmt: skip
+UPSAMPLE = [
+    Op(F + "upsample_nearest", F + "upsample_nearest", [S("twice", real(1, 1, 2, 2), scale_factor=2)]),
+    Op(F + "upsample_bilinear", F + "upsample_bilinear", [S("size", real(1, 1, 2, 2), (3, 4))]),
+]
+
 OPS = [
+    *[_fractional(dims) for dims in (2, 3)],
+    *WITH_INDICES,
+    *UPSAMPLE,
     *[_max(dims) for dims in (1, 2, 3)],
     *[_avg(dims) for dims in (1, 2, 3)],
     *[_adaptive(kind, dims) for kind in ("max", "avg") for dims in (1, 2, 3)],

@@ -329,6 +329,7 @@ class Op:
     inplace: the name of the Tensor method that does the same in place.
     view: whether the result shares memory with the first argument; None where it depends on the strides.
     reference: the same function of plain NumPy arguments, for values without torch.
+    torch_gradient: torch itself has a derivative.
     extra: the operator is not among those that the foundation promises; it is skipped where the module lacks
         what `needs` names (by default `fn`).
     """
@@ -344,6 +345,7 @@ class Op:
     inplace: str | None = None
     view: bool | None = False
     reference: Callable[..., Any] | None = None
+    torch_gradient: bool = True
     extra: bool = False
     needs: str | None = None
 

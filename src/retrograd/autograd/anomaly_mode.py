@@ -37,6 +37,11 @@ def is_anomaly_check_nan_enabled() -> bool:
     return anomaly is None or anomaly.check_nan
 
 
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """Switch anomaly mode on or off in this thread; `set_detect_anomaly` does it for a while, too."""
+    _set(Anomaly(check_nan, False, False) if enabled else None)
+
+
 class set_detect_anomaly:
     """Switches anomaly mode on or off: at once, and until the ``with`` block ends if it is used as one.
 

@@ -33,6 +33,7 @@ _eigh_result = _results("linalg_eigh", "eigenvalues", "eigenvectors")
 _solve_result = _results("linalg_solve_ex", "result", "info")
 _lu_factor_result = _results("linalg_lu_factor", "LU", "pivots")
 _lu_result = _results("_lu_with_info", "LU", "pivots", "info")
+_ldl_factor_result = _results("linalg_ldl_factor", "LD", "pivots")
 _slogdet_result = _results("slogdet", "sign", "logabsdet")
 _qr_result = _results("qr", "Q", "R")
 
@@ -208,6 +209,13 @@ def linalg_lu_factor(A: Tensor, *, pivot: bool = True) -> Any:
     lu, pivots, info = generated.linalg_lu_factor_ex(A, pivot=pivot)
     check_info(info._data, "torch.linalg.lu_factor")
     return _lu_factor_result(lu, pivots)
+
+
+@composite(method=False)
+def linalg_ldl_factor(A: Tensor, *, hermitian: bool = False) -> Any:
+    """L and D of ``A = L D L^T`` in one matrix, and the pivots."""
+    ld, pivots, _ = generated.linalg_ldl_factor_ex(A, hermitian=hermitian, check_errors=True)
+    return _ldl_factor_result(ld, pivots)
 
 
 @composite()

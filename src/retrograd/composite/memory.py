@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
+from .._generated.functions import alias
 from ..autograd.inplace import begin_inplace, bump_version
 from ..autograd.state import local
 from ..op_support import int_tuple
 from ..storage import TypedStorage, UntypedStorage, typed_storage, untyped_storage
-from ..tensor import Tensor, type_name, wrap
+from ..tensor import Tensor, new, type_name, wrap
 from .inplace import _in_place
 from .registry import composite
 from .shape import as_strided
@@ -149,3 +150,54 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """`chunk` whose outputs may be written to in place, if the input is not used after that."""
     return _forgotten(input.chunk(chunks, dim))
+
+
+# ------------------------------------------------------------------------------------------------- layout and class
+
+
+@composite(function=False)
+def dim_order(input: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """The dimensions from the outermost in memory to the innermost.
+
+    `ambiguity_check` refuses a tensor that could be read in more than one order; as a list of memory formats, one that
+    has more than one of them.
+
+    >>> import retrograd as torch
+    >>> torch.ones(2, 3).t().dim_order()
+    (1, 0)
+    """
+    formats = ambiguity_check if isinstance(ambiguity_check, (list, tuple)) else None
+    if formats is None and not isinstance(ambiguity_check, bool):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    shape, strides = input._data.shape, kernels.strides(input._data)
+    unclear = ambiguity_check is True and any(n == 1 or s == 0 for n, s in zip(shape, strides, strict=True))
+    if unclear or (formats and sum(input.is_contiguous(memory_format=f) for f in formats) > 1):
+        raise RuntimeError(
+            "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
+        )
+    order: list[int] = []
+    for d in range(len(shape)):
+        at = len(order)
+        for place in range(len(order) - 1, -1, -1):
+            other = order[place]
+            if strides[d] == 0 or strides[other] == 0:
+                continue  # which comes first cannot be told
+            if strides[other] > strides[d] or (strides[other] == strides[d] and shape[other] >= shape[d]):
+                break
+            at = place
+        order.insert(at, d)
+    return tuple(order)
+
+
+@composite(function=False)
+def as_subclass(input: Tensor, cls: type) -> Tensor:
+    """The tensor, its memory and its history, as an object of a class that inherits from Tensor."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
+            f"class inherits from Tensor: {cls!r} does not."
+        )
+    view = alias(input)
+    result = new(cls)
+    result._data, result._vc, result._meta, result._edge = view._data, view._vc, view._meta, view._edge
+    return result

@@ -18,7 +18,9 @@ from .dims import *
 from .einsum import *
 from .fft import *
 from .fold import *
+from .fractional_pool import *
 from .index import *
+from .ldl import *
 from .linalg import *
 from .matrix_functions import *
 from .nn import *

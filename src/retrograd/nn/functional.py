@@ -59,6 +59,7 @@ from .functional_dropout import (  # noqa: F401
 from .functional_embedding import embedding_bag  # noqa: F401
 from .functional_fold import fold, unfold  # noqa: F401
 from .functional_grid import affine_grid, grid_sample  # noqa: F401
+from .functional_linear_loss import linear_cross_entropy  # noqa: F401
 from .functional_losses import (  # noqa: F401
     cosine_embedding_loss,
     ctc_loss,
@@ -82,11 +83,18 @@ from .functional_pool import (  # noqa: F401
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
     adaptive_max_pool1d,
+    adaptive_max_pool1d_with_indices,
     adaptive_max_pool2d,
+    adaptive_max_pool2d_with_indices,
     adaptive_max_pool3d,
+    adaptive_max_pool3d_with_indices,
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
     lp_pool1d,
     lp_pool2d,
     lp_pool3d,
@@ -103,10 +111,13 @@ from .functional_reduction import reduction_number as _reduction
 from .functional_resample import (  # noqa: F401
     channel_shuffle,
     interpolate,
+    native_channel_shuffle,
     pad,
     pixel_shuffle,
     pixel_unshuffle,
     upsample,
+    upsample_bilinear,
+    upsample_nearest,
 )
 from .functional_unpool import max_unpool1d, max_unpool2d, max_unpool3d  # noqa: F401
 

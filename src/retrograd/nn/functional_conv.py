@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .._generated import functions as generated
 from ..tensor import Tensor
+from .functional_family import family
 
 Ints = int | Sequence[int]
 
@@ -89,103 +90,55 @@ def _conv_transpose(
     return result if batched else generated.squeeze_dim(result, 0)
 
 
-def conv1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Ints = 1,
-    padding: str | Ints = 0,
-    dilation: Ints = 1,
-    groups: int = 1,
-) -> Tensor:
-    """The convolution of signals (batch, channels, length) with a weight (outputs, channels / groups, length).
+def _make_conv(dims: int) -> Callable[..., Tensor]:
+    def conv(
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Ints = 1,
+        padding: str | Ints = 0,
+        dilation: Ints = 1,
+        groups: int = 1,
+    ) -> Tensor:
+        return _conv(f"conv{dims}d", dims, input, weight, bias, stride, padding, dilation, groups)
+
+    return conv
+
+
+def _make_conv_transpose(dims: int) -> Callable[..., Tensor]:
+    def conv_transpose(
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Ints = 1,
+        padding: Ints = 0,
+        output_padding: Ints = 0,
+        groups: int = 1,
+        dilation: Ints = 1,
+    ) -> Tensor:
+        name = f"conv_transpose{dims}d"
+        return _conv_transpose(name, dims, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+    return conv_transpose
+
+
+conv1d, conv2d, conv3d = family(
+    "conv{d}d",
+    _make_conv,
+    """The convolution of {things} with a weight (outputs, channels / groups, ...).
 
     >>> import retrograd as torch
     >>> torch.nn.functional.conv1d(torch.tensor([[1., 2., 3.]]), torch.tensor([[[1., 10.]]]))
     tensor([[21., 32.]])
-    """
-    return _conv("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
-
-
-def conv2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Ints = 1,
-    padding: str | Ints = 0,
-    dilation: Ints = 1,
-    groups: int = 1,
-) -> Tensor:
-    """The convolution of images (batch, channels, height, width).
-
-    >>> import retrograd as torch
-    >>> torch.nn.functional.conv2d(torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2)).shape
-    torch.Size([1, 1, 2, 2])
-    """
-    return _conv("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
-
-
-def conv3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Ints = 1,
-    padding: str | Ints = 0,
-    dilation: Ints = 1,
-    groups: int = 1,
-) -> Tensor:
-    """The convolution of volumes (batch, channels, depth, height, width)."""
-    return _conv("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
-
-
-def conv_transpose1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Ints = 1,
-    padding: Ints = 0,
-    output_padding: Ints = 0,
-    groups: int = 1,
-    dilation: Ints = 1,
-) -> Tensor:
-    """The transpose of `conv1d`: what the gradient for its input is; the weight is (channels, outputs / groups, ...).
+    """,
+)
+conv_transpose1d, conv_transpose2d, conv_transpose3d = family(
+    "conv_transpose{d}d",
+    _make_conv_transpose,
+    """The transpose of `conv{d}d`: what the gradient for its input is; the weight is (channels, outputs / groups, ...).
 
     >>> import retrograd as torch
     >>> torch.nn.functional.conv_transpose1d(torch.tensor([[1., 2.]]), torch.tensor([[[1., 10.]]]))
     tensor([[ 1., 12., 20.]])
-    """
-    return _conv_transpose(
-        "conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
-
-
-def conv_transpose2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Ints = 1,
-    padding: Ints = 0,
-    output_padding: Ints = 0,
-    groups: int = 1,
-    dilation: Ints = 1,
-) -> Tensor:
-    """The transpose of `conv2d`."""
-    return _conv_transpose(
-        "conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
-
-
-def conv_transpose3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Ints = 1,
-    padding: Ints = 0,
-    output_padding: Ints = 0,
-    groups: int = 1,
-    dilation: Ints = 1,
-) -> Tensor:
-    """The transpose of `conv3d`."""
-    return _conv_transpose(
-        "conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
+    """,
+)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import kernels
 from .._generated import functions as generated
-from ..tensor import Tensor
+from ..random import default_generator
+from ..tensor import Tensor, wrap
 from .functional_conv import Ints, spread
+from .functional_family import family
 
 OptionalInts = Sequence[int | None]
 
@@ -71,69 +74,51 @@ def _check_max_pool1d(input: Tensor, kernel: int, stride: int, padding: int, dil
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {size}")
 
 
-def max_pool1d(
-    input: Tensor,
-    kernel_size: Ints,
-    stride: Ints | None = None,
-    padding: Ints = 0,
-    dilation: Ints = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """The maximum of each window of signals (batch, channels, length); with its index if `return_indices`.
+def _make_max_pool(dims: int) -> Callable[..., Any]:
+    def max_pool(
+        input: Tensor,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        dilation: Ints = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        return _max_pool(dims, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+    return max_pool
+
+
+max_pool1d, max_pool2d, max_pool3d = family(
+    "max_pool{d}d",
+    _make_max_pool,
+    """The maximum of each window of {things}; with its index if `return_indices`.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.max_pool1d(torch.tensor([[1., 3., 2., 5.]]), 2)
     tensor([[3., 5.]])
-    """
-    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    """,
+)
 
 
-def max_pool2d(
-    input: Tensor,
-    kernel_size: Ints,
-    stride: Ints | None = None,
-    padding: Ints = 0,
-    dilation: Ints = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """The maximum of each window of images (batch, channels, height, width).
+def with_indices(pools: tuple[Callable[..., Any], ...]) -> tuple[Callable[..., Any], ...]:
+    """The functions with ``return_indices=True``."""
 
-    >>> import retrograd as torch
-    >>> torch.nn.functional.max_pool2d(torch.arange(16.).reshape(1, 4, 4), 2)
-    tensor([[[ 5.,  7.],
-             [13., 15.]]])
-    """
-    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    def make(pool: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(pool)
+        def function(*args: Any, **kwargs: Any) -> Any:
+            return pool(*args, **{**kwargs, "return_indices": True})
+
+        function.__name__ = function.__qualname__ = f"{pool.__name__}_with_indices"
+        function.__doc__ = f"`{pool.__name__}` with ``return_indices=True``."
+        return function
+
+    return tuple([make(pool) for pool in pools])
 
 
-def max_pool3d(
-    input: Tensor,
-    kernel_size: Ints,
-    stride: Ints | None = None,
-    padding: Ints = 0,
-    dilation: Ints = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """The maximum of each window of volumes (batch, channels, depth, height, width)."""
-    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
-
-
-def max_pool1d_with_indices(input: Tensor, kernel_size: Ints, *args: Any, **kwargs: Any) -> Any:
-    """`max_pool1d` with ``return_indices=True``."""
-    return max_pool1d(input, kernel_size, *args, **{**kwargs, "return_indices": True})
-
-
-def max_pool2d_with_indices(input: Tensor, kernel_size: Ints, *args: Any, **kwargs: Any) -> Any:
-    """`max_pool2d` with ``return_indices=True``."""
-    return max_pool2d(input, kernel_size, *args, **{**kwargs, "return_indices": True})
-
-
-def max_pool3d_with_indices(input: Tensor, kernel_size: Ints, *args: Any, **kwargs: Any) -> Any:
-    """`max_pool3d` with ``return_indices=True``."""
-    return max_pool3d(input, kernel_size, *args, **{**kwargs, "return_indices": True})
+max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = with_indices(
+    (max_pool1d, max_pool2d, max_pool3d)
+)
 
 
 # ---------------------------------------------------------------------------------------------------------- avg_pool
@@ -174,30 +159,27 @@ def _avg_pool(
     return pool(input, kernel, step, edge, bool(ceil_mode), bool(count_include_pad), divisor_override)
 
 
-def avg_pool2d(
-    input: Tensor,
-    kernel_size: Ints,
-    stride: Ints | None = None,
-    padding: Ints = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Tensor:
-    """The mean of each window of images, or the sum divided by `divisor_override`."""
-    return _avg_pool(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+def _make_avg_pool(dims: int) -> Callable[..., Tensor]:
+    def avg_pool(
+        input: Tensor,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Tensor:
+        return _avg_pool(dims, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+    return avg_pool
 
 
-def avg_pool3d(
-    input: Tensor,
-    kernel_size: Ints,
-    stride: Ints | None = None,
-    padding: Ints = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Tensor:
-    """The mean of each window of volumes, or the sum divided by `divisor_override`."""
-    return _avg_pool(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+avg_pool2d, avg_pool3d = family(
+    "avg_pool{d}d",
+    _make_avg_pool,
+    "The mean of each window of {things}, or the sum divided by `divisor_override`.",
+    (2, 3),
+)
 
 
 def _check_signal(name: str, input: Tensor) -> None:
@@ -223,25 +205,18 @@ def _lp_pool(dims: int, input: Tensor, norm_type: float, kernel_size: Ints, stri
     return ((mean.sign() * mean.abs().relu()) * area).pow(1.0 / norm_type)
 
 
-def lp_pool1d(
-    input: Tensor, norm_type: float, kernel_size: Ints, stride: Ints | None = None, ceil_mode: bool = False
-) -> Tensor:
-    """The `norm_type`-norm of each window of signals."""
-    return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
+def _make_lp_pool(dims: int) -> Callable[..., Tensor]:
+    def lp_pool(
+        input: Tensor, norm_type: float, kernel_size: Ints, stride: Ints | None = None, ceil_mode: bool = False
+    ) -> Tensor:
+        return _lp_pool(dims, input, norm_type, kernel_size, stride, ceil_mode)
+
+    return lp_pool
 
 
-def lp_pool2d(
-    input: Tensor, norm_type: float, kernel_size: Ints, stride: Ints | None = None, ceil_mode: bool = False
-) -> Tensor:
-    """The `norm_type`-norm of each window of images."""
-    return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
-
-
-def lp_pool3d(
-    input: Tensor, norm_type: float, kernel_size: Ints, stride: Ints | None = None, ceil_mode: bool = False
-) -> Tensor:
-    """The `norm_type`-norm of each window of volumes."""
-    return _lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
+lp_pool1d, lp_pool2d, lp_pool3d = family(
+    "lp_pool{d}d", _make_lp_pool, "The `norm_type`-norm of each window of {things}."
+)
 
 
 # --------------------------------------------------------------------------------------------------------- adaptive
@@ -269,55 +244,107 @@ def _adaptive_size(name: str, input: Tensor, output_size: int | OptionalInts, di
     return size
 
 
-def adaptive_max_pool1d(input: Tensor, output_size: int | OptionalInts, return_indices: bool = False) -> Any:
-    """The maxima of the windows that divide signals into `output_size` parts."""
-    size = _adaptive_size("adaptive_max_pool1d", input, output_size, 1)
-    found = generated._adaptive_max_pool2d(generated.unsqueeze(input, -2), (1, *size))
-    values, indices = (generated.squeeze_dim(part, -2) for part in found)
-    return (values, indices) if return_indices else values
+def _make_adaptive_max_pool(dims: int) -> Callable[..., Any]:
+    pool = generated._adaptive_max_pool3d if dims == 3 else generated._adaptive_max_pool2d
+
+    def adaptive_max_pool(input: Tensor, output_size: int | OptionalInts, return_indices: bool = False) -> Any:
+        size = _adaptive_size(f"adaptive_max_pool{dims}d", input, output_size, dims)
+        if dims == 1:
+            found = pool(generated.unsqueeze(input, -2), (1, *size))
+            values, indices = (generated.squeeze_dim(part, -2) for part in found)
+        else:
+            values, indices = pool(input, size)
+        return (values, indices) if return_indices else values
+
+    return adaptive_max_pool
 
 
-def adaptive_max_pool2d(input: Tensor, output_size: int | OptionalInts, return_indices: bool = False) -> Any:
-    """The maxima of the windows that divide images into `output_size` parts.
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = family(
+    "adaptive_max_pool{d}d",
+    _make_adaptive_max_pool,
+    """The maxima of the windows that divide {things} into `output_size` parts.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.adaptive_max_pool2d(torch.arange(12.).reshape(1, 3, 4), (1, 2))
     tensor([[[ 9., 11.]]])
-    """
-    size = _adaptive_size("adaptive_max_pool2d", input, output_size, 2)
-    values, indices = generated._adaptive_max_pool2d(input, size)
-    return (values, indices) if return_indices else values
+    """,
+)
+adaptive_max_pool1d_with_indices, adaptive_max_pool2d_with_indices, adaptive_max_pool3d_with_indices = with_indices(
+    (adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d)
+)
 
 
-def adaptive_max_pool3d(input: Tensor, output_size: int | OptionalInts, return_indices: bool = False) -> Any:
-    """The maxima of the windows that divide volumes into `output_size` parts."""
-    size = _adaptive_size("adaptive_max_pool3d", input, output_size, 3)
-    values, indices = generated._adaptive_max_pool3d(input, size)
-    return (values, indices) if return_indices else values
+def _make_adaptive_avg_pool(dims: int) -> Callable[..., Tensor]:
+    pool = generated._adaptive_avg_pool3d if dims == 3 else generated._adaptive_avg_pool2d
+
+    def adaptive_avg_pool(input: Tensor, output_size: int | OptionalInts) -> Tensor:
+        size = _adaptive_size(f"adaptive_avg_pool{dims}d", input, output_size, dims)
+        if dims == 1:
+            return generated.squeeze_dim(pool(generated.unsqueeze(input, -2), (1, *size)), -2)
+        if set(size) == {1}:
+            return input.mean(tuple(range(-1, -dims - 1, -1)), keepdim=True)
+        return pool(input, size)
+
+    return adaptive_avg_pool
 
 
-def adaptive_avg_pool1d(input: Tensor, output_size: int | OptionalInts) -> Tensor:
-    """The means of the windows that divide signals into `output_size` parts."""
-    size = _adaptive_size("adaptive_avg_pool1d", input, output_size, 1)
-    return generated.squeeze_dim(generated._adaptive_avg_pool2d(generated.unsqueeze(input, -2), (1, *size)), -2)
-
-
-def adaptive_avg_pool2d(input: Tensor, output_size: int | OptionalInts) -> Tensor:
-    """The means of the windows that divide images into `output_size` parts.
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = family(
+    "adaptive_avg_pool{d}d",
+    _make_adaptive_avg_pool,
+    """The means of the windows that divide {things} into `output_size` parts.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.adaptive_avg_pool2d(torch.arange(12.).reshape(1, 3, 4), 1)
     tensor([[[5.5000]]])
-    """
-    size = _adaptive_size("adaptive_avg_pool2d", input, output_size, 2)
-    if size == (1, 1):
-        return input.mean((-1, -2), keepdim=True)
-    return generated._adaptive_avg_pool2d(input, size)
+    """,
+)
 
 
-def adaptive_avg_pool3d(input: Tensor, output_size: int | OptionalInts) -> Tensor:
-    """The means of the windows that divide volumes into `output_size` parts."""
-    size = _adaptive_size("adaptive_avg_pool3d", input, output_size, 3)
-    if size == (1, 1, 1):
-        return input.mean((-1, -2, -3), keepdim=True)
-    return generated._adaptive_avg_pool3d(input, size)
+# ------------------------------------------------------------------------------------------------------- fractional
+
+
+def _make_fractional_max_pool(dims: int) -> Callable[..., Any]:
+    pool = generated._fractional_max_pool3d if dims == 3 else generated._fractional_max_pool2d
+    name = f"fractional_max_pool{dims}d"
+
+    def fractional_max_pool(
+        input: Tensor,
+        kernel_size: Ints,
+        output_size: Ints | None = None,
+        output_ratio: float | Sequence[float] | None = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> Any:
+        shape = input._data.shape
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+        if output_size is None:
+            ratios = (output_ratio,) * dims if isinstance(output_ratio, (int, float)) else tuple(output_ratio or ())
+            if len(ratios) != dims:
+                raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
+            output_size = tuple([int(n * r) for n, r in zip(shape[-dims:], ratios, strict=True)])
+        if _random_samples is None:
+            batch = shape[0] if len(shape) == dims + 2 else 1
+            planes = (batch, shape[len(shape) - dims - 1], dims)
+            _random_samples = wrap(default_generator.uniform(planes, input._data.dtype))
+        kernel, size = _sizes(name, "kernel_size", kernel_size, dims), _sizes(name, "output_size", output_size, dims)
+        values, indices = pool(input, kernel, size, _random_samples)
+        return (values, indices) if return_indices else values
+
+    return fractional_max_pool
+
+
+fractional_max_pool2d, fractional_max_pool3d = family(
+    "fractional_max_pool{d}d",
+    _make_fractional_max_pool,
+    """The maxima of windows of {things} whose steps are drawn at random, to make `output_size` of them.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.fractional_max_pool2d(torch.ones(1, 5, 5), 2, output_size=3).shape
+    torch.Size([1, 3, 3])
+    """,
+    (2, 3),
+)
+fractional_max_pool2d_with_indices, fractional_max_pool3d_with_indices = with_indices(
+    (fractional_max_pool2d, fractional_max_pool3d)
+)

@@ -186,6 +186,22 @@ def upsample(
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """`interpolate` in mode "nearest", by an old name."""
+    warnings.warn(
+        "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
+    )
+    return interpolate(input, size, scale_factor, "nearest")
+
+
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """`interpolate` in mode "bilinear", corners aligned, by an old name."""
+    warnings.warn(
+        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
+    )
+    return interpolate(input, size, scale_factor, "bilinear", align_corners=True)
+
+
 # ------------------------------------------------------------------------------------------------------ pixel_shuffle
 
 
@@ -218,3 +234,6 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
         )
     split = input.reshape((shape[0], groups, shape[1] // groups, *shape[2:]))
     return split.transpose(1, 2).reshape(shape)
+
+
+native_channel_shuffle = channel_shuffle

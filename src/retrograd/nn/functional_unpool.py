@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .._generated import functions as generated
 from ..tensor import Tensor
 from .functional_conv import Ints, spread
+from .functional_family import family
 
 
 def _output_size(
@@ -76,42 +77,27 @@ def _max_unpool(
     return result.reshape((*lead, *size))
 
 
-def max_unpool1d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: Ints,
-    stride: Ints | None = None,
-    padding: Ints = 0,
-    output_size: Sequence[int] | None = None,
-) -> Tensor:
-    """The values of `max_pool1d` at their indices, and zeros elsewhere.
+def _make_max_unpool(dims: int) -> Callable[..., Tensor]:
+    def max_unpool(
+        input: Tensor,
+        indices: Tensor,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        output_size: Sequence[int] | None = None,
+    ) -> Tensor:
+        return _max_unpool(dims, input, indices, kernel_size, stride, padding, output_size)
+
+    return max_unpool
+
+
+max_unpool1d, max_unpool2d, max_unpool3d = family(
+    "max_unpool{d}d",
+    _make_max_unpool,
+    """The values of `max_pool{d}d` at their indices, and zeros elsewhere.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.max_unpool1d(torch.tensor([[3., 5.]]), torch.tensor([[1, 3]]), 2)
     tensor([[0., 3., 0., 5.]])
-    """
-    return _max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
-
-
-def max_unpool2d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: Ints,
-    stride: Ints | None = None,
-    padding: Ints = 0,
-    output_size: Sequence[int] | None = None,
-) -> Tensor:
-    """The values of `max_pool2d` at their indices, and zeros elsewhere."""
-    return _max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
-
-
-def max_unpool3d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: Ints,
-    stride: Ints | None = None,
-    padding: Ints = 0,
-    output_size: Sequence[int] | None = None,
-) -> Tensor:
-    """The values of `max_pool3d` at their indices, and zeros elsewhere."""
-    return _max_unpool(3, input, indices, kernel_size, stride, padding, output_size)
+    """,
+)

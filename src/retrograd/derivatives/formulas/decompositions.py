@@ -397,3 +397,13 @@ def eig_jvp(ops: Any, tangent: Any, values: Any, vectors: Any) -> tuple:
     dv = vectors @ (off_diagonal(ops, inner) / _gaps(ops, values))
     growth = ops.real(diagonal_of(ops, adjoint_of(ops, vectors) @ dv))
     return dl, dv - vectors * growth[..., None, :]
+
+
+# --------------------------------------------------------------------------------------------------------------- LDL
+
+
+def ldl_solve_backward(ops: Any, grad: Any, LD: Any, pivots: Any, hermitian: bool) -> Any:
+    """For the right-hand side: the solution of the adjoint system, whose matrix is A itself or its conjugate."""
+    if hermitian:
+        return ops.linalg_ldl_solve(LD, pivots, grad, hermitian=True)
+    return ops.conj(ops.linalg_ldl_solve(LD, pivots, ops.conj(grad)))

@@ -1,0 +1,7 @@
+"""``torch.utils.dlpack``: `from_dlpack` and `to_dlpack` by their older address."""
+
+from __future__ import annotations
+
+from ..dlpack import from_dlpack, to_dlpack
+
+__all__ = ["from_dlpack", "to_dlpack"]

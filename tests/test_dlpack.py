@@ -1,0 +1,65 @@
+"""Memory shared with other libraries through DLPack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+
+def test_from_an_array_shares_memory(torch: Any) -> None:
+    array = np.zeros((2, 3), np.float32)
+    tensor = torch.from_dlpack(array.T)
+    tensor[1, 0] = 5
+    assert array[0, 1] == 5
+    assert tensor.dtype is torch.float32
+    assert tensor.stride() == (1, 3)
+
+
+def test_to_an_array_shares_memory(torch: Any) -> None:
+    tensor = torch.zeros(3, dtype=torch.int64)
+    tensor[1] = 7
+    assert np.from_dlpack(tensor).tolist() == [0, 7, 0]
+    assert tuple(int(part) for part in tensor.__dlpack_device__()) == (1, 0)
+
+
+def test_a_capsule_can_be_written_to(torch: Any) -> None:
+    tensor = torch.zeros(2)
+    other = torch.from_dlpack(torch.to_dlpack(tensor))
+    other[0] = 1
+    assert tensor.tolist() == [1, 0]
+    assert torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(tensor)).tolist() == [1, 0]
+
+
+def test_a_copy_is_one(torch: Any) -> None:
+    array = np.zeros(2)
+    torch.from_dlpack(array, copy=True)[0] = 1
+    assert array.tolist() == [0, 0]
+
+
+def test_what_cannot_be_exchanged(torch: Any) -> None:
+    with pytest.raises(BufferError, match="Can't export tensors that require gradient"):
+        torch.ones(2, requires_grad=True).__dlpack__()
+    with pytest.raises(RuntimeError, match="from_dlpack received an invalid capsule"):
+        torch.from_dlpack(3)
+
+
+def test_bfloat16_says_what_to_do() -> None:
+    import retrograd
+
+    with pytest.raises(BufferError, match=r"x\.float\(\)"):
+        retrograd.ones(2).bfloat16().__dlpack__()
+
+
+@pytest.mark.parity
+def test_with_torch() -> None:
+    import retrograd
+
+    torch = pytest.importorskip("torch")
+    ours = retrograd.zeros(2)
+    torch.from_dlpack(ours)[0] = 1
+    theirs = torch.zeros(2)
+    retrograd.from_dlpack(theirs)[1] = 2
+    assert ours.tolist() == [1, 0]
+    assert theirs.tolist() == [0, 2]

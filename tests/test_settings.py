@@ -1,0 +1,49 @@
+"""Settings of the whole process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+def test_warn_always(torch: Any) -> None:
+    assert torch.is_warn_always_enabled() is False
+    torch.set_warn_always(True)
+    try:
+        assert torch.is_warn_always_enabled() is True
+    finally:
+        torch.set_warn_always(False)
+    with pytest.raises((RuntimeError, TypeError), match="expects a bool"):
+        torch.set_warn_always(1)
+
+
+def test_threads_are_at_the_top_level(torch: Any) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
+    assert torch.get_num_interop_threads() >= 1
+
+
+def test_anomaly_mode_by_the_switch(torch: Any) -> None:
+    torch.set_anomaly_enabled(True, False)
+    try:
+        assert torch.is_anomaly_enabled()
+        assert not torch.is_anomaly_check_nan_enabled()
+    finally:
+        torch.set_anomaly_enabled(False)
+    assert not torch.is_anomaly_enabled()
+
+
+def test_determinism(torch: Any) -> None:
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        assert torch.are_deterministic_algorithms_enabled()
+        assert torch.is_deterministic_algorithms_warn_only_enabled()
+        assert torch.get_deterministic_debug_mode() == 1
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert torch.get_deterministic_debug_mode() == 0
