@@ -155,6 +155,7 @@ TORCH_DIFFERS = {
     "logcumsumexp": "torch's gradient loses small terms",
     "nn.functional.gelu": "torch's is NaN at infinity",
     "nn.functional.grid_sample": "torch interpolates in bfloat16",
+    "grid_sampler_2d": "torch interpolates in bfloat16",
     "signbit": "the sign of NaN",
 }
 
