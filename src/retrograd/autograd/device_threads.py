@@ -1,64 +1,215 @@
-"""How the engine calls a node when something rare is on: on the thread of its device, or watched by anomaly mode.
+"""Backward passes over several devices: CPU nodes on the thread that called, each accelerator's nodes on its own.
 
 Note [Device threads]
-CPU nodes run on the thread that called ``backward()``.  Each accelerator has a thread of its own, on which the nodes
-that take its gradients run (their `AccumulateGrad` included), whoever calls: work for one device is queued in one
-place, in order.  The caller waits for each node, which for an accelerator means until its kernels are launched; the
-device thread works on the caller's state (Note [Borrowed thread state], worker_threads.py), so modes, errors and
-reentrant passes are as on the CPU.  A reentrant pass that starts on a device thread stays there with all its nodes: if
-two such threads waited for each other, none would go on.
+Each accelerator has one thread, which runs the nodes that take its gradients (their `AccumulateGrad` included),
+whoever calls ``backward()``: work for one device is queued in one place, in the order of `ReadyQueue`.  The threads of
+a pass run at the same time; what they share (the buffers of waiting nodes, the count of nodes that are queued or
+running) is in one `DevicePass`, behind its lock.  A pass all of whose nodes belong to the calling thread does not
+come here: the engine's plain loop runs it.
+
+Modes: each node gets a copy of the state that the calling thread had when the pass began (grad mode, anomaly mode,
+saved-tensor hooks, dual levels, ...) and runs in a copy of its context, so that what a hook enters and does not leave
+ends with the node.  Sequence numbers are those of the thread that the node runs on.
+
+Errors: the first one ends the pass; nodes that are queued are dropped, those that are running finish, and the caller
+gets the error.
+
+Reentrant passes: a pass that starts on a device thread keeps that thread busy, so the thread goes on to serve its
+queue from within, until the inner pass is done.  (Two such threads that only waited for each other's nodes would
+wait for ever.)  The CPU nodes of such a pass run on that thread as well.
+
+Threads are daemons and are started when first used; a forked child starts its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+import contextvars
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any
 
-from ..devices import accelerators, device_of_array_class
-from .anomaly_mode import anomaly_of
-from .state import ThreadState
-from .worker_threads import pool
-
-if TYPE_CHECKING:
-    from .node import Node
-
-#: call(node, edges, grads, as_tensors) -> the gradients of the inputs
-Call = Callable[["Node", tuple, Sequence, bool], Sequence]
-
-
-def special_call(state: ThreadState, call: Call) -> Call | None:
-    """What a pass uses to run its nodes; None if the plain `call` will do."""
-    special = _on_device_threads(state, call)
-    anomaly = anomaly_of(state)
-    if anomaly is not None:
-        special = anomaly.watch(special)
-    return None if special is call else special
-
-
-def _on_device_threads(state: ThreadState, call: Call) -> Call:
-    if not state.multithreading or not accelerators:
-        return call
-
-    def run(node: Node, edges: tuple, grads: Sequence, as_tensors: bool) -> Sequence:
-        thread = device_thread_of(node)
-        if thread is None or state.on_device_thread is not None:
-            return call(node, edges, grads, as_tensors)
-        state.on_device_thread = thread
-        try:
-            return pool.named(thread).run(call, node, edges, grads, as_tensors)
-        finally:
-            state.on_device_thread = None
-
-    return run
+from ..devices import device_of_array_class
+from .anomaly_mode import explain_error
+from .graph_task import GraphTask
+from .input_buffer import InputBuffer
+from .node import Node
+from .node_call import Call, call_node, run_node
+from .ready_queue import SharedReadyQueue
+from .state import ThreadState, local
+from .validation import validate_array, validate_tensor
 
 
 def device_thread_of(node: Any) -> str | None:
     """The name of the thread that a node runs on; None for the CPU: the thread that calls."""
-    if node.shape is not None:
-        array_class = node.array_class
-    elif node.num_inputs:
-        array_class = node.input_metadata[0][2]
-    else:
-        return None
-    device = device_of_array_class(array_class)
-    return None if device.type == "cpu" else str(device)
+    array_class = node.array_class
+    classes = (array_class,) if array_class is not None else [metadata[2] for metadata in node.input_metadata]
+    for array_class in classes:
+        device = device_of_array_class(array_class)
+        if device.type != "cpu":
+            return str(device)
+    return None
+
+
+def needs_other_threads(state: ThreadState, task: GraphTask) -> bool:
+    """Does a pass have nodes that belong to another thread than the one that calls?"""
+    if not state.multithreading:
+        return False
+    here = (None, state.on_device_thread)
+    return any(device_thread_of(node) not in here for node in (task.root, *task.dependencies))
+
+
+def run_on_devices(
+    state: ThreadState, task: GraphTask, node: Node, grads: Sequence, as_tensors: bool, call: Call | None
+) -> None:
+    """The engine's loop over several threads; the arguments are those of the plain one."""
+    run = DevicePass(state, task, as_tensors, call or call_node)
+    run.outstanding = 1
+    run.queue_for(node).push(node, list(grads), run)
+    del grads  # AccumulateGrad steals what nobody else holds
+    run.finish()
+
+
+class DevicePass:
+    """One backward pass while it runs on several threads: Note [Device threads]."""
+
+    def __init__(self, state: ThreadState, task: GraphTask, as_tensors: bool, call: Call) -> None:
+        self.task = task
+        # Otherwise made at their first use, which two threads could have at once.
+        task.hook_data, task.final_callbacks = {}, []
+        self.as_tensors = as_tensors
+        self.call = call
+        self.reentrant_depth = task.reentrant_depth
+        self.modes = state.copy()
+        self.context = contextvars.copy_context()
+        self.lock = threading.Lock()
+        #: How many nodes are queued or running: the pass is done when none is.
+        self.outstanding = 0
+        self.done = False
+        #: The first error; nodes that are still queued when there is one are dropped.
+        self.error: BaseException | None = None
+        self.failed = False
+        #: What the calling thread serves: its CPU nodes, and on a device thread that device's nodes of all passes.
+        name = state.on_device_thread
+        self.own_queue = SharedReadyQueue() if name is None else threads.queue_of(name)
+
+    def queue_for(self, node: Node) -> SharedReadyQueue:
+        name = device_thread_of(node)
+        return self.own_queue if name is None else threads.queue_of(name)
+
+    def finish(self) -> None:
+        """Run the calling thread's share until every thread is done."""
+        own = self.own_queue
+        try:
+            while not self.done:
+                serve(own)
+            if self.error is not None:
+                raise self.error
+        except BaseException:
+            # Of an interrupt, the other threads hear this way. What failed has been explained where it ran.
+            self.failed = True
+            local.state.current_node = None
+            raise
+        finally:
+            self.error = None  # no circle of error, traceback, frame, pass
+
+    def run(self, node: Node, grads: list) -> None:
+        """Run one node on this thread, and queue those that are ready then. `grads` is emptied."""
+        if not self.failed:
+            before = local.state
+            state = local.state = self.modes.copy()
+            state.on_device_thread, state.sequence_nr = before.on_device_thread, before.sequence_nr
+            try:
+                # A copy: a context can be entered only once at a time, and threads have it in common.
+                self.context.copy().run(self._run, state, node, grads)
+            except BaseException as error:
+                with self.lock:
+                    if not self.failed:
+                        self.failed, self.error = True, error
+            finally:
+                before.sequence_nr = state.sequence_nr
+                local.state = before
+        with self.lock:
+            self.outstanding -= 1
+            self.done = self.outstanding == 0
+        if self.done:
+            self.own_queue.wake(self)
+
+    def _run(self, state: ThreadState, node: Node, grads: list) -> None:
+        try:
+            given: Any = tuple(grads)
+            grads.clear()
+            edges, outputs = run_node(state, self.task, node, given, self.as_tensors, self.call)
+            del given
+            self._hand_on(node, edges, outputs)
+        except Exception as error:
+            if state.observers:
+                explain_error(state, error)
+            raise
+
+    def _hand_on(self, node: Node, edges: tuple, outputs: Sequence) -> None:
+        """Add what a node gave to the buffers of the next ones."""
+        task, as_tensors = self.task, self.as_tensors
+        validate = validate_tensor if as_tensors else validate_array
+        for position, edge in enumerate(edges):
+            if edge is None:
+                continue
+            successor, input_nr = edge
+            metadata = successor.input_metadata
+            grad = outputs[position]
+            if grad is not None:
+                grad = validate(grad, metadata[input_nr], node, position)
+            with self.lock:
+                buffer = task.not_ready.get(successor)
+                if buffer is None:
+                    buffer = task.not_ready[successor] = InputBuffer(len(metadata), task.dependencies[successor])
+                buffer.add(input_nr, grad, as_tensors)
+                buffer.waiting -= 1
+                if buffer.waiting:
+                    continue
+                del task.not_ready[successor]
+                self.outstanding += 1
+            self.queue_for(successor).push(successor, buffer.grads, self)
+
+
+def serve(queue: SharedReadyQueue) -> bool:
+    """Wait for the next entry of a queue and see to it; False if it says to stop."""
+    _, _, _, _, node, grads, run = queue.pop()
+    if node is not None:
+        run.run(node, grads)
+    return run is not None
+
+
+class DeviceThreads:
+    """The threads of the accelerators, each with its queue."""
+
+    def __init__(self) -> None:
+        self.reset()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.reset)
+
+    def reset(self) -> None:
+        """Forget all threads: a forked child does not have them."""
+        self.lock = threading.Lock()
+        self.queues: dict[str, SharedReadyQueue] = {}
+
+    def queue_of(self, name: str) -> SharedReadyQueue:
+        """The queue of a device, whose thread is running."""
+        queue = self.queues.get(name)
+        if queue is None:
+            with self.lock:
+                queue = self.queues.get(name)
+                if queue is None:
+                    queue = SharedReadyQueue()
+                    threading.Thread(target=_work, args=(name, queue), name=f"retrograd: {name}", daemon=True).start()
+                    self.queues[name] = queue
+        return queue
+
+
+def _work(name: str, queue: SharedReadyQueue) -> None:
+    local.state.on_device_thread = name
+    while serve(queue):
+        pass
+
+
+threads = DeviceThreads()

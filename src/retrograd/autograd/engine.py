@@ -20,18 +20,19 @@ from typing import Any
 
 from ..devices import accelerators
 from ..kernels import accumulate
-from ..quiet import is_quiet, quietly
+from ..quiet import is_quiet, once, quietly
 from ..tensor import Tensor, wrap
 from . import where
-from .anomaly_mode import explain_error
+from .anomaly_mode import anomaly_of, explain_error
 from .basic_nodes import GraphRoot
-from .device_threads import special_call
+from .device_threads import needs_other_threads, run_on_devices
 from .edge import EdgeTuple
 from .graph_task import GraphTask
-from .hooks import run_post_hooks, run_pre_hooks, run_tensor_hooks
+from .hooks import run_tensor_hooks
 from .input_buffer import InputBuffer
 from .intercept import set_observers
 from .node import Node
+from .node_call import call_node, call_with_hooks, run_late_hooks, wanted_edges
 from .ready_queue import ReadyQueue
 from .saved_variable import Freed
 from .state import ThreadState, local
@@ -86,16 +87,17 @@ class Engine:
         hooks_before, observers_before = state.saved_tensors_hooks, state.observers
         state.grad_enabled = create_graph
         state.graph_task = task
-        # Anomaly mode and device threads change how a node is called.
-        call = special_call(state, _call) if state.observers or accelerators else None
+        run, call = _run, None
+        if state.observers or accelerators:  # anomaly mode watches the nodes; devices have threads of their own
+            run, call = _how_to_run(state, task)
         try:
             try:
                 if depth and depth % MAX_DEPTH == 0:  # Note [Reentrant backward]
-                    pool.run(_run_quietly, state, task, root, first, as_tensors, call)
+                    pool.run(once, run, state, task, root, first, as_tensors, call)
                 elif is_quiet():
-                    _run(state, task, root, first, as_tensors, call)
+                    run(state, task, root, first, as_tensors, call)
                 else:
-                    quietly(_run, state, task, root, first, as_tensors, call)
+                    quietly(run, state, task, root, first, as_tensors, call)
             except Exception as error:
                 if state.observers:
                     explain_error(state, error)
@@ -164,17 +166,17 @@ def _checked(node: Node, input_nr: int, grad: Tensor, as_tensors: bool) -> Any:
     return array
 
 
-def _run_quietly(*args: Any) -> None:
-    if is_quiet():
-        _run(*args)
-    else:
-        quietly(_run, *args)
+def _how_to_run(state: ThreadState, task: GraphTask) -> tuple[Any, Any]:
+    """The loop of a pass when something rare is on, and what calls its nodes (None: nothing special)."""
+    anomaly = anomaly_of(state)
+    call = None if anomaly is None else anomaly.watch(call_node)
+    return run_on_devices if accelerators and needs_other_threads(state, task) else _run, call
 
 
 def _run(state: ThreadState, task: GraphTask, node: Any, grads: Any, as_tensors: bool, call: Any) -> None:
     """The loop. `node` is ready with `grads`; ends when nothing is ready any more.
 
-    `call` runs a node when something rare is on, see `special_call`.
+    `call` runs a node when something rare is on, see `_how_to_run`.
     """
     outputs: Any
     grad: Any
@@ -197,24 +199,24 @@ def _run(state: ThreadState, task: GraphTask, node: Any, grads: Any, as_tensors:
         else:
             info = exec_info[node]
             needed = info.needed
-            # Tensor hooks run here only if the node itself will not: they run once.
+            # As in `run_node`. Tensor hooks run here only if the node itself will not: they run once.
             if extras is not None and not needed:
                 grads = run_tensor_hooks(extras, grads, as_tensors)
             if info.captures is not None:
                 for input_nr, position in info.captures:
                     captured[position] = grads[input_nr]
             if needed:
-                edges = _wanted_edges(edges, exec_info)
+                edges = wanted_edges(edges, exec_info)
         if needed:
             state.current_node = node
             if extras is None and call is None:
                 outputs = node.apply_tensors(edges, grads) if as_tensors else node.apply(edges, grads)
             elif call is None:
-                outputs = _call_with_hooks(node, edges, grads, as_tensors)
+                outputs = call_with_hooks(node, edges, grads, as_tensors)
             else:
                 outputs = call(node, edges, grads, as_tensors)
             if state.late_hooks:
-                outputs = _run_late_hooks(state, node, edges, outputs, len(grads), as_tensors)
+                outputs = run_late_hooks(state, node, edges, outputs, len(grads), as_tensors)
             if not keep_graph:
                 node.release_variables(freed)
         else:
@@ -289,50 +291,6 @@ def _run(state: ThreadState, task: GraphTask, node: Any, grads: Any, as_tensors:
             entry = None
         else:
             return
-
-
-def _wanted_edges(edges: tuple, exec_info: dict) -> tuple:
-    """`edges` without those that lead to nothing that was asked for."""
-    result = []
-    for edge in edges:
-        info = None if edge is None else exec_info.get(edge[0])
-        result.append(edge if info is not None and (info.needed or info.captures is not None) else None)
-    return tuple(result)
-
-
-def _call(node: Node, edges: tuple, grads: Sequence, as_tensors: bool) -> Sequence:
-    """Run a node, with its hooks if it has some."""
-    if node.extras is not None:
-        return _call_with_hooks(node, edges, grads, as_tensors)
-    return node.apply_tensors(edges, grads) if as_tensors else node.apply(edges, grads)
-
-
-def _call_with_hooks(node: Node, edges: tuple, grads: Sequence, as_tensors: bool) -> Sequence:
-    extras: Any = node.extras
-    grads = run_tensor_hooks(extras, grads, as_tensors)
-    grads = run_pre_hooks(extras, grads, as_tensors)
-    outputs: Sequence = node.apply_tensors(edges, grads) if as_tensors else node.apply(edges, grads)
-    if extras.post_hooks:
-        outputs = run_post_hooks(extras, _validated(node, edges, outputs, as_tensors), grads, as_tensors)
-    return outputs
-
-
-def _run_late_hooks(
-    state: ThreadState, node: Node, edges: tuple, outputs: Sequence, num_inputs: int, as_tensors: bool
-) -> Sequence:
-    """Post-hooks that were registered while the node was running. What came in may be gone: they see None for it."""
-    state.late_hooks = False
-    extras: Any = node.extras
-    return run_post_hooks(extras, _validated(node, edges, outputs, as_tensors), (None,) * num_inputs, as_tensors)
-
-
-def _validated(node: Node, edges: tuple, outputs: Sequence, as_tensors: bool) -> list:
-    """What a node gave, as the next nodes expect it: hooks see it so."""
-    validate = validate_tensor if as_tensors else validate_array
-    return [
-        None if grad is None or edge is None else validate(grad, edge[0].input_metadata[edge[1]], node, position)
-        for position, (edge, grad) in enumerate(zip(edges, outputs, strict=True))
-    ]
 
 
 engine = Engine()

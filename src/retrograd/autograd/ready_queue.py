@@ -5,11 +5,13 @@ finish before the outer one can go on), then the node that was made last (higher
 the roots.  Equal nodes run in the order in which they became ready.
 
 Entries are plain tuples of integers first, so that comparing them never reaches the node:
-``(shutdown, -depth, -sequence_nr, arrival, node, grads, graph_task)``.
+``(shutdown, -depth, -sequence_nr, arrival, node, grads, graph_task)``.  In a queue that threads share, a `DevicePass`
+stands in the place of the GraphTask.
 """
 
 from __future__ import annotations
 
+import threading
 from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -17,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .graph_task import GraphTask
     from .node import Node
 
 Entry = tuple[int, int, int, int, Any, Any, Any]
@@ -34,10 +35,10 @@ class ReadyQueue:
     def __init__(self) -> None:
         self.heap: list[Entry] = []
 
-    def entry(self, node: Node, grads: Sequence, task: GraphTask) -> Entry:
+    def entry(self, node: Node, grads: Sequence, task: Any) -> Entry:
         return (1, -task.reentrant_depth, -node.sequence_nr, next(self.arrivals), node, grads, task)
 
-    def push(self, node: Node, grads: Sequence, task: GraphTask) -> None:
+    def push(self, node: Node, grads: Sequence, task: Any) -> None:
         heappush(self.heap, self.entry(node, grads, task))
 
     def push_shutdown(self) -> None:
@@ -48,3 +49,35 @@ class ReadyQueue:
 
     def __len__(self) -> int:
         return len(self.heap)
+
+
+class SharedReadyQueue(ReadyQueue):
+    """A ReadyQueue that one thread serves and others fill: `pop` waits until something is there."""
+
+    __slots__ = ("filled",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.filled = threading.Condition(threading.Lock())
+
+    def push(self, node: Node, grads: Sequence, task: Any) -> None:
+        with self.filled:
+            super().push(node, grads, task)
+            self.filled.notify()
+
+    def push_shutdown(self) -> None:
+        with self.filled:
+            super().push_shutdown()
+            self.filled.notify()
+
+    def wake(self, task: Any) -> None:
+        """Have the thread that waits look up: `task` is done."""
+        with self.filled:
+            heappush(self.heap, (0, 0, 0, next(self.arrivals), None, None, task))
+            self.filled.notify()
+
+    def pop(self) -> Entry:
+        with self.filled:
+            while not self.heap:
+                self.filled.wait()
+            return super().pop()

@@ -81,7 +81,7 @@ class ThreadState:
         self.late_hooks = False
         #: The passes that share what checkpoints recompute, see utils/checkpoint.
         self.graph_exec_group: Any = None
-        #: May a pass use the devices' own threads, and is this thread's pass on one just now (see device_threads.py)?
+        #: May a pass use the devices' own threads, and which device's thread is this one (see device_threads.py)?
         self.multithreading = True
         self.on_device_thread: str | None = None
         #: Inference mode: results are inference tensors, marked by the version counter they get (None otherwise).
@@ -89,6 +89,13 @@ class ThreadState:
         self.new_vc: VersionCounter | None = None
         #: Regenerate the history of views by their own operators instead of as_strided.
         self.view_replay = False
+
+    def copy(self) -> ThreadState:
+        """The same modes, for another thread."""
+        other = object.__new__(ThreadState)
+        for name in ThreadState.__slots__:
+            setattr(other, name, getattr(self, name))
+        return other
 
 
 class _Local(threading.local):

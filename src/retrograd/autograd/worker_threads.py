@@ -119,7 +119,6 @@ class WorkerPool:
         """Forget all threads: a forked child does not have them."""
         self.lock = threading.Lock()
         self.idle: list[Worker] = []
-        self.by_name: dict[str, Worker] = {}
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call ``function(*args)`` on some thread of the pool, and wait for it."""
@@ -136,16 +135,6 @@ class WorkerPool:
                     self.idle.append(worker)
             if not keep:
                 worker.stop()
-
-    def named(self, name: str) -> Worker:
-        """The one worker of this name: a device has its own."""
-        worker = self.by_name.get(name)
-        if worker is None:
-            with self.lock:
-                worker = self.by_name.get(name)
-                if worker is None:
-                    worker = self.by_name[name] = Worker(f"retrograd: {name}")
-        return worker
 
 
 pool = WorkerPool()
