@@ -227,7 +227,7 @@ def _suffixes(tensor: Any) -> Iterator[str]:
 
     try:
         grad_fn = tensor.grad_fn
-        name = None if grad_fn is None else grad_fn.name().rpartition("::")[2]
+        name = None if grad_fn is None else type(grad_fn).name(grad_fn).rpartition("::")[2]
     except RuntimeError:
         # A view whose base was written to in a way that left its history undefined.  Printing is how the user will
         # look into that, so it does not raise.

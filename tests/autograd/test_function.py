@@ -83,7 +83,13 @@ def test_ctx_is_the_node(torch):
     assert y.grad_fn.later.tolist() == [1.0]
 
 
-@pytest.mark.parametrize("name", ["shape", "dtype", "num_inputs", "device", "size", "fn", "variable", "inputs"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "shape", "dtype", "num_inputs", "device", "size", "fn", "variable", "inputs", "name", "grads", "message", "node",
+        "_inputs", "_outputs", "_saved", "saved_tensors_names", "output_nr",
+    ],
+)  # fmt: skip
 def test_names_on_ctx_belong_to_the_user(torch, name):
     def forward(ctx, x, y):
         setattr(ctx, name, x.shape)
@@ -101,9 +107,40 @@ def test_names_on_ctx_belong_to_the_user(torch, name):
     assert gradient.tolist() == [1.0, 1.0]
 
 
-def test_the_name_that_the_engine_keeps_is_refused():
+@pytest.mark.parametrize("name", ["name", "num_inputs", "fn", "saved_tensors_names"])
+def test_names_on_ctx_disturb_neither_errors_nor_pictures(name):
     def forward(ctx, x):
-        ctx.extras = 1
+        setattr(ctx, name, "mine")
+        ctx.save_for_backward(x)
+        return x * 2, x * 3
+
+    graph = retrograd.autograd.graph
+    x = leaf(retrograd, 1.0, 2.0)
+    y, z = function(retrograd, forward, lambda ctx, g, h: (g, g, g)).apply(x)
+    loss = (y + z).sum()
+    assert "FnBackward" in graph.tree(loss) and 'label="1"' in graph.dot(loss) and "FnBackward" in repr(y)
+    assert graph.saved_memory(loss).by_operation == {"FnBackward": 16}
+    with retrograd.autograd.set_detect_anomaly(True):
+        with pytest.warns(UserWarning, match="Error detected in FnBackward"):
+            with pytest.raises(RuntimeError, match="function FnBackward returned an incorrect number of gradients"):
+                loss.backward()
+
+
+def test_the_start_of_a_pass_does_not_look_at_names_on_ctx():
+    def forward(ctx, x):
+        ctx.shape, ctx.dtype = x.numpy().shape, x.numpy().dtype
+        return x * 2, x * 3
+
+    x = leaf(retrograd, 1.0)
+    _, z = function(retrograd, forward, lambda ctx, g, h: g * 2 + h * 3).apply(x)
+    z.backward(retrograd.ones(1))
+    assert x.grad.item() == 3.0
+
+
+@pytest.mark.parametrize("name", ["extras", "next_edges", "array_class"])
+def test_the_names_that_the_engine_keeps_are_refused(name):
+    def forward(ctx, x):
+        setattr(ctx, name, 1)
         return x
 
     with pytest.raises(AttributeError, match="choose another name"):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, overload
 from .. import kernels
 from ..tensor import Tensor
 from .intercept import new_node, results_of, set_observers
+from .node import name_of
 from .state import ThreadState, local
 from .where import Location, is_user_code, user_location
 
@@ -195,7 +196,7 @@ class Anomaly:
     def _error(
         self, node: Node, grads: Sequence, output: Any, position: int, kind: str, fed_by: dict[Node, list[Node]]
     ) -> RuntimeError:
-        error = RuntimeError(f"Function '{node.name()}' returned {kind} values in its {position}th output.")
+        error = RuntimeError(f"Function '{name_of(node)}' returned {kind} values in its {position}th output.")
         note = _zero_times_infinity(node, grads, output, fed_by) if kind == "nan" else None
         if note is not None:
             error.add_note(note)
@@ -248,14 +249,14 @@ def _zero_times_infinity(node: Node, grads: Sequence, output: Any, fed_by: dict[
         if got.shape != array.shape or kernels.isnan(got).any() or (got[gave] != 0).any():
             continue
         mask = _mask_above(node, fed_by)
-        name = node.name()
+        name = name_of(node)
         text = (
             f"The NaN of {name} is 0 · inf: the gradient that came in is 0 for the elements in question, and the "
             "derivative of the operation there is infinite."
         )
         if mask is not None:
             text += (
-                f" The zeros come from {mask.name()}: those elements are masked out, but the operation was computed "
+                f" The zeros come from {name_of(mask)}: those elements are masked out, but the operation was computed "
                 "for them as well."
             )
         return (
@@ -271,7 +272,7 @@ def _mask_above(node: Node, fed_by: dict[Node, list[Node]]) -> Node | None:
     queue = [node]
     for current in queue:  # grows while it is walked
         for above in fed_by.get(current, ()):
-            if above.name().startswith(_MASKS):
+            if name_of(above).startswith(_MASKS):
                 return above
             if above not in seen:
                 seen.add(above)
@@ -345,24 +346,24 @@ def explain_error(state: ThreadState, error: Exception) -> None:
     stack = _traceback_of(node)
     if stack is None:
         texts.append(
-            f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during "
+            f"Error detected in {name_of(node)}. No forward pass information available. Enable detect anomaly during "
             "forward pass for more information."
         )
     else:
         texts.append(
-            f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(stack)}"
+            f"Error detected in {name_of(node)}. Traceback of forward call that caused the error:\n{''.join(stack)}"
         )
     node = _parent_of(node)
     while node is not None:
         stack = _traceback_of(node)
         if stack is None:
             texts.append(
-                f"\n\nPrevious calculation was induced by {node.name()}. No forward pass information available. Enable "
+                f"\n\nPrevious calculation was induced by {name_of(node)}. No forward pass information available. Enable "
                 "detect anomaly during forward pass for more information."
             )
         else:
             texts.append(
-                f"\n\nPrevious calculation was induced by {node.name()}. Traceback of forward call that induced the "
+                f"\n\nPrevious calculation was induced by {name_of(node)}. Traceback of forward call that induced the "
                 f"previous calculation:\n{''.join(stack)}"
             )
         node = _parent_of(node)

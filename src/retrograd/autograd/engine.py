@@ -72,7 +72,13 @@ class Engine:
 
         root, array = roots[0][0], grads[0]._data
         first: Sequence
-        if len(roots) == 1 and not as_tensors and array.shape == root.shape and array.dtype is root.dtype:
+        if (
+            len(roots) == 1
+            and not as_tensors
+            and array.__class__ is root.array_class  # first: `shape` and `dtype` of a custom function are the user's
+            and array.shape == root.shape
+            and array.dtype is root.dtype
+        ):
             first = (array,)  # loss.backward(): `_root` without the call
         else:
             root, first = _root(roots, grads, as_tensors)

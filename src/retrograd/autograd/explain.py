@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..tensor import Tensor
 from .accumulate_grad import AccumulateGrad
+from .copy_slices import CopySlices
 from .edge import gradient_edge
+from .function_ctx import BackwardCFunction
+from .node import name_of
 from .saved_variable import Freed, SavedVariable
 from .version_counter import INFERENCE
 from .view_meta import CreationMeta
@@ -173,7 +176,7 @@ def _count(number: int, one: str, many: str | None = None) -> str:
 
 def _describe(node: Node) -> str:
     line = user_line(node)
-    return node.name() + (f" ({line})" if line else "")
+    return name_of(node) + (f" ({line})" if line else "")
 
 
 # ----------------------------------------------------------------------------------------------------------- its memory
@@ -228,7 +231,7 @@ def saved_memory(outputs: Any) -> SavedMemory:
             seen.add(id(storage))
             size = storage.nbytes
             of_leaves += size if id(storage) in leaves else 0
-            by_operation[node.name()] = by_operation.get(node.name(), 0) + size
+            by_operation[name_of(node)] = by_operation.get(name_of(node), 0) + size
             line = user_line(node)
             if line is not None:
                 by_line[line] = by_line.get(line, 0) + size
@@ -237,13 +240,11 @@ def saved_memory(outputs: Any) -> SavedMemory:
 
 def _saved_arrays(node: Any) -> Iterator[Any]:
     """The arrays that a node has saved, without unpacking anything."""
-    inner = getattr(node, "fn", None)  # CopySlices: the node of the in-place operation
-    if inner is not None and hasattr(inner, "next_edges"):
-        yield from _saved_arrays(inner)
-    values = [getattr(node, name + "_", None) for name in node.saved_tensors_names]
-    custom = getattr(node, "_saved", None)  # what the node of a custom function has
-    if isinstance(custom, tuple):
-        values.extend(custom)
+    if isinstance(node, CopySlices):
+        yield from _saved_arrays(node.fn)
+    values = [getattr(node, name + "_", None) for name in type(node).saved_tensors_names]
+    if isinstance(node, BackwardCFunction) and isinstance(node._saved_variables, tuple):
+        values.extend(node._saved_variables)
     yield from _arrays_in(values)
 
 
@@ -352,7 +353,7 @@ def dot(outputs: Any, names: Mapping[str, Tensor] | None = None) -> str:
     for node, number in nodes.items():
         for edge in node.next_edges:
             if edge is not None:
-                output = f' [label="{edge[1]}"]' if edge[0].num_inputs > 1 else ""
+                output = f' [label="{edge[1]}"]' if len(edge[0].input_metadata) > 1 else ""
                 lines.append(f"  {number} -> {nodes[edge[0]]}{output};")
     return "\n".join([*lines, "}"])
 
@@ -371,7 +372,7 @@ def _label(node: Node, labels: dict[Any, str]) -> str:
     if isinstance(node, AccumulateGrad):
         label = f"leaf {labels[node]}" if node in labels else "leaf"
     else:
-        label = node.name() + (f" {labels[node]}" if node in labels else "")
+        label = name_of(node) + (f" {labels[node]}" if node in labels else "")
     try:
         shapes = " ".join(str(tuple(metadata[0])) for metadata in node.input_metadata)
     except (AttributeError, AssertionError):  # made by hand, without outputs

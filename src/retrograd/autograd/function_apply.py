@@ -39,7 +39,7 @@ from .function_jvp import run_jvp
 from .function_structure import LEAF, put_together, take_apart
 from .hooks import NodeHooks, rebase_hooks
 from .inplace import bump_version, rebase_history
-from .node import InputMetadata, Node, TensorNode, init_node
+from .node import InputMetadata, Node, TensorNode, init_node, name_of
 from .state import ThreadState, local
 from .view_meta import CreationMeta, check_view
 
@@ -61,17 +61,15 @@ def apply(cls: Any, args: tuple, kwargs: dict) -> Any:
         named = {name: value for name, value in named.items() if name in kwargs}
 
     ctx, tensors = _make_node(cls, state, args, named, required)
-    recording = bool(ctx.next_edges)
+    edges = ctx.next_edges
+    recording = bool(edges)
     try:
         output = _run_forward(cls, ctx, state, args, named, with_setup_context)
-        if ctx.extras is not None and not isinstance(ctx.extras, NodeHooks):
-            raise AttributeError(
-                f"ctx.extras is where the engine keeps the hooks of {ctx._name()}: choose another name for what "
-                f"{cls.__name__} keeps on ctx"
-            )
+        if ctx.next_edges is not edges or ctx.extras is not None or ctx.array_class is not None:
+            _check_engine_s_own(ctx, edges)
         outputs = output if isinstance(output, tuple) else (output,)
         leaves: list = []
-        ctx._outputs = tuple([take_apart(value, leaves) for value in outputs])
+        ctx._output_structures = tuple([take_apart(value, leaves) for value in outputs])
         results = _Outputs(cls, ctx, tensors, leaves, recording, with_setup_context).finish()
         if state.dual_levels:
             run_jvp(cls, ctx, tensors, leaves, results)
@@ -84,7 +82,7 @@ def apply(cls: Any, args: tuple, kwargs: dict) -> Any:
         for name in ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiable"):
             attributes.pop(name, None)
 
-    values = put_together(ctx._outputs, results)
+    values = put_together(ctx._output_structures, results)
     if not isinstance(output, tuple):
         return values[0]
     return type(output)(*values) if hasattr(output, "_fields") else tuple(values)
@@ -117,7 +115,7 @@ def _make_node(
             structures.append(structure)
             leaves += rest
     tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
-    ctx._inputs = tuple(structures)
+    ctx._input_structures = tuple(structures)
     ctx._is_tensor_input = [isinstance(leaf, Tensor) for leaf in leaves]
     ctx._required_gradients = required
 
@@ -141,6 +139,20 @@ def _run_forward(cls: Any, ctx: Any, state: ThreadState, args: tuple, named: dic
         return output
     finally:
         state.grad_enabled, state.fw_grad_enabled = before
+
+
+def _check_engine_s_own(ctx: Any, edges: tuple) -> None:
+    """The user may put anything on ctx, but for the few names that the engine itself reads there."""
+    for name, untouched in (
+        ("next_edges", ctx.next_edges is edges),
+        ("extras", ctx.extras is None or isinstance(ctx.extras, NodeHooks)),
+        ("array_class", ctx.array_class is None),
+    ):
+        if not untouched:
+            raise AttributeError(
+                f"ctx.{name} is the engine's own in {name_of(ctx)}: choose another name for what "
+                f"{ctx._forward_cls.__name__} keeps on ctx"
+            )
 
 
 # -------------------------------------------------------------------------------------------------------------- outputs
@@ -371,7 +383,7 @@ class _WrittenFirst(TensorNode):
         self.metadata_of_inputs = fn.input_metadata
 
     def name(self) -> str:
-        return self.fn.name()
+        return name_of(self.fn)
 
     @staticmethod
     def _moved(values: Sequence, written: int) -> tuple:

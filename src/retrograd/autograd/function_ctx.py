@@ -6,7 +6,8 @@ user's ``backward`` and checks what that returns.  Each `Function` class gets a 
 (``MyFn._backward_cls``, called ``MyFnBackward``), so ``y.grad_fn`` is the very `ctx` that ``forward`` saw.
 
 Attributes that the user sets on `ctx` are in the node's ``__dict__``.  The engine's own are slots, and those have
-names that nobody would choose (but for ``extras``, which is refused): ``ctx.shape`` or ``ctx.dtype`` are the user's.
+names that nobody would choose (where one does, `apply` refuses it): ``ctx.shape``, ``ctx.dtype``, ``ctx.name`` are the
+user's, and the engine reads none of them (`name_of`, `input_metadata`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ..kernels import zeros
 from ..tensor import Tensor, unwrap, wrap
 from .function_structure import Structure, put_together
-from .node import TensorNode
+from .node import TensorNode, name_of
 from .saved_variable import Freed, SavedVariable, freed_error, save_variable
 from .state import local
 
@@ -104,12 +105,12 @@ class BackwardCFunction(TensorNode, FunctionCtx):
     """The node of a custom function. Each Function has a subclass of its own."""
 
     __slots__ = (
-        "_inputs",
+        "_input_structures",
         "_is_tensor_input",
         "_is_tensor_output",
-        "_outputs",
+        "_output_structures",
         "_required_gradients",
-        "_saved",
+        "_saved_variables",
         "_undifferentiable",
     )
 
@@ -118,14 +119,14 @@ class BackwardCFunction(TensorNode, FunctionCtx):
     _autograd_function_id: int
 
     #: One an argument of apply(), and which of their leaves are tensors: those have an edge each.
-    _inputs: tuple[Structure, ...]
+    _input_structures: tuple[Structure, ...]
     _is_tensor_input: list[bool]
     #: One an output of forward(); the leaves are the gradients that come in.
-    _outputs: tuple[Structure, ...]
+    _output_structures: tuple[Structure, ...]
     _is_tensor_output: list[bool]
     #: How many gradients backward() has to return: those of keyword arguments may be missing.
     _required_gradients: int
-    _saved: Any
+    _saved_variables: Any
     #: Positions (among the incoming gradients) of outputs that are not differentiable.
     _undifferentiable: frozenset[int]
 
@@ -145,10 +146,7 @@ class BackwardCFunction(TensorNode, FunctionCtx):
     _is_pure_view = False
 
     def __init__(self) -> None:
-        self._saved = ()
-
-    def _name(self) -> str:
-        return type(self).__name__
+        self._saved_variables = ()
 
     # ------------------------------------------------------------------------------------------------------- running
 
@@ -196,11 +194,11 @@ class BackwardCFunction(TensorNode, FunctionCtx):
                     and (self._materialize_non_diff_grads or position not in self._undifferentiable)
                 ):
                     grads[position] = zeros_of(metadata)
-        return put_together(self._outputs, grads)
+        return put_together(self._output_structures, grads)
 
     def _gradients(self, result: Any) -> tuple:
         """What backward() returned, checked: one gradient (or None) an edge."""
-        inputs = self._inputs
+        inputs = self._input_structures
         expected = len(inputs)
         if result.__class__ is not tuple and not isinstance(result, tuple):
             result = (result,)
@@ -224,33 +222,33 @@ class BackwardCFunction(TensorNode, FunctionCtx):
             if is_tensor:
                 if grad is not None and not isinstance(grad, Tensor):
                     raise RuntimeError(
-                        f"expected Variable or None (got {type(grad).__name__}): {self._name()} must return a Tensor "
+                        f"expected Variable or None (got {type(grad).__name__}): {name_of(self)} must return a Tensor "
                         f"or None as the gradient of argument {position}, e.g. torch.as_tensor(...)"
                     )
                 gradients.append(grad)
             elif grad is not None:
                 raise RuntimeError(
-                    f"function {self._name()} returned a gradient different than None at position {position + 1}, but "
+                    f"function {name_of(self)} returned a gradient different than None at position {position + 1}, but "
                     "the corresponding forward input was not a Variable. Return None there"
                 )
         return tuple(gradients)
 
     def _wrong_number(self, number: int, result: tuple) -> NoReturn:
-        expected = len(self._inputs)
+        expected = len(self._input_structures)
         hint = f"backward must return one gradient for each argument of {self._forward_cls.__name__}.apply()"
         if number == 1 and isinstance(result[0], list):
             hint += ", as a tuple, not a list"
         elif number < expected:
             hint += ", with None for those that have none"
         raise RuntimeError(
-            f"function {self._name()} returned an incorrect number of gradients (expected {expected}, got {number}): "
+            f"function {name_of(self)} returned an incorrect number of gradients (expected {expected}, got {number}): "
             + hint
         )
 
     def _complain_about(self, position: int) -> Callable[[str], Exception]:
         def complain(what: str) -> Exception:
             return RuntimeError(
-                f"function {self._name()} returned a gradient at position {position + 1} that is not nested as the "
+                f"function {name_of(self)} returned a gradient at position {position + 1} that is not nested as the "
                 f"argument was: {what}"
             )
 
@@ -276,7 +274,7 @@ class BackwardCFunction(TensorNode, FunctionCtx):
                     f"(in {self._forward_cls.__name__})"
                 )
             saved.append(self._save_one(tensor))
-        self._saved = tuple(saved)
+        self._saved_variables = tuple(saved)
 
     def _save_one(self, tensor: Tensor | None) -> SavedVariable:
         edge = None if tensor is None else tensor._history()
@@ -295,7 +293,7 @@ class BackwardCFunction(TensorNode, FunctionCtx):
         saved = self._raw_saved_tensors
         result = tuple(variable.unpack(self, f"saved_tensors[{i}]") for i, variable in enumerate(saved))
         if saved and self._forward_cls.clear_saved_tensors_on_access:
-            self._saved = _CLEARED
+            self._saved_variables = _CLEARED
         return result
 
     @property
@@ -306,7 +304,7 @@ class BackwardCFunction(TensorNode, FunctionCtx):
 
     @property
     def _raw_saved_tensors(self) -> tuple[SavedVariable, ...]:
-        saved = self._saved
+        saved = self._saved_variables
         if isinstance(saved, Freed):
             raise freed_error(self, saved)
         if saved is _CLEARED:
@@ -320,13 +318,13 @@ class BackwardCFunction(TensorNode, FunctionCtx):
     def maybe_clear_saved_tensors(self) -> None:
         """Let go of saved tensors that may be read only once."""
         if self._forward_cls.clear_saved_tensors_on_access:
-            self._saved = _CLEARED
+            self._saved_variables = _CLEARED
 
     def release_variables(self, freed: Freed) -> None:
-        if isinstance(self._saved, tuple):
-            for saved in self._saved:
+        if isinstance(self._saved_variables, tuple):
+            for saved in self._saved_variables:
                 saved.node = freed
-        self._saved = freed
+        self._saved_variables = freed
 
     # ---------------------------------------------------------------------------- names that torch's nodes have, too
 

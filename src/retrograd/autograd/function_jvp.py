@@ -85,18 +85,18 @@ def _arguments(ctx: Any, tensors: Sequence[Tensor], tangents: Sequence[Tensor | 
         if tangent is None and ctx.materialize_grads and data.dtype.kind in "fcV":
             tangent = zeros_of((data.shape, data.dtype, data.__class__))
         leaves.append(tangent)
-    return put_together(ctx._inputs, leaves)
+    return put_together(ctx._input_structures, leaves)
 
 
 def _answers(cls: Any, ctx: Any, answer: Any) -> list:
     """What jvp returned, taken apart as the outputs were."""
     if not isinstance(answer, tuple):
         answer = (answer,)
-    elif len(ctx._outputs) == 1 and ctx._outputs[0].kind is tuple and len(answer) != 1:
+    elif len(ctx._output_structures) == 1 and ctx._output_structures[0].kind is tuple and len(answer) != 1:
         answer = (answer,)
-    if len(answer) != len(ctx._outputs):
+    if len(answer) != len(ctx._output_structures):
         raise RuntimeError(
-            f"Function's jvp returned an invalid number of forward gradients (expected {len(ctx._outputs)} but got "
+            f"Function's jvp returned an invalid number of forward gradients (expected {len(ctx._output_structures)} but got "
             f"{len(answer)}): {cls.__name__}.jvp must return one for each output of forward"
         )
 
@@ -104,7 +104,7 @@ def _answers(cls: Any, ctx: Any, answer: Any) -> list:
         return RuntimeError(f"{cls.__name__}.jvp returned tangents that are not nested as the outputs were: {what}")
 
     leaves: list = []
-    for structure, part in zip(ctx._outputs, answer):
+    for structure, part in zip(ctx._output_structures, answer):
         leaves += structure.match(part, complain)
     return leaves
 

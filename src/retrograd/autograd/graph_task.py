@@ -109,7 +109,7 @@ class GraphTask:
         number = 0
         while heap:
             node = heappop(heap)[2]
-            if node.num_inputs:  # not the GraphRoot
+            if node.input_metadata:  # not the GraphRoot
                 order.append(node)
             for edge in node.next_edges:
                 if edge is None or edge[0] not in waiting:

@@ -76,8 +76,9 @@ class Node:
 
     def __call__(self, *grads: Tensor | None) -> Any:
         """Run this node alone on Tensors, as ``y.grad_fn(g)`` does in torch."""
-        if len(grads) != self.num_inputs:
-            raise TypeError(f"{self.name()} expected {self.num_inputs} arguments, got {len(grads)} instead")
+        expected = len(self.input_metadata)
+        if len(grads) != expected:
+            raise TypeError(f"{self.name()} expected {expected} arguments, got {len(grads)} instead")
         outputs = self.apply_tensors(self.next_edges, grads)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
@@ -174,6 +175,11 @@ class TensorNode(MultiOutputNode):
 
         outputs = self.apply_tensors(edges, [None if g is None else wrap(g) for g in grads])
         return tuple(None if g is None else unwrap(g) for g in outputs)
+
+
+def name_of(node: Node) -> str:
+    """A node's name, even if it is a custom function's ctx that the user has put a ``name`` on."""
+    return type(node).name(node)
 
 
 def init_node(node: Node, next_edges: tuple[EdgeTuple | None, ...]) -> None:

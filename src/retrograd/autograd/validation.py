@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import kernels
-from .node import InputMetadata, Node
+from .node import InputMetadata, Node, name_of
 
 
 def is_expandable_to(shape: tuple[int, ...], larger: tuple[int, ...]) -> bool:
@@ -54,7 +54,7 @@ def _check_device(grad: Any, array_class: type, node: Node, index: int) -> None:
     from ..devices import device_of_array_class
 
     raise RuntimeError(
-        f"Function {node.name()} returned an invalid gradient at index {index} - "
+        f"Function {name_of(node)} returned an invalid gradient at index {index} - "
         f"expected device {device_of_array_class(array_class)} but got {device_of_array_class(grad.__class__)}"
     )
 
@@ -62,6 +62,6 @@ def _check_device(grad: Any, array_class: type, node: Node, index: int) -> None:
 def _check_expandable(got: tuple[int, ...], expected: tuple[int, ...], node: Node, index: int) -> None:
     if not is_expandable_to(expected, got):
         raise RuntimeError(
-            f"Function {node.name()} returned an invalid gradient at index {index} - "
+            f"Function {name_of(node)} returned an invalid gradient at index {index} - "
             f"got {list(got)} but expected shape compatible with {list(expected)}"
         )
