@@ -8,14 +8,17 @@ and NumPy, printing and copying in tensor_conversion.py.
 
 from __future__ import annotations
 
+from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import devices, dtypes
+from .autograd.cuts import remember_cut
 from .autograd.meta import AutogradMeta, materialize_autograd_meta
 from .autograd.state import local
 from .autograd.version_counter import INFERENCE, VersionCounter, version_counter
+from .autograd.where import theirs
 from .size import Size
 from .tensor_conversion import TensorConversion
 
@@ -180,6 +183,13 @@ class Tensor(TensorConversion):
         result._data = self._data
         result._vc = self._vc or version_counter(self)
         result._meta = result._edge = None
+        if self._edge is not None or (self._meta is not None and self.requires_grad):
+            frame = _getframe(1)
+            code = frame.f_code
+            if code.co_filename in theirs:  # remember_cut without the call
+                state.cuts.append(("detach()", result._vc, code, frame.f_lasti))
+            else:
+                remember_cut(state, "detach()", result._vc)
         return result
 
     def detach_(self) -> Tensor:
@@ -189,6 +199,8 @@ class Tensor(TensorConversion):
                 "Can't detach views in-place. Use detach() instead: x = x.detach(). A view shares its history with "
                 "its base, which detach_() would leave behind."
             )
+        if self.requires_grad:
+            remember_cut(local.state, "detach_()", self._vc or version_counter(self))
         meta = materialize_autograd_meta(self)
         if self._edge is not None:
             meta.detached = True
@@ -202,7 +214,10 @@ class Tensor(TensorConversion):
     @property
     def data(self) -> Tensor:
         """The values with neither history nor version counter: writes to it go unnoticed. Prefer `detach()`."""
-        return wrap(self._data, INFERENCE if self._vc is INFERENCE else None)
+        result = wrap(self._data, INFERENCE if self._vc is INFERENCE else None)
+        if self._edge is not None or (self._meta is not None and self.requires_grad):
+            remember_cut(local.state, ".data", None)
+        return result
 
     @data.setter
     def data(self, value: Tensor) -> None:

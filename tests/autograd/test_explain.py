@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -191,3 +193,117 @@ def test_edges_and_nodes_may_be_drawn():
     y = x * 2
     edge = torch.autograd.graph.get_gradient_edge(y)
     assert torch.autograd.graph.tree(edge) == torch.autograd.graph.tree(y) == torch.autograd.graph.tree(y.grad_fn)
+
+
+# --------------------------------------------------------------------------------------------- without anomaly mode
+
+
+def line_of(text, mark):
+    """Does `text` name the line of this file that ends in the comment `mark`?"""
+    line = int(re.search(r"test_explain\.py:(\d+) in ", text).group(1))
+    with open(__file__, encoding="utf-8") as file:
+        return file.read().split("\n")[line - 1].endswith(f"# {mark}")
+
+
+def test_a_detached_tensor_knows_its_line():
+    x = torch.ones(2, requires_grad=True)
+    d = (x * 2).detach()  # FIRST CUT
+    other = x.detach()
+    for tensor in (d, d[:1]):
+        text = why_no_grad(tensor)
+        assert "was detached at" in text and line_of(text, "FIRST CUT")
+    assert other is not None
+    with pytest.raises(RuntimeError, match="does not have a grad_fn.*was detached at") as caught:
+        d.backward(torch.ones(2))
+    assert line_of(str(caught.value), "FIRST CUT")
+
+
+def test_a_leaf_that_was_only_used_detached():
+    x, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    loss = (w.detach() * x).sum()  # LEAF CUT
+    text = why_no_grad(w, loss)
+    assert "not reached" in text and line_of(text, "LEAF CUT")
+    with pytest.raises(RuntimeError, match="not have been used in the graph.*was detached at") as caught:
+        torch.autograd.grad(loss, w)
+    assert line_of(str(caught.value), "LEAF CUT")
+
+
+def test_detach_in_place_knows_its_line():
+    y = torch.ones(2, requires_grad=True) * 2
+    y.detach_()  # IN PLACE
+    assert line_of(why_no_grad(y), "IN PLACE")
+
+
+def test_what_comes_after_a_cut_is_told_of_it():
+    x = torch.ones(2, requires_grad=True)
+    loss = ((x * 2).detach() * 3).sum()  # CUT BEFORE
+    with pytest.raises(RuntimeError, match=r"does not have a grad_fn.*last called detach\(\) at") as caught:
+        loss.backward()
+    assert line_of(str(caught.value), "CUT BEFORE")
+    loss = (x.data * 3).sum()  # DATA
+    text = why_no_grad(loss)
+    assert "last called .data at" in text and line_of(text, "DATA")
+
+
+@pytest.mark.parametrize("how", ["block", "decorator", "switch"])
+def test_the_last_no_grad_is_told(how):
+    x = torch.ones(2, requires_grad=True)
+
+    def in_new_thread():
+        if how == "block":
+            with torch.no_grad():  # OFF
+                return (x * 2).sum()
+        if how == "decorator":
+            return torch.no_grad()(lambda: (x * 2).sum())()  # OFF
+        with torch.set_grad_enabled(False):  # OFF
+            return (x * 2).sum()
+
+    with ThreadPoolExecutor(1) as pool:  # a thread that has done nothing else
+        text = pool.submit(lambda: why_no_grad(in_new_thread())).result()
+        assert re.search(r"last called no_grad\(\) at .*test_explain\.py:\d+ in in_new_thread", text)
+        assert line_of(text, "OFF")
+        assert "detach() at" not in text
+
+
+def test_cuts_by_this_package_do_not_count():
+    def work():
+        parameter = torch.nn.Parameter(torch.ones(2))
+        optimizer = torch.optim.SGD([parameter], lr=0.1, momentum=0.9)
+        (parameter * 2).sum().backward()
+        optimizer.step()
+        return why_no_grad(torch.ones(2) * 2)
+
+    with ThreadPoolExecutor(1) as pool:
+        assert "last called" not in pool.submit(work).result()
+
+
+def test_a_tensor_that_never_required_grad_was_not_cut():
+    x = torch.ones(2)
+    x.grad = torch.ones(2)  # it has an AutogradMeta
+    x.detach()
+    assert "was detached" not in why_no_grad(x)
+
+
+def test_remembered_cuts_keep_nothing_alive():
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    array, node = weakref.ref(y._data), weakref.ref(y.grad_fn)
+    d = y.detach()
+    del y, d
+    assert array() is None and node() is None
+
+
+def test_differentiated_tensors_that_do_not_require_grad():
+    x = torch.ones(2, requires_grad=True)
+    d = x.detach()  # NOT WANTED
+    for call in (lambda: torch.autograd.grad(x.sum(), d), lambda: x.sum().backward(inputs=[d])):
+        with pytest.raises(RuntimeError, match="One of the differentiated Tensors does not require grad") as caught:
+            call()
+        assert line_of(str(caught.value), "NOT WANTED")
+    with pytest.raises(RuntimeError, match=r"does not require grad.*its dtype is torch\.int64"):
+        torch.autograd.grad(x.sum(), torch.tensor([1]))
+
+
+def test_only_tensors_have_gradients():
+    with pytest.raises(TypeError, match=r"why_no_grad\(\): argument 'tensor' \(position 1\) must be Tensor, not int"):
+        why_no_grad(3)

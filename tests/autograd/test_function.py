@@ -86,8 +86,8 @@ def test_ctx_is_the_node(torch):
 @pytest.mark.parametrize(
     "name",
     [
-        "shape", "dtype", "num_inputs", "device", "size", "fn", "variable", "inputs", "name", "grads", "message", "node",
-        "_inputs", "_outputs", "_saved", "saved_tensors_names", "output_nr",
+        "shape", "dtype", "num_inputs", "device", "size", "fn", "variable", "inputs", "name", "grads", "message",
+        "node", "_inputs", "_outputs", "_saved", "saved_tensors_names", "output_nr",
     ],
 )  # fmt: skip
 def test_names_on_ctx_belong_to_the_user(torch, name):

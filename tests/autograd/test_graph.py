@@ -78,6 +78,24 @@ def test_increment_version(torch):
         torch.autograd.graph.increment_version(torch.ones(1))
 
 
+@pytest.mark.parametrize("given, phrase", [(3, "expect a Iterable"), ([3], "each element of the iterable to be a tensor")])
+def test_increment_version_is_for_tensors(torch, given, phrase):
+    with pytest.raises(RuntimeError, match=phrase):
+        torch.autograd.graph.increment_version(given)
+
+
+def test_increment_version_of_something_wrong_changes_nothing():
+    x = retrograd.ones(2)
+    with pytest.raises(RuntimeError):
+        retrograd.autograd.graph.increment_version([x, 3])
+    assert x._version == 0
+
+
+def test_volatile_is_gone(torch):
+    with pytest.warns(UserWarning, match="volatile was removed"):
+        assert not torch.autograd.Variable(torch.ones(2), volatile=True).requires_grad
+
+
 def test_increment_version_is_noticed_by_saved_tensors(torch):
     x = torch.ones(2, requires_grad=True)
     y = x * 2

@@ -332,3 +332,71 @@ def test_reading_grad_of_a_non_leaf_warns(torch):
         assert y.grad is None
     y.retain_grad()
     assert y.grad is None
+
+
+def test_a_mode_that_a_hook_sets_ends_with_its_node(torch):
+    seen = []
+
+    def leak(*_):
+        torch.set_grad_enabled(True)
+
+    x = torch.ones(1, requires_grad=True)
+    w = x * 1
+    y = w * 2
+    z = y * 3
+    x.register_post_accumulate_grad_hook(leak)
+    z.register_hook(leak)
+    y.grad_fn.register_hook(leak)
+    for tensor in (y, w, x):
+        tensor.register_hook(lambda grad: seen.append(torch.is_grad_enabled()))
+    z.backward(retain_graph=True)
+    torch.autograd.grad(z, [z, x])
+    assert seen == [False] * 6
+
+
+def test_a_mode_that_a_backward_sets_ends_with_its_node(torch):
+    class Leak(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            torch.set_grad_enabled(False)
+            return grad * 2
+
+    x = torch.ones(1, requires_grad=True)
+    y = x * x
+    seen = []
+    y.register_hook(lambda grad: seen.append(torch.is_grad_enabled()))
+    torch.autograd.grad(Leak.apply(y), x, create_graph=True)
+    assert seen == [True] and torch.is_grad_enabled()
+
+
+def test_posthooks_see_gradients_that_go_nowhere(torch):
+    """A custom function may return a gradient for an argument that needs none."""
+
+    class Both(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x * 2 + y
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2, grad * 3
+
+    x = torch.ones(1, requires_grad=True)
+    y = Both.apply(x, torch.ones(1))
+    seen = []
+    y.grad_fn.register_hook(lambda grads, _: seen.append([g.item() for g in grads]))
+    y.grad_fn.register_hook(lambda grads, outputs: (grads[0] * 10, outputs[0]))
+    y.backward()
+    assert seen == [[2.0, 3.0]] and x.grad.item() == 20.0
+
+
+def test_running_a_node_by_hand_is_checked(torch):
+    node = (torch.ones(1, requires_grad=True) * 2).grad_fn
+    with pytest.raises(TypeError, match="expected 1 arguments, got 2 instead"):
+        node(torch.ones(1), torch.ones(1))
+    with pytest.raises(TypeError, match="argument 0 is not a Variable"):
+        node("x")

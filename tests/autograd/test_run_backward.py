@@ -286,3 +286,24 @@ def test_no_warnings_on_the_ordinary_path():
         x = retrograd.tensor([0.0, 1.0], requires_grad=True)
         (x.log() + 1 / x + x.exp() / 0).sum().backward()
         (x * 1e38 * 1e38).sum().backward()
+
+
+@pytest.mark.parametrize("outputs", ["a", [3], [None]])
+def test_outputs_that_are_no_tensors(torch, x, outputs):
+    with pytest.raises(AssertionError, match=r"Expected output to be a torch\.Tensor"):
+        torch.autograd.grad(outputs, x)
+    with pytest.raises(AssertionError, match=r"Expected output to be a torch\.Tensor"):
+        torch.autograd.backward(outputs)
+
+
+@pytest.mark.parametrize("gradient", ["x", [1.0, 1.0], ["x"]])
+def test_each_gradient_is_checked(torch, x, gradient):
+    with pytest.raises(TypeError, match="gradients can be either Tensors or None, but got"):
+        (x * 2).backward(gradient)
+    with pytest.raises(TypeError, match="gradients can be either Tensors or None, but got"):
+        torch.autograd.grad(x * 2, x, gradient)
+
+
+def test_backward_to_inputs_that_do_not_require_grad(torch, x):
+    with pytest.raises(RuntimeError, match="can't retain_grad on Tensor that has requires_grad=False"):
+        x.sum().backward(inputs=[torch.ones(2)])

@@ -53,6 +53,10 @@ class set_detect_anomaly:
     """
 
     def __init__(self, mode: bool, check_nan: bool = True, *, check_inf: bool = False, forward: bool = False) -> None:
+        if not isinstance(mode, bool):
+            raise TypeError(
+                f"set_anomaly_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
+            )
         self.before = anomaly_of(local.state)
         _set(Anomaly(check_nan, check_inf, forward) if mode else None)
 
@@ -358,8 +362,8 @@ def explain_error(state: ThreadState, error: Exception) -> None:
         stack = _traceback_of(node)
         if stack is None:
             texts.append(
-                f"\n\nPrevious calculation was induced by {name_of(node)}. No forward pass information available. Enable "
-                "detect anomaly during forward pass for more information."
+                f"\n\nPrevious calculation was induced by {name_of(node)}. No forward pass information available. "
+                "Enable detect anomaly during forward pass for more information."
             )
         else:
             texts.append(

@@ -208,6 +208,7 @@ def _run(state: ThreadState, task: GraphTask, node: Any, grads: Any, as_tensors:
             # As in `run_node`. Tensor hooks run here only if the node itself will not: they run once.
             if extras is not None and not needed:
                 grads = run_tensor_hooks(extras, grads, as_tensors)
+                state.grad_enabled = task.create_graph
             if info.captures is not None:
                 for input_nr, position in info.captures:
                     captured[position] = grads[input_nr]

@@ -1,23 +1,29 @@
 """Graphs in words: why there is no gradient, what a graph holds in memory, and what it looks like.
 
 All of it is read off the graph when somebody asks, so that nothing is paid before.  Nodes do not know the line of the
-user's code that made them, unless the forward pass ran in anomaly mode: then the lines are shown.
+user's code that made them, unless the forward pass ran in anomaly mode: then the lines are shown.  Where histories were
+cut, a thread remembers for a while (cuts.py).
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..tensor import Tensor
 from .accumulate_grad import AccumulateGrad
+from .anomaly_mode import how_it_was_made
 from .copy_slices import CopySlices
+from .cuts import cuts_of, last_no_grad
 from .edge import gradient_edge
 from .function_ctx import BackwardCFunction
 from .node import name_of
 from .saved_variable import Freed, SavedVariable
+from .state import ThreadState, local
 from .version_counter import INFERENCE
 from .view_meta import CreationMeta
+from .where import Location
 
 if TYPE_CHECKING:
     from .graph import GradientEdge
@@ -75,6 +81,8 @@ def why_no_grad(tensor: Tensor, outputs: Tensor | GradientEdge | Sequence[Tensor
     >>> print(torch.autograd.graph.why_no_grad(w, loss))
     The tensor is a leaf that requires grad, but it is not reached from what is differentiated, which has no graph.
     """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"why_no_grad(): argument 'tensor' (position 1) must be Tensor, not {type(tensor).__name__}")
     return f"The tensor {_reason(tensor, outputs)}"
 
 
@@ -120,21 +128,40 @@ def _why_not_required(tensor: Tensor) -> str:
     meta: Any = tensor._meta
     if meta is not None and meta.is_view and meta.creation_meta is CreationMeta.NO_GRAD_MODE:
         return "does not require grad: it is a view that was taken under no_grad()."
-    made = _how_it_was_made(tensor)
+    state = local.state
+    made = how_it_was_made(state, tensor)
     if made is not None:
         return f"does not require grad: {made}"
+    cut = _cut_of(state, tensor)
+    if cut is not None:
+        return f"does not require grad: it (or what it is a view of) was detached at {cut}."
     return (
         "does not require grad: nothing that it was computed from has requires_grad=True, or it was computed under "
-        "no_grad(), or it comes from detach(), .data or NumPy. Write x.requires_grad_() before computing with x; run "
-        "the forward pass under autograd.detect_anomaly() to learn the line."
+        "no_grad(), or it comes from detach(), .data or NumPy. Write x.requires_grad_() before computing with x."
+        f"{_last_cuts(state)}"
     )
 
 
-def _how_it_was_made(tensor: Tensor) -> str | None:
-    from .anomaly_mode import how_it_was_made
-    from .state import local
+def _cut_of(state: ThreadState, tensor: Tensor) -> Location | None:
+    """Where the tensor, or one that shares its memory, was detached."""
+    vc = tensor._vc
+    if vc is None or vc is INFERENCE:
+        return None
+    return next((where for _, cut, where in cuts_of(state) if cut is vc), None)
 
-    return how_it_was_made(local.state, tensor)
+
+def _last_cuts(state: ThreadState) -> str:
+    """Where this thread has last cut a history: not known to be what happened to a given tensor, but likely."""
+    places = [f"{how} at {where}" for how, _, where in itertools.islice(cuts_of(state), 1)]
+    no_grad = last_no_grad(state)
+    if no_grad is not None:
+        places.append(f"no_grad() at {no_grad}")
+    if not places:
+        return ""
+    return (
+        f" This thread last called {' and '.join(places)}; whether that made this tensor, you learn from a forward pass "
+        "under autograd.detect_anomaly()."
+    )
 
 
 def _accumulator(tensor: Tensor) -> Any:
@@ -153,8 +180,14 @@ def _why_not_reached(tensor: Tensor, outputs: Any) -> str:
             "it is reached from what is differentiated: its gradient is undefined (None), as below a function that "
             "returns None for it."
         )
+    cut = _cut_of(local.state, tensor)
+    if cut is not None:
+        return f"it is not reached from what is differentiated: it was detached at {cut}."
     if node is None:
-        return "it is not reached from what is differentiated: no graph that is alive uses it."
+        return (
+            "it is not reached from what is differentiated: no graph that is alive uses it."
+            f"{_last_cuts(local.state)}"
+        )
     if tensor._version and any(edge is not None and edge[0] in nodes for edge in node.next_edges):
         where = None if tensor._vc is None else tensor._vc.where
         at = "" if where is None else f" at {where}"
@@ -167,6 +200,7 @@ def _why_not_reached(tensor: Tensor, outputs: Any) -> str:
         "it is not reached from what is differentiated: that graph has "
         f"{_count(len(nodes), 'node')} and {_count(leaves, 'leaf', 'leaves')}, and this tensor is not among them. It "
         "was not used, or only through detach(), .data, NumPy or under no_grad()."
+        f"{_last_cuts(local.state)}"
     )
 
 

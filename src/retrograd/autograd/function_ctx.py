@@ -168,9 +168,11 @@ class BackwardCFunction(TensorNode, FunctionCtx):
 
     def _call_user(self, grads: list) -> Any:
         backward = self._get_user_fn()
-        if self._forward_cls.boxed_grads_call:
-            return backward(self, grads)
-        return backward(self, *grads)
+        state = local.state
+        recording = state.grad_enabled
+        result = backward(self, grads) if self._forward_cls.boxed_grads_call else backward(self, *grads)
+        state.grad_enabled = recording  # whatever mode it has set: the next node runs in that of the pass
+        return result
 
     def _get_user_fn(self) -> Callable[..., Any]:
         from .function import Function

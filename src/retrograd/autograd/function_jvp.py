@@ -96,8 +96,8 @@ def _answers(cls: Any, ctx: Any, answer: Any) -> list:
         answer = (answer,)
     if len(answer) != len(ctx._output_structures):
         raise RuntimeError(
-            f"Function's jvp returned an invalid number of forward gradients (expected {len(ctx._output_structures)} but got "
-            f"{len(answer)}): {cls.__name__}.jvp must return one for each output of forward"
+            "Function's jvp returned an invalid number of forward gradients (expected "
+            f"{len(ctx._output_structures)} but got {len(answer)}): {cls.__name__}.jvp must return one for each output of forward"
         )
 
     def complain(what: str) -> Exception:

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from .cuts import remember_no_grad
 from .state import local
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -170,6 +171,7 @@ class no_grad(_Mode):
         state = local.state
         self.before.append(state.grad_enabled)
         state.grad_enabled = False
+        remember_no_grad(state, __file__)
 
     def __exit__(self, *exc_info: object) -> None:
         local.state.grad_enabled = self.before.pop()
@@ -204,9 +206,15 @@ class set_grad_enabled(_Mode):
     """
 
     def __init__(self, mode: bool) -> None:
-        self.mode = bool(mode)
+        if mode.__class__ is not bool:
+            raise TypeError(
+                f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
+            )
+        self.mode = mode
         self.before = local.state.grad_enabled
-        local.state.grad_enabled = self.mode
+        local.state.grad_enabled = mode
+        if not mode:
+            remember_no_grad(local.state, __file__)
 
     def __call__(self, function: F) -> F:
         # As a decorator it is about the function alone.

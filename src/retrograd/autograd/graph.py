@@ -118,7 +118,17 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     from ..tensor import Tensor
     from .inplace import bump_version
 
-    for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
+    if isinstance(tensor, Tensor):
+        tensor = (tensor,)
+    elif not isinstance(tensor, Iterable):
+        raise RuntimeError(f"increment_version expect a Iterable[Tensor] as input, but got {type(tensor).__name__}")
+    tensors = tuple(tensor)
+    for t in tensors:
+        if not isinstance(t, Tensor):
+            raise RuntimeError(
+                f"increment_version expects each element of the iterable to be a tensor, but got {type(t).__name__}"
+            )
+    for t in tensors:
         bump_version(t)
 
 

@@ -27,6 +27,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from .meta import materialize_autograd_meta
+from .state import local
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -224,6 +225,8 @@ def run_post_accumulate_grad_hooks(variable: Tensor) -> None:
     from ..tensor import Tensor
 
     meta: Any = variable._meta
+    state = local.state
+    recording = state.grad_enabled
     for hook in list(meta.post_accumulate_grad_hooks.values()):
         result = hook(variable)
         if result is None:
@@ -235,6 +238,7 @@ def run_post_accumulate_grad_hooks(variable: Tensor) -> None:
             f"Tensor post accumulate grad hooks should return None. '{hook_name(hook)}' returned a Tensor: "
             "to change the gradient, write to tensor.grad"
         )
+    state.grad_enabled = recording  # whatever mode a hook has set: the next node runs in that of the pass
 
 
 def rebase_hooks(tensor: Tensor, old: tuple[Node, int] | None, new: tuple[Node, int] | None) -> None:

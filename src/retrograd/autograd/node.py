@@ -78,7 +78,10 @@ class Node:
         """Run this node alone on Tensors, as ``y.grad_fn(g)`` does in torch."""
         expected = len(self.input_metadata)
         if len(grads) != expected:
-            raise TypeError(f"{self.name()} expected {expected} arguments, got {len(grads)} instead")
+            raise TypeError(f"expected {expected} arguments, got {len(grads)} instead (by {name_of(self)})")
+        for position, grad in enumerate(grads):
+            if grad is not None and not hasattr(grad, "_data"):
+                raise TypeError(f"argument {position} is not a Variable")
         outputs = self.apply_tensors(self.next_edges, grads)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .hooks import run_post_hooks, run_pre_hooks, run_tensor_hooks
+from .state import ThreadState, local
 from .validation import validate_array, validate_tensor
 
 if TYPE_CHECKING:
     from .graph_task import GraphTask
     from .node import Node
-    from .state import ThreadState
 
 #: call(node, edges, grads, as_tensors) -> the gradients of the inputs
 Call = Callable[["Node", tuple, Sequence, bool], Sequence]
@@ -53,11 +53,14 @@ def call_node(node: Node, edges: tuple, grads: Sequence, as_tensors: bool) -> Se
 
 def call_with_hooks(node: Node, edges: tuple, grads: Sequence, as_tensors: bool) -> Sequence:
     extras: Any = node.extras
+    state = local.state
+    recording = state.grad_enabled
     grads = run_tensor_hooks(extras, grads, as_tensors)
     grads = run_pre_hooks(extras, grads, as_tensors)
     outputs: Sequence = node.apply_tensors(edges, grads) if as_tensors else node.apply(edges, grads)
     if extras.post_hooks:
         outputs = run_post_hooks(extras, _validated(node, edges, outputs, as_tensors), grads, as_tensors)
+    state.grad_enabled = recording  # a mode that a hook has set is about this node alone
     return outputs
 
 
@@ -80,9 +83,9 @@ def wanted_edges(edges: tuple, exec_info: dict) -> tuple:
 
 
 def _validated(node: Node, edges: tuple, outputs: Sequence, as_tensors: bool) -> list:
-    """What a node gave, as the next nodes expect it: hooks see it so."""
+    """What a node gave, as the next nodes expect it: hooks see it so (and what goes nowhere, as it is)."""
     validate = validate_tensor if as_tensors else validate_array
     return [
-        None if grad is None or edge is None else validate(grad, edge[0].input_metadata[edge[1]], node, position)
+        grad if grad is None or edge is None else validate(grad, edge[0].input_metadata[edge[1]], node, position)
         for position, (edge, grad) in enumerate(zip(edges, outputs, strict=True))
     ]

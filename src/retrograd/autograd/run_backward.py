@@ -62,7 +62,7 @@ def backward(
         root = _root_edge(tensors, 0)
         engine.execute((root,), (make_grad(tensors, grad_tensors, 0),), keep_graph, create_graph, True)
         return
-    outputs = (tensors,) if isinstance(tensors, (Tensor, GradientEdge)) else tuple(tensors)
+    outputs = _outputs(tensors)
     wanted: list[EdgeTuple] = []
     if inputs is not None:
         inputs = (inputs,) if isinstance(inputs, (Tensor, GradientEdge)) else tuple(inputs)
@@ -71,7 +71,7 @@ def backward(
     grads = make_grads(outputs, _as_tuple(grad_tensors, len(outputs)))
     roots = [_root_edge(output, i) for i, output in enumerate(outputs)]
     if inputs is not None:
-        wanted = [_wanted_edge(t, accumulate=True) for t in inputs]
+        wanted = [_wanted_edge(t, retain=True) for t in inputs]
         for tensor in inputs:
             if isinstance(tensor, Tensor) and not tensor.is_leaf:
                 tensor.retain_grad()
@@ -103,7 +103,7 @@ def grad(
         )
     if allow_unused is None:
         allow_unused = materialize_grads
-    outputs = (outputs,) if isinstance(outputs, (Tensor, GradientEdge)) else tuple(outputs)
+    outputs = _outputs(outputs)
     inputs = (inputs,) if isinstance(inputs, (Tensor, GradientEdge)) else tuple(inputs)
     if not only_inputs:
         warnings.warn(
@@ -120,7 +120,7 @@ def grad(
         return _grad_batched(outputs, inputs, given, keep_graph, create_graph, allow_unused, materialize_grads)
     grads = make_grads(outputs, given)
     roots = [_root_edge(output, i) for i, output in enumerate(outputs)]
-    wanted = [_wanted_edge(t, accumulate=False) for t in inputs]
+    wanted = [_wanted_edge(t) for t in inputs]
     results = engine.execute(roots, grads, keep_graph, create_graph, False, wanted)
     return _check_used(outputs, inputs, results, allow_unused, materialize_grads, create_graph)
 
@@ -193,10 +193,26 @@ def _grad_batched(
 # ------------------------------------------------------------------------------------------------------------- checks
 
 
+def _outputs(tensors: Any) -> tuple:
+    """What is to be differentiated, as a tuple."""
+    outputs = (tensors,) if isinstance(tensors, (Tensor, GradientEdge)) else tuple(tensors)
+    for position, output in enumerate(outputs):
+        if not isinstance(output, (Tensor, GradientEdge)):
+            raise AssertionError(
+                f"Expected output to be a torch.Tensor or a GradientEdge, but output {position} is of type "
+                f"{type(output).__name__}"
+            )
+    return outputs
+
+
 def _as_tuple(grads: Any, number: int) -> tuple:
     if grads is None:
         return (None,) * number
-    return (grads,) if isinstance(grads, Tensor) else tuple(grads)
+    given = (grads,) if isinstance(grads, Tensor) else tuple(grads)
+    for grad in given:
+        if grad is not None and not isinstance(grad, Tensor):
+            raise TypeError("gradients can be either Tensors or None, but got " + type(grad).__name__)
+    return given
 
 
 def make_grads(outputs: Sequence[TensorOrEdge], grads: Sequence[Tensor | None]) -> list[Tensor]:
@@ -225,8 +241,6 @@ def make_grad(output: TensorOrEdge, grad: Tensor | None, position: int) -> Tenso
                 f"grad can be implicitly created only for real scalar outputs but got {_dtype_name(np_dtype)}"
             )
         return wrap(ones(shape, np_dtype) if array is None else one_like(array))
-    if not isinstance(grad, Tensor):
-        raise TypeError("gradients can be either Tensors or None, but got " + type(grad).__name__)
     data = grad._data
     if data.shape != shape:
         raise RuntimeError(
@@ -258,14 +272,17 @@ def _root_edge(output: TensorOrEdge, position: int) -> EdgeTuple:
     return edge
 
 
-def _wanted_edge(tensor: TensorOrEdge, accumulate: bool) -> EdgeTuple:
+def _wanted_edge(tensor: TensorOrEdge, retain: bool = False) -> EdgeTuple:
+    """Where the gradient of an input comes in."""
     if isinstance(tensor, GradientEdge):
-        edge = (tensor.node, tensor.output_nr)
-        return edge
+        return (tensor.node, tensor.output_nr)
     if not isinstance(tensor, Tensor):
         raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(tensor).__name__}")
     if not tensor.requires_grad:
-        raise RuntimeError("One of the differentiated Tensors does not require grad")
+        such = " (can't retain_grad on Tensor that has requires_grad=False)" if retain else ""
+        raise RuntimeError(
+            f"One of the differentiated Tensors does not require grad{such}. {why_no_grad(tensor)}"
+        )
     meta: Any = tensor._meta
     node = tensor.grad_fn
     if node is not None:

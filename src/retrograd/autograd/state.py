@@ -12,6 +12,7 @@ The fields are plain; whoever sets one restores it (see `grad_mode.py`, `engine.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class ThreadState:
 
     __slots__ = (
         "current_node",
+        "cuts",
         "dual_levels",
         "fw_grad_enabled",
         "grad_enabled",
@@ -41,6 +43,7 @@ class ThreadState:
         "mutation_guard",
         "needs_tensors",
         "new_vc",
+        "no_grad_at",
         "observers",
         "on_device_thread",
         "saved_tensors_hooks",
@@ -70,6 +73,9 @@ class ThreadState:
         self.fw_grad_enabled = True
         #: Asked before every write in place, see allow_mutation_on_saved_tensors.
         self.mutation_guard: Any = None
+        #: Where tensors were cut off their history, and where recording was last switched off, see cuts.py.
+        self.cuts: deque[Any] = deque(maxlen=64)
+        self.no_grad_at: tuple[Any, int] | None = None
         #: What anomaly mode has seen: id -> (tensor, weakly; how it lost its history), for why_no_grad.
         self.lost_history: dict[int, tuple[Any, str]] = {}
         #: The number that the next node made by this thread gets.

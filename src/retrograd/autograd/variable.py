@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from ..tensor import Tensor
@@ -27,7 +28,11 @@ class Variable(metaclass=_VariableMeta):
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = False, volatile: Any = None) -> Any:
         if volatile is not None:
-            raise TypeError("volatile was removed: use torch.no_grad()")
+            warnings.warn(
+                "volatile was removed and now has no effect. Use `with torch.no_grad():` instead.",
+                UserWarning,
+                stacklevel=2,
+            )
         if data is None:
             data = Tensor()
         if not isinstance(data, Tensor):

@@ -9,7 +9,7 @@ from types import CodeType, FrameType
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 #: Files of the package that were met on a stack: a backward pass asks for its caller each time, so this is to be quick.
 _ours: set[str] = set()
-#: Files that are not, from which something was written to: for the writes that come after.
+#: Files that are not, from which something was written to or cut off: for what comes after.
 theirs: set[str] = set()
 _new = object.__new__
 
@@ -38,6 +38,17 @@ class Location:
 def is_user_code(code: CodeType) -> bool:
     """Is this code not of this package?"""
     return not code.co_filename.startswith(_PACKAGE)
+
+
+def is_theirs(filename: str) -> bool:
+    """Is a file not of this package? For a file that is not in `theirs` (yet)."""
+    if filename in _ours:
+        return False
+    if filename.startswith(_PACKAGE):
+        _ours.add(filename)
+        return False
+    theirs.add(filename)
+    return True
 
 
 def user_location(skip: int = 1) -> Location | None:
