@@ -152,6 +152,10 @@ class TensorConversion(TensorAutograd):
         return result
 
     def __reduce_ex__(self, protocol: Any) -> tuple:
+        if self._backward_hooks:
+            from .utils.hooks import warn_if_has_hooks
+
+            warn_if_has_hooks(self)
         return _rebuild, (type(self), self._data, self.requires_grad, self.__dict__)
 
 

@@ -213,7 +213,7 @@ def test_a_detached_tensor_knows_its_line():
         text = why_no_grad(tensor)
         assert "was detached at" in text and line_of(text, "FIRST CUT")
     assert other is not None
-    with pytest.raises(RuntimeError, match="does not have a grad_fn.*was detached at") as caught:
+    with pytest.raises(RuntimeError, match=r"does not have a grad_fn.*was detached at") as caught:
         d.backward(torch.ones(2))
     assert line_of(str(caught.value), "FIRST CUT")
 
@@ -223,7 +223,7 @@ def test_a_leaf_that_was_only_used_detached():
     loss = (w.detach() * x).sum()  # LEAF CUT
     text = why_no_grad(w, loss)
     assert "not reached" in text and line_of(text, "LEAF CUT")
-    with pytest.raises(RuntimeError, match="not have been used in the graph.*was detached at") as caught:
+    with pytest.raises(RuntimeError, match=r"not have been used in the graph.*was detached at") as caught:
         torch.autograd.grad(loss, w)
     assert line_of(str(caught.value), "LEAF CUT")
 

@@ -448,3 +448,28 @@ def test_a_new_thread_starts_with_recording_on(torch):
         thread.start()
         thread.join()
     assert seen == [True]
+
+
+def test_grad_layout_policy(torch):
+    def strides():
+        x = torch.ones(2, 3).t().requires_grad_()
+        (x * torch.ones(3, 2)).sum().backward()
+        return x.stride(), x.grad.stride()
+
+    assert strides() == ((1, 3), (1, 3))
+    with torch.autograd.enforce_grad_layout_policy(False):
+        relaxed = strides()
+        with torch.autograd.enforce_grad_layout_policy(True):
+            assert strides() == ((1, 3), (1, 3))
+        assert strides() == relaxed == ((1, 3), (2, 1))
+    assert strides() == ((1, 3), (1, 3))
+    assert torch.autograd.enforce_grad_layout_policy(False)(strides)() == relaxed
+    assert strides() == ((1, 3), (1, 3))
+
+
+@pytest.mark.parametrize("mode", ["x", 1, None])
+def test_grad_mode_is_a_bool(torch, mode):
+    for switch in (torch.set_grad_enabled, torch.autograd.set_detect_anomaly):
+        with pytest.raises(TypeError, match=r"argument 'enabled' \(position 1\) must be bool, not"):
+            switch(mode)
+    assert torch.is_grad_enabled() and not torch.is_anomaly_enabled()

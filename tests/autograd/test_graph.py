@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import threading
 import weakref
 
@@ -78,7 +79,7 @@ def test_increment_version(torch):
         torch.autograd.graph.increment_version(torch.ones(1))
 
 
-@pytest.mark.parametrize("given, phrase", [(3, "expect a Iterable"), ([3], "each element of the iterable to be a tensor")])
+@pytest.mark.parametrize("given, phrase", [(3, "expect a Iterable"), ([3], "each element of the iterable")])
 def test_increment_version_is_for_tensors(torch, given, phrase):
     with pytest.raises(RuntimeError, match=phrase):
         torch.autograd.graph.increment_version(given)
@@ -296,3 +297,29 @@ def test_multi_grad_hooks_keep_nothing_alive(no_cycles):
         del x, y
     gc.collect()
     assert reference() is None
+
+
+# ---------------------------------------------------------------------------------------------------- names that exist
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("module", ["autograd", "autograd.graph", "autograd.function", "autograd.variable"])
+def test_torch_s_public_names_are_there(module):
+    theirs = importlib.import_module(f"torch.{module}")
+    ours = importlib.import_module(f"retrograd.{module}")
+    assert [name for name in theirs.__all__ if not hasattr(ours, name)] == []
+
+
+def test_a_memory_budget_needs_a_compiler(torch):
+    budget = torch.autograd.graph.region_activation_memory_budget
+    with pytest.raises(TypeError, match="expects a float, got str"):
+        budget("x")
+    with pytest.raises(ValueError, match=r"must be in \[0, 1\], got 2"):
+        budget(2)
+    with pytest.raises(RuntimeError, match="it has no effect in eager mode"):
+        budget(0.5)
+
+
+def test_stale_capture_streams_can_be_overridden(torch):
+    torch.autograd.graph.set_override_stale_capture_stream(True)
+    torch.autograd.graph.set_override_stale_capture_stream(False)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import gc
+import importlib
+import pickle
+import warnings
 import weakref
+from collections import OrderedDict
 
 import pytest
 
@@ -400,3 +404,49 @@ def test_running_a_node_by_hand_is_checked(torch):
         node(torch.ones(1), torch.ones(1))
     with pytest.raises(TypeError, match="argument 0 is not a Variable"):
         node("x")
+
+
+# ------------------------------------------------------------------------------------------------ handles and pickling
+
+
+def handle_class(torch):
+    return importlib.import_module(f"{torch.__name__}.utils.hooks").RemovableHandle
+
+
+def test_a_handle_may_know_further_dicts(torch):
+    hooks, one, other = OrderedDict(), OrderedDict(), OrderedDict()
+    handle = handle_class(torch)(hooks, extra_dict=[one, other])
+    for each in (hooks, one, other):
+        each[handle.id] = each[-1] = "hook"
+    handle.remove()
+    assert [list(each) for each in (hooks, one, other)] == [[-1]] * 3
+    single = handle_class(torch)(hooks, extra_dict=one)
+    one[single.id] = "hook"
+    single.remove()
+    assert list(one) == [-1]
+
+
+def test_handles_are_pickled_with_their_hooks(torch):
+    hooks = OrderedDict()
+    handle = handle_class(torch)(hooks)
+    hooks[handle.id] = "hook"
+    copied_hooks, copied = pickle.loads(pickle.dumps((hooks, handle)))
+    assert handle_class(torch)(hooks).id > handle.id
+    copied.remove()
+    assert list(copied_hooks) == [] and list(hooks) == [handle.id]
+    alone = pickle.loads(pickle.dumps(handle))
+    alone.remove()
+
+
+def test_pickling_a_tensor_warns_of_its_hooks(torch):
+    x = torch.ones(2, requires_grad=True)
+    assert x._backward_hooks is None
+    handle = x.register_hook(lambda grad: None)
+    assert list(x._backward_hooks) == [handle.id]
+    with pytest.warns(UserWarning, match="on tensor will not be serialized"):
+        pickle.dumps(x)
+    handle.remove()
+    x.register_hook(importlib.import_module(f"{torch.__name__}.utils.hooks").unserializable_hook(lambda grad: None))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pickle.dumps(x)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from . import forward_ad, function, functional, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .dispatch_trace import dispatch_trace
-from .function import Function
+from .function import Function, NestedIOFunction
 from .grad_mode import (
     _force_original_view_tracking,
     _unsafe_preserve_version_counter,
     enable_grad,
+    enforce_grad_layout_policy,
     inference_mode,
     is_multithreading_enabled,
     is_view_replay_enabled,
@@ -25,12 +26,14 @@ from .variable import Variable
 
 __all__ = [
     "Function",
+    "NestedIOFunction",
     "Node",
     "Variable",
     "backward",
     "detect_anomaly",
     "dispatch_trace",
     "enable_grad",
+    "enforce_grad_layout_policy",
     "grad",
     "gradcheck",
     "gradgradcheck",

@@ -141,7 +141,7 @@ def _may_steal(grad: Any, like: Any, references: int) -> bool:
     # (references: the view's, our `base`, and getrefcount's argument).
     if base is not None and (sys.getrefcount(base) > 3 or base.__class__ is not grad.__class__):
         return False
-    return grad.strides == kernels.grad_layout_strides(like)
+    return grad.strides == kernels.grad_layout_strides(like) or not local.state.enforce_grad_layout
 
 
 def _copy(grad: Any, like: Any) -> Any:

@@ -27,6 +27,7 @@ from .anomaly_mode import anomaly_of, explain_error
 from .basic_nodes import GraphRoot
 from .device_threads import needs_other_threads, run_on_devices
 from .edge import EdgeTuple
+from .execution_log import logged_at, logging_each
 from .graph_task import GraphTask
 from .hooks import run_tensor_hooks
 from .input_buffer import InputBuffer
@@ -43,10 +44,11 @@ from .worker_threads import MAX_DEPTH, pool
 class Engine:
     """Runs backward passes, on the thread that asks for them."""
 
-    __slots__ = ("warn_on_accumulate_grad_stream_mismatch",)
+    __slots__ = ("override_stale_capture_stream", "warn_on_accumulate_grad_stream_mismatch")
 
     def __init__(self) -> None:
         self.warn_on_accumulate_grad_stream_mismatch = True
+        self.override_stale_capture_stream = False
 
     def execute(
         self,
@@ -70,7 +72,8 @@ class Engine:
         task = GraphTask(keep_graph, create_graph, depth, freed)
         as_tensors = create_graph or state.needs_tensors
 
-        root, array = roots[0][0], grads[0]._data
+        root: Any = roots[0][0]
+        array = grads[0]._data
         first: Sequence
         if (
             len(roots) == 1
@@ -94,7 +97,7 @@ class Engine:
         state.grad_enabled = create_graph
         state.graph_task = task
         run, call = _run, None
-        if state.observers or accelerators:  # anomaly mode watches the nodes; devices have threads of their own
+        if state.observers or accelerators or logged_at:  # who watches the nodes, and threads that run them
             run, call = _how_to_run(state, task)
         try:
             try:
@@ -175,7 +178,9 @@ def _checked(node: Node, input_nr: int, grad: Tensor, as_tensors: bool) -> Any:
 def _how_to_run(state: ThreadState, task: GraphTask) -> tuple[Any, Any]:
     """The loop of a pass when something rare is on, and what calls its nodes (None: nothing special)."""
     anomaly = anomaly_of(state)
-    call = None if anomaly is None else anomaly.watch(call_node)
+    call: Any = None if anomaly is None else anomaly.watch(call_node)
+    if logged_at:
+        call = logging_each(call or call_node)
     return run_on_devices if accelerators and needs_other_threads(state, task) else _run, call
 
 

@@ -97,7 +97,8 @@ def _answers(cls: Any, ctx: Any, answer: Any) -> list:
     if len(answer) != len(ctx._output_structures):
         raise RuntimeError(
             "Function's jvp returned an invalid number of forward gradients (expected "
-            f"{len(ctx._output_structures)} but got {len(answer)}): {cls.__name__}.jvp must return one for each output of forward"
+            f"{len(ctx._output_structures)} but got {len(answer)}): {cls.__name__}.jvp must return one for each output "
+            "of forward"
         )
 
     def complain(what: str) -> Exception:

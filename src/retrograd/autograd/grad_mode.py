@@ -359,3 +359,34 @@ class set_multithreading_enabled(_Mode):
 def is_multithreading_enabled() -> bool:
     """May backward passes of this thread use the devices' own threads?"""
     return local.state.multithreading
+
+
+class enforce_grad_layout_policy(_Mode):
+    """Whether a new ``.grad`` must be laid out as its leaf is, which may cost a copy: at once, or for a ``with`` block.
+
+    >>> import retrograd as torch
+    >>> x = torch.ones(2, 3).t().requires_grad_()
+    >>> with torch.autograd.enforce_grad_layout_policy(False):
+    ...     (x * torch.ones(3, 2)).sum().backward()
+    >>> x.stride(), x.grad.stride()
+    ((1, 3), (2, 1))
+    """
+
+    def __init__(self, enable: bool = True) -> None:
+        self.mode = enable
+        self.before = local.state.enforce_grad_layout
+        local.state.enforce_grad_layout = enable
+
+    def __call__(self, function: F) -> F:
+        # As a decorator it is about the function alone.
+        local.state.enforce_grad_layout = self.before
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        local.state.enforce_grad_layout = self.mode
+
+    def __exit__(self, *exc_info: object) -> None:
+        local.state.enforce_grad_layout = self.before
+
+    def clone(self) -> enforce_grad_layout_policy:
+        return enforce_grad_layout_policy(self.mode)

@@ -10,15 +10,15 @@ import abc
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from . import node as _node
+from .hooks import RemovableHandle
 from .state import local
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
     from .graph_task import GraphTask
-    from .hooks import RemovableHandle
 
 __all__ = [
     "GradientEdge",
@@ -30,10 +30,12 @@ __all__ = [
     "dot",
     "get_gradient_edge",
     "increment_version",
+    "region_activation_memory_budget",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_memory",
     "saved_tensors_hooks",
+    "set_override_stale_capture_stream",
     "set_warn_on_accumulate_grad_stream_mismatch",
     "tree",
     "why_no_grad",
@@ -137,6 +139,26 @@ def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
     from .engine import engine
 
     engine.warn_on_accumulate_grad_stream_mismatch = enabled
+
+
+def set_override_stale_capture_stream(enabled: bool) -> None:
+    """Whether a pass that is captured replaces streams that are not part of the capture. The CPU has no streams."""
+    from .engine import engine
+
+    engine.override_stale_capture_stream = enabled
+
+
+def region_activation_memory_budget(budget: float) -> NoReturn:
+    """What a compiler may save of a region's activations. Nothing is compiled here: use `utils.checkpoint` instead."""
+    name = "torch.autograd.graph.region_activation_memory_budget"
+    if isinstance(budget, bool) or not isinstance(budget, (int, float)):
+        raise TypeError(f"{name}: expects a float, got {type(budget).__name__}")
+    if not 0.0 <= budget <= 1.0:
+        raise ValueError(f"{name}: must be in [0, 1], got {budget}")
+    raise RuntimeError(
+        f"{name} can only be used inside a torch.compile region; it has no effect in eager mode. Use "
+        "torch.utils.checkpoint.checkpoint() to recompute a part of the forward pass"
+    )
 
 
 # ------------------------------------------------------------------------------------------------------ what is running

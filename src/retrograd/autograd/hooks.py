@@ -49,16 +49,32 @@ class RemovableHandle:
 
     _ids = itertools.count()
 
-    def __init__(self, hooks: OrderedDict) -> None:
+    def __init__(self, hooks_dict: OrderedDict, *, extra_dict: Any = None) -> None:
         # Weak, so that a handle does not keep a graph alive; OrderedDict (unlike dict) can be referred to weakly.
-        self.hooks_dict_ref = weakref.ref(hooks)
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
         self.id = next(self._ids)
+        #: Further dicts (one, or a list) from which the same key is to go.
+        self.extra_dict_ref: tuple = ()
+        if extra_dict is not None:
+            several = extra_dict if isinstance(extra_dict, list) else [extra_dict]
+            self.extra_dict_ref = tuple(weakref.ref(extra) for extra in several)
 
     def remove(self) -> None:
         """Take the hook away; nothing happens if it is gone."""
-        hooks = self.hooks_dict_ref()
-        if hooks is not None:
-            hooks.pop(self.id, None)
+        for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
+            hooks = reference()
+            if hooks is not None:
+                hooks.pop(self.id, None)
+
+    def __getstate__(self) -> tuple:
+        return self.hooks_dict_ref(), self.id, tuple(reference() for reference in self.extra_dict_ref)
+
+    def __setstate__(self, state: tuple) -> None:
+        hooks, self.id, extras = state
+        # A handle whose hooks are gone stays one; new handles get other numbers than this one.
+        self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
+        self.extra_dict_ref = tuple(weakref.ref(extra) for extra in extras if extra is not None)
+        RemovableHandle._ids = itertools.count(max(self.id + 1, next(self._ids)))
 
     def __enter__(self) -> RemovableHandle:
         return self

@@ -31,6 +31,7 @@ class ThreadState:
         "current_node",
         "cuts",
         "dual_levels",
+        "enforce_grad_layout",
         "fw_grad_enabled",
         "grad_enabled",
         "graph_exec_group",
@@ -93,6 +94,8 @@ class ThreadState:
         #: Inference mode: results are inference tensors, marked by the version counter they get (None otherwise).
         self.inference = False
         self.new_vc: VersionCounter | None = None
+        #: Must a gradient that becomes ``.grad`` be laid out as its leaf is?
+        self.enforce_grad_layout = True
         #: Regenerate the history of views by their own operators instead of as_strided.
         self.view_replay = False
 

@@ -8,13 +8,17 @@ from typing import Any
 from ..tensor import Tensor
 from .engine import engine
 
+__all__ = ["Variable", "VariableMeta"]
 
-class _VariableMeta(type):
+
+class VariableMeta(type):
+    """``isinstance(x, Variable)`` is true of every Tensor."""
+
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor)
 
 
-class Variable(metaclass=_VariableMeta):
+class Variable(metaclass=VariableMeta):
     """``Variable(tensor)`` is the tensor's values without its history: write ``tensor.detach()`` instead.
 
     >>> import retrograd as torch
