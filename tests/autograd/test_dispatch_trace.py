@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import operator
 
 import pytest
 
@@ -61,11 +62,11 @@ def test_in_place_and_backward():
     with torch.autograd.dispatch_trace(show=False) as trace:
         y = x.exp()
         y.mul_(2)
-    assert ("mul_", "CPU") in ops(trace)
+    assert ("mul_.Tensor", "CPU") in ops(trace)
     z = x.exp().sum()
     with torch.autograd.dispatch_trace(show=False) as trace:
         z.backward()
-    assert ("mul", "CPU") in ops(trace)  # grad * result
+    assert ("mul.Tensor", "CPU") in ops(trace)  # grad * result
     assert x.grad.tolist() == pytest.approx([2.718281828] * 2)
 
 
@@ -85,3 +86,55 @@ def test_traces_nest():
             x.sin()
     assert ("exp", "CPU") not in ops(inner) and ("sin", "CPU") in ops(inner)
     assert ("exp", "CPU") in ops(outer) and ("sin", "CPU") in ops(outer)
+
+
+@pytest.mark.parametrize(
+    "call, names",
+    [
+        (lambda x: x.fill_(1.0), ["fill_.Scalar"]),
+        (lambda x: x**2, ["pow.Tensor_Scalar"]),
+        (lambda x: 1 - x, ["rsub.Scalar"]),
+        (lambda x: x.max(dim=0), ["max.dim"]),
+        (lambda x: x.min(), ["min"]),
+        (lambda x: x.sum(0), ["sum.dim_IntList"]),
+        (lambda x: x.std(0), ["std.correction"]),
+    ],
+)
+def test_operators_have_torch_s_names(call, names):
+    with torch.autograd.dispatch_trace(show=False) as trace:
+        call(torch.ones(3))
+    assert [c.op for c in trace.calls if c.key == "AutogradCPU"] == names
+
+
+class Stranger:
+    """Knows what to do with a tensor on its left."""
+
+    def answer(self, other):
+        return "stranger"
+
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = __rmatmul__ = answer
+    __rand__ = __ror__ = __rxor__ = __rlshift__ = __rrshift__ = __lt__ = __gt__ = __le__ = __ge__ = __eq__ = answer
+    __hash__ = None
+
+
+@pytest.mark.parametrize(
+    "sign", ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor", "lshift", "rshift",
+             "lt", "gt", "le", "ge", "eq", "iadd", "isub", "imul", "itruediv"],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "mode",
+    [
+        lambda: torch.autograd.dispatch_trace(show=False),
+        lambda: torch.autograd.set_detect_anomaly(True),
+        lambda: torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t),
+    ],
+    ids=["trace", "anomaly", "saved"],
+)
+def test_strangers_answer_under_observers_too(sign, mode):
+    function = getattr(operator, sign)
+    plain = function(torch.ones(2, 2), Stranger())
+    with mode():
+        assert function(torch.ones(2, 2), Stranger()) == plain == "stranger"
+        assert (torch.ones(2) == None) is False  # noqa: E711
+        with pytest.raises(TypeError, match="unsupported operand"):
+            torch.ones(2) + "x"

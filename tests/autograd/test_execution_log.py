@@ -53,7 +53,8 @@ def test_undefined_gradients_and_recorded_passes():
 
 
 @pytest.mark.parametrize(
-    "name, level", [("", "DEBUG"), ("retrograd", "DEBUG"), ("retrograd.autograd", "INFO"), ("retrograd.autograd", "NOTSET")]
+    "name, level",
+    [("", "DEBUG"), ("retrograd", "DEBUG"), ("retrograd.autograd", "INFO"), ("retrograd.autograd", "NOTSET")],
 )
 def test_other_levels_switch_nothing_on(name, level):
     with recording(name, level) as records:

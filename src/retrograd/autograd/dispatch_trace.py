@@ -12,6 +12,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, NamedTuple, TextIO
 
+from ..op_overload import overload_of
 from ..tensor import Tensor
 from .intercept import set_observers
 from .state import local
@@ -29,7 +30,7 @@ class Call(NamedTuple):
 
 
 class dispatch_trace:
-    """Print every operator that this thread calls, or collect them in ``calls``.
+    """Print every operator that this thread calls, by torch's name for it, or collect them in ``calls``.
 
     A call comes first to autograd (key ``AutogradCPU``), which records it, and then to the kernel (key ``CPU``).  In
     inference mode nothing is recorded, and only the kernel answers.  Backward passes are traced as well.
@@ -46,7 +47,7 @@ class dispatch_trace:
     >>> with torch.autograd.dispatch_trace(show=False) as trace:
     ...     y = x * 2
     >>> trace.calls
-    [Call(op='mul', key='AutogradCPU', depth=0), Call(op='mul', key='CPU', depth=1)]
+    [Call(op='mul.Tensor', key='AutogradCPU', depth=0), Call(op='mul.Tensor', key='CPU', depth=1)]
     """
 
     def __init__(self, show: bool = True, file: TextIO | None = None) -> None:
@@ -73,22 +74,26 @@ class dispatch_trace:
 
     def _observe(self, operator: Callable, args: tuple, kwargs: dict, proceed: Callable[[], Any]) -> Any:
         device = _device_of(args, kwargs)
-        depth = self._announce_composites(sys._getframe(1), operator.__name__, device)
+        overload = overload_of(operator)
+        name = overload.name().removeprefix("aten::")
+        depth = self._announce_composites(sys._getframe(1), overload.overloadpacket.__name__, device)
         if not local.state.inference:
-            self._add(operator.__name__, f"Autograd{device}", depth)
+            self._add(name, f"Autograd{device}", depth)
             depth += 1
-        self._add(operator.__name__, device, depth)
+        self._add(name, device, depth)
         return proceed()
 
     def _announce_composites(self, frame: FrameType | None, operator: str, device: str) -> int:
         """Note the composite operators on the stack that are new; how many there are below `operator`."""
         codes = self.codes
         running: list[FrameType] = []
+        last = operator
         while frame is not None:
             name = codes.get(frame.f_code)
-            # One that only prepares the arguments of the operator of its own name is not worth a line.
-            if name is not None and (running or name != operator):
+            # One that only prepares the arguments of what has its own name is not worth a line.
+            if name is not None and name != last:
                 running.append(frame)
+                last = name
             frame = frame.f_back
         running.reverse()
         for depth, composite in enumerate(running):
@@ -105,14 +110,14 @@ class dispatch_trace:
 
 
 def _composite_codes() -> dict[Any, str]:
-    """code object -> name, for every composite operator."""
+    """code object -> name, for every composite operator that has its own."""
     from ..composite.registry import FUNCTIONS, METHODS
 
-    codes = {}
+    names: dict[Any, set[str]] = {}
     for name, f in (*METHODS.items(), *FUNCTIONS.items()):
         if hasattr(f, "__code__"):
-            codes[f.__code__] = name[2:-2] if name.startswith("__") else name
-    return codes
+            names.setdefault(f.__code__, set()).add(name[2:-2] if name.startswith("__") else name)
+    return {code: of_code.pop() for code, of_code in names.items() if len(of_code) == 1}
 
 
 def _device_of(args: tuple, kwargs: dict) -> str:

@@ -64,6 +64,7 @@ def write_functions(entries: list[Entry]) -> str:
         parts += [_wrapper(entry, operator) for operator in entry.operators if not _is_inplace(operator)]
         if entry.inplace:
             parts.append(_inplace_wrapper(entry))
+            parts += [_inplace_wrapper(entry, operator) for operator in entry.operators if _is_inplace(operator)]
     parts.append(_exports(entries))
     return "".join(parts)
 
@@ -143,6 +144,8 @@ def _wrapper(entry: Entry, operator: str | None = None) -> str:
         ]
     body.append("state = local.state")
     body += ["if state.interceptor is not None:"]
+    if operator and len(arguments) > 1 and not reflected:
+        body += _send_strangers_away(entry)
     body += [f"    return state.interceptor({public}, ({_call_arguments(entry)}), {_keywords(entry)})"]
     body += _unwrap(entry, operator)
     body += _run_ufunc(entry) if operator and entry.ufunc and not reflected else _run_kernel(entry)
@@ -151,6 +154,12 @@ def _wrapper(entry: Entry, operator: str | None = None) -> str:
         body += _record(entry)
     body.append(f"return {_returned(entry)}")
     return f"\n\ndef {name}({head}):\n" + "".join(f"    {line}\n" for line in body)
+
+
+def _send_strangers_away(entry: Entry) -> list[str]:
+    """In a special method, before an interceptor is called: what `_unwrap` does later for calls without one."""
+    operands = "Tensor" if entry.schema.arguments[1].type == "Tensor" else "(Tensor, *NUMBERS)"
+    return [f"    if not isinstance(other, {operands}):", "        return NotImplemented"]
 
 
 def _takes_numbers(entry: Entry) -> bool:
@@ -402,17 +411,26 @@ def _returned(entry: Entry) -> str:
     return f"{entry.name}_result({', '.join(entry.schema.results)})"
 
 
-def _inplace_wrapper(entry: Entry) -> str:
-    """The in-place variant ``NAME_``: checks, kernel with ``out=``, version, history. See autograd/inplace.py."""
-    body = [f'"""In-place {entry.schema.base}."""']
+def _inplace_wrapper(entry: Entry, operator: str | None = None) -> str:
+    """The in-place variant ``NAME_``: checks, kernel with ``out=``, version, history. See autograd/inplace.py.
+
+    Or the special method `operator`, which answers NotImplemented to strangers.
+    """
     name = f"{entry.name}_"
-    head = signature(entry, inplace=True)
+    if operator:
+        head = "input, other"
+        body = [f"{a.parameter} = {a.default}" for a in entry.schema.arguments[2:]]
+    else:
+        head = signature(entry, inplace=True)
+        body = [f'"""In-place {entry.schema.base}."""']
     if "**aliases" in head:
         body += ["if aliases:"]
         body += [f"    return merge_aliases({name}, ({_call_arguments(entry)}), {_keywords(entry)}, aliases)"]
     body += ["state = local.state", "if state.interceptor is not None:"]
+    if operator:
+        body += _send_strangers_away(entry)
     body += [f"    return state.interceptor({name}, ({_call_arguments(entry)}), {_keywords(entry)})"]
-    body += _unwrap(entry)
+    body += _unwrap(entry, operator)
     slots = Slots(entry)
     reads_self = any(a.name == "self" for a in slots.tensors)
     overlap = ", True" if entry.name in MAY_OVERLAP else ""
@@ -446,7 +464,7 @@ def _inplace_wrapper(entry: Entry) -> str:
     else:
         body += [*_run_inplace(entry, call), "end_inplace(input, None)"]
     body.append("return input")
-    return f"\n\ndef {name}({head}):\n" + "".join(f"    {line}\n" for line in body)
+    return f"\n\ndef {operator or name}({head}):\n" + "".join(f"    {line}\n" for line in body)
 
 
 def _run_inplace(entry: Entry, call: str) -> list[str]:
@@ -507,7 +525,6 @@ def _exports(entries: list[Entry]) -> str:
         elif entry.inplace:
             lines.append(f'    "{entry.name}_": {entry.name}_,\n')
         for operator in entry.operators:
-            function = f"{entry.name}_" if _is_inplace(operator) else operator
-            lines.append(f'    "{operator}": {function},\n')
+            lines.append(f'    "{operator}": {operator},\n')
     lines.append("}\n")
     return "".join(lines)
