@@ -118,8 +118,8 @@ class Stranger:
 
 
 @pytest.mark.parametrize(
-    "sign", ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor", "lshift", "rshift",
-             "lt", "gt", "le", "ge", "eq", "iadd", "isub", "imul", "itruediv"],
+    "sign", ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor", "lshift",
+             "rshift", "lt", "gt", "le", "ge", "eq", "iadd", "isub", "imul", "itruediv"],
 )  # fmt: skip
 @pytest.mark.parametrize(
     "mode",
