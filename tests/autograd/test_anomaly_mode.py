@@ -237,3 +237,17 @@ def test_nothing_is_left_behind(no_cycles):
             y.sum().backward()
         del x, y
     assert sys.exc_info() == (None, None, None)
+
+
+def test_leaves_know_where_they_were_first_used(torch):
+    def hook(grad):
+        raise ValueError("in the hook of a leaf")
+
+    with torch.autograd.set_detect_anomaly(True):
+        x = torch.ones(2, requires_grad=True)
+        x.register_hook(hook)
+        y = x * 2  # FIRST USED
+        with pytest.warns(UserWarning, match=r"Error detected in .*AccumulateGrad. Traceback of forward call") as caught:
+            with pytest.raises(ValueError, match="in the hook of a leaf"):
+                y.sum().backward()
+    assert any("# FIRST USED" in str(warning.message) for warning in caught)

@@ -125,6 +125,10 @@ def grad_accumulator(tensor: Tensor) -> AccumulateGrad:
             node.extras = None
             if meta.hooks is not None:
                 node.materialize_extras().tensor_hooks.append((0, meta.hooks))
+            if local.state.observers:
+                from .anomaly_mode import remember_forward
+
+                remember_forward(local.state, node)
             meta.grad_accumulator = weakref.ref(node)
     return node
 

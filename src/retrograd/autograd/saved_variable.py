@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 from ..tensor import Tensor, wrap
 from . import where
 from .meta import materialize_autograd_meta
-from .node import name_of
 from .state import local
 from .version_counter import INFERENCE, VersionCounter, new_version_counter, version_counter
 
@@ -464,7 +463,7 @@ def modified_error(node: Any, name: str, tensor: Tensor, expected: int) -> Runti
     what = "" if grad_fn is None else f", which is output {tensor.output_nr} of {forward_name(grad_fn)},"
     vc = tensor._vc
     modified = f" It was last modified at {vc.where}." if vc is not None and vc.where is not None else ""
-    saver = "" if node is None else f" {name_of(node)} saved it as '{name}' for its gradient{_forward_line(node)}."
+    saver = "" if node is None else f" {node.name()} saved it as '{name}' for its gradient{_forward_line(node)}."
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"{kind}{what} is at version {tensor._version}; expected version {expected} instead.{saver}{modified} "
@@ -490,7 +489,7 @@ def detached_error() -> RuntimeError:
 
 def freed_error(node: Any, freed: Freed) -> RuntimeError:
     by = f" They were freed by the backward pass started at {freed.where}." if freed.where is not None else ""
-    which = "" if node is None else f" The node is {name_of(node)}."
+    which = "" if node is None else f" The node is {node.name()}."
     return RuntimeError(
         "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
         "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "

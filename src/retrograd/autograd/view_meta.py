@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 from ..tensor import new
 from .hooks import rebase_hooks
 from .meta import AutogradMeta
-from .node import name_of
 from .state import local
 from .version_counter import INFERENCE
 
@@ -283,7 +282,7 @@ def check_view(view: Tensor, meta: DifferentiableViewMeta, indirect: bool = Fals
 
 def forward_name(node: Any) -> str:
     """The forward operation that a node belongs to, as messages call it: ``'Unbind'`` for UnbindBackward0."""
-    name = name_of(node).rsplit("::", 1)[-1]
+    name = node.name().rsplit("::", 1)[-1]
     head, found, number = name.rpartition("Backward")
     if not found or not (number.isdigit() or not number):
         return name
