@@ -122,7 +122,7 @@ def write_out(function: Callable, out: Tensor, args: tuple, kwargs: dict) -> Ten
             "of the arguments requires grad."
         )
     if state.dual_levels:
-        from .autograd.forward_ad import forbid_out
+        from .autograd.forward_operators import forbid_out
 
         forbid_out(function.__name__, (*tensors, out))
     begin_inplace(state, out, False)
@@ -149,9 +149,11 @@ def write_out(function: Callable, out: Tensor, args: tuple, kwargs: dict) -> Ten
 
 
 def zero_tangent(primal: Any) -> Any:
-    """The tangent of something that does not vary: zeros for a Tensor, 0 for a number, None for None."""
+    """The tangent of something that does not vary: zeros for a Tensor or array, 0 for a number, None for None."""
     if isinstance(primal, Tensor):
         return wrap(np.zeros_like(primal._data))
+    if hasattr(primal, "strides"):  # an array
+        return np.zeros_like(primal)
     return None if primal is None else 0
 
 

@@ -676,7 +676,10 @@ def reverse_derivative(function: Any) -> Any:
         alias = x.view_as(x) if x.requires_grad or fwAD._current_level >= 0 else x.detach()
         if not alias.requires_grad:
             alias = alias.requires_grad_()
-        (slope,) = retrograd.autograd.grad(function(alias), alias, create_graph=True, materialize_grads=True)
+        result = function(alias)
+        if not result.requires_grad:
+            return retrograd.zeros_like(x)
+        (slope,) = retrograd.autograd.grad(result, alias, create_graph=True, materialize_grads=True)
         return slope
 
     return differentiated
@@ -692,31 +695,119 @@ def test_modes_nest_in_every_order(modes):
     assert function(x).item() == pytest.approx(derivative(len(modes), 0.7), rel=1e-9)
 
 
-@pytest.mark.parametrize("outer", [forward_derivative, reverse_derivative])
-@pytest.mark.parametrize("inner", [forward_derivative, reverse_derivative])
+DERIVATIVES = {"F": forward_derivative, "R": reverse_derivative}
+PAIRS = list(itertools.product("FR", repeat=2))
+TRIPLES = list(itertools.product("FR", repeat=3))
+
+
+def number(value: float) -> Any:
+    return retrograd.tensor(value, dtype=retrograd.float64)
+
+
+@pytest.mark.parametrize(("outer", "inner"), PAIRS)
 def test_perturbations_are_not_confused(outer, inner):
     """d/dx (x * d/dy (x + y)) is 1, and not 2: y varies inside, x outside."""
-
-    def outside(x: Any) -> Any:
-        return x * inner(lambda y: x + y)(retrograd.tensor(1.0, dtype=retrograd.float64))
-
-    assert outer(outside)(retrograd.tensor(3.0, dtype=retrograd.float64)).item() == 1
-
-    def deeper(x: Any) -> Any:
-        return x * inner(lambda y: x * x * y * y)(x)  # 2 x**4
-
-    assert outer(deeper)(retrograd.tensor(2.0, dtype=retrograd.float64)).item() == 64
-
-
-def test_perturbations_are_not_confused_at_three_levels():
-    def d(function: Any, at: float) -> Any:
-        return forward_derivative(function)(retrograd.tensor(at, dtype=retrograd.float64))
-
-    # d/dx [x * d/dy [y * d/dz (x*y*z)]] = d/dx [x * d/dy (x * y**2)] = d/dx [2 x**2 y] = 4 x y
-    found = d(lambda x: x * d(lambda y: y * d(lambda z: x * y * z, 7.0), 5.0), 3.0)
-    assert found.item() == 4 * 3 * 5
+    d_outer, d_inner = DERIVATIVES[outer], DERIVATIVES[inner]
+    assert d_outer(lambda x: x * d_inner(lambda y: x + y)(number(1.0)))(number(3.0)).item() == 1
+    assert d_outer(lambda x: x * d_inner(lambda y: x + y)(x))(number(3.0)).item() == 1
+    # d/dx (x * 2 x**2 y) at y = x: 2 x**4
+    assert d_outer(lambda x: x * d_inner(lambda y: x * x * y * y)(x))(number(2.0)).item() == 64
     # An inner function that only uses the outer variable does not vary.
-    assert d(lambda x: d(lambda y: x * x, 1.0), 2.0).item() == 0
+    assert d_outer(lambda x: d_inner(lambda y: x * x)(number(1.0)))(number(2.0)).item() == 0
+    # d/dx (d/dy (x * y at y = x)) is the derivative of x.
+    assert d_outer(lambda x: d_inner(lambda y: x * y)(x))(number(5.0)).item() == 1
+
+
+@pytest.mark.parametrize("modes", TRIPLES, ids="".join)
+def test_perturbations_are_not_confused_at_three_levels(modes):
+    dx, dy, dz = (DERIVATIVES[mode] for mode in modes)
+    # x * d/dy [y * d/dz (x*y*z)] = x * d/dy (x * y**2) = 2 x**2 y
+    found = dx(lambda x: x * dy(lambda y: y * dz(lambda z: x * y * z)(number(7.0)))(number(5.0)))(number(3.0))
+    assert found.item() == 4 * 3 * 5
+    # The same with each variable at the value of the one outside: 2 x**3
+    found = dx(lambda x: x * dy(lambda y: y * dz(lambda z: x * y * z)(y))(x))(number(3.0))
+    assert found.item() == 6 * 9
+    # d/dx [x * d/dy (x + y) * d/dz (x + z)]: 1, three times over
+    found = dx(lambda x: x * dy(lambda y: (x + y) * dz(lambda z: x + y + z)(y))(x))(number(3.0))
+    assert found.item() == 1
+    # exp(x y z): the mixed derivative is (1 + 3 u + u**2) exp(u) with u = x y z
+    found = dx(lambda x: dy(lambda y: dz(lambda z: (x * y * z).exp())(number(0.5)))(number(0.7)))(number(1.1))
+    u = 0.5 * 0.7 * 1.1
+    assert found.item() == pytest.approx((1 + 3 * u + u * u) * math.exp(u), rel=1e-12)
+
+
+@pytest.mark.parametrize("modes", TRIPLES, ids="".join)
+def test_a_derivative_of_a_derivative_operator(modes):
+    """The shift ``u -> f(x + u)``, differentiated at 0 and applied three times, where mixed-up levels give 0."""
+
+    def shifted(d: Any, inner: Any) -> Any:
+        return lambda x: d(lambda u: inner(x + u))(number(0.0))
+
+    function: Any = f
+    for mode in modes:
+        function = shifted(DERIVATIVES[mode], function)
+    assert function(number(0.7)).item() == pytest.approx(derivative(3, 0.7), rel=1e-9)
+
+
+def in_one_level(modes: str, x: Any) -> tuple[Any, Any]:
+    """Derivatives of `f` at one level: F takes the tangent, R the gradient for `x` of what there is so far."""
+    with fwAD.dual_level():
+        found = f(fwAD.make_dual(x, retrograd.ones_like(x)))
+        for mode in modes:
+            if mode == "F":
+                found = fwAD.unpack_dual(found).tangent
+            else:
+                (found,) = retrograd.autograd.grad(found, x, create_graph=True)
+        return found.item(), tangent(retrograd, found)
+
+
+@pytest.mark.parametrize(
+    ("modes", "order", "varies"),
+    [("F", 1, False), ("R", 1, True), ("FR", 2, False), ("RF", 2, False), ("RR", 2, True), ("FRR", 3, False),
+     ("RFR", 3, False), ("RRF", 3, False), ("RRR", 3, True)],
+)  # fmt: skip
+def test_mixed_modes_within_one_level(modes, order, varies):
+    """A tangent does not vary at its own level, nor do its gradients; gradients of what varies do."""
+    x = number(0.7).requires_grad_()
+    value, its_tangent = in_one_level(modes, x)
+    assert value == pytest.approx(derivative(order, 0.7), rel=1e-9)
+    assert its_tangent == (pytest.approx(derivative(order + 1, 0.7), rel=1e-9) if varies else None)
+
+
+def test_the_gradient_of_a_primal_does_not_vary():
+    x = number(0.7).requires_grad_()
+    with fwAD.dual_level():
+        result = f(fwAD.make_dual(x, retrograd.ones_like(x)))
+        (slope,) = retrograd.autograd.grad(fwAD.unpack_dual(result).primal, x, retain_graph=True)
+        assert slope.item() == pytest.approx(derivative(1, 0.7))
+        assert tangent(retrograd, slope) is None
+        # A gradient that varies comes out varying.
+        direction = fwAD.make_dual(number(1.0), number(3.0))
+        (slope,) = retrograd.autograd.grad(fwAD.unpack_dual(result).primal, x, direction)
+        assert slope.item() == pytest.approx(derivative(1, 0.7))
+
+
+def test_a_tangent_times_a_dual(torch):
+    """x * f'(x) at the same level: the tangent that was taken out is a constant."""
+    forward = torch.autograd.forward_ad
+    x = torch.tensor(2.0, requires_grad=True)
+    with forward.dual_level():
+        dual = forward.make_dual(x, torch.tensor(1.0))
+        product = dual * forward.unpack_dual(dual * dual * dual).tangent
+        assert tangent(torch, product) == 12  # 3 x**2, not 9 x**2
+        (gradient,) = torch.autograd.grad(product, x)
+        assert gradient.item() == 36  # but it is a function of x
+
+
+def test_a_tangent_has_saved_no_dual_tensors():
+    """What a formula's nodes keep does not vary at the level of the tangent that they belong to."""
+    x = number(0.7).requires_grad_()
+    for function in (lambda t: t * t, lambda t: t.exp(), lambda t: t.clone().mul_(t), lambda t: t.sin().sqrt()):
+        with fwAD.dual_level():
+            node = fwAD.unpack_dual(function(fwAD.make_dual(x, retrograd.ones_like(x)))).tangent.grad_fn
+            for name in (n for n in dir(node) if n.startswith("_saved_")):
+                saved = getattr(node, name)
+                assert not isinstance(saved, retrograd.Tensor) or tangent(retrograd, saved) is None, (node, name)
 
 
 def test_levels_by_number():

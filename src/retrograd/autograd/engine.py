@@ -58,10 +58,12 @@ class Engine:
         create_graph: bool,
         accumulate_grad: bool,
         wanted: Sequence[EdgeTuple] = (),
+        outputs: Any = (),
     ) -> list[Tensor | None]:
         """Differentiate the `roots`, whose own gradients are `grads`; give back the gradients of `wanted`.
 
-        With `accumulate_grad`, gradients end in ``.grad`` and `wanted` only restricts which.
+        With `accumulate_grad`, gradients end in ``.grad`` and `wanted` only restricts which. `outputs`: the tensor
+        or tensors that the roots are the edges of.
         """
         if not roots:
             return [] if accumulate_grad else [None] * len(wanted)
@@ -96,6 +98,10 @@ class Engine:
         hooks_before, observers_before = state.saved_tensors_hooks, state.observers
         state.grad_enabled = create_graph
         state.graph_task = task
+        if as_tensors and state.dual_levels:
+            from .forward_operators import hide_levels
+
+            hide_levels(state, outputs, grads)
         run, call = _run, None
         if state.observers or accelerators or logged_at:  # who watches the nodes, and threads that run them
             run, call = _how_to_run(state, task)

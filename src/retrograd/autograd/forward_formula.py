@@ -9,7 +9,7 @@ from typing import Any
 class ForwardFormula:
     """How to get the tangents of an operator's results."""
 
-    __slots__ = ("function", "name", "needs_original", "plain", "plan", "positions", "results", "spread", "view")
+    __slots__ = ("duals", "function", "name", "needs_original", "plan", "positions", "results", "spread", "view")
 
     def __init__(
         self,
@@ -21,11 +21,14 @@ class ForwardFormula:
         returns_list: bool,
         view: bool,
         needs_original: bool,
+        duals: Callable[..., Any] | None,
     ) -> None:
         self.name = name
         #: ``function(*results, *arguments)`` with a primal and a tangent for each differentiable argument; None: there
         #: is no formula.
         self.function = function
+        #: The whole operator on dual tensors, over bare arrays; it gives None where it does not apply.
+        self.duals = duals
         #: For each argument: is it differentiable (True), a list of tensors that are (list), or not (False)?
         self.plan = plan
         #: Where the differentiable ones are.
@@ -34,7 +37,5 @@ class ForwardFormula:
         self.spread = spread
         self.results = results
         self.view = view
-        #: One new tensor, of arguments that are no lists: what nearly all operators are.
-        self.plain = not view and len(results) == 1 and not returns_list and list not in plan
         #: Does an in-place call have to keep what it overwrites?
         self.needs_original = needs_original

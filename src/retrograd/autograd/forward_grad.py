@@ -29,16 +29,26 @@ Note [Nested levels]
 A tensor that is dual at two levels is ``x + t e1`` with `x` and `t` both dual at the level outside: the tangent at an
 inner level itself has a tangent at the outer ones, and never the other way round.  An operator therefore computes its
 tangent of level k with operators that see the levels outside of k only, and perturbations are never mixed up.
+
+For the same reason nothing that does not vary at level k may have a gradient that does:
+
+* a formula whose steps are recorded is given primals (`primal_of`), so that a tangent has not saved dual tensors;
+* a backward pass that starts from tensors that do not vary at level k, such as a tangent that was unpacked or a primal,
+  does not see level k, although nodes on its way have saved tensors that are dual there.
+
+What remains, as in torch: a pass that starts from a tensor which varies *and* was computed from a tangent of the same
+level gives the right gradient, but the part of that gradient's own tangent which comes through the other tangent is not
+to be relied on.  A level of its own for each derivative, as in ``d(d(f))``, is always right.
 """
 
 from __future__ import annotations
 
 import threading
-import weakref
 from typing import TYPE_CHECKING, Any
+from weakref import ref as reference
 
 from .. import kernels
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, new, wrap
 from .meta import AutogradMeta
 from .state import local
 from .view_meta import FORWARD_BASE, Step, replay_on_tensor
@@ -80,23 +90,25 @@ class Level:
     def __init__(self, index: int) -> None:
         self.index = index
         #: Who has a tangent of this level; the dead are cleared out when there are more than `limit`.
-        self.members: list[weakref.ref[ForwardGrad]] = []
+        self.members: list[reference[ForwardGrad]] = []
         self.limit = 1000
 
     def remember(self, forward_grad: ForwardGrad) -> None:
         """A tangent of this level has been set."""
-        members = self.members
-        members.append(weakref.ref(forward_grad))
-        if len(members) > self.limit:
-            self.members = [reference for reference in members if reference() is not None]
-            self.limit = 1000 + 2 * len(self.members)
+        self.members.append(reference(forward_grad))
+        if len(self.members) > self.limit:
+            self.forget_the_dead()
+
+    def forget_the_dead(self) -> None:
+        self.members = [member for member in self.members if member() is not None]
+        self.limit = 1000 + 2 * len(self.members)
 
     def clear(self) -> None:
         """Take away every tangent of this level."""
         members, self.members = self.members, []
         dropped = []
-        for reference in members:
-            forward_grad = reference()
+        for member in members:
+            forward_grad = member()
             if forward_grad is not None:
                 dropped.append(forward_grad.values.pop(self, None))
         # They die here, together, when no tensor refers to any of them any more.
@@ -228,25 +240,26 @@ def _through_base(tensor: Tensor, meta: Any, tangent: Tensor, level: Level) -> T
     return tangent
 
 
-def attach(result: Tensor, tangent: Tensor, level: Level) -> bool:
-    """`set_fw_grad` for the commonest case: both fresh from an operator, and laid out alike. False: it is not that."""
-    if result._meta is not None or tangent._meta is not None:
-        return False
-    one, other = result._data, tangent._data
-    if (
-        one.dtype is not other.dtype
-        or one.strides != other.strides
-        or one.shape != other.shape
-        or one.base is not None
-        or other.base is not None
-    ):
-        return False
-    forward_grad = ForwardGrad()
+def attach(tangent: Tensor, level: Level) -> ForwardGrad:
+    """The ForwardGrad of a result that is fresh from an operator and laid out as its tangent is."""
+    forward_grad = new(ForwardGrad)
     forward_grad.values = {level: tangent}
-    level.remember(forward_grad)
-    meta = result._meta = AutogradMeta()
-    meta.fw_grad = forward_grad
-    return True
+    members = level.members
+    members.append(reference(forward_grad))
+    if len(members) > level.limit:
+        level.forget_the_dead()
+    return forward_grad
+
+
+def attach_view(view: Tensor, tangent: Tensor, level: Level) -> None:
+    """`set_fw_grad` for a fresh view and the same view of the base's tangent: they are laid out alike as those are."""
+    meta = view._meta
+    if meta is None:
+        set_fw_grad(view, tangent, level)
+    elif meta.fw_grad is None:
+        meta.fw_grad = attach(tangent, level)
+    elif level not in meta.fw_grad.values:  # or somebody has asked the view, and it its base
+        meta.fw_grad.set_value(level, tangent)
 
 
 # --------------------------------------------------------------------------------------------------------------- layout

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..tensor import Tensor
-from .forward_ad import seeing_levels_outside, set_tangent, tangents_of
 from .forward_grad import Level, forward_view
+from .forward_operators import seeing_levels_outside, set_tangent, tangents_of
 from .function_ctx import zeros_of
 from .function_structure import put_together
 from .state import local
@@ -21,8 +21,10 @@ from .view_meta import FORWARD_BASE
 
 def run_jvp(cls: Any, ctx: Any, tensors: Sequence[Tensor], raw: Sequence, results: Sequence) -> None:
     """Give each output its tangents. `raw` are forward()'s outputs, `results` what apply() will return."""
+    observers = local.state.observers
     for level in local.state.dual_levels:
-        tangents = tangents_of(tensors, level)
+        # (Within a formula or another jvp, there are levels that are not to be seen.)
+        tangents = tangents_of(tensors, level) if level.observer in observers else None
         if tangents is not None:
             with seeing_levels_outside(level):
                 _run_at(level, cls, ctx, tensors, tangents, raw, results)

@@ -6,7 +6,8 @@ interceptor instead of going on; that runs the observers, innermost first, aroun
 
 An observer is called as ``observer(operator, args, kwargs, proceed)`` and returns the result; ``proceed()`` goes on to
 the next observer and at last to the operator; ``proceed(other)`` goes on with another operator in its place.
-Operators that run meanwhile (in hooks, in formulas) are plain.
+Operators that run meanwhile (in hooks, in formulas) are plain.  An observer may have an interceptor of its own, as its
+attribute `alone`, for when there is no other; `intercept` is then what it falls back to.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .state import ThreadState, local
 Observer = Callable[[Callable, tuple, dict, Callable[..., Any]], Any]
 
 
-def _intercept(operator: Callable, args: tuple, kwargs: dict) -> Any:
+def intercept(operator: Callable, args: tuple, kwargs: dict) -> Any:
     state = local.state
     observers = state.observers
     state.interceptor = None
@@ -31,7 +32,13 @@ def _intercept(operator: Callable, args: tuple, kwargs: dict) -> Any:
             return observers[0](operator, args, kwargs, partial(operator, *args, **kwargs))
         return _call(observers, len(observers) - 1, operator, args, kwargs)
     finally:
-        state.interceptor = _intercept if state.observers else None
+        state.interceptor = _interceptor(state.observers)
+
+
+def _interceptor(observers: tuple[Observer, ...]) -> Callable[..., Any] | None:
+    if len(observers) == 1:
+        return getattr(observers[0], "alone", intercept)
+    return intercept if observers else None
 
 
 def _call(observers: tuple[Observer, ...], position: int, operator: Callable, args: tuple, kwargs: dict) -> Any:
@@ -45,7 +52,7 @@ def _call(observers: tuple[Observer, ...], position: int, operator: Callable, ar
 def set_observers(state: ThreadState, observers: tuple[Observer, ...]) -> None:
     """Make these the thread's observers."""
     state.observers = observers
-    state.interceptor = _intercept if observers else None
+    state.interceptor = _interceptor(observers)
 
 
 @contextmanager

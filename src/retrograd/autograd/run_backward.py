@@ -60,7 +60,7 @@ def backward(
     if inputs is None and isinstance(tensors, Tensor) and (grad_tensors is None or isinstance(grad_tensors, Tensor)):
         # loss.backward()
         root = _root_edge(tensors, 0)
-        engine.execute((root,), (make_grad(tensors, grad_tensors, 0),), keep_graph, create_graph, True)
+        engine.execute((root,), (make_grad(tensors, grad_tensors, 0),), keep_graph, create_graph, True, (), tensors)
         return
     outputs = _outputs(tensors)
     wanted: list[EdgeTuple] = []
@@ -75,7 +75,7 @@ def backward(
         for tensor in inputs:
             if isinstance(tensor, Tensor) and not tensor.is_leaf:
                 tensor.retain_grad()
-    engine.execute(roots, grads, keep_graph, create_graph, True, wanted)
+    engine.execute(roots, grads, keep_graph, create_graph, True, wanted, outputs)
 
 
 def grad(
@@ -121,7 +121,7 @@ def grad(
     grads = make_grads(outputs, given)
     roots = [_root_edge(output, i) for i, output in enumerate(outputs)]
     wanted = [_wanted_edge(t) for t in inputs]
-    results = engine.execute(roots, grads, keep_graph, create_graph, False, wanted)
+    results = engine.execute(roots, grads, keep_graph, create_graph, False, wanted, outputs)
     return _check_used(outputs, inputs, results, allow_unused, materialize_grads, create_graph)
 
 

@@ -4,12 +4,17 @@ One function an entry: ``mul(result, self_p, self_t, other_p, other_t)``.  Prima
 that is zero is None.  A formula that is a sum of terms, each linear in one tangent, is written term by term, so that
 what does not vary costs nothing; any other gets zeros for the tangents that there are not.
 
-``FORWARD`` says, for each operator, how forward_ad.py gets from a call to the arguments of that function.
+An operator that makes one new tensor of tensors and numbers has a second function, ``mul_duals(state, level, input,
+other)``: the whole operator on dual tensors, for when nothing of it is recorded.  It calls the kernel and has the same
+formula once more, over bare arrays.  It gives UNVARIED if nothing is dual, and None if the case is not that common.
+
+``FORWARD`` says, for each operator, how forward_operators.py gets from a call to the arguments of these functions.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from .formula import Names, lower
 from .nodes import Slots
@@ -21,10 +26,17 @@ HEADER = '''"""Forward-mode formulas, generated from derivatives/*.yaml. Do not 
 from __future__ import annotations
 
 import retrograd.ops as ops
+from retrograd import kernels
 from retrograd.autograd.forward_formula import ForwardFormula
+from retrograd.autograd.forward_operators import NUMBERS, RECORDED, UNVARIED, dual_result, tangent_array
 from retrograd.derivatives import formulas
 from retrograd.op_support import conj_tangent, zero_tangent, zero_tangents
+from retrograd.tensor import Tensor
 '''
+
+
+#: Arguments that a kernel takes as the operator got them, apart from Tensors.
+PLAIN = {"Tensor", "Tensor?", "Tensor|Scalar", "Scalar", "Scalar?", "int", "int?", "float", "float?", "bool", "str"}
 
 
 def write_jvps(entries: list[Entry], names: Names) -> str:
@@ -32,9 +44,11 @@ def write_jvps(entries: list[Entry], names: Names) -> str:
     parts = [HEADER]
     differentiable = [entry for entry in entries if entry.differentiable]
     written = [entry for entry in differentiable if entry.forward != "not_implemented"]
-    parts += [_jvp(entry, names) for entry in written]
-    parts.append("\n\nJVPS = {\n" + "".join(f'    "{e.name}": {e.name},\n' for e in written) + "}\n")
-    parts.append("\nFORWARD = {\n" + "".join(_forward(e) for e in differentiable) + "}\n")
+    for entry in written:
+        parts.append(_jvp(entry, names))
+        if has_duals(entry):
+            parts.append(_duals(entry, names))
+    parts.append("\n\nFORWARD = {\n" + "".join(_forward(e) for e in differentiable) + "}\n")
     return "".join(parts)
 
 
@@ -47,51 +61,113 @@ def parameters(entry: Entry) -> list[str]:
     return result
 
 
+def has_duals(entry: Entry) -> bool:
+    """Is there a second function, over arrays?"""
+    return (
+        not entry.view
+        and not entry.saves
+        and entry.schema.results == ["result"]
+        and not entry.schema.returns_list
+        and entry.forward != "not_implemented"
+        and all(a.type in PLAIN for a in entry.schema.arguments)
+    )
+
+
 def _jvp(entry: Entry, names: Names) -> str:
+    lines = [f"\n\ndef {entry.name}({', '.join(parameters(entry))}):", *_formula(entry, names, arrays=False)]
+    return "\n".join(lines) + "\n    return tangent\n"
+
+
+def _formula(entry: Entry, names: Names, arrays: bool) -> list[str]:
+    """The lines that compute `tangent`."""
     differentiable = entry.differentiable_arguments
-    lines = [f"\n\ndef {entry.name}({', '.join(parameters(entry))}):"]
     if entry.forward == "auto_linear":
-        lines.append(f"    # linear in {', '.join(a.name for a in differentiable)}")
-        lines += _zeros(differentiable)
-        call = ", ".join(
-            (f"{a.name}=" if a.keyword_only else "*" if a.type == "int[]..." else "")
-            + (f"{a.name}_t" if a in differentiable else a.name)
-            for a in entry.schema.arguments
-        )
-        lines.append(f"    return ops.{entry.name}({call})")
-    elif entry.forward == "auto_elementwise":
-        rename = {a.name: f"{a.name}_p" for a in differentiable}
-        if len(entry.formulas) == 1:
-            (name,) = entry.formulas[0].arguments
-            text = lower(entry.formulas[0].tree, False, names, {**rename, "grad": "direction"})
-            lines += [f"    direction = conj_tangent({name}_t)", f"    return conj_tangent({text})"]
-            return "\n".join(lines) + "\n"
-        lines.append("    tangent = None")
-        for f in entry.formulas:
-            (name,) = f.arguments
-            text = lower(f.tree, False, names, {**rename, "grad": "direction"})
-            lines += [f"    if {name}_t is not None:", f"        direction = conj_tangent({name}_t)"]
-            lines += [f"        term = conj_tangent({text})"]
-            lines += ["        tangent = term if tangent is None else tangent + term"]
-        lines.append("    return tangent")
-    else:
-        tree = entry.forward_trees["result"]
-        terms = _terms(tree, differentiable)
-        if terms is None:
-            lines += _zeros(differentiable)
-            lines.append(f"    return {lower(tree, False, names)}")
-        else:
-            lines.append("    tangent = None")
-            for tangent, plus, term in terms:
-                lines += [f"    if {tangent} is not None:", f"        term = {lower(term, False, names)}"]
-                more = (
-                    "term if tangent is None else tangent + term"
-                    if plus
-                    else "-term if tangent is None else tangent - term"
-                )
-                lines += [f"        tangent = {more}"]
-            lines.append("    return tangent")
+        return [*_zeros(differentiable), f"    tangent = {_linear(entry, arrays)}"]
+    if entry.forward == "auto_elementwise":
+        return _elementwise(entry, names, arrays)
+    tree = entry.forward_trees["result"]
+    terms = _terms(tree, differentiable)
+    if terms is None:
+        return [*_zeros(differentiable), f"    tangent = {lower(tree, arrays, names)}"]
+    return _sum((tangent, plus, [], lower(term, arrays, names)) for tangent, plus, term in terms)
+
+
+def _duals(entry: Entry, names: Names) -> str:
+    """The operator on dual tensors, over arrays."""
+    arguments, differentiable = entry.schema.arguments, entry.differentiable_arguments
+    lines = [f"\n\ndef {entry.name}_duals(state, level, {', '.join(a.parameter for a in arguments)}):"]
+    lines.append("    " + " = ".join(f"{a.name}_t" for a in differentiable) + " = None")
+    given = []
+    for a in arguments:
+        name = f"{a.name}_p" if a in differentiable else a.name
+        given.append(name)
+        lines += _taken(a, name, a in differentiable)
+    missing = " and ".join(f"{a.name}_t is None" for a in differentiable)
+    recorded = " or ".join(f"{a.name}_t is RECORDED" for a in differentiable)
+    lines += [f"    if {missing}:", "        return UNVARIED", f"    if {recorded}:", "        return None"]
+    call = ", ".join(given)
+    lines += [f"    result = kernels.{entry.kernel}({call})", *_formula(entry, names, arrays=True)]
+    is_given = " or ".join(f"tangent is {a.name}_t" for a in differentiable)
+    lines.append(f"    return dual_result(state, level, result, tangent, {is_given})")
     return "\n".join(lines) + "\n"
+
+
+def _taken(a: Argument, name: str, differentiable: bool) -> list[str]:
+    """An argument of a call as the kernel takes it, and its tangent."""
+    p = a.parameter
+    if not a.is_tensor:
+        lines = [f"    if {p}.__class__ not in NUMBERS:", "        return None"]
+        return lines if name == p else [*lines, f"    {name} = {p}"]
+    lines = [f"    if {p}.__class__ is Tensor:", f"        {name} = {p}._data"]
+    if differentiable:
+        lines += [f"        if {p}._meta is not None or {p}._edge is not None:"]
+        lines += [f"            {a.name}_t = tangent_array(state, {p}, level)"]
+    if a.type != "Tensor":
+        lines += [f"    elif {p}.__class__ in NUMBERS:", f"        {name} = {p}"]
+    return [*lines, "    else:", "        return None"]
+
+
+def _linear(entry: Entry, arrays: bool) -> str:
+    """The operator, of the tangents."""
+    given = [f"{a.name}_t" if a in entry.differentiable_arguments else a.name for a in entry.schema.arguments]
+    if arrays:
+        return f"kernels.{entry.kernel}({', '.join(given)})"
+    call = ", ".join(
+        (f"{a.name}=" if a.keyword_only else "*" if a.type == "int[]..." else "") + value
+        for a, value in zip(entry.schema.arguments, given, strict=True)
+    )
+    return f"ops.{entry.name}({call})"
+
+
+def _elementwise(entry: Entry, names: Names, arrays: bool) -> list[str]:
+    """The reverse formula of each tangent: right for a diagonal Jacobian, up to conjugation."""
+    rename = {a.name: f"{a.name}_p" for a in entry.differentiable_arguments}
+    conjugate = "({}).conjugate()" if arrays else "conj_tangent({})"
+    parts = []
+    for f in entry.formulas:
+        (name,) = f.arguments
+        text = lower(f.tree, arrays, names, {**rename, "grad": "direction"})
+        direction = conjugate.format(f"{name}_t")
+        parts.append((f"{name}_t", True, [f"direction = {direction}"], conjugate.format(text)))
+    if len(parts) == 1:
+        _, _, before, term = parts[0]
+        return [f"    {line}" for line in [*before, f"tangent = {term}"]]
+    return _sum(parts)
+
+
+def _sum(parts: Iterable[tuple[str, bool, list[str], str]]) -> list[str]:
+    """A sum, without the terms whose tangent there is not: (tangent, plus or minus, lines before, term)."""
+    lines = ["    tangent = None"]
+    for position, (tangent, plus, before, term) in enumerate(parts):
+        lines.append(f"    if {tangent} is not None:")
+        lines += [f"        {line}" for line in before]
+        if position == 0:
+            lines.append(f"        tangent = {term if plus else f'-({term})'}")
+            continue
+        lines.append(f"        term = {term}")
+        first, more = ("term", "tangent + term") if plus else ("-term", "tangent - term")
+        lines.append(f"        tangent = {first} if tangent is None else {more}")
+    return lines
 
 
 def _terms(tree: ast.expr, differentiable: list[Argument]) -> list[tuple[str, bool, ast.expr]] | None:
@@ -134,9 +210,10 @@ def _forward(entry: Entry) -> str:
     spread = next((str(i) for i, a in enumerate(arguments) if a.type == "int[]..."), "None")
     results = "".join(f'"{r}", ' for r in entry.schema.results)
     function = "None" if entry.forward == "not_implemented" else entry.name
+    duals = f"{entry.name}_duals" if has_duals(entry) else "None"
     return (
         f'    "{entry.name}": ForwardFormula("{entry.schema.base}", {function}, ({plan.strip()}), {spread}, '
-        f"({results.strip()}), {entry.schema.returns_list}, {entry.view}, {_needs_original(entry)}),\n"
+        f"({results.strip()}), {entry.schema.returns_list}, {entry.view}, {_needs_original(entry)}, {duals}),\n"
     )
 
 

@@ -1,0 +1,485 @@
+"""How operators carry tangents along.
+
+A dual level's observer (intercept.py) is around every operator of the thread: the operator runs, and if an argument
+has a tangent, the operator's forward formula (``_generated/jvps.py``) gives the tangent of the result.
+
+Formulas run over bare arrays where nothing of it is recorded, and else on Tensors, which are differentiable operators
+themselves.  What they are given then are primals: a tangent does not vary at its own level, and so must not depend on
+anything that does.  Note [Nested levels] in forward_grad.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..kernels import as_array, ndarray
+from ..quiet import quietly
+from ..tensor import Tensor, new, version_counter, wrap
+from .edge import gradient_edge
+from .forward_grad import Level, attach, attach_view, fw_grad, has_fw_grad, set_fw_grad
+from .intercept import intercept, new_node, set_observers
+from .meta import AutogradMeta
+from .saved_variable import raw_saved_output
+from .state import ThreadState, local
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .forward_formula import ForwardFormula
+
+# ---------------------------------------------------------------------- for custom functions and others without formula
+
+
+class seeing_levels_outside:
+    """Operators see the dual levels outside of `level`, and whatever else was around when that was opened."""
+
+    __slots__ = ("before", "level")
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+
+    def __enter__(self) -> None:
+        state = local.state
+        observers = state.observers
+        self.before = observers, state.interceptor
+        if len(observers) == 1 and observers[0] is self.level.observer:
+            state.observers, state.interceptor = (), None
+        else:
+            set_observers(state, _observers_outside(state, self.level))
+
+    def __exit__(self, *exc_info: object) -> None:
+        state = local.state
+        state.observers, state.interceptor = self.before
+
+
+def _observers_outside(state: ThreadState, level: Level) -> tuple[Callable, ...]:
+    observers = state.observers
+    return observers[: observers.index(level.observer)] if level.observer in observers else ()
+
+
+def hide_levels(state: ThreadState, outputs: Any, grads: Sequence[Tensor]) -> None:
+    """For a backward pass: hide the levels at which nothing that it starts from varies. Note [Nested levels]."""
+    starts = (outputs, *grads) if isinstance(outputs, Tensor) else (*outputs, *grads)
+    hidden = [
+        level.observer
+        for level in state.dual_levels
+        if level.observer in state.observers
+        and all(isinstance(start, Tensor) and fw_grad(start, level) is None for start in starts)
+    ]
+    if hidden:
+        set_observers(state, tuple(observer for observer in state.observers if observer not in hidden))
+
+
+def tangents_of(tensors: Sequence[Any], level: Level) -> list[Tensor | None] | None:
+    """The tangents of those that have one; None if none has."""
+    tangents = [fw_grad(t, level) if isinstance(t, Tensor) else None for t in tensors]
+    return tangents if any(t is not None for t in tangents) else None
+
+
+def set_tangent(result: Tensor, tangent: Tensor | None, level: Level, inplace: bool = False) -> None:
+    """Give a result its tangent; `inplace`: `result` is an argument that was written to, and may have one already."""
+    old = fw_grad(result, level) if inplace else None
+    if result._data.dtype.kind not in "fcV":
+        return
+    if old is not None:
+        if tangent is None:
+            old.zero_()  # type: ignore[attr-defined]
+        elif tangent is not old:
+            old.copy_(tangent)  # type: ignore[attr-defined]
+    elif tangent is not None:
+        set_fw_grad(result, tangent, level, inplace)
+
+
+def zero_tangents_(tensor: Tensor) -> None:
+    """For a write that no operator makes, such as a random fill: what was written does not vary."""
+    for level in local.state.dual_levels:
+        tangent = fw_grad(tensor, level)
+        if tangent is not None:
+            with seeing_levels_outside(level):
+                tangent.zero_()  # type: ignore[attr-defined]
+
+
+def forbid_out(name: str, tensors: Sequence[Tensor]) -> None:
+    """Refuse ``out=`` with dual tensors."""
+    if local.state.dual_levels and any(has_fw_grad(t) for t in tensors):
+        raise RuntimeError(
+            f"Trying to use forward AD with {name} that does not support it because it is an out= function"
+        )
+
+
+# ------------------------------------------------------------------------------------------------------- every operator
+
+
+@cache
+def _formulas() -> dict[Any, tuple[ForwardFormula, bool]]:
+    """For each operator of the table, and its in-place variant: the formula, and whether it is in place."""
+    from .._generated import functions, jvps  # they import this package
+
+    found = {}
+    for name, formula in jvps.FORWARD.items():
+        found[getattr(functions, name)] = (formula, False)
+        inplace = getattr(functions, name + "_", None)
+        if inplace is not None:
+            found[inplace] = (formula, True)
+    return found
+
+
+def observer_of(level: Level) -> Callable[..., Any]:
+    """What is around every operator while `level` is open."""
+    formulas = _formulas()
+
+    def carry_tangents(operator: Callable, args: tuple, kwargs: dict, proceed: Callable[[], Any]) -> Any:
+        state = local.state
+        if not state.fw_grad_enabled:
+            return proceed()
+        found = formulas.get(operator)
+        if found is None:
+            return _without_formula(operator, args, proceed, level)
+        formula, inplace = found
+        if formula.spread is not None:
+            args = (*args[: formula.spread], args[formula.spread :])
+        if kwargs:
+            args = (*args, *kwargs.values())
+        tangents = _tangents(formula, args, level)
+        if not tangents:
+            return proceed()
+        if formula.function is None:
+            raise NotImplementedError(not_implemented(formula.name))
+        return _with_formula(state, level, formula, inplace, args, tangents, proceed)
+
+    short_cuts = _short_cuts()
+
+    def alone(operator: Callable, args: tuple, kwargs: dict) -> Any:
+        short_cut = short_cuts.get(operator)
+        if short_cut is not None:
+            state = local.state
+            if state.fw_grad_enabled:
+                try:
+                    result = short_cut(state, level, *args, **kwargs)
+                except RuntimeWarning:  # see quiet.py
+                    result = quietly(short_cut, state, level, *args, **kwargs)
+                if result is UNVARIED:
+                    state.interceptor = None
+                    try:
+                        return operator(*args, **kwargs)
+                    finally:
+                        state.interceptor = alone
+                if result is not None:
+                    return result
+        return intercept(operator, args, kwargs)
+
+    carry_tangents.alone = alone  # type: ignore[attr-defined]
+    return carry_tangents
+
+
+def not_implemented(name: str) -> str:
+    """The text of the error for an operator that has no forward formula."""
+    return (
+        f"Trying to use forward AD with {name} that does not support it because it has not been implemented yet.\n"
+        "It has no forward formula: use reverse mode for this operator (torch.autograd.grad, or "
+        'strategy="reverse-mode"), or wrap it in a torch.autograd.Function with a jvp of your own.'
+    )
+
+
+def _tangents(formula: ForwardFormula, args: tuple, level: Level) -> dict[int, Any]:
+    """The tangents of the arguments that have one, by position."""
+    tangents: dict[int, Any] = {}
+    for position in formula.positions:
+        arg = args[position]
+        if arg.__class__ is Tensor or isinstance(arg, Tensor):
+            tangent: Any = None if arg._meta is None else fw_grad(arg, level)
+        else:
+            tangent = tangents_of(arg, level) if formula.plan[position] is list else None
+        if tangent is not None:
+            tangents[position] = tangent
+    return tangents
+
+
+def _without_formula(operator: Callable, args: tuple, proceed: Callable[[], Any], level: Level) -> Any:
+    """An operator whose result does not vary. If it is in place, what it has written to no longer varies."""
+    result = proceed()
+    if operator.__name__.endswith("_") and args and isinstance(args[0], Tensor):
+        tangent = fw_grad(args[0], level)
+        if tangent is not None:
+            with seeing_levels_outside(level):
+                tangent.zero_()  # type: ignore[attr-defined]
+    return result
+
+
+# ---------------------------------------------------------------------- short cuts, for one level that nobody else sees
+
+#: What operators hand to their kernels as it is.
+NUMBERS = frozenset((int, float, complex, bool, str, type(None)))
+
+#: Instead of the tangent of a tensor that requires grad, or whose tangent does.
+RECORDED: Any = object()
+
+#: Instead of a result: no argument is dual.
+UNVARIED: Any = object()
+
+
+@cache
+def _short_cuts() -> dict[Any, Callable[..., Any]]:
+    """For each operator that has one: ``short_cut(state, level, *args, **kwargs)``.
+
+    It gives the result, UNVARIED if no argument is dual, or None where it does not apply.
+    """
+    found: dict[Any, Callable[..., Any]] = {}
+    for operator, (formula, inplace) in _formulas().items():
+        if formula.view and not inplace:
+            found[operator] = partial(_view, operator)
+        elif formula.duals is not None and not inplace:
+            found[operator] = formula.duals
+    return found
+
+
+def tangent_array(state: ThreadState, tensor: Tensor, level: Level) -> Any:
+    """The tangent of a tensor, if it has one, as an array; RECORDED if operations on either are recorded."""
+    meta: Any = tensor._meta
+    recording = state.grad_enabled
+    if meta is None:
+        return RECORDED if recording else None  # it has an edge, or it would not be here
+    forward_grad = meta.fw_grad
+    tangent = None if forward_grad is None else forward_grad.values.get(level)
+    if meta.is_view:
+        if tangent is None:
+            tangent = fw_grad(tensor, level)
+        if recording and (meta.edge is not None or meta.requires_grad or meta.base.requires_grad):
+            return RECORDED
+    elif recording and (tensor._edge is not None or meta.requires_grad):
+        return RECORDED
+    if tangent is None:
+        return None
+    if recording and (tangent._edge is not None or (tangent._meta is not None and tangent.requires_grad)):
+        return RECORDED
+    return tangent._data
+
+
+def dual_result(state: ThreadState, level: Level, array: Any, made: Any, is_given: bool) -> Tensor | None:
+    """A new dual tensor, of arrays that a kernel and a formula have made; `is_given`: that is an argument's tangent."""
+    if (
+        is_given
+        or made.__class__ is not ndarray
+        or made.dtype is not array.dtype
+        or made.strides != array.strides
+        or made.shape != array.shape
+        or made.base is not None
+        or array.base is not None
+    ):
+        return _fitted(state, level, array, made)
+    result = new(Tensor)
+    result._data = array
+    result._vc = state.new_vc
+    result._edge = None
+    tangent = new(Tensor)
+    tangent._data = made
+    tangent._vc = tangent._meta = tangent._edge = None
+    meta = result._meta = AutogradMeta()
+    meta.fw_grad = attach(tangent, level)
+    return result
+
+
+def _fitted(state: ThreadState, level: Level, array: Any, made: Any) -> Tensor | None:
+    """The same where the tangent does not have the shape, dtype and layout of the result, in memory of its own."""
+    if made is None or array.dtype.kind not in "fcV":
+        return None
+    made = as_array(made)
+    if made.dtype.kind == "c" and array.dtype.kind == "f":
+        return None
+    fresh = np.empty_like(array)
+    fresh[...] = made
+    result = wrap(array, state.new_vc)
+    set_fw_grad(result, wrap(fresh), level)
+    return result
+
+
+def _view(operator: Callable, state: ThreadState, level: Level, *args: Any, **kwargs: Any) -> Any:
+    """A view of a dual tensor: the same view of its tangent, whether it is recorded or not."""
+    tensor = args[0]
+    if tensor.__class__ is not Tensor:
+        return None
+    tangent = None if tensor._meta is None else fw_grad(tensor, level)
+    if tangent is None:
+        return UNVARIED
+    interceptor, state.interceptor = state.interceptor, None
+    try:
+        result = operator(*args, **kwargs)
+        made = operator(tangent, *args[1:], **kwargs)
+    finally:
+        state.interceptor = interceptor
+    for one, its in zip(result, made) if isinstance(result, tuple) else ((result, made),):
+        if one._data.dtype.kind in "fcV":
+            attach_view(one, its, level)
+    return result
+
+
+# ----------------------------------------------------------------------------------------------------------- on Tensors
+
+
+def _with_formula(
+    state: ThreadState,
+    level: Level,
+    formula: ForwardFormula,
+    inplace: bool,
+    args: tuple,
+    tangents: dict[int, Any],
+    proceed: Callable[[], Any],
+) -> Any:
+    """Run the operator, then its formula, and give the results their tangents."""
+    observers, interceptor = state.observers, state.interceptor
+    outside = _observers_outside(state, level) if len(observers) > 1 else ()
+    original = None
+    if inplace:
+        # The values that are about to be overwritten, with their history and the tangents of the levels outside.
+        set_observers(state, outside)
+        try:
+            if formula.needs_original:
+                original = args[0].clone()
+                old = tangents.get(0)
+                if old is not None and state.grad_enabled:
+                    set_fw_grad(original, old.clone(), level)
+            args = (args[0], *(_unless_overwritten(arg, args[0]) for arg in args[1:]))
+        finally:
+            state.observers, state.interceptor = observers, interceptor
+    since = state.sequence_nr
+    result = proceed()
+    recorded = state.sequence_nr != since
+    if outside:
+        set_observers(state, outside)
+    try:
+        primals = recorded or (state.grad_enabled and _any_requires_grad(tangents.values()))
+        made = formula.function(  # type: ignore[misc]
+            *_parameters(formula, result, args, tangents, original, level if primals else None)
+        )
+        if inplace:
+            _set_inplace(args[0], made, tangents, level)
+        else:
+            _set_results(formula, result, made, tangents, level)
+        if recorded:
+            _tell_node(new_node(result, since), formula, result, original)
+    finally:
+        state.observers, state.interceptor = observers, interceptor
+    return result
+
+
+def _any_requires_grad(tangents: Any) -> bool:
+    return any(
+        _any_requires_grad(t) if t.__class__ is list else t is not None and t.requires_grad for t in tangents
+    )
+
+
+def _unless_overwritten(arg: Any, target: Tensor) -> Any:
+    """An argument as the formula is to see it: ``x.mul_(x)`` multiplies by what was there before."""
+    if isinstance(arg, Tensor) and (arg is target or np.may_share_memory(arg._data, target._data)):
+        return arg.clone()  # type: ignore[attr-defined]
+    return arg
+
+
+def _parameters(
+    formula: ForwardFormula,
+    result: Any,
+    args: tuple,
+    tangents: dict[int, Any],
+    original: Tensor | None,
+    level: Level | None,
+) -> list[Any]:
+    """What the formula is called with: the results, and the arguments, those that can vary as primal and tangent.
+
+    `level`: what is given will be recorded, and therefore must not vary at that level.
+    """
+    parameters: list[Any] = [result] if len(formula.results) == 1 else list(result)
+    if level is not None and len(local.state.dual_levels) == 1:
+        # (With more levels, a result gets further tangents later, which its primal would miss.)
+        parameters = [primal_of(r, level) if isinstance(r, Tensor) else r for r in parameters]
+    for position, kind in enumerate(formula.plan):
+        arg = args[position]
+        if not kind:
+            parameters.append(arg)
+            continue
+        if position == 0 and original is not None:
+            arg = original
+        if level is not None:
+            if isinstance(arg, Tensor):
+                arg = arg if position not in tangents else primal_of(arg, level)
+            elif kind is list:
+                arg = [primal_of(one, level) for one in arg]
+        parameters += (arg, tangents.get(position))
+    return parameters
+
+
+def primal_of(tensor: Tensor, level: Level) -> Tensor:
+    """The same values with the same history, and all tangents but that of `level`."""
+    primal = new(Tensor)
+    primal._data = tensor._data
+    primal._vc = version_counter(tensor)
+    primal._edge = gradient_edge(tensor)
+    primal._meta = None
+    if tensor._meta is not None:
+        for other in local.state.dual_levels:
+            tangent = None if other is level else fw_grad(tensor, other)
+            if tangent is not None:
+                # The tangent of a level within varies at those outside of it.
+                tangent = primal_of(tangent, level) if other.index > level.index else tangent
+                set_fw_grad(primal, tangent, other)
+    return primal
+
+
+def _set_results(formula: ForwardFormula, result: Any, made: Any, tangents: dict[int, Any], level: Level) -> None:
+    """Give each result the tangent that the formula made for it."""
+    results = result if isinstance(result, tuple) else (result,)
+    made = made if isinstance(made, (tuple, list)) else (made,)
+    for one, tangent in zip(results, made, strict=False):
+        if isinstance(tangent, Tensor) and one._data.dtype.kind in "fcV":
+            if formula.view:
+                attach_view(one, tangent, level)
+            else:
+                set_fw_grad(one, _as_result(tangent, one, tangents, level), level)
+
+
+def _set_inplace(tensor: Tensor, made: Any, tangents: dict[int, Any], level: Level) -> None:
+    if tensor._data.dtype.kind not in "fcV":
+        return
+    if not isinstance(made, Tensor):
+        made = None
+    old = tangents.get(0)
+    if made is None or old is not None:
+        set_tangent(tensor, made, level, inplace=True)
+    else:
+        set_fw_grad(tensor, _as_result(made, tensor, tangents, level), level, is_inplace=True)
+
+
+def _as_result(tangent: Tensor, result: Tensor, tangents: dict[int, Any], level: Level) -> Tensor:
+    """A formula's tangent in the shape and dtype of the result, and in memory of its own."""
+    mine, theirs = tangent._data, result._data
+    if mine.shape != theirs.shape:
+        tangent = tangent.expand(theirs.shape)  # type: ignore[attr-defined]
+    if mine.dtype != theirs.dtype:
+        wider = np.result_type(mine.dtype, theirs.dtype)
+        if wider != mine.dtype:
+            return tangent.to(wider)  # type: ignore[attr-defined]
+    meta: Any = tangent._meta
+    if meta is not None and meta.is_view:
+        return tangent.clone()  # type: ignore[attr-defined]
+    for given in tangents.values():
+        if given is tangent or (given.__class__ is list and any(t is tangent for t in given)):
+            return tangent.clone()  # type: ignore[attr-defined]
+    # A formula may give back an argument, which is dual itself.
+    return tangent if meta is None or fw_grad(tangent, level) is None else tangent.clone()  # type: ignore[attr-defined]
+
+
+def _tell_node(node: Any, formula: ForwardFormula, result: Any, original: Tensor | None) -> None:
+    """What the operator's node has saved by itself has no tangents: give it those, for forward over reverse."""
+    if node is None:
+        return
+    results = result if isinstance(result, tuple) else (result,)
+    for output_nr, name in enumerate(formula.results):
+        if hasattr(node, name + "_vc"):
+            saved = raw_saved_output(node, name, output_nr)
+            meta = results[output_nr]._meta
+            saved.fw_grad = None if meta is None else meta.fw_grad
+    if original is not None and isinstance(getattr(node, "self_", None), Tensor):
+        node.self_ = original
