@@ -17,6 +17,7 @@ import pytest
 import retrograd
 import retrograd.autograd.forward_ad as fwAD
 from reference import FIRST_ORDER, STEP, random_cotangent
+from retrograd.autograd.intercept import observing
 from samples import OPS, Op, Sample
 from samples.spec import laid_out
 from test_operators import DIFFERENTIABLE, SMALL, SMOOTH, close, flat, is_tensor, needs_torch, to_numpy
@@ -172,6 +173,27 @@ def test_tangents_of_arguments_add_up(op: Op, samples: list[Sample]) -> None:
         for i, tangent in enumerate(together):
             if tangent is not None:
                 close(np.asarray(total[i]), tangent, f"{sample.name}: output {i}", rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("op", "samples"), by_operator(DIFFERENTIABLE))
+def test_both_namespaces_agree(op: Op, samples: list[Sample]) -> None:
+    """A formula over bare arrays, which a level takes where nobody else is looking, and the same over Tensors."""
+    for sample in samples:
+        along = directions(sample)
+        if has_no_tangent(op, sample):
+            continue
+        arrays = tangents(retrograd, op, sample, along)
+        with observing(lambda operator, args, kwargs, proceed: proceed()):
+            tensors = tangents(retrograd, op, sample, along)
+        single = any(spec.dtype in ("float16", "float32", "complex64") for spec in sample.specs)
+        digits = 1e-2 if any(spec.dtype == "float16" for spec in sample.specs) else 1e-5 if single else 1e-11
+        for position, (one, other) in enumerate(zip(arrays, tensors, strict=True)):
+            what = f"{sample.name}: tangent of output {position}"
+            assert (one is None) == (other is None), what
+            if one is not None and other is not None:
+                assert one.dtype == other.dtype, what
+                assert one.shape == other.shape, what
+                close(one, other, what, rtol=digits, atol=digits)
 
 
 @needs_torch

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import dtypes
+from .autograd.forward_operators import forbid_out
 from .autograd.state import local
 from .devices import as_device
 from .op_support import int_tuple
@@ -213,6 +214,7 @@ def _out(array: Any, requires_grad: bool, device: Any, kw: dict) -> Tensor:
         raise TypeError(f"unexpected keyword argument '{sorted(unknown)[0]}'")
     out = kw.get("out")
     if out is not None:
+        forbid_out("this factory", (out,))
         if out._data.shape == array.shape:
             out._data[...] = array
         else:
@@ -477,6 +479,13 @@ def normal(
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
     if size is not None:
         return randn(size, generator=generator, dtype=dtype) * std + mean
-    shape = np.broadcast_shapes(*(v._data.shape for v in (mean, std) if isinstance(v, Tensor)))
+    from .composite.overwrite import overwrite
+
     like = mean if isinstance(mean, Tensor) else std
-    return randn(shape, generator=generator, dtype=like.dtype) * std + mean
+    result = mean + std  # of the right shape; what it holds has the gradient zero, as every draw has
+    drawn = randn(result.shape, generator=generator, dtype=like.dtype)
+    return overwrite(result, (drawn * _values(std) + _values(mean))._data)
+
+
+def _values(value: Any) -> Any:
+    return value.detach() if isinstance(value, Tensor) else value

@@ -110,12 +110,22 @@ def merge_aliases(function: Callable, args: tuple, kwargs: dict, aliases: dict) 
     return function(**kwargs)
 
 
+def _tensors_in(values: Sequence) -> list[Tensor]:
+    found = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            found += [one for one in value if isinstance(one, Tensor)]
+    return found
+
+
 def write_out(function: Callable, out: Tensor, args: tuple, kwargs: dict) -> Tensor:
     """``function(..., out=out)``: not differentiable; `out` takes the shape of the result."""
     if not isinstance(out, Tensor):
         raise TypeError(f"{function.__name__}(): argument 'out' must be Tensor, not {type(out).__name__}")
     state = local.state
-    tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
+    tensors = _tensors_in((*args, *kwargs.values()))
     if state.grad_enabled and any(t.requires_grad for t in (*tensors, out)):
         raise RuntimeError(
             f"{function.__name__}(): functions with out=... arguments don't support automatic differentiation, but one "
@@ -124,7 +134,7 @@ def write_out(function: Callable, out: Tensor, args: tuple, kwargs: dict) -> Ten
     if state.dual_levels:
         from .autograd.forward_operators import forbid_out
 
-        forbid_out(function.__name__, (*tensors, out))
+        forbid_out(function.__name__.strip("_<>"), (*tensors, out))
     begin_inplace(state, out, False)
     result = function(*args, **kwargs)._data
     if not can_cast(result.dtype, out._data.dtype):

@@ -9,7 +9,18 @@ from typing import Any
 class ForwardFormula:
     """How to get the tangents of an operator's results."""
 
-    __slots__ = ("duals", "function", "name", "needs_original", "plan", "positions", "results", "spread", "view")
+    __slots__ = (
+        "duals",
+        "function",
+        "name",
+        "needs_original",
+        "plan",
+        "positions",
+        "refused",
+        "results",
+        "spread",
+        "view",
+    )
 
     def __init__(
         self,
@@ -22,6 +33,7 @@ class ForwardFormula:
         view: bool,
         needs_original: bool,
         duals: Callable[..., Any] | None,
+        refused: tuple[int, ...],
     ) -> None:
         self.name = name
         #: ``function(*results, *arguments)`` with a primal and a tangent for each differentiable argument; None: there
@@ -31,7 +43,9 @@ class ForwardFormula:
         self.duals = duals
         #: For each argument: is it differentiable (True), a list of tensors that are (list), or not (False)?
         self.plan = plan
-        #: Where the differentiable ones are.
+        #: Arguments that may not vary, because there is no formula for them.
+        self.refused = refused
+        #: Where the differentiable ones are, and those that would be.
         self.positions = tuple(i for i, kind in enumerate(plan) if kind)
         #: Which argument takes all further positions: ``x.view(2, 3)``.
         self.spread = spread

@@ -10,7 +10,7 @@ anything that does.  Note [Nested levels] in forward_grad.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -103,12 +103,19 @@ def zero_tangents_(tensor: Tensor) -> None:
                 tangent.zero_()  # type: ignore[attr-defined]
 
 
-def forbid_out(name: str, tensors: Sequence[Tensor]) -> None:
+def forbid_out(name: str, tensors: Iterable[Any]) -> None:
     """Refuse ``out=`` with dual tensors."""
-    if local.state.dual_levels and any(has_fw_grad(t) for t in tensors):
-        raise RuntimeError(
-            f"Trying to use forward AD with {name} that does not support it because it is an out= function"
+    if local.state.dual_levels and any(isinstance(t, Tensor) and has_fw_grad(t) for t in tensors):
+        raise NotImplementedError(
+            f"Trying to use forward AD with {name}_out that does not support it because it is an out= function. "
+            "Leave out= away."
         )
+
+
+def forbid_duals(name: str, *tensors: Any) -> None:
+    """Refuse dual tensors, for a composite that computes on bare arrays what a derivative would be expected of."""
+    if local.state.dual_levels and any(isinstance(t, Tensor) and has_fw_grad(t) for t in tensors):
+        raise NotImplementedError(not_implemented(name))
 
 
 # ------------------------------------------------------------------------------------------------------- every operator
@@ -147,7 +154,7 @@ def observer_of(level: Level) -> Callable[..., Any]:
         tangents = _tangents(formula, args, level)
         if not tangents:
             return proceed()
-        if formula.function is None:
+        if formula.refused and not tangents.keys().isdisjoint(formula.refused):
             raise NotImplementedError(not_implemented(formula.name))
         return _with_formula(state, level, formula, inplace, args, tangents, proceed)
 
@@ -180,8 +187,8 @@ def not_implemented(name: str) -> str:
     """The text of the error for an operator that has no forward formula."""
     return (
         f"Trying to use forward AD with {name} that does not support it because it has not been implemented yet.\n"
-        "It has no forward formula: use reverse mode for this operator (torch.autograd.grad, or "
-        'strategy="reverse-mode"), or wrap it in a torch.autograd.Function with a jvp of your own.'
+        "It has no forward formula. Use reverse mode here, or wrap the call in a torch.autograd.Function with a jvp of "
+        "your own; or add the formula, as the column 'result' of the operator's entry in derivatives/, and send it in."
     )
 
 
@@ -457,10 +464,8 @@ def _as_result(tangent: Tensor, result: Tensor, tangents: dict[int, Any], level:
     mine, theirs = tangent._data, result._data
     if mine.shape != theirs.shape:
         tangent = tangent.expand(theirs.shape)  # type: ignore[attr-defined]
-    if mine.dtype != theirs.dtype:
-        wider = np.result_type(mine.dtype, theirs.dtype)
-        if wider != mine.dtype:
-            return tangent.to(wider)  # type: ignore[attr-defined]
+    if mine.dtype != theirs.dtype and (mine.dtype.kind != "c" or theirs.dtype.kind == "c"):
+        return tangent.to(result.dtype)  # type: ignore[attr-defined]
     meta: Any = tangent._meta
     if meta is not None and meta.is_view:
         return tangent.clone()  # type: ignore[attr-defined]

@@ -42,13 +42,12 @@ PLAIN = {"Tensor", "Tensor?", "Tensor|Scalar", "Scalar", "Scalar?", "int", "int?
 def write_jvps(entries: list[Entry], names: Names) -> str:
     """The source of the module."""
     parts = [HEADER]
-    differentiable = [entry for entry in entries if entry.differentiable]
-    written = [entry for entry in differentiable if entry.forward != "not_implemented"]
+    written = [entry for entry in entries if entry.differentiable and entry.forward != "not_implemented"]
     for entry in written:
         parts.append(_jvp(entry, names))
         if has_duals(entry):
             parts.append(_duals(entry, names))
-    parts.append("\n\nFORWARD = {\n" + "".join(_forward(e) for e in differentiable) + "}\n")
+    parts.append("\n\nFORWARD = {\n" + "".join(_forward(e) for e in entries if e.forward) + "}\n")
     return "".join(parts)
 
 
@@ -71,6 +70,15 @@ def has_duals(entry: Entry) -> bool:
         and entry.forward != "not_implemented"
         and all(a.type in PLAIN for a in entry.schema.arguments)
     )
+
+
+def refused(entry: Entry) -> list[str]:
+    """The arguments that may not vary: there is no formula for the operator, or not for them."""
+    if entry.forward == "not_implemented":
+        return [a.name for a in entry.schema.arguments if a.is_tensor]
+    if entry.forward != "auto_elementwise":
+        return []
+    return [f.arguments[0] for f in entry.formulas if f.text.strip().startswith("not_implemented(")]
 
 
 def _jvp(entry: Entry, names: Names) -> str:
@@ -103,7 +111,9 @@ def _duals(entry: Entry, names: Names) -> str:
         given.append(name)
         lines += _taken(a, name, a in differentiable)
     missing = " and ".join(f"{a.name}_t is None" for a in differentiable)
-    recorded = " or ".join(f"{a.name}_t is RECORDED" for a in differentiable)
+    recorded = " or ".join(
+        f"{a.name}_t is {'not None' if a.name in refused(entry) else 'RECORDED'}" for a in differentiable
+    )
     lines += [f"    if {missing}:", "        return UNVARIED", f"    if {recorded}:", "        return None"]
     call = ", ".join(given)
     lines += [f"    result = kernels.{entry.kernel}({call})", *_formula(entry, names, arrays=True)]
@@ -146,6 +156,8 @@ def _elementwise(entry: Entry, names: Names, arrays: bool) -> list[str]:
     parts = []
     for f in entry.formulas:
         (name,) = f.arguments
+        if name in refused(entry):
+            continue
         text = lower(f.tree, arrays, names, {**rename, "grad": "direction"})
         direction = conjugate.format(f"{name}_t")
         parts.append((f"{name}_t", True, [f"direction = {direction}"], conjugate.format(text)))
@@ -205,15 +217,17 @@ def _zeros(arguments: list[Argument]) -> list[str]:
 def _forward(entry: Entry) -> str:
     """The entry of FORWARD."""
     arguments = entry.schema.arguments
-    differentiable = entry.differentiable_arguments
+    refuses = refused(entry)
+    differentiable = [a for a in arguments if a in entry.differentiable_arguments or a.name in refuses]
     plan = "".join(f"{'list' if a.is_list else 'True'}, " if a in differentiable else "False, " for a in arguments)
     spread = next((str(i) for i, a in enumerate(arguments) if a.type == "int[]..."), "None")
     results = "".join(f'"{r}", ' for r in entry.schema.results)
     function = "None" if entry.forward == "not_implemented" else entry.name
     duals = f"{entry.name}_duals" if has_duals(entry) else "None"
+    positions = "".join(f"{i}, " for i, a in enumerate(arguments) if a.name in refuses)
     return (
         f'    "{entry.name}": ForwardFormula("{entry.schema.base}", {function}, ({plan.strip()}), {spread}, '
-        f"({results.strip()}), {entry.schema.returns_list}, {entry.view}, {_needs_original(entry)}, {duals}),\n"
+        f"({results.strip()}), {entry.schema.returns_list}, {entry.view}, {_needs_original(entry)}, {duals}, ({positions.strip()})),\n"
     )
 
 

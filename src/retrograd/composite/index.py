@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import dtypes, kernels
 from .._generated import functions as generated
+from ..autograd.forward_operators import forbid_duals
 from ..autograd.inplace import begin_inplace, check_no_internal_overlap, check_overlap, end_inplace
 from ..autograd.state import local
 from ..kernels.dims import normalize_dim
@@ -401,5 +402,6 @@ def unique(
     >>> torch.unique(torch.tensor([3, 1, 3]), return_counts=True)
     (tensor([1, 3]), tensor([1, 2]))
     """
+    forbid_duals("unique", input)
     found = kernels.unique(input._data, sorted, return_inverse, return_counts, dim)
     return tuple(wrap(part) for part in found) if isinstance(found, tuple) else wrap(found)

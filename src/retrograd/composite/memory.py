@@ -9,6 +9,8 @@ import numpy as np
 
 from .. import kernels
 from .._generated.functions import alias
+from ..autograd.forward_grad import has_fw_grad
+from ..autograd.forward_operators import forbid_duals
 from ..autograd.inplace import begin_inplace, bump_version
 from ..autograd.state import local
 from ..op_support import int_tuple
@@ -41,6 +43,7 @@ def set_(input: Tensor, source: Any = None, storage_offset: int = 0, size: Any =
     if state.grad_enabled and input.requires_grad:
         begin_inplace(state, input, True)
         raise RuntimeError("the derivative for 'set_' is not implemented: use it within torch.no_grad()")
+    forbid_duals("set_", input, source)
     data = _memory(input, source, storage_offset, size, stride)
     begin_inplace(state, input, False)
     input._data = data
@@ -87,6 +90,8 @@ def resize_(input: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     state = local.state
     if input.requires_grad and not state.inference:
         raise RuntimeError("cannot resize variables that require grad: use x.view() or x[...], which are recorded")
+    if state.dual_levels and has_fw_grad(input):
+        raise RuntimeError("cannot resize variables that has a forward grad: use x.view() or x[...], which keep it")
     shape = int_tuple("resize_", "size", 1, sizes)
     if any(n < 0 for n in shape):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}")

@@ -1,10 +1,14 @@
-"""Values that replace a tensor's own in place and do not depend on them: what was there gets the gradient zero."""
+"""Values that replace a tensor's own in place and do not depend on them: what was there gets the gradient zero.
+
+A tangent becomes zero: what is written does not vary.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from .._generated import functions as table
+from ..autograd.forward_operators import zero_tangents_
 from ..autograd.inplace import begin_inplace, end_inplace
 from ..autograd.state import local
 from ..tensor import Tensor, wrap
@@ -18,4 +22,6 @@ def overwrite(input: Tensor, values: Any) -> Tensor:
     begin_inplace(state, input, False)
     input._data[...] = values
     end_inplace(input, None)
+    if state.dual_levels:
+        zero_tangents_(input)
     return input

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import dtypes
 from .._generated import functions as table
+from ..autograd.forward_operators import forbid_duals
 from ..factories import _finish, empty, empty_strided
 from ..random import Generator
 from ..tensor import Tensor, wrap
@@ -130,6 +131,7 @@ def histogramdd(
     input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """(hist, edges): how many of the rows of `input`, which are points, lie in each box."""
+    forbid_duals("histogramdd", input, weight)
     points = input._data.reshape(-1, input._data.shape[-1])
     axes = points.shape[1]
     if isinstance(bins, int):

@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import dtypes
 from .._generated import functions as table
+from ..autograd.forward_operators import forbid_out
 from ..kernels.promotion import scalar_name
 from ..tensor import Tensor
 from .registry import composite
@@ -224,6 +225,7 @@ def _into(out: Any, results: tuple) -> tuple:
     """Write several results to the tensors of ``out=``."""
     if out is None:
         return results
+    forbid_out(type(results).__name__, (*out, *results))
     for target, result in zip(out, results, strict=True):
         target._data = result._data
         target._bump_version()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._generated import functions as table
+from ..autograd.forward_operators import forbid_duals
 from ..kernels.promotion import scalar_name
 from ..tensor import Tensor, wrap
 from .registry import composite
@@ -65,6 +66,7 @@ def unique_consecutive(
     >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]))
     tensor([1, 2, 1])
     """
+    forbid_duals("unique_consecutive", input)
     data = input._data
     rows = data.reshape(-1) if dim is None else np.moveaxis(data, dim, 0)
     flat = rows.reshape(len(rows), -1) if rows.size else rows.reshape(len(rows), 0)

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import dtypes
 from .._generated import functions as table
+from ..autograd.forward_operators import forbid_duals
 from ..kernels import number_parts
 from ..op_support import write_out
 from ..tensor import Tensor, wrap
@@ -272,6 +273,7 @@ def histogram(
     density: bool = False,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """(hist, bin_edges): how many elements, or how much weight, lies in each of the bins."""
+    forbid_duals("histogram", input, weight)
     edges = bins._data if isinstance(bins, Tensor) else bins
     counts, edges = number_parts.histogram(input._data, edges, range, None if weight is None else weight._data, density)
     return Histogram(wrap(counts), wrap(edges))
