@@ -196,7 +196,7 @@ def test_forward_mode_jacobian_nests():
     jacobian = retrograd.autograd.functional.jacobian
 
     def inner(x: Any) -> Any:
-        return jacobian(lambda y: y**3 * x, x, strategy="forward-mode")
+        return jacobian(lambda y: y**3 * x, x, vectorize=True, strategy="forward-mode")
 
     x = retrograd.tensor([1.0, 2.0], dtype=retrograd.float64)
     assert inner(x).tolist() == [[3, 0], [0, 24]]
@@ -309,7 +309,7 @@ def test_jacobian_against_differences():
 
     m = retrograd.from_numpy(array)
     found = [
-        retrograd.autograd.functional.jacobian(function, m, strategy=strategy).numpy().reshape(2, 6)
+        retrograd.autograd.functional.jacobian(function, m, vectorize=True, strategy=strategy).numpy().reshape(2, 6)
         for strategy in ("reverse-mode", "forward-mode")
     ]
     expected = np.zeros((2, 6))

@@ -29,7 +29,6 @@ class ForwardFormula:
         plan: tuple[Any, ...],
         spread: int | None,
         results: tuple[str, ...],
-        returns_list: bool,
         view: bool,
         needs_original: bool,
         duals: Callable[..., Any] | None,

@@ -55,9 +55,11 @@ def _outputs(func: Callable, inputs: tuple, function: str, strict: bool) -> tupl
     return is_tuple, outputs
 
 
-def _require(tensors: Sequence[Tensor], what: str) -> None:
+def _require(tensors: Sequence[Tensor | None], what: str) -> None:
     """strict: everything that is differentiated must depend on something."""
     for position, tensor in enumerate(tensors):
+        if tensor is None:
+            raise RuntimeError(_INDEPENDENT["double_back" if what == "hessian" else "back"].format(position))
         if tensor.requires_grad:
             continue
         if what == "hessian":
@@ -109,6 +111,8 @@ def _unpack(values: Any, *were_tuples: bool) -> Any:
     """Nested tuples in the shape that the user gave: ``(x,)`` stays one, ``x`` does not become one."""
     if not were_tuples:
         return values
+    if were_tuples[-1] and isinstance(values, list):
+        return values if were_tuples[0] else values[0]
     inner = tuple(_unpack(value, *were_tuples[1:]) for value in values)
     return inner if were_tuples[0] else inner[0]
 
@@ -315,7 +319,8 @@ def jacobian(
     """The Jacobian: for each output and each input, a Tensor of the output's size followed by the input's.
 
     `strategy`: one backward pass for each element of the outputs, or one forward pass for each of the inputs.
-    `vectorize` is torch's request to do all passes at once; here it gives the same numbers.
+    `vectorize` is torch's request to do all passes at once; here it gives the same numbers. As in torch, forward mode
+    has to be asked for with ``vectorize=True``, and gives lists where reverse mode gives tuples of tuples.
 
     >>> import retrograd as torch
     >>> torch.autograd.functional.jacobian(lambda x: x ** 2, torch.tensor([1., 2.]))
@@ -336,17 +341,23 @@ def jacobian(
                 'torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are not supported '
                 'together (yet). Please either set `strict=False` or `strategy="reverse-mode"`.'
             )
+        if not vectorize:
+            _as_tuple(inputs, "inputs", "jacobian")
+            raise NotImplementedError(
+                "Computing Jacobian using forward-AD or forward-over-reverse Hessian is only implemented for "
+                "`vectorize=True`."
+            )
         return _forward_jacobian(func, inputs)
-    if strict and vectorize:
-        raise RuntimeError(
-            "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. "
-            "Please either set `strict=False` or `vectorize=False`."
-        )
     with enable_grad():
         is_inputs_tuple, inputs = _as_tuple(inputs, "inputs", "jacobian")
         inputs = _own(inputs, create_graph)
         is_outputs_tuple, outputs = _outputs(func, inputs, "jacobian", strict)
         if vectorize:
+            if strict:
+                raise RuntimeError(
+                    "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported "
+                    "together. Please either set `strict=False` or `vectorize=False`."
+                )
             found = _all_rows(outputs, inputs, create_graph)
         else:
             found = tuple(_rows(outputs, i, inputs, create_graph, strict) for i in range(len(outputs)))
@@ -462,8 +473,8 @@ def _forward_jacobian(func: Callable, inputs: Any) -> Any:
                 for i, output in enumerate(outputs)
             ]
         )
-    found = tuple(tuple(block[i] for block in blocks) for i in range(len(outputs or ())))
-    return _unpack(_result(found, False), is_outputs_tuple, is_inputs_tuple)
+    found = [[block[i].detach() for block in blocks] for i in range(len(outputs or ()))]
+    return _unpack(found, is_outputs_tuple, is_inputs_tuple)
 
 
 # ------------------------------------------------------------------------------------------------------------- Hessians
@@ -549,14 +560,12 @@ def _hessian_product(
         _single_scalar(outputs, is_outputs_tuple, function)
         gradients = _gradients(outputs, inputs, (None,), create_graph=True)
         if strict:
-            gradients = _filled(gradients, inputs, "back", strict, False)
             _require(gradients, "jacobian")
         if function == "hvp":
             # As in `jvp`: linear in what the second gradient is taken with.
             taken_with = tuple(tensor.new_zeros(tensor.shape).requires_grad_() for tensor in inputs)
             seconds = _gradients(gradients, inputs, taken_with, create_graph=True)
             if strict:
-                seconds = _filled(seconds, inputs, "double_back", strict, False)
                 _require(seconds, "hessian")
     with _recording(create_graph):
         if function == "vhp":

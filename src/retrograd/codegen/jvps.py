@@ -227,7 +227,7 @@ def _forward(entry: Entry) -> str:
     positions = "".join(f"{i}, " for i, a in enumerate(arguments) if a.name in refuses)
     return (
         f'    "{entry.name}": ForwardFormula("{entry.schema.base}", {function}, ({plan.strip()}), {spread}, '
-        f"({results.strip()}), {entry.schema.returns_list}, {entry.view}, {_needs_original(entry)}, {duals}, ({positions.strip()})),\n"
+        f"({results.strip()}), {entry.view}, {_needs_original(entry)}, {duals}, ({positions.strip()})),\n"
     )
 
 
