@@ -238,8 +238,7 @@ def _run(check: Check, backward: bool, forward: bool, undefined: bool) -> None:
     outputs = as_tuple(check.func(*check.inputs))
     differentiable(outputs)
     varying = [i for i, output in enumerate(outputs) if varies(output)]
-    # Without requires_grad there is no telling in forward mode which outputs are meant to vary; so all that can.
-    which = varying if not backward else [i for i in varying if outputs[i].requires_grad]
+    which = [i for i in varying if outputs[i].requires_grad]
     if not which:
         numerical = Numerical(check.func, check.inputs, varying, check.eps)
         for position in check.wanted:
@@ -285,7 +284,7 @@ class _Slow:
         check = self.check
         for k, position in enumerate(check.wanted):
             found = forward_jacobians(check.func, check.inputs, check.wanted, position, self.which)
-            for direction, jacobians in found.items():
+            for direction, jacobians in reversed(found.items()):  # imaginary first, as torch
                 for place, number in enumerate(self.which):
                     expected = self.numerical[k][direction][place]
                     if not check.close(jacobians[place], expected):
@@ -311,8 +310,9 @@ def _not_reentrant(check: Check) -> str:
     return (
         "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
         "different values, although analytical gradient matches numerical gradient. The tolerance for nondeterminism "
-        "was "
-        f"{check.nondet_tol}."
+        f"was {check.nondet_tol}.\n"
+        "If the function is meant to be random or to add up in no fixed order, call gradcheck or gradgradcheck with "
+        "nondet_tol=<how far two passes may be apart>."
     )
 
 
@@ -341,10 +341,10 @@ class _Fast:
         step = self.u[k][direction] * (direction if x.is_complex() else 1)
         return np.asarray(step).reshape(tuple(x.shape)).astype(x._data.dtype)
 
-    def _atol(self, k: int, place: int) -> float:
-        # Each element may be off by atol.
+    def _atol(self, k: int, v: np.ndarray) -> float:
+        # Each element of a Jacobian may be off by atol.
         spread = sum(float(np.sum(u)) for u in self.u[k].values())
-        return self.check.atol * float(np.sum(self.v[place])) * spread
+        return self.check.atol * float(np.sum(v)) * spread
 
     def backward(self) -> None:
         check = self.check
@@ -366,19 +366,19 @@ class _Fast:
                     found = as_gradient(
                         {d: np.sum(u * _component(products[k], d)) for d, u in self.u[k].items()}, np.real
                     )
-                    if not check.close(found, expected, self._atol(k, place)):
+                    if not check.close(found, expected, self._atol(k, self.v[place])):
                         raise GradcheckError(prefix + self._report(found, expected, number, position, part))
 
     def forward(self) -> None:
         check = self.check
         for k, position in enumerate(check.wanted):
-            for direction in self.u[k]:
+            for direction in reversed(self.u[k]):
                 step = self._step(k, direction)
                 found = tangents(check.func, check.inputs, check.wanted, position, step, self.which)
                 for place, number in enumerate(self.which):
-                    one = np.sum(self.v[place] * found[place])
-                    other = np.sum(self.v[place] * self.numerical[k][direction][place])
-                    if not check.close(one, other, self._atol(k, place)):
+                    # Forward mode gives the whole of J u, so it is compared element by element.
+                    one, other = found[place], self.numerical[k][direction][place]
+                    if not check.close(one, other, self._atol(k, np.ones(1))):
                         prefix = _input_prefix(check.inputs[position], direction)
                         raise GradcheckError(prefix + self._report(one, other, number, position, None, direction))
 
