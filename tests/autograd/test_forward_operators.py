@@ -149,6 +149,8 @@ REFUSED = {
     "igammac": lambda torch, x: torch.igammac(x, x),
     "special.zeta": lambda torch, x: torch.special.zeta(x + 1, x),
     "geqrf": lambda torch, x: torch.geqrf(x),
+    "linalg.ldl_factor": lambda torch, x: torch.linalg.ldl_factor(x),
+    "linalg.ldl_solve": lambda torch, x: torch.linalg.ldl_solve(x, torch.tensor([1, 2], dtype=torch.int32), x),
     "bincount": lambda torch, x: torch.bincount(torch.tensor([0, 1]), x[0]),
     "histogram": lambda torch, x: torch.histogram(x, 2),
     "unique": lambda torch, x: torch.unique(x),
@@ -196,6 +198,7 @@ def test_a_dual_tensor_is_not_resized(torch):
 #: Why there is no forward formula.
 NO_FORMULA = {
     "geqrf": "not differentiable in torch either",
+    "linalg_ldl_factor_ex": "not differentiable in torch either",
     "nextafter": "a step between neighbouring floating-point numbers",
     "floor_divide": "not differentiable in torch either",
     "heaviside": "not differentiable in torch either",

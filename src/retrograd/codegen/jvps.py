@@ -76,9 +76,16 @@ def refused(entry: Entry) -> list[str]:
     """The arguments that may not vary: there is no formula for the operator, or not for them."""
     if entry.forward == "not_implemented":
         return [a.name for a in entry.schema.arguments if a.is_tensor]
-    if entry.forward != "auto_elementwise":
-        return []
-    return [f.arguments[0] for f in entry.formulas if f.text.strip().startswith("not_implemented(")]
+    if entry.forward == "auto_elementwise":
+        return [f.arguments[0] for f in entry.formulas if _is_refusal(f.tree)]
+    tree = entry.forward_trees.get("result")
+    terms = None if tree is None else _terms(tree, entry.differentiable_arguments)
+    return [tangent.removesuffix("_t") for tangent, _, term in terms or () if _is_refusal(term)]
+
+
+def _is_refusal(tree: ast.expr) -> bool:
+    """Is it ``not_implemented(...)``?"""
+    return isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "not_implemented"
 
 
 def _jvp(entry: Entry, names: Names) -> str:
@@ -97,7 +104,9 @@ def _formula(entry: Entry, names: Names, arrays: bool) -> list[str]:
     terms = _terms(tree, differentiable)
     if terms is None:
         return [*_zeros(differentiable), f"    tangent = {lower(tree, arrays, names)}"]
-    return _sum((tangent, plus, [], lower(term, arrays, names)) for tangent, plus, term in terms)
+    return _sum(
+        (tangent, plus, [], lower(term, arrays, names)) for tangent, plus, term in terms if not _is_refusal(term)
+    )
 
 
 def _duals(entry: Entry, names: Names) -> str:
