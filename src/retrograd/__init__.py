@@ -62,6 +62,12 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> _Any:
     if name == "bfloat16":  # made when it is first asked for: see Note [bfloat16] in dtypes.py
         return dtypes.bfloat16
+    if name in ("vmap", "func"):
+        raise AttributeError(
+            f"torch.{name} is not here yet: this version batches nothing by itself. Write a loop and torch.stack, give "
+            "the operators a batch dimension, or use is_grads_batched=True of torch.autograd.grad; "
+            "torch.autograd.functional has jvp, vjp, jacobian and hessian"
+        )
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

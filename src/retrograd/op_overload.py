@@ -80,7 +80,7 @@ class OpOverloadPacket:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         from . import ops
 
-        return getattr(ops, self.__name__)(*args, **kwargs)
+        return (_aten_only(self.__name__) or getattr(ops, self.__name__))(*args, **kwargs)
 
     def __str__(self) -> str:
         return f"aten.{self.__name__}"
@@ -97,7 +97,10 @@ class _Namespace:
         from .tensor import Tensor
 
         known = not name.startswith("__") and (
-            hasattr(ops, name) or hasattr(Tensor, name) or any(f.startswith(f"{name}_") for f in _operators())
+            hasattr(ops, name)
+            or hasattr(Tensor, name)
+            or _aten_only(name) is not None
+            or any(f.startswith(f"{name}_") for f in _operators())
         )
         if not known:
             raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{name}'")
@@ -121,6 +124,13 @@ def _operators() -> dict[str, Callable]:
     }
 
 
+def _aten_only(name: str) -> Callable | None:
+    """A function that torch has nowhere else."""
+    from . import aten_functions
+
+    return aten_functions.FUNCTIONS.get(name)
+
+
 def _function_of(base: str, overload: str) -> Callable | None:
     from . import ops
     from .tensor import Tensor
@@ -128,7 +138,7 @@ def _function_of(base: str, overload: str) -> Callable | None:
     operators = _operators()
     function = operators.get(f"{base}_{overload}")
     if function is None and overload in _BY_ARGUMENTS:
-        function = operators.get(base) or getattr(ops, base, None) or getattr(Tensor, base, None)
+        function = operators.get(base) or getattr(ops, base, None) or getattr(Tensor, base, None) or _aten_only(base)
     return function
 
 
