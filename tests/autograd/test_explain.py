@@ -92,7 +92,7 @@ def test_modified_after_use():
     y = x + 1
     loss = (y * 2).sum()
     y += 1
-    assert re.search(r"modified in place at .*test_explain\.py:\d+", why_no_grad(y, loss))
+    assert re.search(r"modified in place by add_ at .*test_explain\.py:\d+", why_no_grad(y, loss))
 
 
 def test_errors_carry_the_explanation():

@@ -202,8 +202,81 @@ def test_the_error_names_both_sides():
     assert "[torch.FloatTensor [2, 3]]" in text
     assert "is at version 1; expected version 0 instead" in text
     assert "MulBackward0" in text and "'other'" in text
-    assert f"{__file__}:{line}" in text
-    assert "clone" in text
+    assert f"It was last modified by add_ at {__file__}:{line}" in text
+    assert "x = x.add(...) instead of x.add_(...)" in text and "clone" in text
+
+
+def _zero_all(x):
+    for row in x:
+        row.zero_()
+
+
+#: What modifies a tensor, and what the error calls it.
+MODIFICATIONS = {
+    "add_": lambda x: x.__iadd__(1),
+    "fill_": lambda x: x.fill_(2.0),
+    "copy_": lambda x: x.copy_(retrograd.zeros(2, 3)),
+    "masked_fill_": lambda x: x.masked_fill_(x > 0, 1.0),
+    "index_put_": lambda x: x.index_put_((retrograd.tensor([0]),), retrograd.tensor(1.0)),
+    "__setitem__": lambda x: x.__setitem__(0, 1.0),
+    "__setitem__ ": lambda x: x.__setitem__([0, 1], 1.0),
+    "normal_": lambda x: x.normal_(),
+    "transpose_": lambda x: x.transpose_(0, 1),
+    "zero_": _zero_all,
+    "mul": lambda x: retrograd.mul(x.detach().clone(), 2, out=x),
+    "increment_version": retrograd.autograd.graph.increment_version,
+}
+
+
+@pytest.mark.parametrize("name", MODIFICATIONS)
+@pytest.mark.parametrize("recorded", [False, True])
+def test_the_error_names_the_operation_that_modified(name, recorded):
+    x, w = retrograd.ones(2, 3, requires_grad=True), retrograd.ones(2, 3)
+    if recorded and name not in ("mul", "zero_"):  # neither out= nor views of several outputs are recorded
+        w = x * 2
+    y = (x * w).sum()
+    MODIFICATIONS[name](w)
+    with pytest.raises(RuntimeError, match=f"last modified by {name.strip()} at .*{__name__.rpartition('.')[2]}.py"):
+        y.backward()
+
+
+def test_the_error_names_the_custom_function_that_modified():
+    class Double(retrograd.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return 2 * grad
+
+    x = retrograd.ones(2, requires_grad=True)
+    w = x * 1
+    y = w * w
+    Double.apply(w)
+    with pytest.raises(RuntimeError, match=r"last modified by Double\.forward at"):
+        y.sum().backward()
+
+
+def test_the_error_names_the_accumulation_of_a_gradient():
+    x, w = retrograd.ones(2, requires_grad=True), retrograd.ones(2, requires_grad=True)
+    (x * 2).sum().backward()
+    x.grad.zero_()
+    y = w * x.grad
+    (x * 3).sum().backward()
+    with pytest.raises(RuntimeError, match=r"last modified by AccumulateGrad\. Write"):
+        y.sum().backward()
+
+
+def test_in_anomaly_mode_the_error_names_the_line_that_saved():
+    x, w = retrograd.ones(2, requires_grad=True), retrograd.ones(2)
+    with pytest.warns(UserWarning, match="Anomaly"), retrograd.autograd.detect_anomaly():
+        y = (x * w).sum()  # saved here
+    line = test_in_anomaly_mode_the_error_names_the_line_that_saved.__code__.co_firstlineno + 3
+    w.add_(1)
+    with pytest.raises(RuntimeError, match=rf"as 'other' for its gradient at \S+, line {line}, in .*: y = \(x \* w\)"):
+        y.backward()
 
 
 def test_the_error_names_where_the_tensor_comes_from(torch):

@@ -165,3 +165,4 @@ def _add_in_place(old: Tensor, grad: Any) -> None:
     accumulate(array, grad, array)
     vc = old._vc or version_counter(old)
     vc.version += 1
+    vc.operation, vc.code = "AccumulateGrad", None

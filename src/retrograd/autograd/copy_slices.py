@@ -85,7 +85,7 @@ class CopySlices(Node):
             self.fn = freed  # type: ignore[assignment]
 
     def _check_not_freed(self) -> None:
-        from .saved_variable import freed_error
+        from .saved_variable_errors import freed_error
 
         if not isinstance(self.fn, Node):
             raise freed_error(self, self.fn)

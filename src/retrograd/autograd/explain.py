@@ -189,10 +189,9 @@ def _why_not_reached(tensor: Tensor, outputs: Any) -> str:
             f"{_last_cuts(local.state)}"
         )
     if tensor._version and any(edge is not None and edge[0] in nodes for edge in node.next_edges):
-        where = None if tensor._vc is None else tensor._vc.where
-        at = "" if where is None else f" at {where}"
+        by = "" if tensor._vc is None else tensor._vc.last_write
         return (
-            f"it was modified in place{at}: what is differentiated was computed from its former value, not from "
+            f"it was modified in place{by}: what is differentiated was computed from its former value, not from "
             "this one."
         )
     leaves = sum(isinstance(n, AccumulateGrad) for n in nodes)

@@ -194,7 +194,7 @@ class _Outputs:
     def finish(self) -> list:
         ctx, raw = self.ctx, self.raw
         for tensor in self.dirty.values():
-            bump_version(tensor)
+            bump_version(tensor, self._who)
         self._check()
 
         ctx._is_tensor_output = [isinstance(value, Tensor) for value in raw]

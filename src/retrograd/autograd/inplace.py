@@ -14,7 +14,7 @@ from .edge import gradient_edge
 from .hooks import rebase_hooks
 from .version_counter import INFERENCE, new_version_counter, version_counter
 from .view_meta import check_view, steps_by_place, view_edge
-from .where import theirs, user_location
+from .where import is_user_code, theirs
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -100,13 +100,14 @@ def check_overlap(written: Any, read: Any, strict: bool = False) -> None:
         )
 
 
-def end_inplace(tensor: Tensor, node: Node | None) -> None:
+def end_inplace(tensor: Tensor, node: Node | None, operation: str) -> None:
     """The write has happened: raise the version and, if it was recorded, rebase the history onto `node`."""
     vc = tensor._vc
     if vc is None:
         vc = tensor._vc = new_version_counter()
     if vc is not INFERENCE:
         vc.version += 1
+        vc.operation = operation
         frame = _getframe(2)  # whoever called the operator: as a rule, the user
         code = frame.f_code
         if code.co_filename in theirs:
@@ -121,19 +122,24 @@ def end_inplace(tensor: Tensor, node: Node | None) -> None:
             rebase_history(tensor, node)
 
 
-def bump_version(tensor: Tensor) -> None:
-    """Count a write, and remember which line of the user's code made it."""
+def bump_version(tensor: Tensor, operation: str | None = None) -> None:
+    """Count a write, and remember which line of the user's code made it, and by which function of this package."""
     vc = tensor._vc or version_counter(tensor)
     if vc is not INFERENCE:
         vc.version += 1
         _remember(vc)
+        if operation is not None:
+            vc.operation = operation
 
 
 def _remember(vc: VersionCounter) -> None:
-    location = user_location()
-    if location is not None:
-        vc.code, vc.instruction = location.code, location.instruction
-        theirs.add(location.code.co_filename)
+    called = frame = _getframe(2)
+    while not is_user_code(frame.f_code):
+        if frame.f_back is None:
+            return
+        called, frame = frame, frame.f_back
+    vc.code, vc.instruction, vc.operation = frame.f_code, frame.f_lasti, called.f_code.co_name
+    theirs.add(frame.f_code.co_filename)
 
 
 def rebase_history(tensor: Tensor, node: Node) -> None:

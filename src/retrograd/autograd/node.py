@@ -191,7 +191,11 @@ def init_node(node: Node, next_edges: tuple[EdgeTuple | None, ...]) -> None:
     node.next_edges = next_edges
     node.sequence_nr = state.sequence_nr
     state.sequence_nr += 1
-    node.topological_nr = 1 + max((edge[0].topological_nr for edge in next_edges if edge is not None), default=0)
+    topological_nr = 0
+    for edge in next_edges:
+        if edge is not None and edge[0].topological_nr > topological_nr:
+            topological_nr = edge[0].topological_nr
+    node.topological_nr = topological_nr + 1
     node.extras = None
     if state.observers:
         from .anomaly_mode import remember_forward

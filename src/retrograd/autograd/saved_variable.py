@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from ..tensor import Tensor, wrap
 from . import where
 from .meta import materialize_autograd_meta
+from .saved_variable_errors import detached_error, freed_error, modified_error
 from .state import local
 from .version_counter import INFERENCE, VersionCounter, new_version_counter, version_counter
 
@@ -446,53 +447,3 @@ def pack_before_write(state: Any, node: Any) -> None:
     hooks = state.saved_tensors_hooks
     if not isinstance(hooks, str):
         pack_saved(node, *hooks[-1])
-
-
-# --------------------------------------------------------------------------------------------------------------- errors
-
-
-def modified_error(node: Any, name: str, tensor: Tensor, expected: int) -> RuntimeError:
-    from .view_meta import forward_name
-
-    shape = list(tensor.shape)
-    kind = f"[torch.{'' if tensor.device.type == 'cpu' else 'cuda.'}{tensor.type_name()} {shape}]"
-    try:
-        grad_fn = tensor.grad_fn
-    except RuntimeError:  # a view whose history the modification has made undefined
-        grad_fn = None
-    what = "" if grad_fn is None else f", which is output {tensor.output_nr} of {forward_name(grad_fn)},"
-    vc = tensor._vc
-    modified = f" It was last modified at {vc.where}." if vc is not None and vc.where is not None else ""
-    saver = "" if node is None else f" {node.name()} saved it as '{name}' for its gradient{_forward_line(node)}."
-    return RuntimeError(
-        "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"{kind}{what} is at version {tensor._version}; expected version {expected} instead.{saver}{modified} "
-        "Write the modifying line out of place (x = x + y instead of x += y), or modify a clone of the tensor. "
-        "Hint: enable anomaly detection to find the operation that failed to compute its gradient, "
-        "with torch.autograd.set_detect_anomaly(True)."
-    )
-
-
-def _forward_line(node: Any) -> str:
-    """Where the node's operation ran, if anomaly mode has remembered it."""
-    extras = node.extras
-    traceback = None if extras is None else extras.metadata.get("traceback_")
-    return f" (see the traceback of its forward call: {traceback[-1].strip()})" if traceback else ""
-
-
-def detached_error() -> RuntimeError:
-    return RuntimeError(
-        "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This is not supported, "
-        "please use out-of-place `.detach()` instead: x = x.detach()"
-    )
-
-
-def freed_error(node: Any, freed: Freed) -> RuntimeError:
-    by = f" They were freed by the backward pass started at {freed.where}." if freed.where is not None else ""
-    which = "" if node is None else f" The node is {node.name()}."
-    return RuntimeError(
-        "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-        "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
-        "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
-        f"saved tensors after calling backward.{which}{by}"
-    )

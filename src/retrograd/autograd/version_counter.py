@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 class VersionCounter:
     """How often a piece of memory was written to, and where in the user's code the last time."""
 
-    __slots__ = ("code", "instruction", "version")
+    __slots__ = ("code", "instruction", "operation", "version")
 
     version: int
-    #: Where the last write was: as `Location` has it, without the cost of making one.
-    code: CodeType
+    #: Where the last write was: as `Location` has it, without the cost of making one. None: it is not known.
+    code: CodeType | None
     instruction: int
+    #: The operation that wrote last.
+    operation: str
 
     @property
     def where(self) -> Location | None:
@@ -34,6 +36,13 @@ class VersionCounter:
 
         code = getattr(self, "code", None)
         return None if code is None else Location(code, self.instruction)
+
+    @property
+    def last_write(self) -> str:
+        """Which operation wrote last, and where, in words: ``' by add_ at train.py:5 in step'``; may be empty."""
+        operation, where = getattr(self, "operation", None), self.where
+        by = "" if operation is None else f" by {operation}"
+        return by if where is None else f"{by} at {where}"
 
 
 class _InferenceCounter(VersionCounter):

@@ -458,11 +458,12 @@ def _inplace_wrapper(entry: Entry, operator: str | None = None) -> str:
             # Hooks must see what is saved before it is overwritten (it may be an alias of what is written to).
             inner += ["if state.saved_tensors_hooks:", "    pack_before_write(state, node)"]
         body += ["if record:", *("    " + line for line in inner)]
-        body += ["else:", "    node = None", *_run_inplace(entry, call), "end_inplace(input, node)"]
+        body += ["else:", "    node = None", *_run_inplace(entry, call)]
+        body += [f'end_inplace(input, node, "{entry.schema.base}_")']
         if slots.results:
             body += ["if record:", '    save_output(node, "result", input)']
     else:
-        body += [*_run_inplace(entry, call), "end_inplace(input, None)"]
+        body += [*_run_inplace(entry, call), f'end_inplace(input, None, "{entry.schema.base}_")']
     body.append("return input")
     return f"\n\ndef {operator or name}({head}):\n" + "".join(f"    {line}\n" for line in body)
 

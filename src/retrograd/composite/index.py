@@ -8,20 +8,31 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from typing import Any
+from operator import getitem
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import dtypes, kernels
 from .._generated import functions as generated
+from .._generated.nodes import CopyBackwards, FillBackward0
+from ..autograd.copy_slices import CopySlices
+from ..autograd.edge import gradient_edge
 from ..autograd.forward_operators import forbid_duals
 from ..autograd.inplace import begin_inplace, check_no_internal_overlap, check_overlap, end_inplace
+from ..autograd.node import init_node
 from ..autograd.state import local
+from ..autograd.version_counter import INFERENCE
+from ..autograd.view_meta import CreationMeta
 from ..kernels.dims import normalize_dim
 from ..kernels.indexing_key import parse_index
 from ..op_support import int_tuple, not_a_tensor, number
+from ..quiet import once
 from ..tensor import Tensor, type_name, wrap
 from .registry import composite
+
+if TYPE_CHECKING:
+    from ..autograd.state import ThreadState
 
 _slice, _select, _take_slice = builtins.slice, generated.select, generated.slice
 _ALL = builtins.slice(None)
@@ -127,7 +138,7 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
     tensor([0., 1., 2.])
     """
     data = self._data
-    basic, advanced = parse_index(_arrays(key), data.shape)
+    basic, advanced = parse_index(key if key.__class__ is int else _arrays(key), data.shape)
     if isinstance(value, Tensor):
         values = value._data
     elif isinstance(value, (bool, int, float, complex)):
@@ -144,6 +155,9 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
         state.interceptor is not None
         or (state.grad_enabled and (self.requires_grad or (isinstance(value, Tensor) and value.requires_grad)))
     ):
+        if advanced is None and state.interceptor is None and _write_slice(state, self, basic, value, values):
+            end_inplace(self, None, "__setitem__")
+            return
         place = _place(self, basic)
         if place is not self and place._meta is not None:
             place._meta.fleeting = True  # type: ignore[attr-defined]
@@ -157,7 +171,44 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
         if advanced is not None or values.size > 1:
             check_overlap(data[basic], values, advanced is not None)
     kernels.setitem(data, basic, advanced, values, out=data)
-    end_inplace(self, None)
+    end_inplace(self, None, "__setitem__")
+
+
+def _write_slice(state: ThreadState, self: Tensor, basic: tuple, value: Any, values: Any) -> bool:
+    """Write to the part `basic` of a tensor and record it, without making the view; False where a view is needed.
+
+    The history is what writing to the view would give: that of the base, which becomes a CopySlices.
+    """
+    data = self._data
+    place = data[basic]
+    if 0 in data.strides or place.shape == data.shape or state.mutation_guard is not None or self._vc is INFERENCE:
+        return False
+    edge_value = None
+    if value is not values:
+        if values.dtype is not data.dtype or values.shape != place.shape or value._vc is self._vc is not None:
+            return False
+        edge_value = value._edge or (value._meta and gradient_edge(value))
+    meta: Any = self._meta
+    base, steps = self, ((getitem, getitem, (basic,), None),)
+    if meta is not None:
+        if not meta.is_view or meta.hooks is not None or meta.retains_grad:
+            return False
+        if meta.creation_meta is not CreationMeta.DEFAULT:
+            return False
+        base, steps = meta.base, (*meta.replay, *steps)
+        if base._edge is None or base._meta is not None:
+            return False
+    if value is not values:
+        node: Any = CopyBackwards()
+        init_node(node, (None, edge_value))
+        place[...] = values
+    else:
+        node = FillBackward0()
+        init_node(node, (None,))
+        once(kernels.fill, place, values, out=place)
+    node.shape, node.dtype, node.array_class = place.shape, data.dtype, data.__class__
+    base._edge = (CopySlices(base, steps, node), 0)
+    return True
 
 
 def _place(self: Tensor, basic: tuple) -> Tensor:

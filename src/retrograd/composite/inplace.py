@@ -56,7 +56,7 @@ def _in_place(name: str, operator: Any) -> None:
             meta.fw_grad = view._meta.fw_grad
         if not meta.is_view:
             meta.restrided = True
-            end_inplace(input, None if edge is None else edge[0])
+            end_inplace(input, None if edge is None else edge[0], name)
             return input
         meta.replay = view._meta.replay  # the same base, and one more step from it
         bump_version(input)

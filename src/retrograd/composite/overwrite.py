@@ -9,7 +9,7 @@ from typing import Any
 
 from .._generated import functions as table
 from ..autograd.forward_operators import zero_tangents_
-from ..autograd.inplace import begin_inplace, end_inplace
+from ..autograd.inplace import begin_inplace, bump_version
 from ..autograd.state import local
 from ..tensor import Tensor, wrap
 
@@ -21,7 +21,7 @@ def overwrite(input: Tensor, values: Any) -> Tensor:
         return table.copy_(input, wrap(values), False)
     begin_inplace(state, input, False)
     input._data[...] = values
-    end_inplace(input, None)
+    bump_version(input)
     if state.dual_levels:
         zero_tangents_(input)
     return input

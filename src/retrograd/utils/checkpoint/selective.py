@@ -76,10 +76,10 @@ class _Kept:
         for tensor, version in zip(results_of(self.val), self.versions, strict=True):
             if tensor._version != version:
                 vc = tensor._vc
-                at = f" at {vc.where}" if vc is not None and vc.where is not None else ""
+                by = "" if vc is None else vc.last_write
                 raise RuntimeError(
                     "Tensor cached during selective activation checkpoint has been mutated: the result of "
-                    f"{self.op} was modified in place{at}. Modify a clone of it, do not save it, or, if the gradients "
+                    f"{self.op} was modified in place{by}. Modify a clone of it, do not save it, or, if the gradients "
                     "do not depend on its values, pass allow_cache_entry_mutation=True"
                 )
 
