@@ -138,18 +138,17 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
     tensor([0., 1., 2.])
     """
     data = self._data
-    basic, advanced = parse_index(key if key.__class__ is int else _arrays(key), data.shape)
-    if isinstance(value, Tensor):
+    if value.__class__ is Tensor or isinstance(value, Tensor):
         values = value._data
-    elif isinstance(value, (bool, int, float, complex)):
-        if isinstance(value, complex) and data.dtype.kind != "c":
-            name = {"float32": "float", "float64": "double"}.get(self.dtype.name, self.dtype.name)
-            raise RuntimeError(f"value cannot be converted to type {name} without overflow")
-        values = value = number("__setitem__", "value", 2, value)
+        if data.dtype.kind not in "fc" and value.requires_grad:
+            value = value.detach()  # what an integer tensor holds has no gradient
     else:
-        kind = type(value)
-        name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-        raise TypeError(f"can't assign a {name} to a {type_name(self)}: make it a tensor first, with torch.tensor(...)")
+        values = value = _number_to_write(self, value)
+    if key.__class__ is bool:
+        if not key:
+            return  # none of it
+        key = None
+    basic, advanced = parse_index(key if key.__class__ is int else _arrays(key), data.shape)
     state = local.state
     if (
         state.interceptor is not None
@@ -168,10 +167,31 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
     if advanced is None and 0 in data.strides:
         check_no_internal_overlap(data[basic])
     if value is not values and value._vc is self._vc and value._vc is not None:
-        if advanced is not None or values.size > 1:
-            check_overlap(data[basic], values, advanced is not None)
+        if advanced is not None:
+            check_overlap(data[basic], values, True)
+        elif values.size > 1:
+            check_overlap(data[basic], kernels.expand(_stripped(values, data[basic]), data[basic].shape))
     kernels.setitem(data, basic, advanced, values, out=data)
     end_inplace(self, None, "__setitem__")
+
+
+def _number_to_write(self: Tensor, value: Any) -> Any:
+    """The number `value`, if it can be an element of the tensor."""
+    if not isinstance(value, (bool, int, float, complex)):
+        kind = type(value)
+        name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+        raise TypeError(f"can't assign a {name} to a {type_name(self)}: make it a tensor first, with torch.tensor(...)")
+    if isinstance(value, complex) and self._data.dtype.kind != "c":
+        name = {"float32": "float", "float64": "double"}.get(self.dtype.name, self.dtype.name)
+        raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+    return number("__setitem__", "value", 2, value)
+
+
+def _stripped(values: Any, place: Any) -> Any:
+    """Values without leading dimensions of size 1 that the place does not have."""
+    while values.ndim > place.ndim and values.shape[0] == 1:
+        values = values[0]
+    return values
 
 
 def _write_slice(state: ThreadState, self: Tensor, basic: tuple, value: Any, values: Any) -> bool:

@@ -64,7 +64,9 @@ def index_put_(
     """Write `values` to `a` at `indices`, or add them there."""
     key = _key(a, indices)
     if hasattr(values, "dtype"):
-        if values.dtype != a.dtype:
+        if values.dtype != a.dtype and values.size == 1 and _is_mask(indices):
+            values = values.astype(a.dtype)  # as masked_fill does
+        elif values.dtype != a.dtype:
             raise RuntimeError(
                 f"Index put requires the source and destination dtypes match, got {scalar_name(a.dtype)} for the "
                 f"destination and {scalar_name(values.dtype)} for the source."
@@ -86,6 +88,12 @@ def index_put_(
             f"of shape {shape_text(shape)}"
         ) from None
     return a
+
+
+def _is_mask(indices: Sequence[np.ndarray | None]) -> bool:
+    """Is this one mask, and nothing else?"""
+    given = [i for i in indices if i is not None]
+    return len(given) == 1 and given[0].dtype.kind == "b"
 
 
 def index_backward(grad: np.ndarray, sizes: Sequence[int], indices: Sequence[np.ndarray | None]) -> np.ndarray:

@@ -193,7 +193,9 @@ def _out_of_bounds(index: int, dim: int, size: int) -> IndexError:
     return IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
 
 
-def _not_an_index(k: Any) -> IndexError:
+def _not_an_index(k: Any) -> Exception:
+    if isinstance(k, (str, bytes)):
+        return TypeError(f"new(): invalid data type '{type(k).__name__}': text is no index")
     return IndexError(
         "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
         f"(got {type(k).__name__})"
