@@ -131,6 +131,7 @@ class Aliasing(RuleBasedStateMachine):
     detach = _rule("detach")
     flag = _rule("flag")
     odd = _rule("odd")
+    custom = _rule("custom", True)
     forget = _rule("forget")
 
 

@@ -31,9 +31,11 @@ class Machine:
         self.log: list[Any] = []
         self.saw_inference = self.saw_sink = False
         self.names: dict[str, Any] = {"torch": module, "log": self._log}
+        if hasattr(module, "manual_seed"):  # not the oracle
+            self.names |= custom_functions(module)
 
     def _log(self, grad: Any) -> None:
-        self.log.append(grad.detach().clone())
+        self.log.append(None if grad is None else grad.detach().clone())
 
     def run(self, statement: str) -> Exception | None:
         """Run one statement; an error is the result, not the end."""
@@ -51,6 +53,49 @@ class Machine:
     def tensors(self) -> dict[str, Any]:
         """The tensors that names stand for."""
         return {name: value for name, value in self.names.items() if name[0] == "t" and hasattr(value, "shape")}
+
+
+def custom_functions(torch: Any) -> dict[str, Any]:
+    """Custom functions that give a new tensor, a view of their input, two of them, the input itself, or write to it."""
+
+    class Custom(torch.autograd.Function):
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            return sum(grads) * 2
+
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return grad * x * 2
+
+    class View(Custom):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x.view_as(x)
+
+    class Views(Custom):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x.view_as(x), x.view_as(x)
+
+    class AsIs(Custom):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x
+
+    class Write(Custom):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+    return {cls.__name__: cls.apply for cls in (Square, View, Views, AsIs, Write)}
 
 
 class NotInThisMachine(Exception):
@@ -80,6 +125,8 @@ class Features:
     create_graph: bool = True
     odd: bool = True
     """Rare things with rules of their own: ``.data``, requires_grad_ on views, detach_, out=."""
+    custom: bool = True
+    """Custom functions."""
     inner_gradients: bool = True
     """Gradients of results, not only of leaves."""
 
@@ -111,9 +158,11 @@ class Generator:
             kinds.append((1.5, self.hook))
         if self.features.odd:
             kinds.append((1.5, self.odd))
+        if self.features.custom:
+            kinds.append((1.5, self.custom))
         make = self.rng.choices([k for _, k in kinds], [w for w, _ in kinds])[0]
         statement = make()
-        if make in (self.view, self.write, self.compute) and self.rng.random() < 0.22:
+        if make in (self.view, self.write, self.compute, self.custom) and self.rng.random() < 0.22:
             return f"with {self.mode()}: {statement}"
         return statement
 
@@ -197,7 +246,21 @@ class Generator:
 
     def view(self) -> str:
         name = self.pick()
+        dims = [d for d, n in enumerate(self.shape(name)) if n == 2]
+        if dims and self.rng.random() < 0.1:
+            free = [f"t{i}" for i in range(NAMES) if f"t{i}" not in self.tensors]
+            several = self.rng.choice(["unbind({})", "split(1, {})", "chunk(2, {})"]).format(self.rng.choice(dims))
+            if len(free) > 1:
+                return f"{free[0]}, {free[1]} = {name}.{several}"
         return f"{self.new()} = {self.view_of(name)}"
+
+    def custom(self) -> str:
+        name = self.pick(lambda t: not t.is_inference())
+        function = self.rng.choice(["Square", "View", "AsIs", "Write", "Views"])
+        if function == "Write" and (_is_leaf(self.tensors[name]) or _overlaps_itself(self.tensors[name])):
+            function = "Square"
+        part = f"[{self.rng.randrange(2)}]" if function == "Views" else ""
+        return f"{self.new()} = {function}({name}){part}"
 
     def view_of(self, name: str) -> str:
         """An expression that is a view of a tensor."""
@@ -209,9 +272,9 @@ class Generator:
             choices += [f"{name}.view_as({name})", f"{name}.flatten()", f"{name}.expand_as({name})"]
         if self.is_complex(name) and size:
             choices += [f"torch.view_as_real({name})", f"{name}.real", f"{name}.imag"] * 3
+            choices += [f"{name}.view(torch.float64)"]
         elif shape and shape[-1] == 2 and size and self.features.complex:
-            if self.tensors[name].storage_offset() % 2 == 0:
-                choices += [f"torch.view_as_complex({name})"] * 2
+            choices += [f"torch.view_as_complex({name})"] * 2 + [f"{name}.view(torch.complex128)"]
         choices += [f"{name}.expand({(rng.randint(1, 2), *shape)})"]
         if n:
             dim = self.dim(name)
@@ -279,6 +342,9 @@ class Generator:
             choices += [f"{name}.clamp_(-0.5, 0.5)", f"{name}.clamp_(min=0.1)", f"{name}.pow_(2)", f"{name}.abs_()"]
             choices += [f"{name}.masked_fill_({name} > 0, {self.scalar(name)})", f"{name}.addcmul_({other}, {other})"]
             choices += [f"torch.relu_({name})", f"{name}.sqrt_()", f"{name}.div_(2)"]
+            if copies and not self.share(name, other):
+                choices += [f"{name}.lerp_({other}, 0.25)"]
+                choices += [f"{name}.masked_scatter_({name} > 0, {other}.expand_as({name}))"]
         if shape and 0 not in shape:
             i = rng.randrange(shape[0])
             choices += [f"{name}.index_fill_(0, torch.tensor([{i}]), {self.scalar(name)})"]
@@ -400,6 +466,9 @@ class Generator:
                 f"{name}.grad_fn; {name}.register_hook(lambda g: g * 2)",
                 f"{name}.retain_grad()",
                 f"{name}.retain_grad()",
+                f"{name}.grad_fn and {name}.grad_fn.register_prehook(lambda grads: log(grads[0]))",
+                f"{name}.grad_fn and {name}.grad_fn.register_hook(lambda grads, given: log(given[0]))",
+                f"{name}.is_leaf and {name}.register_post_accumulate_grad_hook(lambda t: log(t.grad))",
             ]
         )
 
@@ -414,13 +483,15 @@ class Generator:
         fitting = [o for o, t in self.tensors.items() if tuple(t.shape) == self.shape(name)]
         fitting = [o for o in fitting if not _overlap_oddly(self.tensors[o], self.tensors[name])]
         fitting = [o for o in fitting if not _overlaps_itself(self.tensors[o])]
+        if other in self.tensors:
+            fitting = [o for o in fitting if not _overlap_oddly(self.tensors[o], self.tensors[other])]
         out = self.rng.choice(fitting or [name])
         choices += [f"torch.mul({name}, {other}, out={out})", f"torch.exp({name}, out={out})"]
         choices += [f"{self.new()} = torch.ones_like({name})", f"{name}.requires_grad_(False)"]
         choices += [f"{name}.grad.mul_(2)", f"{name}.detach().requires_grad_()"]
         choices += [f"torch.autograd.graph.increment_version({name})"]
         if other in self.tensors and self.shape(other) == self.shape(name) and not self.tensors[other].is_inference():
-            choices += [f"{name}.data = {other}"]
+            choices += [f"{name}.data = {other}", f"with torch.no_grad(): {name}.set_({other})"]
         return self.rng.choice(choices)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import retrograd
 from retrograd.kernels import rearrange as R
 from retrograd.kernels import shape as S
 from retrograd.kernels import storage as M
@@ -396,3 +397,35 @@ def test_tril_in_place():
     assert x.tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
     y = np.full((2, 2), np.nan)
     assert R.triu(y).tolist()[1][0] == 0
+
+
+# --------------------------------------------------------------------------------------- memory read as another dtype
+
+REINTERPRETED = {
+    "odd offset, pairs": lambda t, x: t.view_as_complex(x[1:9].view(4, 2)),
+    "odd stride, pairs": lambda t, x: t.view_as_complex(x[:21].view(7, 3)[:, :2]),
+    "odd stride of a dimension of size 1": lambda t, x: t.view_as_complex(x.as_strided((1, 2), (3, 1))),
+    "odd offset": lambda t, x: x[1:9].view(t.complex128),
+    "even offset": lambda t, x: x[2:10].view(t.complex128),
+    "odd stride": lambda t, x: x[:21].view(7, 3)[:, :2].view(t.complex128),
+    "windows": lambda t, x: x.unfold(0, 2, 1).view(t.complex128),
+    "odd size": lambda t, x: x.view(8, 3).view(t.complex128),
+    "gaps": lambda t, x: x.view(4, 6)[:, ::3].view(t.complex128),
+    "columns": lambda t, x: x.view(4, 6).t().view(t.float32),
+    "smaller elements": lambda t, x: x.view(4, 6)[1:].view(t.float32),
+    "part of the rows": lambda t, x: x.view(4, 6)[:, :4].view(t.complex128),
+}
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("case", REINTERPRETED)
+def test_memory_read_as_another_dtype(case):
+    torch = pytest.importorskip("torch")
+    results = []
+    for t in (retrograd, torch):
+        try:
+            view = REINTERPRETED[case](t, t.arange(24.0, dtype=t.float64))
+            results.append((tuple(view.shape), view.stride(), view.storage_offset(), view.tolist()))
+        except RuntimeError as error:
+            results.append(str(error))
+    assert results[0] == results[1]

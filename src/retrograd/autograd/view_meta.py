@@ -254,6 +254,7 @@ def check_view(view: Tensor, meta: DifferentiableViewMeta, indirect: bool = Fals
             "inference mode" if creation is CreationMeta.INFERENCE_MODE else "no_grad mode"
         )
         of += " and "
+        modified += " in normal mode" if creation is CreationMeta.INFERENCE_MODE else " with grad mode enabled"
     if creation is CreationMeta.MULTI_OUTPUT_NODE:
         why = (
             " This view is the output of a function that returns multiple views. Such functions do not allow the "
@@ -271,7 +272,7 @@ def check_view(view: Tensor, meta: DifferentiableViewMeta, indirect: bool = Fals
         if node is not None:
             where = "inference" if creation is CreationMeta.INFERENCE_MODE else "no_grad"
             of = of.replace("is a view and", f"is a view of a view which was created in {where} mode and")
-        modified += " in normal mode" if creation is CreationMeta.INFERENCE_MODE else " with grad mode enabled"
+            modified += " in normal mode" if creation is CreationMeta.INFERENCE_MODE else " with grad mode enabled"
         why = (
             " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
             f"moving both the view and the inplace either both inside the {mode} block (if you don't want the inplace "

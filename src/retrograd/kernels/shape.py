@@ -17,7 +17,7 @@ import numpy as np
 
 from .dims import normalize_dim, normalize_dims
 from .promotion import scalar_name
-from .storage import restride, shape_text
+from .storage import restride, shape_text, storage_offset
 
 _slice = builtins.slice
 _ALL = _slice(None)
@@ -198,20 +198,20 @@ def view_dtype(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
     item, new_item = a.itemsize, dtype.itemsize
     if item == new_item:
         return a.view(dtype)
+    how = f"to view {scalar_name(a.dtype)} as {scalar_name(dtype)} (different element sizes)"
     if not a.ndim:
-        raise RuntimeError(
-            f"self.dim() cannot be 0 to view {scalar_name(a.dtype)} as {scalar_name(dtype)} (different element sizes)"
-        )
+        raise RuntimeError(f"self.dim() cannot be 0 {how}")
+    ratio = new_item // item
+    if ratio and a.shape[-1] % ratio:
+        raise RuntimeError(f"self.size(-1) must be divisible by {ratio} {how}, but got {a.shape[-1]}")
     if a.size and a.strides[-1] != item and a.shape[-1] != 1:
-        raise RuntimeError(
-            f"self.stride(-1) must be 1 to view {scalar_name(a.dtype)} as {scalar_name(dtype)} (different element "
-            f"sizes), but got {a.strides[-1] // item}"
-        )
-    if a.shape[-1] * item % new_item:
-        raise RuntimeError(
-            f"self.size(-1) must be divisible by {new_item // item} to view {scalar_name(a.dtype)} as "
-            f"{scalar_name(dtype)} (different element sizes), but got {a.shape[-1]}"
-        )
+        raise RuntimeError(f"self.stride(-1) must be 1 {how}, but got {a.strides[-1] // item}")
+    if ratio:
+        if storage_offset(a) % ratio:
+            raise RuntimeError(f"self.storage_offset() must be divisible by {ratio} {how}, but got {storage_offset(a)}")
+        for dim, (step, n) in enumerate(zip(a.strides[:-1], a.shape)):
+            if step % new_item and n != 1 and a.size:
+                raise RuntimeError(f"self.stride({dim}) must be divisible by {ratio} {how}, but got {step // item}")
     return a.view(dtype)
 
 
@@ -239,6 +239,8 @@ def view_as_complex(a: np.ndarray) -> np.ndarray:
             raise RuntimeError("Tensor must have a last dimension with stride 1")
         if any(s % (2 * item) for s, n in zip(a.strides[:-1], a.shape) if n != 1):
             raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+        if a.base is not None and storage_offset(a) % 2:
+            raise RuntimeError("Tensor must have a storage_offset divisible by 2")
     return a.view("c8" if item == 4 else "c16")[..., 0]
 
 
