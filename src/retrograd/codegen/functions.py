@@ -90,7 +90,8 @@ def signature(entry: Entry, inplace: bool = False) -> str:
         if not star:
             parts.append("*")
         parts.append("out=None")
-    if any(a.name in ALIASES or a.type == "int[]..." for a in entry.schema.arguments):
+    public = entry.method or not entry.view
+    if any((a.name in ALIASES and public) or a.type == "int[]..." for a in entry.schema.arguments):
         parts.append("**aliases")
     return ", ".join(parts)
 
@@ -217,6 +218,17 @@ def _run_kernel(entry: Entry) -> list[str]:
         targets = ["arrays", *entry.saves]
     target, arguments = ", ".join(targets), _kernel_arguments(entry)
     call = f"{target} = kernel_{entry.kernel}({arguments})"
+    if entry.inline:
+        return [
+            "try:",
+            f"    result_array = {entry.inline.replace('self', 'input_array')}",
+            "    shape = result_array.shape",
+            "    if result_array.base is not input_array or shape != size:",
+            f"        result_array = kernels.checked_{entry.kernel}({arguments}, result_array)",
+            "except (TypeError, ValueError):",
+            f"    {call}",
+            "    shape = result_array.shape",
+        ]
     if entry.view:
         return [call]
     # See quiet.py.
@@ -398,7 +410,8 @@ def _metadata(entry: Entry) -> list[str]:
     results = entry.schema.results
     if len(results) == 1:
         fields = {"shape": "shape", "dtype": "dtype", "array_class": "__class__"}
-        return [f"node.{field} = {results[0]}_array.{attribute}" for field, attribute in fields.items()]
+        lines = [f"node.{field} = {results[0]}_array.{attribute}" for field, attribute in fields.items()]
+        return ["node.shape = shape", *lines[1:]] if entry.inline else lines
     each = "".join(f"({r}_array.shape, {r}_array.dtype, {r}_array.__class__), " for r in results)
     return [f"node.metadata_of_inputs = ({each.strip()})", f"node.num_inputs = {len(results)}", "node.shape = None"]
 

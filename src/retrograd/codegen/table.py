@@ -18,7 +18,7 @@ from .schema import Argument, Schema, SchemaError, parse_schema
 
 OPTIONS = {
     "name", "result", "output_differentiability", "view", "inplace", "operators", "method", "kernel", "saves", "doc",
-    "differentiable", "aliases", "ufunc", "node",
+    "differentiable", "aliases", "ufunc", "inline", "node",
 }  # fmt: skip
 SHORTHANDS = ("auto_elementwise", "auto_linear", "not_implemented")
 
@@ -58,6 +58,8 @@ class Entry:
     doc: str = ""
     #: The ufunc that the kernel is for two arrays of one dtype: special methods call it without the kernel.
     ufunc: str = ""
+    #: Of a view: what the kernel is in the plain case.
+    inline: str = ""
     aliases: list[str] = field(default_factory=list)
     #: The name of the node class; unless given, numbered among the overloads of one operator as torch does it.
     node: str = ""
@@ -140,6 +142,7 @@ def _entry(schema: Schema, columns: dict, line: int, where: str, names: formula.
     entry.saves = saves.replace(",", " ").split() if isinstance(saves, str) else list(saves)
     entry.doc = columns.get("doc", "")
     entry.ufunc = columns.get("ufunc", "")
+    entry.inline = columns.get("inline", "")
     entry.aliases = list(columns.get("aliases", []))
     entry.node = columns.get("node", "")
     forward = columns.get("result")

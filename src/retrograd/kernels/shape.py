@@ -34,6 +34,11 @@ def view(a: np.ndarray, size: Sequence[int]) -> np.ndarray:
         result = a.reshape(size)
     except ValueError:
         raise _wrong_size(a, size) from None
+    return checked_view(a, size, result)
+
+
+def checked_view(a: np.ndarray, size: Sequence[int], result: np.ndarray) -> np.ndarray:
+    """`result`, which is ``a.reshape(size)``, if it is no copy."""
     base = result.base
     if base is a and result.shape == size:
         return result
