@@ -315,6 +315,15 @@ class Tensor:
     def addcmul_(self, one: Any, other: Any) -> Tensor:
         return self._write(elementwise(lambda x, y, z: x + y * z, lambda x, y, z: [x * 0 + 1, z, y], self, one, other))
 
+    def lerp_(self, end: Any, weight: float) -> Tensor:
+        slopes = lambda x, y: [x * 0 + 1 - weight, x * 0 + weight]
+        return self._write(elementwise(lambda x, y: x + weight * (y - x), slopes, self, end))
+
+    def masked_scatter_(self, mask: np.ndarray, source: Any) -> Tensor:
+        at, d = self.at[mask], dual(source)
+        columns = d.derivatives.reshape(-1, COLUMNS)
+        return self._write(Dual(d.values.reshape(-1)[: at.size], columns[: at.size]), at)
+
     def masked_fill_(self, mask: np.ndarray, value: Any) -> Tensor:
         return self._write(value, self.at[mask])
 

@@ -31,7 +31,7 @@ class Machine:
         self.log: list[Any] = []
         self.saw_inference = self.saw_sink = False
         self.names: dict[str, Any] = {"torch": module, "log": self._log}
-        if hasattr(module, "manual_seed"):  # not the oracle
+        if module.__name__ != "oracle":
             self.names |= custom_functions(module)
 
     def _log(self, grad: Any) -> None:
@@ -355,8 +355,8 @@ class Generator:
                 choices += [f"{name}.scatter_add_(0, torch.tensor({index}), {other})"]
             choices += [f"{name}.scatter_(0, torch.tensor({index}), 0.5)", f"{name}.cumsum_(0)"]
             choices += [f"{name}.index_add_(0, torch.tensor([{i}]), {self.row(name)})"]
-        base = self.tensors[name]._base
-        same = base is None or base.dtype == self.tensors[name].dtype
+        aliases = [t for other, t in self.tensors.items() if self.share(name, other)]
+        same = all(t.dtype == self.tensors[name].dtype for t in aliases)
         if same and not self.tensors[name].retains_grad:  # else torch mixes up histories of different shapes
             if len(shape) > 1:
                 choices += [f"{name}.transpose_(0, 1)", f"{name}.squeeze_()", f"{name}.tril_()"]
@@ -479,6 +479,8 @@ class Generator:
     def odd(self) -> str:
         name = self.pick(lambda t: not t.is_inference() and not _overlaps_itself(t))
         other = self.operand(name)
+        if other in self.tensors and not _broadcasts(self.shape(other), self.shape(name)):
+            other = self.number()  # out= would take another shape
         choices = [f"{name}.detach_()", f"{name}.data.mul_(2)", f"{name}.detach().add_(1)", f"{name}.requires_grad_()"]
         fitting = [o for o, t in self.tensors.items() if tuple(t.shape) == self.shape(name)]
         fitting = [o for o in fitting if not _overlap_oddly(self.tensors[o], self.tensors[name])]

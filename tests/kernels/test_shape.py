@@ -409,6 +409,8 @@ REINTERPRETED = {
     "even offset": lambda t, x: x[2:10].view(t.complex128),
     "odd stride": lambda t, x: x[:21].view(7, 3)[:, :2].view(t.complex128),
     "windows": lambda t, x: x.unfold(0, 2, 1).view(t.complex128),
+    "windows of one": lambda t, x: x.unfold(0, 1, 3).view(t.float32),
+    "odd stride of a row": lambda t, x: x[:3].view(1, 3)[:, :2].view(t.complex128),
     "odd size": lambda t, x: x.view(8, 3).view(t.complex128),
     "gaps": lambda t, x: x.view(4, 6)[:, ::3].view(t.complex128),
     "columns": lambda t, x: x.view(4, 6).t().view(t.float32),

@@ -17,7 +17,7 @@ import numpy as np
 
 from .dims import normalize_dim, normalize_dims
 from .promotion import scalar_name
-from .storage import restride, shape_text, storage_offset
+from .storage import restride, shape_text, storage_offset, strides
 
 _slice = builtins.slice
 _ALL = _slice(None)
@@ -209,14 +209,15 @@ def view_dtype(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
     ratio = new_item // item
     if ratio and a.shape[-1] % ratio:
         raise RuntimeError(f"self.size(-1) must be divisible by {ratio} {how}, but got {a.shape[-1]}")
-    if a.size and a.strides[-1] != item and a.shape[-1] != 1:
-        raise RuntimeError(f"self.stride(-1) must be 1 {how}, but got {a.strides[-1] // item}")
+    steps = strides(a)
+    if a.size and steps[-1] != 1:
+        raise RuntimeError(f"self.stride(-1) must be 1 {how}, but got {steps[-1]}")
     if ratio:
         if storage_offset(a) % ratio:
             raise RuntimeError(f"self.storage_offset() must be divisible by {ratio} {how}, but got {storage_offset(a)}")
-        for dim, (step, n) in enumerate(zip(a.strides[:-1], a.shape)):
-            if step % new_item and n != 1 and a.size:
-                raise RuntimeError(f"self.stride({dim}) must be divisible by {ratio} {how}, but got {step // item}")
+        for dim, step in enumerate(steps[:-1]):
+            if step % ratio and a.size:
+                raise RuntimeError(f"self.stride({dim}) must be divisible by {ratio} {how}, but got {step}")
     return a.view(dtype)
 
 
