@@ -130,18 +130,23 @@ class TensorAutograd(TensorOperators):
         meta: Any = self._meta
         return meta.base if meta is not None and meta.is_view else None
 
-    def _view_func(self, new_base: Tensor) -> Tensor:
-        """The same view of another tensor that is laid out like the base."""
-        from .autograd.view_meta import replay_on_tensor
+    def _view_func(self, new_base: Tensor, **visitors: Any) -> Tensor | None:
+        """The same view of another tensor; None if that is not laid out like the base."""
+        from .autograd.view_func import view_func
 
-        meta: Any = self._meta
-        if meta is None or not meta.is_view:
-            raise RuntimeError("this tensor is not a view: it has no view function")
-        if new_base._data.shape != meta.base._data.shape or new_base._data.dtype != meta.base._data.dtype:
-            raise RuntimeError("the view function takes a tensor of the base's shape and dtype")
-        return replay_on_tensor(meta.replay, new_base)
+        return view_func(self, new_base, **visitors)  # type: ignore[arg-type]
 
-    _view_func_unsafe = _view_func
+    def _view_func_unsafe(self, new_base: Tensor, **visitors: Any) -> Tensor | None:
+        """The same view of another tensor, whatever its layout."""
+        from .autograd.view_func import view_func
+
+        return view_func(self, new_base, check=False, **visitors)  # type: ignore[arg-type]
+
+    def _rev_view_func_unsafe(self, new_view: Tensor) -> Tensor | None:
+        """The tensor of which `new_view` would be this view."""
+        from .autograd.view_func import reverse_view_func
+
+        return reverse_view_func(self, new_view)  # type: ignore[arg-type]
 
     def _is_view(self) -> bool:
         return self._meta is not None and self._meta.is_view

@@ -352,6 +352,24 @@ def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storag
     return table.as_strided_geometry(input, tuple(size), tuple(stride), offset, geometry)
 
 
+def _slice_inverse_array(array: Any, src: Tensor, *_: Any) -> Any:
+    data = src._data
+    return kernels.as_strided(array, data.shape, kernels.strides(data), kernels.storage_offset(data))
+
+
+@composite(method=False)
+def slice_inverse(
+    input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
+    """The tensor that `input`, in memory like that of ``src[start:end:step]``, is this slice of."""
+    data = src._data
+    result = as_strided(input, data.shape, kernels.strides(data), kernels.storage_offset(data))
+    meta: Any = result._meta
+    if meta is not None:
+        meta.step = (_slice_inverse_array, slice_inverse, (src, dim, start, end, step), None)
+    return result
+
+
 # --------------------------------------------------------------------------------------------------------------- joins
 
 
