@@ -225,12 +225,12 @@ class Tensor(TensorConversion):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         if self.requires_grad and value._data.dtype.kind not in "fcV":
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
-        meta = self._meta
-        accumulator = None if meta is None or meta.grad_accumulator is None else meta.grad_accumulator()
-        self._data = value._data
-        if accumulator is not None:
-            data = self._data
-            accumulator.shape, accumulator.dtype, accumulator.array_class = data.shape, data.dtype, data.__class__
+        old, new = self._data, value._data
+        self._data = new
+        if self._meta is not None and (old.shape, old.dtype, old.__class__) != (new.shape, new.dtype, new.__class__):
+            from .autograd.accumulate_grad import outdate_accumulator
+
+            outdate_accumulator(self)
 
     @data.deleter
     def data(self) -> None:

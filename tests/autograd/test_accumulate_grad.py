@@ -342,3 +342,55 @@ def test_a_hook_may_return_a_tensor_of_the_user(torch):
     (x * 2).sum().backward()
     assert x.grad.tolist() == [10.0, 12.0]
     assert mine.tolist() == [5.0, 6.0]
+
+
+# ------------------------------------------------------------------------- leaves that change their shape under a graph
+
+
+def reshaped(torch, x, how):
+    if how == "data":
+        x.data = torch.ones(6)
+    else:
+        with torch.no_grad():
+            x.set_(torch.ones(6))
+
+
+@pytest.mark.parametrize("how", ["data", "set_"])
+def test_a_graph_from_before_adds_to_a_gradient_from_before(torch, how):
+    x = torch.ones(2, 3, requires_grad=True)
+    (x * 2).sum().backward()
+    loss = (x * 3).sum()
+    reshaped(torch, x, how)
+    loss.backward()
+    assert x.grad.tolist() == [[5.0] * 3] * 2
+
+
+@pytest.mark.parametrize("how", ["data", "set_"])
+def test_a_graph_from_before_cannot_give_the_leaf_a_gradient_of_another_shape(torch, how):
+    x = torch.ones(2, 3, requires_grad=True)
+    loss = (x * 3).sum()
+    reshaped(torch, x, how)
+    with pytest.raises(RuntimeError, match=r"tensor a \(6\) must match .* tensor b \(3\) at non-singleton dimension 1"):
+        loss.backward()
+    assert x.grad is None
+
+
+def test_a_graph_from_after_needs_no_end_of_the_one_from_before():
+    """(Torch holds on to the accumulator of the old graph, and refuses the new one.)"""
+    x = retrograd.ones(2, 3, requires_grad=True)
+    old = x * 3
+    x.data = retrograd.ones(6)
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == [2.0] * 6
+    with pytest.raises(RuntimeError, match=r"a gradient of shape .2, 3. cannot be added to the .grad of shape .6."):
+        old.sum().backward()
+    assert x.grad.tolist() == [2.0] * 6
+
+
+def test_a_gradient_of_another_shape_is_not_added_to(torch):
+    x = torch.ones(2, 3, requires_grad=True)
+    (x * 2).sum().backward()
+    x.grad.data = torch.ones(6)
+    with pytest.raises(RuntimeError, match=r"tensor a \(6\) must match .* tensor b \(3\) at non-singleton dimension 1"):
+        (x * 2).sum().backward()
+    assert x.grad.tolist() == [1.0] * 6

@@ -80,3 +80,44 @@ def test_an_edge_outlives_its_tensor(torch):
     del y
     (g,) = torch.autograd.grad(z, edge)
     assert g.item() == 3.0
+
+
+# ------------------------------------------------------------------------------------------------- views from no_grad
+
+
+def test_a_view_from_no_grad_is_a_dead_end(torch):
+    """It requires grad because its base does, but nothing leads back to the base."""
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    y = x * 1
+    with torch.no_grad():
+        v = y[0]
+    z = v * 2
+    assert v.requires_grad and v.grad_fn is None and z.requires_grad
+    assert z.grad_fn.next_functions == ((None, 0), (None, 0))
+    z.sum().backward()
+    assert x.grad is None
+    (v * y[1]).sum().backward()
+    assert x.grad.tolist() == [[0.0, 0.0], [1.0, 2.0]]
+    assert torch.autograd.grad((v * 2).sum(), y, allow_unused=True) == (None,)
+    with pytest.raises(RuntimeError, match="element 0 of tensors does not require grad and does not have a grad_fn"):
+        v.backward(torch.ones(2))
+
+
+def test_no_formula_runs_for_a_dead_end(torch):
+    """What only the gradient of the dead end would need may be modified."""
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    y, w = x * 1, torch.ones(2)
+    with torch.no_grad():
+        v = y[0]
+    z = v * w + y[1] * 2
+    w.add_(1)
+    z.sum().backward()
+    assert x.grad.tolist() == [[0.0, 0.0], [2.0, 2.0]]
+
+
+def test_the_error_says_where_the_dead_end_comes_from():
+    y = retrograd.ones(2, 2, requires_grad=True) * 1
+    with retrograd.no_grad():
+        v = y[0]
+    with pytest.raises(RuntimeError, match=r"made under no_grad.* Take the view outside"):
+        v.backward(retrograd.ones(2))

@@ -281,3 +281,57 @@ def test_packed_outputs_make_no_cycle(no_cycles):
             z[0].exp_()
         z.sum().backward()
         del y, z
+
+
+# ------------------------------------------------------------------------------------------------ what a pack hook sees
+
+
+def test_a_pack_hook_sees_the_history_of_what_it_packs(torch):
+    class Exp(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            result = x.exp()
+            ctx.save_for_backward(x, result)
+            return result
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * ctx.saved_tensors[1]
+
+    seen = []
+
+    def pack(t):
+        seen.append((t.requires_grad, t.grad_fn and t.grad_fn.name().replace("torch::autograd::", "")))
+        return t
+
+    x = torch.ones(2, requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        y = x.exp()
+        assert seen == [(True, "ExpBackward0")]
+        x.sin()
+        assert seen[1:] == [(True, None)]
+        y.max(0)
+        assert seen[2:] == [(False, None)]  # the indices
+        Exp.apply(x)
+        assert seen[3:] == [(True, None), (True, "ExpBackward")]
+
+
+def test_hooks_of_one_saved_variable_see_no_history(torch):
+    seen = []
+    y = torch.ones(2, requires_grad=True).exp()
+    y.grad_fn._raw_saved_result.register_hooks(lambda t: seen.append((t.requires_grad, t.grad_fn)) or t, lambda t: t)
+    assert seen == [(False, None)]
+
+
+def test_an_output_with_a_number_of_its_own(torch):
+    """The second output of a node, packed and unpacked, has its history: the second derivative is right."""
+    x = torch.tensor([[2.0, 1.0], [1.0, 3.0]], dtype=torch.float64, requires_grad=True)
+
+    def second(x):
+        values, vectors = torch.linalg.eigh(x)
+        (g,) = torch.autograd.grad((values * values).sum() + (vectors[0] ** 4).sum(), x, create_graph=True)
+        return torch.autograd.grad((g * g).sum(), x)[0]
+
+    expected = second(x)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+        assert torch.allclose(second(x), expected)

@@ -49,7 +49,7 @@ def test_the_base_must_be_laid_out_alike(torch):
     assert v._view_func(torch.zeros(3, 2)) is None and v._view_func(torch.zeros(3, 2).t()) is None
     assert v._view_func_unsafe(torch.ones(3, 2)).tolist() == [1.0] * 6
     assert base._view_func(base) is None
-    with pytest.raises(TypeError, match="'new_base' .position 1. must be Tensor, not int"):
+    with pytest.raises(TypeError, match=r"'new_base' .position 1. must be Tensor, not int"):
         v._view_func(1)
 
 

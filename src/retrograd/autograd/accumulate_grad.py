@@ -93,6 +93,54 @@ class AccumulateGrad(Node):
         return ()
 
 
+class OutdatedAccumulateGrad(AccumulateGrad):
+    """What becomes of the accumulator of a leaf that gets another shape or dtype: it looks before it adds."""
+
+    __slots__ = ()
+
+    def name(self) -> str:
+        return "torch::autograd::AccumulateGrad"
+
+    def apply(self, edges: tuple, grads: Sequence) -> tuple:
+        self._check(grads[0])
+        return super().apply(edges, grads)
+
+    def apply_tensors(self, edges: tuple, grads: Sequence) -> tuple:
+        self._check(grads[0])
+        return super().apply_tensors(edges, grads)
+
+    def _check(self, grad: Any) -> None:
+        meta: Any = self.variable._meta
+        target = self.variable if meta.grad is None else meta.grad
+        if grad is not None and tuple(grad.shape) != target._data.shape:
+            raise _mismatch(target._data.shape, tuple(grad.shape))
+
+
+def outdate_accumulator(tensor: Tensor) -> None:
+    """`tensor` has other memory now: graphs to come get an accumulator of their own."""
+    meta = tensor._meta
+    node = None if meta is None or meta.grad_accumulator is None else meta.grad_accumulator()
+    if node is not None:
+        node.__class__ = OutdatedAccumulateGrad
+        meta.grad_accumulator = None  # type: ignore[union-attr]
+
+
+def _mismatch(shape: tuple[int, ...], arrived: tuple[int, ...]) -> RuntimeError:
+    pairs = [(n, m) for n, m in zip(reversed(shape), reversed(arrived)) if n != m and 1 not in (n, m)]
+    if not pairs:
+        text = f"output with shape {list(shape)} doesn't match the broadcast shape {list(arrived)}"
+    else:
+        dim = max(len(shape), len(arrived)) - 1
+        dim -= next(d for d, (n, m) in enumerate(zip(reversed(shape), reversed(arrived))) if (n, m) == pairs[0])
+        a, b = pairs[0]
+        text = f"The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {dim}"
+    return RuntimeError(
+        f"{text}: a gradient of shape {list(arrived)} cannot be added to the .grad of shape {list(shape)} of a leaf. Was "
+        "the leaf (or its .grad) given another shape after the graph was recorded? Set x.grad = None, and compute the "
+        "result again"
+    )
+
+
 def _check_leaf(variable: Tensor) -> None:
     """A former leaf may not have become the result of something."""
     if variable._history() is not None:
@@ -162,7 +210,10 @@ def _recorded_copy(grad: Any, like: Any) -> Tensor:
 
 def _add_in_place(old: Tensor, grad: Any) -> None:
     array = old._data
-    accumulate(array, grad, array)
+    try:
+        accumulate(array, grad, array)
+    except ValueError:
+        raise _mismatch(array.shape, grad.shape) from None
     vc = old._vc or version_counter(old)
     vc.version += 1
     vc.operation, vc.code = "AccumulateGrad", None

@@ -20,9 +20,11 @@ EdgeTuple: TypeAlias = "tuple[Node, int]"
 
 
 class Sink(Node):
-    """Takes the gradient of a tensor that has no way to pass it on."""
+    """Stands where a tensor that requires grad has no way to pass its gradient on: no gradient is computed for it."""
 
     __slots__ = ()
+
+    is_sink = True
 
     def __init__(self, tensor: Tensor) -> None:
         init_node(self, ())

@@ -93,6 +93,11 @@ def _reason(tensor: Tensor, outputs: Any) -> str:
     if meta is not None and meta.grad is not None:
         return "has a gradient."
     node = tensor.grad_fn
+    if node is None and tensor._is_view() and not meta.requires_grad:
+        return (
+            "is a view of a tensor that requires grad, but was made under no_grad() or inference_mode(), so that there "
+            "is no way from it to its base. Take the view outside."
+        )
     if node is None:
         what = "is a leaf that requires grad"
     elif tensor.retains_grad:

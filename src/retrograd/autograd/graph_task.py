@@ -129,8 +129,12 @@ class GraphTask:
         self.root = root
         dependencies = self.dependencies
         seen = [root]
+        sinks = False
         for node in seen:  # grows while it is walked
-            for edge in node.next_edges:
+            edges = node.next_edges
+            if not edges and node.is_sink:
+                sinks = True
+            for edge in edges:
                 if edge is None:
                     continue
                 successor = edge[0]
@@ -139,7 +143,15 @@ class GraphTask:
                 elif not min_topological_nr or successor.topological_nr >= min_topological_nr:
                     dependencies[successor] = 1
                     seen.append(successor)
+        if sinks:
+            self._leave_out_sinks(seen)
         return seen
+
+    def _leave_out_sinks(self, nodes: Sequence[Node]) -> None:
+        """Run everything but dead ends, so that no formula computes a gradient for one."""
+        self.exec_info = {node: ExecInfo() for node in nodes}
+        for node, info in self.exec_info.items():
+            info.needed = not node.is_sink
 
     def init_exec_info(self, nodes: Sequence[Node], wanted: Sequence[EdgeTuple], accumulate_grad: bool) -> None:
         """Mark the nodes that lead to the `wanted` edges. `nodes` are all those below the roots."""

@@ -100,12 +100,15 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """The next edges as torch shows them: ``((node, input_nr), ...)``, ``(None, 0)`` for a missing one."""
-        return tuple((None, 0) if edge is None else edge for edge in self.next_edges)
+        return tuple((None, 0) if edge is None or edge[0].is_sink else edge for edge in self.next_edges)
 
     @property
     def metadata(self) -> dict[Any, Any]:
         """A dict for the user's own remarks on this node."""
         return self.materialize_extras().metadata
+
+    #: Is this a dead end (see edge.py)?
+    is_sink = False
 
     #: As torch has it: a node is part of a graph because something requires grad.
     requires_grad = True

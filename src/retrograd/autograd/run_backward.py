@@ -265,7 +265,7 @@ def _root_edge(output: TensorOrEdge, position: int) -> EdgeTuple:
     if not isinstance(output, Tensor):
         return (output.node, output.output_nr)
     edge = output._edge or gradient_edge(output)
-    if edge is None:
+    if edge is None or edge[0].is_sink:
         raise RuntimeError(
             f"element {position} of tensors does not require grad and does not have a grad_fn. {why_no_grad(output)}"
         )

@@ -143,6 +143,8 @@ class SavedVariable:
             packed = pack_hook(tensor)
         finally:
             state.grad_enabled = before
+        if packed is tensor and self.is_output:
+            packed = tensor.detach()  # without the history that leads back to the node
         if vc.version != version:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can "
@@ -232,7 +234,7 @@ def save_variable(tensor: Tensor | None, is_output: bool = False) -> SavedVariab
     saved = SavedVariable(tensor, is_output)
     hooks = local.state.saved_tensors_hooks
     if hooks and not isinstance(hooks, str) and tensor is not None:
-        saved.pack(*hooks[-1], saved.tensor if saved.is_output else tensor)  # type: ignore[arg-type]
+        saved.pack(*hooks[-1], tensor)
     return saved
 
 
@@ -423,6 +425,7 @@ def pack_saved(node: Any, pack_hook: Callable, unpack_hook: Callable) -> None:
     """Send everything that a node has just saved through hooks."""
     for name in node.saved_tensors_names:
         value = getattr(node, name + "_", None)
+        tensor = None
         if isinstance(value, tuple):
             for saved in raw_saved_list(node, name):
                 if saved.tensor is not None:
@@ -431,11 +434,14 @@ def pack_saved(node: Any, pack_hook: Callable, unpack_hook: Callable) -> None:
         if isinstance(value, (Tensor, SavedVariable)):
             saved = raw_saved(node, name)
         elif hasattr(node, name + "_vc") and value is not None:
-            saved = raw_saved_output(node, name, 0)
+            vc = getattr(node, name + "_vc")
+            saved = getattr(node, f"_raw_saved_{name}")
+            if value.dtype.kind in "fc":
+                tensor = _output(node, value, vc, saved.output_nr)
         else:
             continue
         if saved.tensor is not None:
-            saved.pack(pack_hook, unpack_hook, saved.tensor)
+            saved.pack(pack_hook, unpack_hook, saved.tensor if tensor is None else tensor)
     if isinstance(getattr(node, "indices_", None), (list, tuple)):
         for saved in raw_saved_indices(node, "indices"):
             if saved.tensor is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._generated import functions as table
+from ..autograd.accumulate_grad import outdate_accumulator
 from ..autograd.hooks import rebase_hooks
 from ..autograd.inplace import bump_version, check_record, end_inplace, inference_error
 from ..autograd.meta import materialize_autograd_meta
@@ -56,6 +57,7 @@ def _in_place(name: str, operator: Any) -> None:
             meta.fw_grad = view._meta.fw_grad
         if not meta.is_view:
             meta.restrided = True
+            outdate_accumulator(input)
             end_inplace(input, None if edge is None else edge[0], name)
             return input
         meta.replay = view._meta.replay  # the same base, and one more step from it

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import kernels
 from .._generated.functions import alias
+from ..autograd.accumulate_grad import outdate_accumulator
 from ..autograd.forward_grad import has_fw_grad
 from ..autograd.forward_operators import forbid_duals
 from ..autograd.inplace import begin_inplace, bump_version
@@ -47,8 +48,7 @@ def set_(input: Tensor, source: Any = None, storage_offset: int = 0, size: Any =
     data = _memory(input, source, storage_offset, size, stride)
     begin_inplace(state, input, False)
     input._data = data
-    if input._meta is not None:
-        input._meta.grad_accumulator = None  # which expects gradients of the former size
+    outdate_accumulator(input)
     bump_version(input)
     return input
 
@@ -100,6 +100,7 @@ def resize_(input: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
         return input
     begin_inplace(state, input, False)
     input._data = _resized(data, shape)
+    outdate_accumulator(input)
     if input._is_view():
         input._meta = None  # it shows something else of its base now, if anything
     bump_version(input)
