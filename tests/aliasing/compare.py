@@ -64,6 +64,8 @@ CHANGED_ANYWAY = "Inplace update to inference tensor outside InferenceMode"
 STRIDES = re.compile("Tensor must have a (last dimension with|stride)|must be divisible by 2 to view|must be 1 to view")
 #: After ``base.unsqueeze_()``, torch gives a view of it another shape's history.
 OTHER_SHAPE = "returned an invalid gradient"
+#: Torch cannot give a real number that was written to a complex tensor its gradient.
+COMPLEX_FILL = "isFloatingType(grad.scalar_type())"
 
 #: What is checked late in one library and early in the other.
 LATE = [
@@ -199,7 +201,7 @@ def step_difference(ours: Machine, yours: Machine, statement: str, look: bool = 
     ours.saw_inference = yours.saw_inference = ours.saw_inference or "inference_mode" in statement
     if ours.saw_inference and ".view(torch." in statement:
         raise OutOfStep  # torch takes such a view for a new tensor: it is of inference mode if it is made there
-    if OTHER_SHAPE in str(your_error) or STRIDES.search(f"{my_error} {your_error}"):
+    if COMPLEX_FILL in str(your_error) or OTHER_SHAPE in str(your_error) or STRIDES.search(f"{my_error} {your_error}"):
         raise OutOfStep
     if "INTERNAL ASSERT" in str(your_error) or any(OVERLAP.search(str(error)) for error in (my_error, your_error)):
         raise OutOfStep

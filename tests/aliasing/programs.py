@@ -493,7 +493,9 @@ class Generator:
         choices += [f"{name}.grad.mul_(2)", f"{name}.detach().requires_grad_()"]
         choices += [f"torch.autograd.graph.increment_version({name})"]
         if other in self.tensors and self.shape(other) == self.shape(name) and not self.tensors[other].is_inference():
-            choices += [f"{name}.data = {other}", f"with torch.no_grad(): {name}.set_({other})"]
+            choices += [f"{name}.data = {other}"]
+            if not self.tensors[name]._is_view():
+                choices += [f"with torch.no_grad(): {name}.set_({other})"]
         return self.rng.choice(choices)
 
 
