@@ -135,9 +135,9 @@ def _mismatch(shape: tuple[int, ...], arrived: tuple[int, ...]) -> RuntimeError:
         a, b = pairs[0]
         text = f"The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {dim}"
     return RuntimeError(
-        f"{text}: a gradient of shape {list(arrived)} cannot be added to the .grad of shape {list(shape)} of a leaf. Was "
-        "the leaf (or its .grad) given another shape after the graph was recorded? Set x.grad = None, and compute the "
-        "result again"
+        f"{text}: a gradient of shape {list(arrived)} cannot be added to the .grad of shape {list(shape)} of a leaf. "
+        "Was the leaf (or its .grad) given another shape after the graph was recorded? Set x.grad = None, and "
+        "compute the result again"
     )
 
 
