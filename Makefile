@@ -19,7 +19,7 @@ SOURCES   := $(shell find src/retrograd/codegen src/retrograd/derivatives src/re
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-parity test-slow check bench bench-kernels coverage generate clean
+.PHONY: help demo test test-parity test-slow check fast bench bench-kernels coverage generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,8 @@ check: $(GENERATED) $(VENV)/dev.stamp ## ruff and mypy
 	@$(BIN)/ruff check .
 	@$(PY) -m mypy
 
+fast: $(VENV)/fast.stamp ## compile the optional kernels (needs gcc or clang) and install them
+
 bench: $(GENERATED) $(VENV)/parity.stamp ## measure beside torch, which is installed for it
 	@$(PY) benchmarks/bench_overhead.py $(ARGS)
 
@@ -55,7 +57,7 @@ generate: $(VENV)/install.stamp ## write src/retrograd/_generated from the deriv
 	@touch $(GENERATED)
 
 clean: ## remove the environment, the generated files and all caches
-	rm -rf $(VENV) build dist src/retrograd/_generated .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist fast/build src/retrograd/_generated .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # ------------------------------------------------------------------------------------------------ installation steps
@@ -86,6 +88,12 @@ $(VENV)/test.stamp: $(VENV)/install.stamp
 $(VENV)/dev.stamp: $(VENV)/install.stamp
 	@echo "installing ruff and mypy"
 	@$(PIP) --editable '.[dev]'
+	@touch $@
+
+$(VENV)/fast.stamp: $(VENV)/install.stamp $(wildcard fast/*.py fast/*.toml fast/src/* fast/src/retrograd_fast/*.py)
+	@echo "compiling the optional kernels"
+	@rm -rf fast/build
+	@$(PIP) --force-reinstall --no-deps ./fast
 	@touch $@
 
 $(VENV)/parity.stamp: $(VENV)/install.stamp

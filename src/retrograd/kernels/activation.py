@@ -1,7 +1,8 @@
-"""Activation functions of neural networks, from relu to softsign.
+"""Activation functions of neural networks, from relu to softsign, and the gradients of some.
 
-Most are several steps of NumPy; the steps after the first write to the array that the first one made.  float16 is
-computed in float32, as torch does it: the exponentials would overflow.
+Most are several steps of NumPy; the steps after the first write to the array that the first one made.  Large arrays
+are taken in blocks that stay in the cache, or by a compiled kernel where there is one.  float16 is computed in float32,
+as torch does it: the exponentials would overflow.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from retrograd.kernels import blocks, compiled
+from retrograd.kernels.compiled import LARGE
 from retrograd.kernels.promotion import (
     as_array,
     check_number,
@@ -52,6 +55,8 @@ def relu(a: ndarray, out: ndarray | None = None) -> ndarray:
     if out is None and a.__class__ is ndarray:
         zero = _ZERO.get(a.dtype)
         if zero is not None:
+            if a.size > LARGE and (fast := compiled.pointwise("relu", a)) is not None:
+                return fast
             r = np.maximum(a, zero)
             return r if r.__class__ is ndarray else as_array(r)
     kind = a.dtype.kind
@@ -128,6 +133,8 @@ def sigmoid(a: ndarray, out: ndarray | None = None) -> ndarray:
     if out is None and a.__class__ is ndarray:
         one = _ONE.get(a.dtype)
         if one is not None:
+            if a.size > LARGE and (r := blocks.pointwise("sigmoid", sigmoid, (a,))) is not None:
+                return r
             r = np.negative(a)
             if type(r) is not ndarray:
                 r = as_array(r)
@@ -147,6 +154,8 @@ def _logistic(x: Any) -> ndarray:
 
 def silu(a: ndarray, out: ndarray | None = None) -> ndarray:
     """a * sigmoid(a)."""
+    if out is None and a.size > LARGE and (fast := blocks.pointwise("silu", silu, (a,))) is not None:
+        return fast
     x = _begin(a, "silu_cpu", "fcV")
     r = _logistic(x)
     return _end(np.multiply(r, x, out=r), a, out)
@@ -230,6 +239,9 @@ def gelu(a: ndarray, approximate: str = "none", out: ndarray | None = None) -> n
     """a times the normal distribution's mass below a, by erf or ("tanh") by its common approximation."""
     if approximate not in ("none", "tanh"):
         raise RuntimeError("approximate argument must be either none or tanh.")
+    name = "gelu" if approximate == "none" else "gelu_tanh"
+    if out is None and a.size > LARGE and (fast := blocks.pointwise(name, gelu, (a,), approximate)) is not None:
+        return fast
     x = _begin(a, "GeluKernelImpl")
     if approximate == "none":
         r = erf(as_array(np.multiply(x, math.sqrt(0.5))))
@@ -241,17 +253,18 @@ def gelu(a: ndarray, approximate: str = "none", out: ndarray | None = None) -> n
         np.multiply(r, math.sqrt(2 / math.pi), out=r)
         np.tanh(r, out=r)
     np.add(r, 1, out=r)
-    np.multiply(r, x, out=r)
-    return _end(np.multiply(r, 0.5, out=r), a, out)
+    np.multiply(r, 0.5, out=r)
+    return _end(np.multiply(r, x, out=r), a, out)
 
 
-# Every public function of this module is a kernel.
 # ------------------------------------------------------------------------------------------------------------ backward
 # Steps of derivative formulas that are worth one pass each.
 
 
 def tanh_backward(grad_output: ndarray, output: ndarray) -> ndarray:
     """grad * (1 - output^2), conjugated."""
+    if output.size > LARGE and (fast := compiled.pointwise("tanh_backward", grad_output, output)) is not None:
+        return fast
     r = output * output
     r = 1 - r if r.dtype.kind == "c" or r.__class__ is not ndarray else np.subtract(1, r, out=r)
     return as_array(grad_output * r.conjugate())
@@ -259,12 +272,63 @@ def tanh_backward(grad_output: ndarray, output: ndarray) -> ndarray:
 
 def sigmoid_backward(grad_output: ndarray, output: ndarray) -> ndarray:
     """grad * output * (1 - output), conjugated."""
+    pair = grad_output, output
+    if output.size > LARGE and (fast := blocks.pointwise("sigmoid_backward", sigmoid_backward, pair)) is not None:
+        return fast
     return as_array(grad_output * ((1 - output) * output).conjugate())
+
+
+def silu_backward(grad_output: ndarray, a: ndarray) -> ndarray:
+    """grad * s * (1 + a * (1 - s)) with s = sigmoid(a), conjugated."""
+    if a.size > LARGE and (fast := blocks.pointwise("silu_backward", silu_backward, (grad_output, a))) is not None:
+        return fast
+    s = sigmoid(a)
+    r = as_array(1 - s)
+    r *= a
+    r += 1
+    r *= s
+    return as_array(grad_output * r.conjugate())
+
+
+def gelu_backward(grad_output: ndarray, a: ndarray, approximate: str = "none") -> ndarray:
+    """grad times the slope of `gelu`: the normal distribution's mass below a, plus a times its density."""
+    name = "gelu_backward" if approximate == "none" else "gelu_tanh_backward"
+    if a.size > LARGE and (fast := blocks.pointwise(name, gelu_backward, (grad_output, a), approximate)) is not None:
+        return fast
+    square = a * a
+    if approximate == "none":
+        density = as_array(np.exp(square * -0.5))
+        density *= a
+        density *= 1 / math.sqrt(2 * math.pi)
+        mass = as_array(erf(as_array(a * math.sqrt(0.5))) + 1)
+        mass *= 0.5
+        density += mass
+        return as_array(grad_output * density)
+    scale, cubic = math.sqrt(2 / math.pi), 0.044715
+    t = as_array(np.tanh(a * (square * cubic + 1) * scale))
+    slope = a * (1 - t * t) * (square * (3 * cubic) + 1) * (0.5 * scale)
+    return as_array(grad_output * ((t + 1) * 0.5 + slope))
+
+
+# What is below or above a threshold, as all bits or none: a branch for each element would cost more than the rest.
+_BITS = {1: np.dtype(np.int8), 2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 
 
 def threshold_backward(grad_output: ndarray, a: ndarray, threshold: Any) -> ndarray:
     """grad, but 0 where `a` is at or below the threshold (a NaN is not)."""
+    bits = _BITS.get(grad_output.dtype.itemsize)
+    if bits is not None and a.size > LARGE:
+        pair = grad_output, a
+        fast = blocks.pointwise("threshold_backward", _masked_bits, pair, threshold, bits, number=threshold)
+        if fast is not None:
+            return fast
     return np.where(a <= threshold, grad_output.dtype.type(0), grad_output)
 
 
+def _masked_bits(grad: ndarray, a: ndarray, threshold: Any, bits: np.dtype) -> ndarray:
+    mask = np.subtract((a <= threshold).view(np.int8), 1, dtype=bits)
+    return np.bitwise_and(grad.view(bits), mask, out=mask).view(grad.dtype)
+
+
+# Every public function of this module is a kernel.
 __all__ = [n for n, f in list(globals().items()) if getattr(f, "__module__", None) == __name__ and n[0] != "_"]

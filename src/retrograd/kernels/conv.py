@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from . import compiled
+from .compiled import LARGE
 from .promotion import is_half, scalar_name, unsupported
 from .storage import shape_text
 
@@ -217,7 +219,12 @@ def _product(
         result[...] = 0 if shift is None else shift
         return result
     x = windows.pad(input)
-    matrix = np.ascontiguousarray(weight).reshape(groups, outputs // groups, -1)
+    weight = np.ascontiguousarray(weight)
+    if windows.flat and result.size > LARGE:
+        place = windows.offsets, windows.span, windows.padded[-1]
+        if compiled.convolve_few(x, weight, bias, result, groups, *place):
+            return result
+    matrix = weight.reshape(groups, outputs // groups, -1)
     size, blocks = windows.blocks(batch, channels, dtype.itemsize)
     buffer = windows.buffer(x, size)
     direct = windows.count == windows.width

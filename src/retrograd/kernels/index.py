@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from . import compiled
+from .compiled import LARGE
 from .dims import normalize_dim
 from .promotion import as_array, broadcast_shape, operand, scalar_name
 from .shape import expand
@@ -259,6 +261,8 @@ def _broadcast_values(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 def add_rows(a: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
     """Add row i of the matrix `values` to row ``rows[i]`` of the contiguous matrix `a`; no row may be negative."""
     n, width = a.shape
+    if values.size > LARGE and _is_apart(a, values, values) and compiled.index_add(a, 0, rows, values):
+        return
     if width == 1:
         np.add.at(a.reshape(-1), rows, values.reshape(-1))
         return
@@ -295,7 +299,36 @@ def gather(a: np.ndarray, dim: int, index: np.ndarray, sparse_grad: bool = False
                 f"self {shape_text(a.shape)} apart from dimension {dim}"
             )
     _check_bounds(index, dim, a.shape[dim])
+    if index.size > LARGE:
+        if (fast := compiled.gather(a, dim, index)) is not None:
+            return fast
+        if _has_rows(a, dim, index):
+            result = np.empty_like(a, shape=index.shape)
+            for row, at, into in _rows(a, index, result):
+                row.take(at, out=into, mode="clip")  # they are in bounds; the other modes copy `out`
+            return result
     return as_array(a[_along(index.reshape(shape), dim)]).reshape(index.shape)
+
+
+_LONG_ROW = 128  # elements; for fewer, a call for each row costs more than one for all
+
+
+def _is_apart(a: np.ndarray, index: np.ndarray, source: np.ndarray) -> bool:
+    """Whether `source` has the shape of `index` and nothing that a write to `a` changes."""
+    return source.shape == index.shape and source.dtype == a.dtype and not np.may_share_memory(a, source)
+
+
+def _has_rows(a: np.ndarray, dim: int, index: np.ndarray) -> bool:
+    """Whether `index` addresses long rows of `a`, the rows of both being side by side."""
+    return (
+        dim == a.ndim - 1 and a.shape[:dim] == index.shape[:dim] and index.shape[dim] >= _LONG_ROW
+        and type(a) is np.ndarray and a.flags.c_contiguous and index.flags.c_contiguous
+    )  # fmt: skip
+
+
+def _rows(*arrays: np.ndarray) -> Any:
+    """The rows along the last dimension of each array, together."""
+    return zip(*[a.reshape(-1, a.shape[-1]) for a in arrays])
 
 
 def gather_backward(grad: np.ndarray, sizes: Sequence[int], dim: int, index: np.ndarray) -> np.ndarray:
@@ -328,6 +361,16 @@ def scatter(
         src = operand(src, a.dtype)
     place = result if result.ndim else result.reshape(1)
     index = index if index.ndim else index.reshape(1)
+    if index.size > LARGE and reduce != "multiply" and _is_apart(place, index, src):
+        if compiled.scatter(place, dim, index, src, reduce == "add"):
+            return result
+        if _has_rows(place, dim, index) and place.dtype.kind != "b":
+            for row, at, values in _rows(place, index, src):
+                if reduce is None:
+                    row[at] = values
+                else:
+                    np.add.at(row, at, values)
+            return result
     key = _along(index, dim)
     if reduce is None:
         place[key] = src
@@ -494,6 +537,13 @@ def index_add(
     if not a.ndim:
         result += source.sum()
         return result
+    if source.size > LARGE and _is_apart(result, source, source):
+        if compiled.index_add(result, dim, index.reshape(-1), source):
+            return result
+        if dim and _has_rows(result, dim, source) and a.dtype.kind != "b":
+            for row, values in _rows(result, source):
+                np.add.at(row, index.reshape(-1), values)
+            return result
     # Moved to the front, the dimension can be added to row by row.
     place, parts_first = np.moveaxis(result, dim, 0), np.moveaxis(source, dim, 0)
     rows = index.reshape(-1)

@@ -1,7 +1,8 @@
 """Kernels of neural networks that are more than compositions: softmax, losses, layer norm, embedding, dropout.
 
-Each works in one buffer where it can, for the arrays are large and every pass over them counts.  Float16 is computed
-in float32 and rounded once at the end.
+Each works in one buffer where it can, for the arrays are large and every pass over them counts; what works on rows
+takes some at a time, or leaves large arrays to a compiled kernel where there is one.  Float16 is computed in float32
+and rounded once at the end.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from . import blocks, compiled
+from .blocks import dots, row_blocks
+from .compiled import LARGE
 from .dims import normalize_dim
 from .index import add_rows
 from .promotion import broadcast_shape, is_half, promote, scalar_name, unsupported, work_dtype
@@ -29,6 +33,8 @@ def softmax(a: np.ndarray, dim: int, dtype: np.dtype | None = None) -> np.ndarra
         return softmax(a.reshape(1), 0).astype(target).reshape(())
     if not a.size:
         return np.empty_like(a, dtype=target)
+    if a.size > LARGE and (fast := blocks.rows("softmax", softmax, (a,), dim)) is not None:
+        return fast.astype(target, copy=False)
     x = np.subtract(a, np.maximum.reduce(a, dim, keepdims=True))
     np.exp(x, out=x)
     x /= np.add.reduce(x, dim, keepdims=True)
@@ -42,6 +48,8 @@ def log_softmax(a: np.ndarray, dim: int, dtype: np.dtype | None = None) -> np.nd
         return log_softmax(a.reshape(1), 0).astype(target).reshape(())
     if not a.size:
         return np.empty_like(a, dtype=target)
+    if a.size > LARGE and (fast := blocks.rows("log_softmax", log_softmax, (a,), dim)) is not None:
+        return fast.astype(target, copy=False)
     x = np.subtract(a, np.maximum.reduce(a, dim, keepdims=True))
     total = np.add.reduce(np.exp(x), dim, keepdims=True)
     np.log(total, out=total)
@@ -64,6 +72,10 @@ def _softmax_input(name: str, a: np.ndarray, dim: int, dtype: np.dtype | None) -
 def softmax_backward(grad: np.ndarray, result: np.ndarray, dim: int) -> np.ndarray:
     """The gradient of `softmax` from its `result`: ``result * (grad - sum(grad * result))``."""
     axis = normalize_dim(dim, grad.ndim) if grad.ndim else ()
+    if grad.size > LARGE:
+        fast = blocks.rows("softmax_backward", softmax_backward, (grad, result), normalize_dim(dim, grad.ndim))
+        if fast is not None:
+            return fast
     x = np.multiply(grad, result)
     total = np.add.reduce(x, axis, keepdims=True)
     if not grad.ndim:
@@ -76,6 +88,10 @@ def softmax_backward(grad: np.ndarray, result: np.ndarray, dim: int) -> np.ndarr
 def log_softmax_backward(grad: np.ndarray, result: np.ndarray, dim: int) -> np.ndarray:
     """The gradient of `log_softmax` from its `result`: ``grad - exp(result) * sum(grad)``."""
     axis = normalize_dim(dim, grad.ndim) if grad.ndim else ()
+    if grad.size > LARGE:
+        fast = blocks.rows("log_softmax_backward", log_softmax_backward, (grad, result), normalize_dim(dim, grad.ndim))
+        if fast is not None:
+            return fast
     total = np.add.reduce(grad, axis, keepdims=True)
     if not grad.ndim:
         return np.asarray(grad - np.exp(result) * total)
@@ -308,22 +324,44 @@ def layer_norm(
     x = a.reshape(rows, width)
     if is_half(dtype):
         x = x.astype(np.float32)
-    n = x.dtype.type(width)
-    mean = np.add.reduce(x, 1, keepdims=True)
+    scale = None if weight is None else weight.astype(x.dtype, copy=False).reshape(width)
+    shift = None if bias is None else bias.astype(x.dtype, copy=False).reshape(width)
+    parts = None
+    if x.size > LARGE:
+        parts = compiled.layer_norm(x, scale, shift, eps)
+    if parts is None:
+        parts = np.empty_like(x, order="C"), np.empty_like(x, shape=(rows, 1)), np.empty_like(x, shape=(rows, 1))
+        for block in row_blocks(x):
+            _normalize_rows(x[block], scale, shift, eps, *[p[block] for p in parts])
+    result, mean, rstd = parts[0].reshape(a.shape), parts[1].reshape(kept), parts[2].reshape(kept)
+    if is_half(dtype):
+        return result.astype(dtype), mean.astype(dtype), rstd.astype(dtype)
+    return result, mean, rstd
+
+
+def _normalize_rows(
+    x: np.ndarray,
+    scale: np.ndarray | None,
+    shift: np.ndarray | None,
+    eps: float,
+    out: np.ndarray,
+    mean: np.ndarray,
+    rstd: np.ndarray,
+) -> None:
+    n = x.dtype.type(x.shape[1])
+    np.add.reduce(x, 1, keepdims=True, out=mean)
     mean /= n
-    x = np.subtract(x, mean)
-    rstd = np.einsum("ij,ij->i", x, x)[:, None]  # the variance, without an array of squares
+    np.subtract(x, mean, out=out)
+    rstd[:, 0] = dots(out, out)  # the variance, without an array of squares
     rstd /= n
     rstd += x.dtype.type(eps)
     np.sqrt(rstd, out=rstd)
     np.reciprocal(rstd, out=rstd)
-    x *= rstd
-    if weight is not None:
-        x *= weight.reshape(width)
-    if bias is not None:
-        x += bias.reshape(width)
-    parts = x.reshape(a.shape), mean.reshape(kept), rstd.reshape(kept)
-    return parts if not is_half(dtype) else tuple([p.astype(dtype) for p in parts])  # type: ignore[return-value]
+    out *= rstd
+    if scale is not None:
+        out *= scale
+    if shift is not None:
+        out += shift
 
 
 native_layer_norm = layer_norm
@@ -370,35 +408,58 @@ def layer_norm_backward(
     dtype = input.dtype
     if is_half(dtype):
         wide = [None if p is None else p.astype(np.float32) for p in (grad, input, mean, rstd, weight, bias)]
-        parts = layer_norm_backward(wide[0], wide[1], shape, *wide[2:], output_mask)  # type: ignore[arg-type,call-arg]
-        return tuple([None if p is None else p.astype(dtype) for p in parts])  # type: ignore[return-value]
+        narrow = layer_norm_backward(wide[0], wide[1], shape, *wide[2:], output_mask)  # type: ignore[arg-type,call-arg]
+        return tuple([None if p is None else p.astype(dtype) for p in narrow])  # type: ignore[return-value]
     width = math.prod(shape)
     rows = math.prod(input.shape[: input.ndim - len(shape)])
-    g = grad.reshape(rows, width)
-    scale = rstd.reshape(rows, 1)
-    grad_input = grad_weight = grad_bias = None
-    if output_mask[2]:
-        grad_bias = np.add.reduce(g, 0).reshape(shape)
-    if output_mask[0] or output_mask[1]:
-        x = np.subtract(input.reshape(rows, width), mean.reshape(rows, 1))
-        x *= scale
-        if output_mask[1]:
-            grad_weight = np.einsum("ij,ij->j", g, x).reshape(shape)
-    if output_mask[0]:
-        if weight is not None:
-            g = np.multiply(g, weight.reshape(width))
-        n = input.dtype.type(width)
-        along = np.einsum("ij,ij->i", g, x)[:, None]
-        along /= n
-        center = np.add.reduce(g, 1, keepdims=True)
-        center /= n
-        # rstd * (g - mean(g) - x * mean(g * x)), in the memory of x
-        x *= along
-        x += center
-        np.subtract(g, x, out=x)
-        x *= scale
-        grad_input = x.reshape(input.shape)
-    return grad_input, grad_weight, grad_bias
+    matrices = grad.reshape(rows, width), input.reshape(rows, width), mean.reshape(rows, 1), rstd.reshape(rows, 1)
+    factor = None if weight is None else weight.reshape(width)
+    parts = None
+    if input.size > LARGE:
+        parts = compiled.layer_norm_backward(*matrices, factor, output_mask)
+    if parts is None:
+        like = [np.empty_like(input, shape=(rows, width)), *[np.zeros_like(input, shape=(width,)) for _ in range(2)]]
+        parts = [part if want else None for part, want in zip(like, output_mask)]
+        for block in row_blocks(matrices[1]):
+            g, x, center, scale = [m[block] for m in matrices]
+            _layer_norm_rows_backward(g, x, center, scale, factor, parts, block)
+    shapes = input.shape, shape, shape
+    return tuple([None if p is None else p.reshape(s) for p, s in zip(parts, shapes)])  # type: ignore[return-value]
+
+
+def _layer_norm_rows_backward(
+    g: np.ndarray,
+    x: np.ndarray,
+    center: np.ndarray,
+    scale: np.ndarray,
+    factor: np.ndarray | None,
+    parts: list[np.ndarray | None],
+    block: slice,
+) -> None:
+    # Adds to the gradients of weight and bias, and fills the block of the input's.
+    grad_input, grad_weight, grad_bias = parts
+    if grad_bias is not None:
+        grad_bias += np.add.reduce(g, 0)
+    if grad_input is None and grad_weight is None:
+        return
+    normal = np.subtract(x, center)
+    normal *= scale
+    if grad_weight is not None:
+        grad_weight += np.einsum("ij,ij->j", g, normal)
+    if grad_input is None:
+        return
+    if factor is not None:
+        g = np.multiply(g, factor)
+    n = x.dtype.type(x.shape[1])
+    along = dots(g, normal)[:, None]
+    along /= n
+    middle = np.add.reduce(g, 1, keepdims=True)
+    middle /= n
+    # rstd * (g - mean(g) - normal * mean(g * normal)), in the memory of normal
+    normal *= along
+    normal += middle
+    np.subtract(g, normal, out=normal)
+    np.multiply(normal, scale, out=grad_input[block])
 
 
 def native_layer_norm_backward(

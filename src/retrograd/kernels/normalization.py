@@ -1,27 +1,23 @@
 """Kernels of batch and group normalisation.
 
 Both go over the batch in blocks that stay in the cache, so that subtracting, squaring, scaling and shifting cost one
-pass over memory.  Sums are taken along the rows first, where neighbours are adjacent.
+pass over memory; or leave large arrays to a compiled kernel, where there is one.  Sums are taken along the rows first,
+where neighbours are adjacent.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
+from . import compiled
+from .blocks import dots, row_blocks
+from .compiled import LARGE
 from .promotion import is_half, scalar_name, unsupported
 from .storage import shape_text
 
-_BLOCK = 1 << 16  # elements at a time
 Array = np.ndarray
-
-
-def _blocks(x: Array) -> Iterator[slice]:
-    step = max(1, _BLOCK // max(1, math.prod(x.shape[1:])))
-    for first in range(0, x.shape[0], step):
-        yield slice(first, first + step)
 
 
 def _by_channel(x: Array) -> Array:
@@ -37,7 +33,70 @@ def _dot(x: Array, y: Array) -> Array:
     """The sum of the products, for each channel."""
     if x.ndim == 2:
         return np.einsum("nc,nc->c", x, y)
-    return np.add.reduce(np.einsum("ncm,ncm->nc", x, y), 0)
+    return np.add.reduce(dots(x, y), 0)
+
+
+def _column(values: Array, x: Array) -> Array:
+    """One value a channel, to be broadcast against `x`."""
+    return values.astype(x.dtype, copy=False).reshape(-1, *(1,) * (x.ndim - 2))
+
+
+# -------------------------------------------------------------------------------------------------- passes by channel
+
+
+def _moments(x: Array) -> tuple[Array, Array]:
+    """The mean of each channel, and the mean of the squared distance from it."""
+    if x.size > LARGE and (fast := compiled.channel_moments(x)) is not None:
+        return fast
+    count = x.dtype.type(x.size // max(x.shape[1], 1) or 1)
+    mean = _sum(x) / count
+    var = np.zeros_like(mean)
+    center = _column(mean, x)
+    for block in row_blocks(x):
+        centered = np.subtract(x[block], center)
+        var += _dot(centered, centered)
+    var /= count
+    return mean, var
+
+
+def _affine(x: Array, scale: Array, shift: Array | None) -> Array:
+    """x * scale + shift."""
+    if x.size > LARGE and (fast := compiled.channel_affine(x, scale, shift)) is not None:
+        return fast
+    a, b = _column(scale, x), None if shift is None else _column(shift, x)
+    result = np.empty_like(x, order="C")
+    for block in row_blocks(x):
+        target = result[block]
+        np.multiply(x[block], a, out=target)
+        if b is not None:
+            target += b
+    return result
+
+
+def _sums(grad: Array, x: Array, mean: Array) -> tuple[Array, Array]:
+    """The sum of grad and that of grad * (x - mean)."""
+    if x.size > LARGE and (fast := compiled.channel_sums(grad, x, mean)) is not None:
+        return fast
+    center = _column(mean, x)
+    along = np.zeros_like(mean)
+    for block in row_blocks(x):
+        along += _dot(grad[block], np.subtract(x[block], center))
+    return _sum(grad), along
+
+
+def _combine(grad: Array, x: Array, mean: Array, a: Array, b: Array, c: Array) -> Array:
+    """grad * a + (x - mean) * b + c."""
+    if x.size > LARGE and (fast := compiled.channel_combine(grad, x, mean, a, b, c)) is not None:
+        return fast
+    center, a, b, c = (_column(values, x) for values in (mean, a, b, c))
+    result = np.empty_like(x, order="C")
+    for block in row_blocks(x):
+        target = result[block]
+        np.subtract(x[block], center, out=target)
+        target *= b
+        target += c
+        target += grad[block] * a
+    return result
 
 
 # ------------------------------------------------------------------------------------------------------ batch norm
@@ -60,17 +119,9 @@ def native_batch_norm(
     _check_batch_norm(input, weight, bias, running_mean, running_var, training)
     dtype = input.dtype
     x = _by_channel(input.astype(np.float32) if is_half(dtype) else input)
-    channels = input.shape[1]
-    tail = (1,) * (x.ndim - 2)
     if training:
-        count = x.size // max(channels, 1)
-        mean = _sum(x) / x.dtype.type(count or 1)
-        var = np.zeros_like(mean)
-        center = mean.reshape(-1, *tail)
-        for block in _blocks(x):
-            centered = np.subtract(x[block], center)
-            var += _dot(centered, centered)
-        var /= x.dtype.type(count or 1)
+        count = x.size // max(input.shape[1], 1)
+        mean, var = _moments(x)
         if running_mean is not None:
             running_mean *= 1 - momentum
             running_mean += momentum * mean
@@ -80,18 +131,12 @@ def native_batch_norm(
     else:
         assert running_mean is not None and running_var is not None
         mean, var = running_mean.astype(x.dtype), running_var.astype(x.dtype)
-    rstd = 1 / np.sqrt(var + x.dtype.type(eps))
-    scale = rstd if weight is None else rstd * weight
-    scale = scale.astype(x.dtype, copy=False).reshape(-1, *tail)
-    shift = -mean.reshape(-1, *tail) * scale
+    rstd = (1 / np.sqrt(var + x.dtype.type(eps))).astype(x.dtype, copy=False)
+    scale = rstd if weight is None else (rstd * weight).astype(x.dtype, copy=False)
+    shift = -mean * scale
     if bias is not None:
-        shift += bias.astype(x.dtype, copy=False).reshape(-1, *tail)
-    result = np.empty_like(x, order="C")
-    for block in _blocks(x):
-        target = result[block]
-        np.multiply(x[block], scale, out=target)
-        target += shift
-    return result.astype(dtype, copy=False).reshape(input.shape), mean, rstd.astype(x.dtype, copy=False)
+        shift += bias.astype(x.dtype, copy=False)
+    return _affine(x, scale, shift).astype(dtype, copy=False).reshape(input.shape), mean, rstd
 
 
 def native_batch_norm_backward(
@@ -109,36 +154,22 @@ def native_batch_norm_backward(
     if is_half(dtype):
         grad, input = grad.astype(np.float32), input.astype(np.float32)
     x, g = _by_channel(input), _by_channel(grad)
-    tail = (1,) * (x.ndim - 2)
-    center = mean.reshape(-1, *tail)
     total = along = None
-    if edges[2] is not None or (training and edges[0] is not None):
-        total = _sum(g)
     if edges[1] is not None or (training and edges[0] is not None):
-        along = np.zeros_like(mean)
-        for block in _blocks(x):
-            along += _dot(g[block], np.subtract(x[block], center))
+        total, along = _sums(g, x, mean)
         along *= rstd
+    elif edges[2] is not None:
+        total = _sum(g)
     grad_input = None
     if edges[0] is not None:
-        scale = rstd if weight is None else rstd * weight
-        a = scale.astype(x.dtype, copy=False).reshape(-1, *tail)
-        result = np.empty_like(x, order="C")
+        scale = rstd if weight is None else (rstd * weight).astype(x.dtype, copy=False)
         if training:
             assert total is not None and along is not None
             count = x.dtype.type(x.size // max(x.shape[1], 1) or 1)
-            b = (-scale * rstd * along / count).astype(x.dtype, copy=False).reshape(-1, *tail)
-            c = (-scale * total / count).astype(x.dtype, copy=False).reshape(-1, *tail)
-        for block in _blocks(x):
-            target = result[block]
-            if not training:
-                np.multiply(g[block], a, out=target)
-                continue
-            np.subtract(x[block], center, out=target)
-            target *= b
-            target += c
-            target += g[block] * a
-        grad_input = result.astype(dtype, copy=False).reshape(input.shape)
+            grad_input = _combine(g, x, mean, scale, -scale * rstd * along / count, -scale * total / count)
+        else:
+            grad_input = _affine(g, scale, None)
+        grad_input = grad_input.astype(dtype, copy=False).reshape(input.shape)
     grad_weight = along if edges[1] is not None else None
     grad_bias = total if edges[2] is not None else None
     return grad_input, grad_weight, grad_bias
@@ -183,18 +214,20 @@ def native_group_norm(
     batch, channels = input.shape[:2]
     dtype = input.dtype
     x = (input.astype(np.float32) if is_half(dtype) else input).reshape(batch, num_groups, -1)
+    w = None if weight is None else weight.astype(x.dtype, copy=False).reshape(channels, 1)
+    b = None if bias is None else bias.astype(x.dtype, copy=False).reshape(channels, 1)
+    if x.size > LARGE and (fast := compiled.group_norm(x, w, b, channels, eps)) is not None:
+        return fast[0].astype(dtype, copy=False).reshape(input.shape), fast[1], fast[2]
     width = x.dtype.type(x.shape[2] or 1)
     result = np.empty_like(x, order="C")
     mean = np.empty_like(x, shape=(batch, num_groups, 1), order="C")
     rstd = np.empty_like(mean)
-    w = None if weight is None else weight.astype(x.dtype, copy=False).reshape(channels, 1)
-    b = None if bias is None else bias.astype(x.dtype, copy=False).reshape(channels, 1)
-    for block in _blocks(x):
+    for block in row_blocks(x):
         target = result[block]
         middle = np.add.reduce(x[block], 2, keepdims=True)
         middle /= width
         np.subtract(x[block], middle, out=target)
-        scale = np.einsum("ngd,ngd->ng", target, target)[:, :, None]
+        scale = dots(target, target)[:, :, None]
         scale /= width
         scale += x.dtype.type(eps)
         np.sqrt(scale, out=scale)
@@ -227,12 +260,18 @@ def native_group_norm_backward(
     batch, channels = input.shape[:2]
     x = input.reshape(batch, num_groups, -1)
     g = grad.reshape(batch, channels, x.size // max(batch * channels, 1))
+    w = None if weight is None else weight.astype(x.dtype, copy=False).reshape(channels, 1)
+    if x.size > LARGE:
+        fast = compiled.group_norm_backward(g, x, mean, rstd, w, channels, edges[0] is not None)
+        if fast is not None:
+            sums = [np.add.reduce(part, 0) for part in fast[1:]]
+            grad_input = None if fast[0] is None else fast[0].astype(dtype, copy=False).reshape(input.shape)
+            return grad_input, sums[1] if edges[1] is not None else None, sums[0] if edges[2] is not None else None
     width = x.dtype.type(x.shape[2] or 1)
     result = np.empty_like(x, order="C")
     grad_weight = np.zeros_like(x, shape=(channels,)) if edges[1] is not None else None
     grad_bias = _sum(g) if edges[2] is not None else None
-    w = None if weight is None else weight.astype(x.dtype, copy=False).reshape(channels, 1)
-    for block in _blocks(x):
+    for block in row_blocks(x):
         target = result[block]
         np.subtract(x[block], mean[block], out=target)
         target *= rstd[block]
@@ -242,7 +281,7 @@ def native_group_norm_backward(
         if edges[0] is None:
             continue
         scaled = (part if w is None else part * w).reshape(target.shape)
-        along = np.einsum("ngd,ngd->ng", scaled, target)[:, :, None]
+        along = dots(scaled, target)[:, :, None]
         along /= width
         middle = np.add.reduce(scaled, 2, keepdims=True)
         middle /= width

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from . import compiled
+from .compiled import LARGE
 from .promotion import unsupported, work_dtype
 from .storage import shape_text
 
@@ -118,6 +120,8 @@ def max_pool(
     out = _check_pool(f"max_pool{dims}d", a, kernel, stride, padding, dilation, ceil_mode)
     lead, size = a.shape[: a.ndim - dims], a.shape[a.ndim - dims :]
     x = _planes(a, dims)
+    if x.size > LARGE and (fast := compiled.max_pool2d(x, out, kernel, stride, padding, dilation)) is not None:
+        return fast[0].reshape(*lead, *out), fast[1].reshape(*lead, *out)
     small = np.uint8 if math.prod(kernel) <= 256 else np.int32
     result = np.empty_like(x, shape=(x.shape[0], *out), order="C")
     taps = np.zeros_like(x, dtype=small, shape=result.shape, order="C")
@@ -167,6 +171,10 @@ def max_pool_backward(
     dims = len(kernel)
     size = tuple(input_size)[len(input_size) - dims :]
     g, which = _planes(grad, dims), _planes(taps, dims)
+    if g.size > LARGE:
+        fast = compiled.max_pool2d_backward(g, which, size, kernel, stride, padding, dilation)
+        if fast is not None:
+            return fast.reshape(input_size)
     result = np.zeros_like(g, shape=(g.shape[0], *size), order="C")
     apart = all(s >= d * (k - 1) + 1 for s, k, d in zip(stride, kernel, dilation, strict=True))
     finite = bool(np.isfinite(np.add.reduce(g, None))) if g.dtype.kind in "fV" else True

@@ -14,6 +14,8 @@ import numpy as np
 from numpy import ndarray
 
 from retrograd import dtypes
+from retrograd.kernels import compiled
+from retrograd.kernels.compiled import LARGE
 from retrograd.kernels.dims import axes, normalize_dim, normalize_dims
 from retrograd.kernels.promotion import (
     as_array,
@@ -77,9 +79,38 @@ def sum(a: ndarray, dim: Dims = None, keepdim: bool = False, dtype: np.dtype | N
     if dtype is None and type(a) is ndarray:
         d = a.dtype
         if d.kind in "fc" and d is not _HALF:
-            r = _sum(a, None if dim is None else axes(dim, a.ndim), None, None, keepdim)
+            axis = None if dim is None else axes(dim, a.ndim)
+            if a.size > LARGE and (r := _sum_large(a, axis, keepdim)) is not None:
+                return r
+            r = _sum(a, axis, None, None, keepdim)
             return r if type(r) is ndarray else as_array(r)
     return _reduce_arithmetic(np.add, a, dim, keepdim, dtype)
+
+
+_ONES = {np.dtype(t): np.ones(1024, t) for t in (np.float32, np.float64)}
+
+
+def _sum_large(a: ndarray, axis: Any, keepdim: bool) -> ndarray | None:
+    """The sum over all or the last dimensions of a contiguous array; None if it is not such a sum."""
+    ones = _ONES.get(a.dtype)
+    if ones is None or not a.flags.c_contiguous:
+        return None
+    last = a.ndim if axis is None else len(axis) if type(axis) is tuple else 1
+    if axis is not None and axis != tuple(range(a.ndim - last, a.ndim)) and axis != a.ndim - 1:
+        return None
+    lead = a.shape[: a.ndim - last]
+    rows = math.prod(lead)
+    width = a.size // max(rows, 1)
+    if width < 1024:
+        return None
+    r = compiled.sum_rows(a, rows)
+    if r is None:
+        # Products with ones: the dot product of BLAS is quicker than NumPy's sum, and stretches of this length are as
+        # exact as its pairs of 128.
+        if width % 1024:
+            return None
+        r = _sum(np.vecdot(a.reshape(rows, -1, 1024), ones), 1)
+    return r.reshape(lead + (1,) * last if keepdim else lead)
 
 
 def sum_all(a: ndarray, dtype: np.dtype | None = None) -> ndarray:
@@ -87,6 +118,8 @@ def sum_all(a: ndarray, dtype: np.dtype | None = None) -> ndarray:
     if dtype is None and type(a) is ndarray:
         d = a.dtype
         if d.kind in "fc" and d is not _HALF:
+            if a.size > LARGE:
+                return sum(a)
             return _sum(a, None, None, np.empty((), d))  # `out` saves making an array of a scalar
     return sum(a, None, False, dtype)
 
@@ -143,6 +176,8 @@ def mean(a: ndarray, dim: Dims = None, keepdim: bool = False, dtype: np.dtype | 
             f"mean(): could not infer output dtype. {which} dtype must be either a floating point or complex dtype. "
             f"Got: {scalar_name(d)}"
         )
+    if a.size > LARGE and d is a.dtype and d.char in "fd":
+        return _as_dtype(np.true_divide(sum(a, dim, keepdim), d.type(_count(a, dim))), d)
     axis = None if dim is None else axes(dim, a.ndim)
     r = _reduce(np.add, operand(a, d), axis, keepdim, work_dtype(d))
     return _as_dtype(np.true_divide(r, _count(a, dim)), d)

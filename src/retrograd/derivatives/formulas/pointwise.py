@@ -224,21 +224,22 @@ def softplus_backward(ops: Any, grad: Any, self: Any, beta: Any, threshold: Any)
     return ops.where(scaled > threshold, grad, grad * ops.sigmoid(scaled))
 
 
-def gelu_backward(ops: Any, grad: Any, self: Any, approximate: str) -> Any:
-    """d/dx x * Phi(x), exactly or for the tanh approximation."""
-    if approximate == "none":
-        density = ops.exp(self * self * -0.5) * (1 / math.sqrt(2 * math.pi))
-        return grad * ((ops.erf(self * math.sqrt(0.5)) + 1) * 0.5 + self * density)
-    scale, cubic = math.sqrt(2 / math.pi), 0.044715
+def gelu_curvature(ops: Any, self: Any, approximate: str) -> Any:
+    """The second derivative of gelu, exactly or for the tanh approximation."""
     square = self * self
+    if approximate == "none":
+        return ops.exp(square * -0.5) * ((2 - square) * (1 / math.sqrt(2 * math.pi)))
+    scale, cubic = math.sqrt(2 / math.pi), 0.044715
     t = ops.tanh(self * (square * cubic + 1) * scale)
-    return grad * ((t + 1) * 0.5 + self * (1 - t * t) * (square * (3 * cubic) + 1) * (0.5 * scale))
+    first = (square * (3 * cubic) + 1) * scale  # the derivatives of what tanh is applied to
+    second = self * (6 * cubic * scale)
+    return (1 - t * t) * (first + self * (second - 2 * t * first * first) * 0.5)
 
 
-def silu_backward(ops: Any, grad: Any, self: Any) -> Any:
-    """d/dx x * sigmoid(x)."""
+def silu_curvature(ops: Any, self: Any) -> Any:
+    """The second derivative of silu."""
     s = ops.sigmoid(self)
-    return grad * (s * (self * (1 - s) + 1)).conjugate()
+    return s * (1 - s) * (self * (1 - 2 * s) + 2)
 
 
 def mish_backward(ops: Any, grad: Any, self: Any) -> Any:

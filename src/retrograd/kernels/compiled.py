@@ -1,0 +1,320 @@
+"""The compiled kernels of `retrograd[fast]`, where they are installed: plain C functions, called with pointers.
+
+Kernels come here with large arrays only.  Each function returns None where the library is not there or does not take
+the operands (float32 and float64, contiguous), and the NumPy kernel goes on: it is the reference, and the library is
+never needed.  RETROGRAD_FAST=0 in the environment turns it off, and so does `retrograd.backends.fast`.
+
+The library is looked for when the first large array comes.  Its functions end in the number of threads; all other
+arguments are addresses, 64-bit integers and doubles.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from retrograd.threads import threads
+
+LARGE = 1 << 15  # elements: with fewer, what a call through ctypes costs begins to count
+_SUFFIXES = {np.dtype(np.float32): "_f32", np.dtype(np.float64): "_f64"}
+_VERSION = 1  # of the functions' signatures
+
+#: The library, or None where there is none; looked for when first needed.  Whether it is used.  Whether this is the
+#: child of a fork, where the library's threads are gone and it must not start others.
+_state: dict[str, Any] = {"enabled": os.environ.get("RETROGRAD_FAST", "1") != "0", "forked": False}
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _state.update(forked=True))
+
+
+def library() -> Any:
+    """The loaded library, or None."""
+    if "library" not in _state:
+        _state["library"] = _load()
+    return _state["library"]
+
+
+def _load() -> Any:
+    try:
+        import retrograd_fast
+    except ImportError:
+        return None
+    if retrograd_fast.VERSION != _VERSION:  # of another release: the NumPy kernels are right, this might not be
+        return None
+    import ctypes
+
+    return ctypes.CDLL(retrograd_fast.path())
+
+
+def _count() -> int:
+    return 1 if _state["forked"] else threads[0]
+
+
+def _call(name: str, dtype: np.dtype, *args: Any, count: int | None = None) -> None:
+    """The function for this dtype, with the addresses of arrays (0 for None), integers and floats."""
+    from ctypes import c_double, c_int, c_int64, c_void_p
+
+    converted: list[Any] = []
+    for arg in args:
+        if arg is None:
+            converted.append(c_void_p(0))
+        elif isinstance(arg, ndarray):
+            converted.append(c_void_p(arg.ctypes.data))
+        else:
+            converted.append(c_double(arg) if isinstance(arg, float) else c_int64(arg))
+    getattr(library(), name + _SUFFIXES[dtype])(*converted, c_int(count or _count()))
+
+
+def takes(*arrays: ndarray | None) -> bool:
+    """Whether the library is there and these are contiguous arrays of one dtype that it knows."""
+    if not _state["enabled"]:
+        return False
+    dtype = arrays[0].dtype  # type: ignore[union-attr]
+    for a in arrays:
+        if a is None:
+            continue
+        if type(a) is not ndarray or a.dtype is not dtype or not (a.flags.c_contiguous and a.flags.aligned):
+            return False
+    return dtype in _SUFFIXES and library() is not None
+
+
+def _sizes(values: Sequence[int]) -> ndarray:
+    return np.array(values, np.int64)
+
+
+# --------------------------------------------------------------------------------------------------- element by element
+
+
+def pointwise(name: str, *arrays: ndarray, number: float | None = None) -> ndarray | None:
+    """A function of one element, or of one of each array (and a number)."""
+    if not takes(*arrays) or any(a.shape != arrays[0].shape for a in arrays):
+        return None
+    out = np.empty_like(arrays[0])
+    _call(name, out.dtype, *arrays, *([] if number is None else [float(number)]), out, out.size)
+    return out
+
+
+def sum_rows(a: ndarray, rows: int) -> ndarray | None:
+    """The sums of the rows that the elements of `a` are divided into."""
+    if not takes(a):
+        return None
+    out = np.empty(rows, a.dtype)
+    _call("sum_rows", a.dtype, a, out, rows, a.size // rows)
+    return out
+
+
+# ------------------------------------------------------------------------------------------------------------ rows
+
+
+def rows(name: str, *arrays: ndarray) -> ndarray | None:
+    """`softmax` and its kin along the last dimension."""
+    if not takes(*arrays):
+        return None
+    out = np.empty_like(arrays[0])
+    width = out.shape[-1]
+    _call(name, out.dtype, *arrays, out, out.size // width, width)
+    return out
+
+
+def layer_norm(
+    x: ndarray, weight: ndarray | None, bias: ndarray | None, eps: float
+) -> tuple[ndarray, ndarray, ndarray] | None:
+    """The result, the means and 1/deviations of a matrix's rows."""
+    if not takes(x, weight, bias):
+        return None
+    count, width = x.shape
+    parts = np.empty_like(x), np.empty((count, 1), x.dtype), np.empty((count, 1), x.dtype)
+    _call("layer_norm", x.dtype, x, weight, bias, *parts, count, width, float(eps))
+    return parts
+
+
+def layer_norm_backward(
+    grad: ndarray, x: ndarray, mean: ndarray, rstd: ndarray, weight: ndarray | None, wanted: Sequence[bool]
+) -> list[ndarray | None] | None:
+    """The gradients for input, weight and bias, those that are wanted."""
+    if not takes(grad, x, mean, rstd, weight):
+        return None
+    height, width = x.shape
+    shapes = (height, width), (width,), (width,)
+    parts = [np.empty(shape, x.dtype) if want else None for shape, want in zip(shapes, wanted)]
+    count = _count()
+    scratch = np.empty((2 * count, width), x.dtype)
+    _call("layer_norm_backward", x.dtype, grad, x, mean, rstd, weight, *parts, scratch, height, width, count=count)
+    return parts
+
+
+# --------------------------------------------------------------------------------------------------------- channels
+
+
+def channel_moments(x: ndarray) -> tuple[ndarray, ndarray] | None:
+    """Mean and variance of each channel of (batch, channels, width)."""
+    if x.ndim != 3 or not takes(x):
+        return None
+    mean, var = np.empty(x.shape[1], x.dtype), np.empty(x.shape[1], x.dtype)
+    _call("channel_moments", x.dtype, x, mean, var, *x.shape)
+    return mean, var
+
+
+def channel_affine(x: ndarray, scale: ndarray, shift: ndarray | None) -> ndarray | None:
+    """x * scale + shift, by channel."""
+    if x.ndim != 3 or not takes(x, scale, shift):
+        return None
+    out = np.empty_like(x)
+    _call("channel_affine", x.dtype, x, scale, shift, out, *x.shape)
+    return out
+
+
+def channel_sums(grad: ndarray, x: ndarray, mean: ndarray) -> tuple[ndarray, ndarray] | None:
+    """For each channel, the sum of grad and that of grad * (x - mean)."""
+    if x.ndim != 3 or not takes(grad, x, mean):
+        return None
+    total, along = np.empty_like(mean), np.empty_like(mean)
+    _call("channel_sums", x.dtype, grad, x, mean, total, along, *x.shape)
+    return total, along
+
+
+def channel_combine(grad: ndarray, x: ndarray, mean: ndarray, a: ndarray, b: ndarray, c: ndarray) -> ndarray | None:
+    """grad * a + (x - mean) * b + c, by channel."""
+    if x.ndim != 3 or not takes(grad, x, mean, a, b, c):
+        return None
+    out = np.empty_like(x)
+    _call("channel_combine", x.dtype, grad, x, mean, a, b, c, out, *x.shape)
+    return out
+
+
+def group_norm(
+    x: ndarray, weight: ndarray | None, bias: ndarray | None, channels: int, eps: float
+) -> tuple[ndarray, ndarray, ndarray] | None:
+    """Of (batch, groups, width): the result, the means and 1/deviations of the groups."""
+    if not takes(x, weight, bias):
+        return None
+    batch, groups, width = x.shape
+    each = channels // groups
+    parts = np.empty_like(x), np.empty((batch, groups, 1), x.dtype), np.empty((batch, groups, 1), x.dtype)
+    _call("group_norm", x.dtype, x, weight, bias, *parts, batch, groups, each, width // each, float(eps))
+    return parts
+
+
+def group_norm_backward(
+    grad: ndarray, x: ndarray, mean: ndarray, rstd: ndarray, weight: ndarray | None, channels: int, want_input: bool
+) -> tuple[ndarray | None, ndarray, ndarray] | None:
+    """The gradient for the input (if wanted), and for each channel of each image the sums of grad and of
+    grad * (x - mean) * rstd."""
+    if not takes(grad, x, mean, rstd, weight):
+        return None
+    batch, groups, width = x.shape
+    each = channels // groups
+    out = np.empty_like(x) if want_input else None
+    totals, alongs = np.empty((batch, channels), x.dtype), np.empty((batch, channels), x.dtype)
+    _call(
+        "group_norm_backward", x.dtype, grad, x, mean, rstd, weight, out, totals, alongs, batch, groups, each,
+        width // each,
+    )  # fmt: skip
+    return out, totals, alongs
+
+
+# --------------------------------------------------------------------------------------------------------- windows
+
+
+def max_pool2d(
+    x: ndarray, out: Sequence[int], kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+    dilation: Sequence[int],
+) -> tuple[ndarray, ndarray] | None:  # fmt: skip
+    """Of (planes, height, width): the maxima of the windows and their taps."""
+    if len(out) != 2 or math.prod(kernel) > 256 or not takes(x):
+        return None
+    best = np.empty((x.shape[0], *out), x.dtype)
+    taps = np.empty(best.shape, np.uint8)
+    if list(kernel) == [2, 2] == list(stride) and not any(padding) and list(dilation) == [1, 1] and all(
+        2 * o <= n for o, n in zip(out, x.shape[1:])
+    ):
+        _call("max_pool2d_by_two", x.dtype, x, best, taps, *x.shape, *out)
+    else:
+        _call(
+            "max_pool2d", x.dtype, x, best, taps, *x.shape, *out, _sizes(kernel), _sizes(stride), _sizes(padding),
+            _sizes(dilation),
+        )  # fmt: skip
+    return best, taps
+
+
+def max_pool2d_backward(
+    grad: ndarray, taps: ndarray, size: Sequence[int], kernel: Sequence[int], stride: Sequence[int],
+    padding: Sequence[int], dilation: Sequence[int],
+) -> ndarray | None:  # fmt: skip
+    """Of (planes, ...): the gradient of each window, at its tap."""
+    if len(size) != 2 or taps.dtype != np.uint8 or not taps.flags.c_contiguous or not takes(grad):
+        return None
+    out = np.empty((grad.shape[0], *size), grad.dtype)
+    _call(
+        "max_pool2d_backward", grad.dtype, grad, taps, out, *out.shape, *grad.shape[1:], _sizes(kernel),
+        _sizes(stride), _sizes(padding), _sizes(dilation),
+    )  # fmt: skip
+    return out
+
+
+def convolve_few(
+    x: ndarray, weight: ndarray, bias: ndarray | None, out: ndarray, groups: int, offsets: Sequence[int], span: int,
+    pitch: int,
+) -> bool:  # fmt: skip
+    """Write to `out` the convolution of padded images, flat as Note [Convolution as a product] has them, if few
+    products make up an output.  Returns whether it did."""
+    each = x.shape[1] // groups
+    products = each * len(offsets)
+    if products > 36 or out.ndim != 4 or not takes(x, weight, bias, out):
+        return False
+    plane = math.prod(x.shape[2:])
+    places = _sizes([channel * plane + offset for channel in range(each) for offset in offsets])
+    _call(
+        "convolve_few", x.dtype, x, weight, bias, out, x.shape[0], groups, weight.shape[0] // groups, products, places,
+        x.shape[1] * plane, each * plane, span, out.shape[2], out.shape[3], pitch,
+    )  # fmt: skip
+    return True
+
+
+# --------------------------------------------------------------------------------------------------------- indexing
+
+
+def _along(a: ndarray, dim: int) -> tuple[int, int, int]:
+    return math.prod(a.shape[:dim]), a.shape[dim], math.prod(a.shape[dim + 1 :])
+
+
+def _takes_index(index: ndarray) -> bool:
+    flags = index.flags
+    return type(index) is ndarray and index.dtype == np.int64 and flags.c_contiguous and flags.aligned
+
+
+def _same_but(dim: int, a: ndarray, b: ndarray) -> bool:
+    return a.ndim == b.ndim and all(d == dim or m == n for d, (m, n) in enumerate(zip(a.shape, b.shape)))
+
+
+def gather(a: ndarray, dim: int, index: ndarray) -> ndarray | None:
+    """`gather` along `dim` with indices that are known to be in bounds."""
+    if not _takes_index(index) or not _same_but(dim, a, index) or not takes(a):
+        return None
+    out = np.empty(index.shape, a.dtype)
+    outer, n, inner = _along(a, dim)
+    _call("gather", a.dtype, a, index, out, outer, n, index.shape[dim], inner)
+    return out
+
+
+def scatter(a: ndarray, dim: int, index: ndarray, source: ndarray, add: bool) -> bool:
+    """Write or add `source`, of the shape of `index`, to `a` where `gather` would read.  Returns whether it did."""
+    if not (_takes_index(index) and _same_but(dim, a, index) and a.flags.writeable and takes(a, source)):
+        return False
+    outer, n, inner = _along(a, dim)
+    _call("scatter", a.dtype, a, index, source, outer, n, index.shape[dim], inner, int(add))
+    return True
+
+
+def index_add(a: ndarray, dim: int, index: ndarray, source: ndarray) -> bool:
+    """Add the slices of `source` to those of `a` at `index` along `dim`.  Returns whether it did."""
+    if not (_takes_index(index) and a.flags.writeable and takes(a, source)):
+        return False
+    outer, n, inner = _along(a, dim)
+    _call("index_add", a.dtype, a, index, source, outer, n, index.size, inner)
+    return True
