@@ -20,9 +20,12 @@ import harness  # before NumPy and torch, whose thread counts it sets
 from harness import Case, in_process
 
 import numpy
-import torch
 
 import retrograd
+
+retrograd.zeros(1 << 20).sigmoid()  # starts its threads, before torch can bind this one to a processor (OMP_PROC_BIND)
+import torch
+
 import models
 # isort: on
 
@@ -279,4 +282,5 @@ CASES += [
 
 if __name__ == "__main__":
     found = {"numpy": numpy.__version__, "torch": torch.__version__, "retrograd": retrograd.__version__}
+    found["retrograd[fast]"] = "used" if retrograd.backends.fast.is_enabled() else "not used"
     sys.exit(harness.command_line((__doc__ or "").splitlines()[0], CASES, found))

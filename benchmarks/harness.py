@@ -125,8 +125,8 @@ def measure(case: Case, quick: bool = False) -> Result:
         result.repeats = case.quick_repeats if quick else case.repeats
         for repeat in range(result.repeats):
             for side in (0, 1) if repeat % 2 == 0 else (1, 0):
-                if THREADS > 1:  # idle workers of either library spin for a while, on the other's processor
-                    sleep(0.005)
+                if THREADS > 1:  # OpenMP's idle workers spin for ten milliseconds, on processors that others need
+                    sleep(0.02)
                 times[side].append(samplers[side]())
     except Exception as error:  # a case that fails is a row of the table, not the end of it
         result.error = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"

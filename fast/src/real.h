@@ -1,21 +1,19 @@
 /* What the kernels share: each .inc file is compiled once for float and once for double, as REAL.
  *
- * Plain C and OpenMP. Inner loops are written so that the compiler makes vector instructions of them: no branches, no
+ * A kernel does the tasks from `begin` to `end` (elements, rows, planes …); pool.c shares them among threads and hands
+ * on the arguments. Inner loops are written so that the compiler makes vector instructions of them: no branches, no
  * calls. Reductions are marked `omp simd`, which allows their reordering, and nothing else gives up IEEE semantics
  * (no -ffast-math): NaN and infinity come out as in the NumPy kernels that these are tested against.
  */
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef int64_t Size;
+#include "pool.h"
 
 #define JOIN2(a, b) a##b
 #define JOIN(a, b) JOIN2(a, b)
 #define NAME(name) JOIN(name, SUFFIX)
-#define BLOCK 4096 /* elements of a pointwise operation that a thread takes at a time */
-#define PARALLEL(text) _Pragma(#text)
 
 /* e to the power of x: x = n ln 2 + r, a Taylor polynomial of r, and 2^n in two factors so that results may be
  * denormal. Beyond the clamps the result is 0 or infinite in any case; a NaN passes through the comparisons. */

@@ -315,13 +315,13 @@ dtyped = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def called(monkeypatch):
     """The names of the compiled functions that were called."""
     names: list[str] = []
-    original = compiled._call
+    original = compiled._run
 
-    def record(name: str, *args: Any, **kwargs: Any) -> None:
+    def record(name: str, *args: Any) -> None:
         names.append(name)
-        original(name, *args, **kwargs)
+        original(name, *args)
 
-    monkeypatch.setattr(compiled, "_call", record)
+    monkeypatch.setattr(compiled, "_run", record)
     return names
 
 

@@ -4,14 +4,15 @@ Kernels come here with large arrays only.  Each function returns None where the 
 the operands (float32 and float64, contiguous), and the NumPy kernel goes on: it is the reference, and the library is
 never needed.  RETROGRAD_FAST=0 in the environment turns it off, and so does `retrograd.backends.fast`.
 
-The library is looked for when the first large array comes.  Its functions end in the number of threads; all other
-arguments are addresses, 64-bit integers and doubles.
+The library is looked for when the first large array comes.  A C kernel does the tasks (elements, rows, planes …) of a
+range; the library's `retrograd_run` shares them among threads.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,13 +24,10 @@ from retrograd.threads import threads
 LARGE = 1 << 15  # elements: with fewer, what a call through ctypes costs begins to count
 _SUFFIXES = {np.dtype(np.float32): "_f32", np.dtype(np.float64): "_f64"}
 _VERSION = 1  # of the functions' signatures
+_GRAIN = 1 << 17  # elements that are worth a thread: to wake one takes as long as to compute some ten thousands
 
-#: The library, or None where there is none; looked for when first needed.  Whether it is used.  Whether this is the
-#: child of a fork, where the library's threads are gone and it must not start others.
-_state: dict[str, Any] = {"enabled": os.environ.get("RETROGRAD_FAST", "1") != "0", "forked": False}
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: _state.update(forked=True))
+#: The library, or None where there is none, looked for when first needed; and whether it is used.
+_state: dict[str, Any] = {"enabled": os.environ.get("RETROGRAD_FAST", "1") != "0"}
 
 
 def library() -> Any:
@@ -48,26 +46,36 @@ def _load() -> Any:
         return None
     import ctypes
 
-    return ctypes.CDLL(retrograd_fast.path())
+    found = ctypes.CDLL(retrograd_fast.path())
+    found.retrograd_run.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p, ctypes.c_int]
+    found.retrograd_run.restype = None
+    return found
 
 
-def _count() -> int:
-    return 1 if _state["forked"] else threads[0]
+def _count(elements: int) -> int:
+    """How many threads so many elements are worth."""
+    return min(threads[0], max(1, elements // _GRAIN))
 
 
-def _call(name: str, dtype: np.dtype, *args: Any, count: int | None = None) -> None:
-    """The function for this dtype, with the addresses of arrays (0 for None), integers and floats."""
-    from ctypes import c_double, c_int, c_int64, c_void_p
+def _run(name: str, dtype: np.dtype, tasks: int, *args: Any) -> None:
+    """The C kernel for this dtype, with the addresses of arrays (0 for None), integers and floats."""
+    from ctypes import c_void_p, cast
 
-    converted: list[Any] = []
+    kinds, values, elements = [], [], 0
     for arg in args:
         if arg is None:
-            converted.append(c_void_p(0))
+            kinds.append("P")
+            values.append(0)
         elif isinstance(arg, ndarray):
-            converted.append(c_void_p(arg.ctypes.data))
+            kinds.append("P")
+            values.append(arg.__array_interface__["data"][0])
+            elements = max(elements, arg.size)
         else:
-            converted.append(c_double(arg) if isinstance(arg, float) else c_int64(arg))
-    getattr(library(), name + _SUFFIXES[dtype])(*converted, c_int(count or _count()))
+            kinds.append("d" if isinstance(arg, float) else "q")
+            values.append(arg)
+    found = library()
+    kernel = cast(getattr(found, name + _SUFFIXES[dtype]), c_void_p)
+    found.retrograd_run(kernel, tasks, struct.pack("".join(kinds), *values), _count(elements))
 
 
 def takes(*arrays: ndarray | None) -> bool:
@@ -95,7 +103,7 @@ def pointwise(name: str, *arrays: ndarray, number: float | None = None) -> ndarr
     if not takes(*arrays) or any(a.shape != arrays[0].shape for a in arrays):
         return None
     out = np.empty_like(arrays[0])
-    _call(name, out.dtype, *arrays, *([] if number is None else [float(number)]), out, out.size)
+    _run(name, out.dtype, out.size, *arrays, *([] if number is None else [float(number)]), out)
     return out
 
 
@@ -103,9 +111,10 @@ def sum_rows(a: ndarray, rows: int) -> ndarray | None:
     """The sums of the rows that the elements of `a` are divided into."""
     if not takes(a):
         return None
-    out = np.empty(rows, a.dtype)
-    _call("sum_rows", a.dtype, a, out, rows, a.size // rows)
-    return out
+    pieces = 1 if rows >= 4 * threads[0] else 4 * threads[0]  # so that there is something to share
+    out = np.empty((rows, pieces))
+    _run("sum_rows", a.dtype, out.size, a, out, a.size // rows, pieces)
+    return np.add.reduce(out, 1).astype(a.dtype, copy=False)
 
 
 # ------------------------------------------------------------------------------------------------------------ rows
@@ -117,7 +126,7 @@ def rows(name: str, *arrays: ndarray) -> ndarray | None:
         return None
     out = np.empty_like(arrays[0])
     width = out.shape[-1]
-    _call(name, out.dtype, *arrays, out, out.size // width, width)
+    _run(name, out.dtype, out.size // width, *arrays, out, width)
     return out
 
 
@@ -129,7 +138,7 @@ def layer_norm(
         return None
     count, width = x.shape
     parts = np.empty_like(x), np.empty((count, 1), x.dtype), np.empty((count, 1), x.dtype)
-    _call("layer_norm", x.dtype, x, weight, bias, *parts, count, width, float(eps))
+    _run("layer_norm", x.dtype, count, x, weight, bias, *parts, width, float(eps))
     return parts
 
 
@@ -140,12 +149,12 @@ def layer_norm_backward(
     if not takes(grad, x, mean, rstd, weight):
         return None
     height, width = x.shape
-    shapes = (height, width), (width,), (width,)
-    parts = [np.empty(shape, x.dtype) if want else None for shape, want in zip(shapes, wanted)]
-    count = _count()
-    scratch = np.empty((2 * count, width), x.dtype)
-    _call("layer_norm_backward", x.dtype, grad, x, mean, rstd, weight, *parts, scratch, height, width, count=count)
-    return parts
+    parts = _count(x.size)
+    out = np.empty_like(x) if wanted[0] else None
+    sums = np.empty((parts, 2, width), x.dtype)
+    _run("layer_norm_backward", x.dtype, parts, grad, x, mean, rstd, weight, out, sums, height, width, parts)
+    total = np.add.reduce(sums, 0)
+    return [out, total[0] if wanted[1] else None, total[1] if wanted[2] else None]
 
 
 # --------------------------------------------------------------------------------------------------------- channels
@@ -156,7 +165,7 @@ def channel_moments(x: ndarray) -> tuple[ndarray, ndarray] | None:
     if x.ndim != 3 or not takes(x):
         return None
     mean, var = np.empty(x.shape[1], x.dtype), np.empty(x.shape[1], x.dtype)
-    _call("channel_moments", x.dtype, x, mean, var, *x.shape)
+    _run("channel_moments", x.dtype, x.shape[1], x, mean, var, *x.shape)
     return mean, var
 
 
@@ -165,7 +174,7 @@ def channel_affine(x: ndarray, scale: ndarray, shift: ndarray | None) -> ndarray
     if x.ndim != 3 or not takes(x, scale, shift):
         return None
     out = np.empty_like(x)
-    _call("channel_affine", x.dtype, x, scale, shift, out, *x.shape)
+    _run("channel_affine", x.dtype, x.shape[0] * x.shape[1], x, scale, shift, out, *x.shape[1:])
     return out
 
 
@@ -174,7 +183,7 @@ def channel_sums(grad: ndarray, x: ndarray, mean: ndarray) -> tuple[ndarray, nda
     if x.ndim != 3 or not takes(grad, x, mean):
         return None
     total, along = np.empty_like(mean), np.empty_like(mean)
-    _call("channel_sums", x.dtype, grad, x, mean, total, along, *x.shape)
+    _run("channel_sums", x.dtype, x.shape[1], grad, x, mean, total, along, *x.shape)
     return total, along
 
 
@@ -183,7 +192,7 @@ def channel_combine(grad: ndarray, x: ndarray, mean: ndarray, a: ndarray, b: nda
     if x.ndim != 3 or not takes(grad, x, mean, a, b, c):
         return None
     out = np.empty_like(x)
-    _call("channel_combine", x.dtype, grad, x, mean, a, b, c, out, *x.shape)
+    _run("channel_combine", x.dtype, x.shape[0] * x.shape[1], grad, x, mean, a, b, c, out, *x.shape[1:])
     return out
 
 
@@ -196,7 +205,7 @@ def group_norm(
     batch, groups, width = x.shape
     each = channels // groups
     parts = np.empty_like(x), np.empty((batch, groups, 1), x.dtype), np.empty((batch, groups, 1), x.dtype)
-    _call("group_norm", x.dtype, x, weight, bias, *parts, batch, groups, each, width // each, float(eps))
+    _run("group_norm", x.dtype, batch * groups, x, weight, bias, *parts, groups, each, width // each, float(eps))
     return parts
 
 
@@ -211,8 +220,8 @@ def group_norm_backward(
     each = channels // groups
     out = np.empty_like(x) if want_input else None
     totals, alongs = np.empty((batch, channels), x.dtype), np.empty((batch, channels), x.dtype)
-    _call(
-        "group_norm_backward", x.dtype, grad, x, mean, rstd, weight, out, totals, alongs, batch, groups, each,
+    _run(
+        "group_norm_backward", x.dtype, batch * groups, grad, x, mean, rstd, weight, out, totals, alongs, groups, each,
         width // each,
     )  # fmt: skip
     return out, totals, alongs
@@ -233,11 +242,11 @@ def max_pool2d(
     if list(kernel) == [2, 2] == list(stride) and not any(padding) and list(dilation) == [1, 1] and all(
         2 * o <= n for o, n in zip(out, x.shape[1:])
     ):
-        _call("max_pool2d_by_two", x.dtype, x, best, taps, *x.shape, *out)
+        _run("max_pool2d_by_two", x.dtype, len(x) * out[0], x, best, taps, *x.shape[1:], *out)
     else:
-        _call(
-            "max_pool2d", x.dtype, x, best, taps, *x.shape, *out, _sizes(kernel), _sizes(stride), _sizes(padding),
-            _sizes(dilation),
+        _run(
+            "max_pool2d", x.dtype, len(x), x, best, taps, *x.shape[1:], *out, _sizes(kernel), _sizes(stride),
+            _sizes(padding), _sizes(dilation),
         )  # fmt: skip
     return best, taps
 
@@ -250,28 +259,27 @@ def max_pool2d_backward(
     if len(size) != 2 or taps.dtype != np.uint8 or not taps.flags.c_contiguous or not takes(grad):
         return None
     out = np.empty((grad.shape[0], *size), grad.dtype)
-    _call(
-        "max_pool2d_backward", grad.dtype, grad, taps, out, *out.shape, *grad.shape[1:], _sizes(kernel),
+    _run(
+        "max_pool2d_backward", grad.dtype, len(out), grad, taps, out, *size, *grad.shape[1:], _sizes(kernel),
         _sizes(stride), _sizes(padding), _sizes(dilation),
     )  # fmt: skip
     return out
 
 
 def convolve_few(
-    x: ndarray, weight: ndarray, bias: ndarray | None, out: ndarray, groups: int, offsets: Sequence[int], span: int,
-    pitch: int,
-) -> bool:  # fmt: skip
+    x: ndarray, weight: ndarray, bias: ndarray | None, out: ndarray, groups: int, offsets: Sequence[int]
+) -> bool:
     """Write to `out` the convolution of padded images, flat as Note [Convolution as a product] has them, if few
     products make up an output.  Returns whether it did."""
-    each = x.shape[1] // groups
+    each, pitch = x.shape[1] // groups, x.shape[-1]
     products = each * len(offsets)
-    if products > 36 or out.ndim != 4 or not takes(x, weight, bias, out):
+    if products > 36 or out.ndim != 4 or pitch > 2048 or not takes(x, weight, bias, out):
         return False
     plane = math.prod(x.shape[2:])
     places = _sizes([channel * plane + offset for channel in range(each) for offset in offsets])
-    _call(
-        "convolve_few", x.dtype, x, weight, bias, out, x.shape[0], groups, weight.shape[0] // groups, products, places,
-        x.shape[1] * plane, each * plane, span, out.shape[2], out.shape[3], pitch,
+    _run(
+        "convolve_few", x.dtype, len(x) * len(weight), x, weight, bias, out, groups, len(weight) // groups, products,
+        places, x.shape[1] * plane, each * plane, out.shape[2], out.shape[3], pitch,
     )  # fmt: skip
     return True
 
@@ -298,7 +306,7 @@ def gather(a: ndarray, dim: int, index: ndarray) -> ndarray | None:
         return None
     out = np.empty(index.shape, a.dtype)
     outer, n, inner = _along(a, dim)
-    _call("gather", a.dtype, a, index, out, outer, n, index.shape[dim], inner)
+    _run("gather", a.dtype, outer, a, index, out, n, index.shape[dim], inner)
     return out
 
 
@@ -307,7 +315,7 @@ def scatter(a: ndarray, dim: int, index: ndarray, source: ndarray, add: bool) ->
     if not (_takes_index(index) and _same_but(dim, a, index) and a.flags.writeable and takes(a, source)):
         return False
     outer, n, inner = _along(a, dim)
-    _call("scatter", a.dtype, a, index, source, outer, n, index.shape[dim], inner, int(add))
+    _run("scatter", a.dtype, outer, a, index, source, n, index.shape[dim], inner, int(add))
     return True
 
 
@@ -316,5 +324,6 @@ def index_add(a: ndarray, dim: int, index: ndarray, source: ndarray) -> bool:
     if not (_takes_index(index) and a.flags.writeable and takes(a, source)):
         return False
     outer, n, inner = _along(a, dim)
-    _call("index_add", a.dtype, a, index, source, outer, n, index.size, inner)
+    parts = 1 if outer >= threads[0] or inner == 1 else _count(source.size // 4)  # little to do for each
+    _run("index_add", a.dtype, outer * parts, a, index, source, n, index.size, inner, parts)
     return True

@@ -220,10 +220,9 @@ def _product(
         return result
     x = windows.pad(input)
     weight = np.ascontiguousarray(weight)
-    if windows.flat and result.size > LARGE:
-        place = windows.offsets, windows.span, windows.padded[-1]
-        if compiled.convolve_few(x, weight, bias, result, groups, *place):
-            return result
+    few = windows.flat and result.size > LARGE
+    if few and compiled.convolve_few(x, weight, bias, result, groups, windows.offsets):
+        return result
     matrix = weight.reshape(groups, outputs // groups, -1)
     size, blocks = windows.blocks(batch, channels, dtype.itemsize)
     buffer = windows.buffer(x, size)
