@@ -19,7 +19,7 @@ SOURCES   := $(shell find src/retrograd/codegen src/retrograd/derivatives src/re
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-parity test-slow check fast bench bench-kernels coverage generate clean
+.PHONY: help demo test test-parity test-slow test-fast check fast bench bench-kernels coverage generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ test-parity: $(GENERATED) $(VENV)/test.stamp $(VENV)/parity.stamp ## installs to
 
 test-slow: $(GENERATED) $(VENV)/test.stamp ## deep graphs, leaks and whatever else takes long
 	@$(PY) -m pytest -q -m slow $(ARGS)
+
+test-fast: $(GENERATED) $(VENV)/test.stamp $(VENV)/fast.stamp ## compile the optional kernels, and compare them with NumPy's
+	@$(PY) -m pytest -q tests/kernels $(ARGS)
 
 check: $(GENERATED) $(VENV)/dev.stamp ## ruff and mypy
 	@$(BIN)/ruff check .
