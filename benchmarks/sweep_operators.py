@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import sys
 import warnings
 from dataclasses import replace
@@ -35,7 +36,8 @@ from samples.spec import T, map_tree
 
 torch.set_num_threads(harness.THREADS)
 warnings.simplefilter("ignore")
-LONGEST = 1.0  # seconds of torch's; more is not worth waiting for
+LONGEST = 1.0  # seconds of torch's for one call; more is not worth waiting for
+PATIENCE = 20  # seconds for one sample
 
 
 def enlarged(sample: Sample, elements: int) -> Sample | None:
@@ -103,6 +105,8 @@ def compare(op: Op, sample: Sample) -> list[tuple[float, str]] | None:
         if perf_counter() - start > LONGEST:
             return None
         ours = prepare(retrograd, op, sample, arrays)
+    except TimeoutError:
+        raise
     except Exception:  # most often a size among the arguments that was not enlarged
         return None
     rows = []
@@ -118,6 +122,11 @@ def compare(op: Op, sample: Sample) -> list[tuple[float, str]] | None:
     return rows
 
 
+def give_up(*_: Any) -> None:
+    """What the alarm clock calls."""
+    raise TimeoutError
+
+
 def main() -> int:
     """Prints each operator above the ratio as it is found, then all of them in order."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -126,6 +135,7 @@ def main() -> int:
     parser.add_argument("--elements", type=int, default=1_000_000, help="of the largest tensor (default 1,000,000)")
     parser.add_argument("--samples", type=int, default=2, help="samples of each operator (default 2)")
     options = parser.parse_args()
+    signal.signal(signal.SIGALRM, give_up)
     found: list[tuple[float, str]] = []
     measured = 0
     not_enlarged = []
@@ -139,7 +149,15 @@ def main() -> int:
             large = None
             with contextlib.suppress(Exception):
                 large = enlarged(sample, options.elements)
-            rows = compare(op, large) if large is not None else None
+            rows = None
+            if large is not None:
+                signal.alarm(PATIENCE)
+                try:
+                    rows = compare(op, large)
+                except TimeoutError:
+                    rows = [(float("inf"), f"    inf  {op.name}  [{large.name}]  took more than {PATIENCE} s")]
+                finally:
+                    signal.alarm(0)
             if rows is None:
                 continue
             done += 1

@@ -259,6 +259,22 @@ CASES = [
          lambda g, x: g * gelu_tanh_slope(x), "gelu_tanh_backward"),
     Case("threshold_backward", [MATRIX] * 2, lambda g, x: kernels.threshold_backward(g, x, 0.5),
          lambda g, x: g * (x > 0.5)),
+    Case("where", [MATRIX] * 2, lambda x, y: kernels.where(x > 0.3, x, y), lambda x, y: np.where(x > 0.3, x, y)),
+    Case("where, else a number", [MATRIX], lambda x: kernels.where(x > 0.3, x, -1.5),
+         lambda x: np.where(x > 0.3, x, -1.5), "where"),
+    Case("where a number, else", [MATRIX], lambda x: kernels.where(x > 0.3, np.asarray(x[0, 0]), x),
+         lambda x: np.where(x > 0.3, x[0, 0], x), "where"),
+    Case("where, of numbers", [MATRIX], lambda x: kernels.where(x > 0.3, np.asarray(x[0, 0]), np.asarray(x[0, 1])),
+         lambda x: np.where(x > 0.3, x[0, 0], x[0, 1]), "where"),
+    Case("masked_fill", [MATRIX], lambda x: kernels.masked_fill(x, x < 0, 2.0),
+         lambda x: np.where(x < 0, 2.0, x), "where"),
+    Case("clamp", [MATRIX], lambda x: kernels.clamp(x, -0.5, 1), lambda x: np.clip(x, -0.5, 1)),
+    Case("clamp from below", [MATRIX], lambda x: kernels.clamp(x, -0.5), lambda x: np.maximum(x, -0.5), "clamp"),
+    Case("hardtanh", [MATRIX], kernels.hardtanh, lambda x: np.clip(x, -1, 1), None),
+    Case("leaky_relu", [MATRIX], kernels.leaky_relu, lambda x: np.where(x > 0, x, 0.01 * x), "where"),
+    Case("elu", [MATRIX], kernels.elu, lambda x: np.where(x > 0, x, np.expm1(x)), "where"),
+    Case("softplus", [MATRIX], lambda x: kernels.softplus(x, 2, 1),
+         lambda x: np.where(2 * x > 1, x, np.log1p(np.exp(2 * x)) / 2), "where"),
     Case("softmax", [MATRIX], lambda x: kernels.softmax(x, -1), softmax),
     Case("softmax of three dimensions", [(3, 50, 701)], lambda x: kernels.softmax(x, 2), softmax, "softmax"),
     Case("log_softmax", [MATRIX], lambda x: kernels.log_softmax(x, 1), lambda x: np.log(softmax(x))),
@@ -393,7 +409,7 @@ ODD = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40, 3e38, -3e38, 
 @pytest.mark.parametrize("name", [
     "sigmoid", "relu", "silu", "gelu", "gelu, tanh", "sigmoid_backward", "threshold_backward", "silu_backward",
     "gelu_backward", "softmax", "log_softmax", "softmax_backward", "log_softmax_backward", "layer_norm", "sum",
-    "max_pool of 2", "max_pool of 3 by 2", "group_norm", "batch_norm",
+    "max_pool of 2", "max_pool of 3 by 2", "group_norm", "batch_norm", "where", "clamp", "hardtanh",
 ])  # fmt: skip
 def test_nan_infinity_and_extremes(name, dtype):
     case = BY_NAME[name]
@@ -446,7 +462,10 @@ def test_other_layouts_and_dtypes_are_left_to_numpy(case, called):
     arrays = case.arrays(np.float64)
     with backends.fast.flags(enabled=True):
         got = case.call(*[strided(a) for a in arrays])
-    own_result = ("embedding_backward", "scatter", "index_add", "convolution", "max_pool_backward", "_norm")
+    own_result = (
+        "where", "masked_fill", "leaky_relu", "elu", "softplus", "embedding_backward", "scatter", "index_add",
+        "convolution", "max_pool_backward", "_norm",
+    )  # fmt: skip
     if not any(part in case.name for part in own_result):  # those make contiguous arrays of their own
         assert called == []
     close(got, case.plain(*arrays), np.float32 if "tanh" in case.name else np.float64)

@@ -29,6 +29,7 @@ from retrograd.kernels.special import erf
 
 # 0-d arrays: as operands of a ufunc they cost half of what a Python number does.
 _ZERO = {np.dtype(t): np.zeros((), t) for t in ("u1", "i1", "i2", "i4", "i8", "f2", "f4", "f8")}
+_INFINITY = {np.dtype(t): np.array(np.inf, t) for t in ("f2", "f4", "f8")}
 _ONE = {np.dtype(t): np.ones((), t) for t in ("f4", "f8", "c8", "c16")}
 
 
@@ -57,6 +58,8 @@ def relu(a: ndarray, out: ndarray | None = None) -> ndarray:
         if zero is not None:
             if a.size > LARGE and (fast := compiled.pointwise("relu", a)) is not None:
                 return fast
+            if a.size > LARGE and a.dtype.kind == "f":
+                return np.clip(a, zero, _INFINITY[a.dtype])  # with two limits it is quicker than the maximum
             r = np.maximum(a, zero)
             return r if r.__class__ is ndarray else as_array(r)
     kind = a.dtype.kind
@@ -73,7 +76,7 @@ def relu(a: ndarray, out: ndarray | None = None) -> ndarray:
 def leaky_relu(a: ndarray, negative_slope: float = 0.01, out: ndarray | None = None) -> ndarray:
     """a where a > 0, else negative_slope * a."""
     x = _begin(a, "leaky_relu_cpu")
-    return _end(np.where(x > 0, x, np.multiply(x, negative_slope)), a, out)
+    return _end(blocks.where(x > 0, x, np.multiply(x, negative_slope)), a, out)
 
 
 def threshold(a: ndarray, threshold: float, value: float, out: ndarray | None = None) -> ndarray:
@@ -97,6 +100,8 @@ def hardtanh(a: ndarray, min_val: float = -1.0, max_val: float = 1.0, out: ndarr
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     check_number(min_val, d)
     check_number(max_val, d)
+    if out is None and a.size > LARGE and d.kind == "f" and type(a) is ndarray:
+        return np.clip(a, operand(min_val, d), operand(max_val, d))
     r = as_array(np.maximum(a, operand(min_val, d, a)))
     return store(np.minimum(r, operand(max_val, d, a), out=r), out)
 
@@ -183,8 +188,7 @@ def _softplus(x: ndarray, beta: float, threshold: float) -> ndarray:
     r = np.exp(scaled, out=scaled)
     np.log1p(r, out=r)
     np.divide(r, beta, out=r)
-    np.copyto(r, x, where=linear)
-    return r
+    return as_array(blocks.where(linear, x, r))
 
 
 def mish(a: ndarray, out: ndarray | None = None) -> ndarray:
@@ -215,8 +219,7 @@ def elu(
     r = as_array(np.multiply(x, input_scale))
     np.expm1(r, out=r)
     np.multiply(r, alpha * scale, out=r)
-    np.copyto(r, x if scale == 1 else np.multiply(x, scale), where=x > 0)
-    return _end(r, a, out)
+    return _end(blocks.where(x > 0, x if scale == 1 else np.multiply(x, scale), r), a, out)
 
 
 _SELU_ALPHA = 1.6732632423543772848170429916717
@@ -310,13 +313,9 @@ def gelu_backward(grad_output: ndarray, a: ndarray, approximate: str = "none") -
     return as_array(grad_output * ((t + 1) * 0.5 + slope))
 
 
-# What is below or above a threshold, as all bits or none: a branch for each element would cost more than the rest.
-_BITS = {1: np.dtype(np.int8), 2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
-
-
 def threshold_backward(grad_output: ndarray, a: ndarray, threshold: Any) -> ndarray:
     """grad, but 0 where `a` is at or below the threshold (a NaN is not)."""
-    bits = _BITS.get(grad_output.dtype.itemsize)
+    bits = blocks.BITS.get(grad_output.dtype.itemsize)
     if bits is not None and a.size > LARGE:
         pair = grad_output, a
         fast = blocks.pointwise("threshold_backward", _masked_bits, pair, threshold, bits, number=threshold)

@@ -62,6 +62,43 @@ def rows(name: str, kernel: Callable[..., ndarray], arrays: tuple[ndarray, ...],
     return result.reshape(shape)
 
 
+# Numbers as their bits, to choose between two without a branch for each: those cost more than all the rest.
+BITS: dict[int, Any] = {1: np.dtype(np.int8), 2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
+
+
+def where(condition: ndarray, x: ndarray, y: ndarray) -> ndarray:
+    """``np.where`` of arrays of one dtype, faster where they are large, contiguous and of one shape (or 0-d)."""
+    result = None
+    if condition.size > compiled.LARGE and _can_choose(condition, x, y):
+        result = compiled.where(condition, x, y)
+        if result is None and x.dtype.itemsize in BITS:
+            result = _choose(condition, x, y)
+    return np.where(condition, x, y) if result is None else result
+
+
+def _can_choose(condition: ndarray, x: ndarray, y: ndarray) -> bool:
+    shape = condition.shape
+    return condition.dtype == np.bool_ and x.dtype == y.dtype and all(
+        type(a) is ndarray and a.flags.c_contiguous and (a.shape == shape or not a.ndim) for a in (condition, x, y)
+    )
+
+
+def _choose(condition: ndarray, x: ndarray, y: ndarray) -> ndarray:
+    result = np.empty(condition.shape, x.dtype)
+    bits = BITS[x.dtype.itemsize]
+    into, flags = result.view(bits).reshape(-1), condition.view(np.int8).reshape(-1)
+    # One element for all is repeated, for a block: its bits are taken beside those of the others.
+    ones, others = (a.view(bits).reshape(-1) if a.ndim else np.full(_BLOCK, a).view(bits) for a in (x, y))
+    for first in range(0, into.size, _BLOCK):
+        part = into[first : first + _BLOCK]
+        one = ones[first : first + _BLOCK] if x.ndim else ones[: part.size]
+        other = others[first : first + _BLOCK] if y.ndim else others[: part.size]
+        np.bitwise_xor(one, other, out=part)
+        part &= np.negative(flags[first : first + _BLOCK], dtype=bits)  # all bits, or none
+        part ^= other
+    return result
+
+
 def _are_large(arrays: tuple[Any, ...]) -> bool:
     shape = arrays[0].shape
     return arrays[0].size > compiled.LARGE and all(

@@ -107,6 +107,24 @@ def pointwise(name: str, *arrays: ndarray, number: float | None = None) -> ndarr
     return out
 
 
+def where(condition: ndarray, x: ndarray, y: ndarray) -> ndarray | None:
+    """x where the condition holds, else y; either may be one element for all."""
+    if not takes(x, y):
+        return None
+    out = np.empty(condition.shape, x.dtype)
+    _run("where", x.dtype, out.size, condition, x, y, int(x.ndim > 0), int(y.ndim > 0), out)
+    return out
+
+
+def clamp(a: ndarray, low: float, high: float) -> ndarray | None:
+    """a, at least `low` and at most `high`; a NaN stays."""
+    if not takes(a):
+        return None
+    out = np.empty_like(a)
+    _run("clamp", a.dtype, a.size, a, float(low), float(high), out)
+    return out
+
+
 def sum_rows(a: ndarray, rows: int) -> ndarray | None:
     """The sums of the rows that the elements of `a` are divided into."""
     if not takes(a):

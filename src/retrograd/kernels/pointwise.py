@@ -16,6 +16,8 @@ import numpy as np
 from numpy import ndarray
 
 from retrograd import dtypes
+from retrograd.kernels import blocks, compiled
+from retrograd.kernels.compiled import LARGE
 from retrograd.kernels.promotion import (
     Operand,
     apply_binary,
@@ -560,10 +562,23 @@ def clamp(a: ndarray, min: Operand = None, max: Operand = None, out: ndarray | N
         unsupported("clamp_cpu", d)
     for limit in (min, max):
         check_number(limit, d)
+    if a.size > LARGE and out is None and (r := _clamp_large(a, min, max, d)) is not None:
+        return r
     r = apply_binary(np.maximum, a, min, None, d) if min is not None else operand(a, d)
     if max is not None:
         r = apply_binary(np.minimum, r, max, None, d)
     return store(r, out) if out is not None else r
+
+
+def _clamp_large(a: ndarray, min: Operand, max: Operand, d: np.dtype) -> ndarray | None:
+    """A large array between two numbers; None for anything else.  NumPy's clip is quicker than its maximum is."""
+    low, high = -math.inf if min is None else min, math.inf if max is None else max
+    if type(a) is not ndarray or a.dtype != d or d.char not in "fd" or not a.flags.c_contiguous:
+        return None
+    if type(low) not in (int, float) or type(high) not in (int, float) or low != low or high != high:
+        return None
+    fast = compiled.clamp(a, low, high)
+    return np.clip(a, d.type(low), d.type(high)) if fast is None else fast
 
 
 def clamp_min(a: ndarray, min: Operand, out: ndarray | None = None) -> ndarray:
@@ -589,7 +604,7 @@ def where(condition: ndarray, a: Operand, b: Operand) -> ndarray:
     d = result_dtype(a, b)
     x, y = operand(a, d, condition), operand(b, d, condition)
     try:
-        return np.where(condition, x, y)
+        return blocks.where(condition, x, y) if condition.size > LARGE else np.where(condition, x, y)
     except ValueError:
         broadcast_shape(condition, x, y)
         raise
@@ -611,7 +626,7 @@ def masked_fill(a: ndarray, mask: ndarray, value: Operand, out: ndarray | None =
     fill = operand(value if a.dtype.kind in "bc" else value.real, a.dtype, a)
     if out is None:
         try:
-            return np.where(mask, fill, a)
+            return blocks.where(mask, fill, a) if mask.size > LARGE else np.where(mask, fill, a)
         except ValueError:
             broadcast_shape(mask, a)
             raise
