@@ -13,8 +13,10 @@ import numpy as np
 
 from . import dtypes
 from .autograd.forward_operators import forbid_out
+from .autograd.inplace import begin_inplace
 from .autograd.state import local
 from .devices import as_device
+from .kernels.promotion import cast_number, complex_dtype, scalar_name
 from .op_support import int_tuple
 from .random import Generator, default_generator
 from .tensor import Tensor, new, wrap
@@ -92,7 +94,7 @@ def tensor(
 
 def scalar_tensor(value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A 0-d tensor of the default dtype."""
-    return _finish(np.array(value, _float_dtype(dtype)), requires_grad, device)
+    return _finish(np.array(cast_number(value, _float_dtype(dtype))), requires_grad, device)
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
@@ -215,6 +217,7 @@ def _out(array: Any, requires_grad: bool, device: Any, kw: dict) -> Tensor:
     out = kw.get("out")
     if out is not None:
         forbid_out("this factory", (out,))
+        begin_inplace(local.state, out, out.requires_grad)
         if out._data.shape == array.shape:
             out._data[...] = array
         else:
@@ -239,7 +242,7 @@ def full(
     if np_dtype is None:
         np_dtype = infer_array(fill_value, None, dtypes.default[0]).dtype
     shape = (size,) if isinstance(size, int) else tuple(size)
-    return _out(np.full(_shape("full", shape), fill_value, np_dtype), requires_grad, device, kw)
+    return _out(np.full(_shape("full", shape), cast_number(fill_value, np_dtype)), requires_grad, device, kw)
 
 
 def _like(input: Tensor, dtype: Any) -> np.dtype:
@@ -278,7 +281,8 @@ def full_like(
     """The same size and dtype, filled with one value."""
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
-    return _out(np.full_like(input._data, fill_value, _like(input, dtype)), requires_grad, device, kw)
+    np_dtype = _like(input, dtype)
+    return _out(np.full_like(input._data, cast_number(fill_value, np_dtype), np_dtype), requires_grad, device, kw)
 
 
 def empty_strided(
@@ -299,20 +303,23 @@ def empty_strided(
     return _finish(array, requires_grad, device)
 
 
-def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def eye(
+    n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any
+) -> Tensor:
     """Ones on the diagonal."""
     for name, value in (("n", n), ("m", m)):
         if value is not None and value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
-    return _finish(np.eye(n, m, dtype=_float_dtype(dtype)), requires_grad, device)
+    return _out(np.eye(n, m, dtype=_float_dtype(dtype)), requires_grad, device, kw)
 
 
 # -------------------------------------------------------------------------------------------------------------- ranges
 
 
 def arange(
-    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
+    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+    **kw: Any,
+) -> Tensor:  # fmt: skip
     """``start, start + step, ...`` up to but not including `end`.
 
     >>> import retrograd as torch
@@ -322,47 +329,75 @@ def arange(
     if end is None:
         start, end = 0, start
     start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
-    if step == 0:
-        raise RuntimeError("step must be nonzero")
+    np_dtype = _target_dtype(dtype, kw)
     if not (math.isfinite(start) and math.isfinite(end)):
         raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if np_dtype == np.int64:
+        start, end, step = int(start), int(end), int(step)
+        if step == 0:
+            raise ValueError("step must be nonzero: a fraction becomes 0 as an integer")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    np_dtype = dtypes.as_numpy_dtype(dtype)
     if np_dtype is None:
         integers = all(isinstance(v, int) for v in (start, end, step))
         np_dtype = np.dtype(np.int64) if integers else dtypes.default[0]
-    if np_dtype.kind == "b":
-        raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
+    if np_dtype.kind in "bc":
+        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{scalar_name(np_dtype)}'")
     count = math.ceil((end - start) / step)
     if all(isinstance(v, int) for v in (start, end, step)):
         values = np.arange(start, end, step)
     else:
         values = start + step * np.arange(count)
-    return _finish(values.astype(np_dtype), requires_grad, device)
+    return _out(values.astype(np_dtype), requires_grad, device, kw)
 
 
-def _check_steps(steps: int) -> None:
+def _target_dtype(dtype: Any, kw: dict) -> np.dtype | None:
+    """The dtype that was asked for: that of ``out=`` where there is one."""
+    out = kw.get("out")
+    return dtypes.as_numpy_dtype(dtype) if out is None else out._data.dtype
+
+
+def _ends(name: str, start: Any, end: Any, steps: int, dtype: np.dtype | None) -> tuple[Any, Any, np.dtype]:
+    """The ends of a range as numbers, cut to integers for an integral dtype, and its dtype."""
+    if not isinstance(steps, int):
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got ({type(start).__name__}, "
+            f"{type(end).__name__}, {type(steps).__name__}): steps must be int"
+        )
     if steps < 0:
         raise RuntimeError(f"number of steps must be non-negative, got {steps}")
+    sizes = [v.ndim if isinstance(v, Tensor) else 0 for v in (start, end)]
+    if any(sizes):
+        raise RuntimeError(
+            f"{name} only supports 0-dimensional start and end tensors, but got start with {sizes[0]} dimension(s) and "
+            f"end with {sizes[1]} dimension(s)."
+        )
+    start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
+    np_dtype = dtypes.default[0] if dtype is None else dtype
+    if dtype is None and (isinstance(start, complex) or isinstance(end, complex)):
+        np_dtype = complex_dtype(np_dtype)
+    if np_dtype.kind == "b":
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
+    return (int(start), int(end), np_dtype) if np_dtype.kind in "iu" else (start, end, np_dtype)
 
 
 def linspace(
-    start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any
 ) -> Tensor:
     """`steps` points from `start` to `end`, both included."""
-    _check_steps(steps)
-    start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
-    return _finish(np.linspace(start, end, steps).astype(_float_dtype(dtype)), requires_grad, device)
+    start, end, np_dtype = _ends("linspace", start, end, steps, _target_dtype(dtype, kw))
+    return _out(np.linspace(start, end, steps).astype(np_dtype), requires_grad, device, kw)
 
 
 def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None,
-    requires_grad: bool = False,
+    requires_grad: bool = False, **kw: Any,
 ) -> Tensor:  # fmt: skip
     """`steps` points from ``base**start`` to ``base**end``."""
-    _check_steps(steps)
-    return _finish((base ** np.linspace(start, end, steps)).astype(_float_dtype(dtype)), requires_grad, device)
+    start, end, np_dtype = _ends("logspace", start, end, steps, _target_dtype(dtype, kw))
+    return _out((base ** np.linspace(start, end, steps)).astype(np_dtype), requires_grad, device, kw)
 
 
 # -------------------------------------------------------------------------------------------------------------- random
@@ -453,11 +488,15 @@ def randn_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False,
     return _laid_out_like(input, randn(input.shape, dtype=input.dtype if dtype is None else dtype, **kw), requires_grad)
 
 
-def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any = None) -> Tensor:
+def randint_like(
+    input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False, **kw: Any,
+) -> Tensor:  # fmt: skip
     """Integers in the shape of another tensor."""
     if high is None:
         low, high = 0, low
-    return randint(low, high, tuple(input.shape), dtype=input.dtype if dtype is None else dtype)
+    drawn = randint(low, high, tuple(input.shape), dtype=input.dtype if dtype is None else dtype)
+    return _out(drawn._data, requires_grad, device, kw)
 
 
 def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
@@ -469,8 +508,9 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, d
 
 
 def normal(
-    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, dtype: Any = None
-) -> Tensor:
+    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, dtype: Any = None,
+    device: Any = None, requires_grad: bool = False, **kw: Any,
+) -> Tensor:  # fmt: skip
     """Normal numbers with a mean and a standard deviation, each a number or a tensor."""
     if isinstance(std, Tensor):
         if (std._data < 0).any():
@@ -478,13 +518,15 @@ def normal(
     elif std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
     if size is not None:
-        return randn(size, generator=generator, dtype=dtype) * std + mean
+        drawn: Any = randn(size, generator=generator, dtype=_target_dtype(dtype, kw)) * std + mean
+        return _out(drawn._data, requires_grad, device, kw)
     from .composite.overwrite import overwrite
 
     like = mean if isinstance(mean, Tensor) else std
-    result = mean + std  # of the right shape; what it holds has the gradient zero, as every draw has
-    drawn = randn(result.shape, generator=generator, dtype=like.dtype)
-    return overwrite(result, (drawn * _values(std) + _values(mean))._data)
+    # Of the right shape; what it holds has the gradient zero, as every draw has.
+    result = (mean + std).to(like.dtype)
+    drawn = (randn(result.shape, generator=generator, dtype=like.dtype) * _values(std) + _values(mean)).to(like.dtype)
+    return overwrite(result, drawn._data) if kw.get("out") is None else _out(drawn._data, False, device, kw)
 
 
 def _values(value: Any) -> Any:

@@ -17,7 +17,6 @@ from typing import Any
 from . import ops
 from .kernels.linalg_checks import LinAlgError
 from .op_support import write_out
-from .tensor import Tensor
 
 __all__ = ["LinAlgError"]
 
@@ -35,12 +34,7 @@ def _public(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             args = tuple([kwargs.pop(first) for first in _FIRST if first in kwargs][:1])
         if out is None:
             return function(*args, **kwargs)
-        if isinstance(out, Tensor):
-            return write_out(function, out, args, kwargs)
-        results = function(*args, **kwargs)
-        for target, result in zip(out, results, strict=True):
-            write_out(lambda x: x, target, (result,), {})
-        return type(results)(*out)
+        return write_out(function, out, args, kwargs)
 
     call.__name__ = call.__qualname__ = name
     return call

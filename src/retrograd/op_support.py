@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .autograd.inplace import begin_inplace
+from .autograd.inplace import begin_inplace, check_overlap
 from .autograd.state import local
 from .kernels.promotion import can_cast
 from .tensor import Tensor, wrap
@@ -23,6 +23,14 @@ def not_a_tensor(operator: str, name: str, position: int, value: Any) -> TypeErr
     )
 
 
+def not_differentiable(operator: str, name: str) -> RuntimeError:
+    """The error for an argument that requires grad and that the operator has no derivative for."""
+    return RuntimeError(
+        f"The function '{operator}' is not differentiable with respect to argument '{name}'. This input cannot have "
+        f"requires_grad True. Pass {name}.detach(), if its gradient is not needed."
+    )
+
+
 def number(operator: str, name: str, position: int, value: Any) -> Any:
     """A Python number, from something that stands where a Tensor or a number may."""
     if value.__class__ is float or value.__class__ is int:
@@ -34,6 +42,14 @@ def number(operator: str, name: str, position: int, value: Any) -> Any:
     raise not_a_tensor(operator, name, position, value)
 
 
+def needs_a_tensor(operator: str, *values: Any) -> TypeError:
+    """The error for numbers alone where one of the arguments must be a Tensor."""
+    given = ", ".join(type(value).__name__ for value in values)
+    return TypeError(
+        f"{operator}() received an invalid combination of arguments - got ({given}): one of them must be a Tensor"
+    )
+
+
 def number_first(function: Callable, operator: str, name: str, position: int, args: tuple, kwargs: dict) -> Any:
     """``torch.mul(2, x)``: the number becomes the 0-d tensor that it stands for."""
     from .composite.operators import number_as_tensor
@@ -42,6 +58,13 @@ def number_first(function: Callable, operator: str, name: str, position: int, ar
     if not isinstance(value, NUMBERS) or not isinstance(other, Tensor):
         raise not_a_tensor(operator, name, position, value)
     return function(number_as_tensor(number(operator, name, position, value), other), *args[1:], **kwargs)
+
+
+def reflected(name: str, input: Tensor, other: Any) -> Any:
+    """``input.__rsub__(other)`` of what is no number: Python never asks it of two Tensors, but a caller may."""
+    if not isinstance(other, Tensor):
+        return NotImplemented
+    return getattr(other, "__" + name.removeprefix("__r"))(input)
 
 
 def int_tuple(operator: str, name: str, position: int, values: tuple) -> tuple[int, ...]:
@@ -120,39 +143,63 @@ def _tensors_in(values: Sequence) -> list[Tensor]:
     return found
 
 
-def write_out(function: Callable, out: Tensor, args: tuple, kwargs: dict) -> Tensor:
-    """``function(..., out=out)``: not differentiable; `out` takes the shape of the result."""
-    if not isinstance(out, Tensor):
-        raise TypeError(f"{function.__name__}(): argument 'out' must be Tensor, not {type(out).__name__}")
+def write_out(function: Callable, out: Any, args: tuple, kwargs: dict) -> Any:
+    """``function(..., out=out)``: not differentiable; `out`, a tensor or one a result, takes the result's shape."""
+    name = function.__name__
+    outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+    for target in outs:
+        if not isinstance(target, Tensor):
+            raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(target).__name__}")
     state = local.state
     tensors = _tensors_in((*args, *kwargs.values()))
-    if state.grad_enabled and any(t.requires_grad for t in (*tensors, out)):
+    if state.grad_enabled and any(t.requires_grad for t in (*tensors, *outs)):
         raise RuntimeError(
-            f"{function.__name__}(): functions with out=... arguments don't support automatic differentiation, but one "
-            "of the arguments requires grad."
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad."
         )
     if state.dual_levels:
         from .autograd.forward_operators import forbid_out
 
-        forbid_out(function.__name__.strip("_<>"), (*tensors, out))
-    begin_inplace(state, out, False)
-    result = function(*args, **kwargs)._data
-    if not can_cast(result.dtype, out._data.dtype):
+        forbid_out(name.strip("_<>"), (*tensors, *outs))
+    for target in outs:
+        begin_inplace(state, target, False)
+    result = function(*args, **kwargs)
+    if isinstance(out, Tensor) and isinstance(result, Tensor):
+        _check_target(name, out, result, tensors)
+        _write(out, result)
+        return out
+    if not isinstance(result, tuple) or len(result) != len(outs):
+        count = len(result) if isinstance(result, tuple) else 1
+        raise TypeError(f"{name}(): argument 'out' must be tuple of {count} Tensors, one for each result")
+    for target, value in zip(outs, result, strict=True):
+        if target._data.dtype != value._data.dtype:
+            raise RuntimeError(f"Expected out tensor to have dtype {value.dtype}, but got {target.dtype} instead")
+        _check_target(name, target, value, tensors)
+    for target, value in zip(outs, result, strict=True):
+        _write(target, value)
+    return result._make(outs) if hasattr(result, "_make") else outs
+
+
+def _check_target(name: str, out: Tensor, result: Tensor, read: list[Tensor]) -> None:
+    """May `result` be written to `out`?"""
+    if not can_cast(result._data.dtype, out._data.dtype):
         raise RuntimeError(
-            f"result type {wrap(result).type_name()[:-6]} can't be cast to the desired output type "
-            f"{out.type_name()[:-6]}"
+            f"result type {result.type_name()[:-6]} can't be cast to the desired output type {out.type_name()[:-6]}"
         )
-    if out._data.shape != result.shape and any(t is out for t in tensors):
-        raise RuntimeError(
-            f"output with shape {list(out.shape)} doesn't match the broadcast shape {list(result.shape)}: it is read, "
-            "too, so that it cannot take another shape"
-        )
-    if out._data.shape == result.shape:
-        out._data[...] = result
+    for tensor in read:
+        check_overlap(out._data, tensor._data, name in _READ_ELSEWHERE or out._data.shape != result._data.shape)
+
+
+#: Operators that write an element before they have read all that it overlaps.
+_READ_ELSEWHERE = ("cat", "cross", "gather", "index_select", "kthvalue", "masked_select", "take", "take_along_dim")
+
+
+def _write(out: Tensor, result: Tensor) -> None:
+    if out._data.shape == result._data.shape:
+        out._data[...] = result._data
     else:
-        out._data = result.astype(out._data.dtype)
+        out._data = result._data.astype(out._data.dtype)
     out._bump_version()
-    return out
 
 
 # -------------------------------------------------------------------------------------------- for forward-mode formulas

@@ -31,9 +31,12 @@ from retrograd.op_support import (
     NUMBERS,
     int_tuple,
     merge_aliases,
+    needs_a_tensor,
     not_a_tensor,
+    not_differentiable,
     number,
     number_first,
+    reflected,
     tensor_list,
     tensor_list_arrays,
     write_out,
@@ -49,6 +52,7 @@ MAY_OVERLAP = (
     "fill_Scalar", "index_fill_int_Scalar", "index_fill_int_Tensor", "index_put", "masked_fill_Scalar",
     "masked_fill_Tensor", "tril", "triu", "zero",
 )  # fmt: skip
+COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 #: NumPy's names for arguments that torch also accepts.
 ALIASES = {"dim": "axis", "keepdim": "keepdims"}
 
@@ -97,8 +101,8 @@ def signature(entry: Entry, inplace: bool = False) -> str:
 
 
 def has_out(entry: Entry) -> bool:
-    """Does the function take ``out=``? Those whose one result is new memory."""
-    return not entry.view and entry.schema.results == ["result"] and not entry.schema.returns_list
+    """Does the function take ``out=``? Those whose results are new memory."""
+    return not entry.view and not entry.schema.returns_list
 
 
 def _call_arguments(entry: Entry) -> str:
@@ -132,9 +136,11 @@ def _wrapper(entry: Entry, operator: str | None = None) -> str:
         head = signature(entry)
     if not operator:
         body.append(f'"""{entry.doc or entry.schema.base}"""')
-    public = entry.name
+    # Inside `threshold(input, threshold, value)`, the function's name is its argument's.
+    shadowed = any(a.parameter == entry.name for a in arguments)
+    public = f'globals()["{entry.name}"]' if shadowed else entry.name
     if reflected:
-        body += ["if not isinstance(other, NUMBERS):", "    return NotImplemented"]
+        body += ["if not isinstance(other, NUMBERS):", f'    return reflected("{operator}", input, other)']
     if not operator and has_out(entry):
         body += ["if out is not None:"]
         body += [f"    return write_out({public}, out, ({_call_arguments(entry)}), {_keywords(entry)})"]
@@ -164,10 +170,9 @@ def _send_strangers_away(entry: Entry) -> list[str]:
 
 
 def _takes_numbers(entry: Entry) -> bool:
-    """May the first argument be a number too, as in ``torch.mul(2, x)``? If Python has a sign for the operator."""
-    return (
-        bool(entry.operators) and len(entry.schema.arguments) > 1 and entry.schema.arguments[1].type == "Tensor|Scalar"
-    )
+    """May the first argument be a number too, as in ``torch.mul(2, x)``? If Python has a sign that computes with it."""
+    arguments = entry.schema.arguments
+    return any(o not in COMPARISONS for o in entry.operators) and [a.type for a in arguments[1:2]] == ["Tensor|Scalar"]
 
 
 def _unwrap(entry: Entry, operator: str | None = None) -> list[str]:
@@ -205,6 +210,12 @@ def _unwrap(entry: Entry, operator: str | None = None) -> list[str]:
             lines.append(f"{arr} = None if {p} is None else as_numpy_dtype({p})")
         elif a.type in ("Scalar", "Scalar?") and not (operator and position > 2):
             lines += [f"if isinstance({p}, Tensor):", f"    {p} = {p}.item()"]
+    either = [a for a in entry.schema.arguments if a.is_tensor]
+    if either and all(a.type == "Tensor|Scalar" for a in either):
+        # A number is its own array.
+        numbers = " and ".join(f"{a.parameter} is {_array(a)}" for a in either)
+        names = ", ".join(a.parameter for a in either)
+        lines += [f"if {numbers}:", f'    raise needs_a_tensor("{entry.schema.base}", {names})']
     return lines
 
 
@@ -358,8 +369,24 @@ def _save(entry: Entry, original: str | None = None) -> list[str]:
     return lines
 
 
+def _refuse_unrecorded(entry: Entry) -> list[str]:
+    """Refuse an argument that requires grad and has no formula: its gradient would be zero without a word.
+
+    (Only optional ones, such as weights: the others are indices and masks, which never require grad.)
+    """
+    recorded = entry.differentiable_arguments
+    lines = []
+    for a in entry.schema.arguments:
+        optional = a.type == "Tensor?" or (a.type == "Tensor|Scalar" and a.default == "None")
+        if optional and a not in recorded:
+            given = f"{a.parameter} is not None" if a.type == "Tensor?" else f"{a.parameter} is not {_array(a)}"
+            lines += [f"if {given} and {a.parameter}.requires_grad:"]
+            lines += [f'    raise not_differentiable("{entry.schema.base}", "{a.name}")']
+    return lines
+
+
 def _record(entry: Entry) -> list[str]:
-    lines: list[str] = []
+    lines = _refuse_unrecorded(entry)
     for a in entry.differentiable_arguments:
         lines += _edge(a)
     inner = _connect(entry) + _save(entry)

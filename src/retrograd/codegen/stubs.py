@@ -66,6 +66,7 @@ class Composite:
     returns: str
     function: bool
     method: bool
+    out: bool
 
 
 #: Names that an annotation in a stub may use; any other becomes Any.
@@ -91,6 +92,7 @@ def read_composites(paths: list[Path]) -> list[Composite]:
                             _annotation(node.returns),
                             flags.get("function", True),
                             flags.get("method", True),
+                            flags.get("out", False),
                         )
                     )
     return found
@@ -114,6 +116,9 @@ def _composite_signature(composite: Composite, method: bool) -> str:
         arguments.args[0] = ast.arg("self")
     elif method:
         arguments.args = [ast.arg("self")]
+    elif composite.out:
+        arguments.kwonlyargs.append(ast.arg("out", ast.Name("Any")))
+        arguments.kw_defaults.append(ast.Constant(...))
     return ast.unparse(arguments)
 
 
@@ -176,7 +181,8 @@ def _signature(entry: Entry, first: str, out: bool = True) -> str:
             star = True
         parts.append(f"{a.parameter}: {TYPES[a.type]}" + ("" if a.default is None else " = ..."))
     if out and has_out(entry):
-        parts += (["*"] if not star else []) + ["out: Tensor | None = ..."]
+        kind = "Tensor" if len(entry.schema.results) == 1 else "Sequence[Tensor]"
+        parts += (["*"] if not star else []) + [f"out: {kind} | None = ..."]
     if any(a.name in ("dim", "keepdim") for a in entry.schema.arguments):
         parts.append("**aliases: Any")
     return ", ".join(parts)

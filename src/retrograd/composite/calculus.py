@@ -44,10 +44,10 @@ def diff(
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     dim = _dim(dim, input._data.ndim)
+    if not n:
+        return table.clone(input)
     parts = [part for part in (prepend, input, append) if part is not None]
     result = table.cat(parts, dim) if len(parts) > 1 else input
-    if not n:
-        return table.clone(result)
     for _ in range(min(n, result._data.shape[dim])):
         before, after = _neighbours(result, dim)
         result = table.logical_xor(after, before) if result._data.dtype == np.bool_ else table.sub(after, before)
@@ -99,11 +99,17 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: in
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     given = [dim] if isinstance(dim, int) else range(ndim) if dim is None else dim
     dims = [_dim(d, ndim) for d in given]
+    for d in dims:
+        if dims.count(d) > 1:
+            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+    if spacing is None:
+        spacing = 1
     spacings = list(spacing) if isinstance(spacing, Sequence) else [spacing] * len(dims)
     if len(spacings) != len(dims):
         raise RuntimeError(
-            f"torch.gradient expected spacing to be unspecified, a scalar, or a list of length {len(dims)}, but got a "
-            f"list of length {len(spacings)}"
+            "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the "
+            f"same length, but got a spacing argument of length {len(spacings)} and a dim argument of length "
+            f"{len(dims)}."
         )
     for d in dims:
         if input._data.shape[d] < edge_order + 1:

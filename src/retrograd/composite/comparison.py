@@ -36,7 +36,7 @@ _in_place("gt", "greater")
 _in_place("ge", "greater_equal")
 
 
-@composite(method=False)
+@composite(method=False, out=True)
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
     """Which of `elements` are among `test_elements` (or, with `invert`, are not); either may be a number.
 

@@ -145,7 +145,7 @@ def linalg_cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     return factor
 
 
-@composite()
+@composite(out=True)
 def qr(input: Tensor, some: bool = True) -> Any:
     """The older form of linalg.qr: complete unless `some`."""
     return _qr_result(*generated.linalg_qr(input, "reduced" if some else "complete"))
@@ -172,7 +172,7 @@ def _check_driver(driver: str | None) -> None:
         )
 
 
-@composite()
+@composite(out=True)
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
     """The older form of linalg.svd, with V in place of Vh; zeros for U and V without `compute_uv`."""
     if not compute_uv:
@@ -218,7 +218,7 @@ def linalg_ldl_factor(A: Tensor, *, hermitian: bool = False) -> Any:
     return _ldl_factor_result(ld, pivots)
 
 
-@composite()
+@composite(out=True)
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """The older form of linalg.lu_solve, with the right-hand side first."""
     return generated.linalg_lu_solve(LU_data, LU_pivots, input)
@@ -444,9 +444,11 @@ def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 @composite(method=False)
 def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """The powers ``x**0`` to ``x**(N-1)`` in rows."""
-    if x.ndim == 0 if N is None else N <= 1:
-        raise RuntimeError("N must be greater than 1.")
+    if not x.ndim:
+        x = x.unsqueeze(0)
     n = int(x.shape[-1]) if N is None else N
+    if n <= 1:
+        raise RuntimeError("N must be greater than 1.")
     columns = x.unsqueeze(-1).expand((*x.shape, n - 1)).cumprod(-1)
     from ..factories import ones_like
 

@@ -337,7 +337,7 @@ def index_fill_(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     return generated.index_fill_int_Scalar_(input, dim, index, number("index_fill_", "value", 4, value))
 
 
-@composite()
+@composite(out=True)
 def scatter(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
@@ -390,7 +390,7 @@ def _filled_like(index: Tensor, value: Any, like: Tensor) -> Tensor:
 # ------------------------------------------------------------------------------------------------------- made of others
 
 
-@composite()
+@composite(out=True)
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """As `gather`, the other dimensions broadcast; along the flattened tensor without a `dim`.
 
@@ -423,16 +423,21 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     common = list(kernels.broadcast_shape(np.empty(mine, bool), np.empty(theirs, bool)))
     mine, theirs = common[:], common
     mine[dim], theirs[dim] = along
-    return generated.gather(input.expand(mine), dim, indices.expand(theirs))
+    return generated.gather(input.expand(mine), dim, _from_start(indices, along[0]).expand(theirs))
 
 
-@composite()
+def _from_start(indices: Tensor, n: int) -> Tensor:
+    """Indices of which some may count from the end."""
+    return generated.where_self(indices < 0, indices + n, indices) if (indices._data < 0).any() else indices
+
+
+@composite(out=True)
 def msort(input: Tensor) -> Tensor:
     """The elements sorted along the first dimension."""
     return generated.sort(input, 0)[0]
 
 
-@composite()
+@composite(out=True)
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """The indices of the nonzero elements: one in each row or, with `as_tuple`, one tensor for each dimension.
 

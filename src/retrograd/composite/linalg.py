@@ -46,8 +46,8 @@ def __matmul__(self: Tensor, other: Any) -> Any:
 
 @composite(function=False)
 def __rmatmul__(self: Tensor, other: Any) -> Any:
-    """``other @ self``, where other is not a Tensor: nothing that torch multiplies."""
-    return NotImplemented
+    """``other @ self``; where other is not a Tensor, nothing that torch multiplies."""
+    return _matmul(other, self) if isinstance(other, Tensor) else NotImplemented
 
 
 def _matmul(input: Tensor, other: Tensor) -> Tensor:
@@ -132,7 +132,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     return result if bias is None else result + bias
 
 
-@composite("ger")
+@composite("ger", out=True)
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """Every element of one vector times every element of the other.
 
@@ -147,7 +147,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     return generated.mul(generated.unsqueeze(input, 1), vec2)
 
 
-@composite()
+@composite(out=True)
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """The sums of products over the last dimension of both."""
     if not input._data.ndim or not other._data.ndim:
@@ -161,8 +161,8 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     return tensordot(input, other, ([-1], [-1]))
 
 
-@composite(method=False)
-def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
+@composite(method=False, out=True)
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """The sum of products over the last `dims` dimensions of `a` and the first of `b`, or over two lists of them.
 
     >>> import retrograd as torch
@@ -189,9 +189,9 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
         n, m = x.shape[d], y.shape[e]
         # A dimension of size 1 is repeated: what it meets is summed.
         if n == 1 != m:
-            b = b.sum(e, keepdim=True)
+            b = b.sum(e, keepdim=True, dtype=b.dtype)
         elif m == 1 != n:
-            a = a.sum(d, keepdim=True)
+            a = a.sum(d, keepdim=True, dtype=a.dtype)
         elif n != m:
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {n} in dim {d} and second has size {m} in "
@@ -204,10 +204,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     inside = math.prod([x.shape[d] for d in over_a])
     left = a.permute([*keep_a, *over_a]).reshape(math.prod(shape_a), inside)
     right = b.permute([*over_b, *keep_b]).reshape(inside, math.prod(shape_b))
-    result = generated.mm(left, right).reshape(shape_a + shape_b)
-    if out is not None:
-        return out.copy_(result)
-    return result
+    return generated.mm(left, right).reshape(shape_a + shape_b)
 
 
 @composite(method=False)
@@ -254,7 +251,7 @@ def _equation_of_lists(args: tuple) -> tuple[str, list[Tensor]]:
     return equation, list(args[: len(args) // 2 * 2 : 2])
 
 
-@composite()
+@composite(out=True)
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """The Kronecker product: `other`, scaled by every element of `input`, side by side."""
     n = max(input._data.ndim, other._data.ndim)
@@ -265,7 +262,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     return generated.mul(left, right).reshape([x * y for x, y in zip(a, b)])
 
 
-@composite()
+@composite(out=True)
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """The cross products of the vectors of length 3 along `dim`, by default the first dimension of that size."""
     if dim is None:
@@ -277,7 +274,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     return generated.linalg_cross(input, other, dim=dim)
 
 
-@composite(method=False)
+@composite(method=False, out=True)
 def chain_matmul(*matrices: Tensor) -> Tensor:
     """The product of matrices, in the order of multiplications that costs least."""
     if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):

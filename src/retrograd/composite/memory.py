@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from .._generated.functions import alias
+from .._generated import functions as table
 from ..autograd.accumulate_grad import outdate_accumulator
 from ..autograd.forward_grad import has_fw_grad
 from ..autograd.forward_operators import forbid_duals
@@ -16,7 +16,7 @@ from ..autograd.inplace import begin_inplace, bump_version
 from ..autograd.state import local
 from ..op_support import int_tuple
 from ..storage import TypedStorage, UntypedStorage, typed_storage, untyped_storage
-from ..tensor import Tensor, new, type_name, wrap
+from ..tensor import Tensor, new, type_name
 from .inplace import _in_place
 from .registry import composite
 from .shape import as_strided
@@ -130,32 +130,17 @@ _in_place("as_strided_", as_strided)
 # ----------------------------------------------------------------------------------------------------- unsafe splits
 
 
-def _forgotten(views: Any) -> tuple[Tensor, ...]:
-    """The same tensors, no longer views for autograd: a write to one is not a write to the others."""
-    results = []
-    for view in views:
-        plain = wrap(view._data, local.state.new_vc)
-        plain._edge = view._history()
-        results.append(plain)
-    return tuple(results)
-
-
 @composite()
 def unsafe_split(tensor: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """`split` whose outputs may be written to in place, if the input is not used after that."""
-    return _forgotten(tensor.split(split_size, dim))
-
-
-@composite()
-def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """`split_with_sizes` whose outputs may be written to in place, if the input is not used after that."""
-    return _forgotten(input.split_with_sizes(split_sizes, dim))
+    return table.unsafe_split_Tensor(tensor, split_size, dim)
 
 
 @composite()
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """`chunk` whose outputs may be written to in place, if the input is not used after that."""
-    return _forgotten(input.chunk(chunks, dim))
+    sizes = tuple(part.shape[dim] for part in kernels.chunk(input._data, chunks, dim))
+    return table.unsafe_split_with_sizes(input, sizes, dim)
 
 
 # ------------------------------------------------------------------------------------------------- layout and class
@@ -203,7 +188,7 @@ def as_subclass(input: Tensor, cls: type) -> Tensor:
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
             f"class inherits from Tensor: {cls!r} does not."
         )
-    view = alias(input)
+    view = table.alias(input)
     result = new(cls)
     result._data, result._vc, result._meta, result._edge = view._data, view._vc, view._meta, view._edge
     return result

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import dtypes
 from .._generated import functions as f
-from ..op_support import NUMBERS
+from ..op_support import NUMBERS, reflected
 from ..tensor import Tensor
 from .pointwise import pow
 from .registry import METHODS
@@ -22,7 +22,7 @@ def _method(name: str) -> Any:
 
 @_method("__rtruediv__")
 def _rtruediv(self: Tensor, other: Any) -> Any:
-    return f.reciprocal(self) * other if isinstance(other, NUMBERS) else NotImplemented
+    return f.reciprocal(self) * other if isinstance(other, NUMBERS) else reflected("__rtruediv__", self, other)
 
 
 @_method("__pow__")
@@ -41,7 +41,7 @@ def _invert(self: Tensor) -> Tensor:
 
 @_method("__rpow__")
 def _rpow(self: Tensor, base: Any) -> Any:
-    return f.pow_Scalar(base, self) if isinstance(base, NUMBERS) else NotImplemented
+    return f.pow_Scalar(base, self) if isinstance(base, NUMBERS) else reflected("__rpow__", self, base)
 
 
 @_method("__ipow__")
@@ -49,24 +49,15 @@ def _ipow(self: Tensor, exponent: Any) -> Any:
     return self.pow_(exponent) if isinstance(exponent, (Tensor, *NUMBERS)) else NotImplemented
 
 
-@_method("__rfloordiv__")
-def _rfloordiv(self: Tensor, other: Any) -> Any:
-    return f.floor_divide(number_as_tensor(other, self), self) if isinstance(other, NUMBERS) else NotImplemented
+def _reflect(name: str, operator: Any) -> Any:
+    """``number OP self``, for an operator that has no form for it: of the tensor that the number stands for."""
 
+    def method(self: Tensor, other: Any) -> Any:
+        if isinstance(other, NUMBERS):
+            return operator(number_as_tensor(other, self), self)
+        return reflected(name, self, other)
 
-@_method("__rmod__")
-def _rmod(self: Tensor, other: Any) -> Any:
-    return f.remainder(number_as_tensor(other, self), self) if isinstance(other, NUMBERS) else NotImplemented
-
-
-@_method("__rlshift__")
-def _rlshift(self: Tensor, other: Any) -> Any:
-    return f.bitwise_left_shift(number_as_tensor(other, self), self) if isinstance(other, NUMBERS) else NotImplemented
-
-
-@_method("__rrshift__")
-def _rrshift(self: Tensor, other: Any) -> Any:
-    return f.bitwise_right_shift(number_as_tensor(other, self), self) if isinstance(other, NUMBERS) else NotImplemented
+    METHODS[name] = method
 
 
 def number_as_tensor(value: Any, like: Tensor) -> Tensor:
@@ -75,3 +66,9 @@ def number_as_tensor(value: Any, like: Tensor) -> Tensor:
     from ..kernels.promotion import result_dtype
 
     return tensor(value, dtype=dtypes.from_numpy_dtype(result_dtype(like._data, value)))
+
+
+_reflect("__rfloordiv__", f.floor_divide)
+_reflect("__rmod__", f.remainder)
+_reflect("__rlshift__", f.bitwise_left_shift)
+_reflect("__rrshift__", f.bitwise_right_shift)

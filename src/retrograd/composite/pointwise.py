@@ -37,7 +37,7 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     return (f.rsub_Tensor if isinstance(other, Tensor) else f.rsub_Scalar)(input, other, alpha=alpha)
 
 
-@composite()
+@composite(out=True)
 def true_divide(input: Tensor, other: Any) -> Tensor:
     """``input / other``."""
     return f.div(input, other)
@@ -66,7 +66,7 @@ def pow_(input: Tensor, exponent: Any) -> Tensor:
     return f.pow_Tensor_Scalar_(input, exponent)
 
 
-@composite()
+@composite(out=True)
 def float_power(input: Any, exponent: Any) -> Tensor:
     """`pow` computed in double precision."""
     is_complex = [v.is_complex() if isinstance(v, Tensor) else isinstance(v, complex) for v in (input, exponent)]
@@ -86,7 +86,7 @@ def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
 
 
 @composite(method=False)
-def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
     """`input` where the condition holds, `other` elsewhere; with the condition alone, the indices where it holds.
 
     >>> import retrograd as torch
@@ -95,7 +95,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
-    return f.where_self(condition, input, other)
+    return f.where_self(condition, input, other, out=out)
 
 
 def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
@@ -133,7 +133,7 @@ def is_neg(input: Tensor) -> bool:
     return False
 
 
-@composite()
+@composite(out=True)
 def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """`nn.functional.softmax` as a function and method."""
     from ..nn.functional import softmax as function
@@ -141,7 +141,7 @@ def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     return function(input, dim, dtype=dtype)
 
 
-@composite()
+@composite(out=True)
 def log_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """`nn.functional.log_softmax` as a function and method."""
     from ..nn.functional import log_softmax as function

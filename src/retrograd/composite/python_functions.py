@@ -60,18 +60,34 @@ def _mapped(name: str, function: Callable[..., Any], input: Tensor, *others: Ten
 
 
 @composite(function=False)
-def new_empty_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], dtype: Any = None) -> Tensor:
+def new_empty_strided(
+    input: Tensor, size: Sequence[int], stride: Sequence[int], dtype: Any = None, **options: Any
+) -> Tensor:
     """A tensor of that size and stride, like this one otherwise."""
-    return empty_strided(size, stride, dtype=input.dtype if dtype is None else dtype)
+    return empty_strided(size, stride, dtype=input.dtype if dtype is None else dtype, **options)
 
 
 @composite(method=False)
-def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], *, dtype: Any = None) -> Tensor:
+def empty_permuted(
+    size: Sequence[int], physical_layout: Sequence[int], *, dtype: Any = None, requires_grad: bool = False,
+    **options: Any,
+) -> Tensor:  # fmt: skip
     """A tensor of that size whose dimensions lie in memory in the given order, outermost first."""
-    if sorted(physical_layout) != list(range(len(size))):
-        raise RuntimeError("Number of dimensions in size does not match the length of the physical_layout")
-    dense: Any = empty([size[d] for d in physical_layout], dtype=dtype)
-    return table.permute(dense, *np.argsort(physical_layout).tolist())
+    if len(physical_layout) != len(size):
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = "
+            f"{len(size)} is not equal to len(physical_layout) = {len(physical_layout)}"
+        )
+    for i, d in enumerate(physical_layout):
+        if not 0 <= d < len(size):
+            raise RuntimeError(
+                f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {d} at index {i}). NB: "
+                "negative dims not currently supported"
+            )
+        if d in physical_layout[:i]:
+            raise RuntimeError(f"Duplicate dim not allowed: {d} comes twice in physical_layout")
+    dense: Any = empty([size[d] for d in physical_layout], dtype=dtype, **options)
+    return table.permute(dense, *np.argsort(physical_layout).tolist()).requires_grad_(requires_grad)
 
 
 @composite(method=False)
@@ -136,6 +152,8 @@ def histogramdd(
     axes = points.shape[1]
     if isinstance(bins, int):
         bins = [bins] * axes
+    if len(bins) != axes:
+        raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
     edges = [b._data if isinstance(b, Tensor) else b for b in bins]
     spans = None
     if range is not None:

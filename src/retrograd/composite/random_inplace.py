@@ -217,7 +217,17 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     return overwrite(input.clone(), drawn.astype(input._data.dtype))
 
 
-@composite()
+def _check_probabilities(weights: np.ndarray, one_by_one: bool) -> None:
+    negative, finite = (weights < 0).any(), np.isfinite(weights).all()
+    if finite and not negative:
+        return
+    if not one_by_one:
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    entry = "< 0" if negative else "= infinity or NaN"
+    raise RuntimeError(f"invalid multinomial distribution (encountering probability entry {entry})")
+
+
+@composite(out=True)
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
@@ -239,8 +249,9 @@ def multinomial(
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and num_samples > weights.shape[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if weights.shape[-1] > 1 << 24:
+        raise RuntimeError("number of categories cannot exceed 2^24")
+    _check_probabilities(weights, replacement and num_samples > 1)
     weights = weights.astype(np.float64)
     total = weights.sum(-1, keepdims=True)
     if (total <= 0).any():

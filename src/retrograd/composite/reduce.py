@@ -11,8 +11,8 @@ from typing import Any
 
 from .. import dtypes
 from .._generated import functions as table
-from ..autograd.forward_operators import forbid_out
 from ..kernels.promotion import scalar_name
+from ..op_support import write_out
 from ..tensor import Tensor
 from .registry import composite
 
@@ -108,7 +108,7 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
         size = tuple(size[0])
     shape = input._data.shape
-    if shape == size:
+    if shape == size and size:
         return input
     lead = len(shape) - len(size)
     if lead < 0 or any(n not in (1, m) for n, m in zip(size, shape[lead:], strict=True)):
@@ -171,6 +171,8 @@ def norm(
     if p is None or p == "fro":
         p = 2
     elif p == "nuc":
+        if out is not None:
+            return write_out(norm, out, (input, p, dim, keepdim), {})
         return _nuclear_norm(input, dim, keepdim)
     elif isinstance(p, str):
         raise RuntimeError(f"norm(): expected p to be a number, 'fro' or 'nuc', but got {p!r}")
@@ -211,7 +213,7 @@ def _extreme(name: str, whole: Any, along: Any, elementwise: str) -> Any:
         dim, keepdim = _aliased(name, dim, keepdim, aliases)
         if dim is None:
             return whole(input, out=out)
-        return _into(out, along(input, dim, keepdim))
+        return along(input, dim, keepdim, out=out)
 
     extreme.__name__ = extreme.__qualname__ = name
     extreme.__doc__ = (
@@ -219,17 +221,6 @@ def _extreme(name: str, whole: Any, along: Any, elementwise: str) -> Any:
         f"indices; with another tensor, `{elementwise}`."
     )
     return composite()(extreme)
-
-
-def _into(out: Any, results: tuple) -> tuple:
-    """Write several results to the tensors of ``out=``."""
-    if out is None:
-        return results
-    forbid_out(type(results).__name__, (*out, *results))
-    for target, result in zip(out, results, strict=True):
-        target._data = result._data
-        target._bump_version()
-    return type(results)(*out)
 
 
 max = _extreme("max", table.max, table.max_dim, "maximum")
@@ -242,4 +233,4 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out:
     dim, keepdim = _aliased("median", dim, keepdim, aliases)
     if dim is None:
         return table.median(input, out=out)
-    return _into(out, table.median_dim(input, dim, keepdim))
+    return table.median_dim(input, dim, keepdim, out=out)

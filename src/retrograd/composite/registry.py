@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
+
+from ..op_support import write_out
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -15,15 +18,26 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 METHODS: dict[str, Callable[..., Any]] = {}
 
 
-def composite(*names: str, function: bool = True, method: bool = True) -> Callable[[F], F]:
-    """Register a function as an operator, under its own name and `names`."""
+def composite(*names: str, function: bool = True, method: bool = True, out: bool = False) -> Callable[[F], F]:
+    """Register a function as an operator, under its own name and `names`; `out`: the public function has ``out=``."""
 
     def register(f: F) -> F:
         for name in (f.__name__, *names):
             if function:
-                FUNCTIONS[name] = f
+                FUNCTIONS[name] = with_out(f, name) if out else f
             if method:
                 METHODS[name] = f
         return f
 
     return register
+
+
+def with_out(f: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """`f` with ``out=``: a Tensor, or one for each result."""
+
+    @functools.wraps(f)
+    def public(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        return f(*args, **kwargs) if out is None else write_out(f, out, args, kwargs)
+
+    public.__name__ = public.__qualname__ = name
+    return public

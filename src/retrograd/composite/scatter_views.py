@@ -8,7 +8,7 @@ from typing import Any
 from .._generated import functions as table
 from ..tensor import Tensor
 from . import shape
-from .registry import FUNCTIONS, composite
+from .registry import FUNCTIONS, composite, with_out
 
 
 def _replaced(input: Tensor, src: Tensor, view: Callable[[Tensor], Tensor]) -> Tensor:
@@ -36,7 +36,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     return _replaced(input, src, lambda x: table.select(x, dim, index))
 
 
-@composite()
+@composite(out=True)
 def slice_scatter(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
@@ -119,16 +119,16 @@ def _copying(name: str, view: Callable[..., Any]) -> Callable[..., Any]:
 
 
 for _name, _view in _COPIED.items():
-    FUNCTIONS[_name] = _copying(_name, _view)
+    FUNCTIONS[_name] = with_out(_copying(_name, _view), _name)
 
 
-@composite(method=False)
+@composite(method=False, out=True)
 def expand_copy(input: Tensor, size: Sequence[int], *, implicit: bool = False) -> Tensor:
     """`expand` whose result has memory of its own."""
     return table.clone(table.expand(input, *size))
 
 
-@composite()
+@composite(out=True)
 def narrow_copy(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """`narrow` whose result has memory of its own."""
     return table.clone(shape.narrow(input, dim, start, length))

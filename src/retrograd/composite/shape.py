@@ -262,6 +262,8 @@ PROPERTIES: dict[str, Callable[[Tensor], Tensor]] = {
 @composite()
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """`length` elements from `start` along `dim`."""
+    if isinstance(start, Tensor) and (start.ndim or start._data.dtype.kind not in "iu"):
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
     start, end = kernels.narrow_range(input._data, dim, start, length)
     return table.slice(input, dim, start, end, 1)
 
@@ -323,11 +325,15 @@ def _split_along(name: str, least: int, dim: int) -> Any:
     def split_along(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
         if input.ndim < least:
             raise RuntimeError(
-                f"torch.{name} requires a tensor with at least {least} dimension{'s' if least > 1 else ''}, but got a "
-                f"tensor with {input.ndim} dimensions!"
+                f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {input.ndim} "
+                "dimensions!"
             )
         along = 0 if name == "hsplit" and input.ndim == 1 else dim
-        if isinstance(indices_or_sections, int) and input._data.shape[along] % indices_or_sections:
+        if isinstance(indices_or_sections, str):
+            raise TypeError(f"{name}() received an invalid combination of arguments - got (Tensor, str)")
+        if isinstance(indices_or_sections, int) and (
+            indices_or_sections <= 0 or input._data.shape[along] % indices_or_sections
+        ):
             raise RuntimeError(
                 f"torch.{name} attempted to split along dimension {along}, but the size of the dimension "
                 f"{input._data.shape[along]} is not divisible by the split_size {indices_or_sections}!"
@@ -373,9 +379,15 @@ def slice_inverse(
 # --------------------------------------------------------------------------------------------------------------- joins
 
 
+def _check_some(name: str, tensors: Sequence[Tensor]) -> None:
+    if not tensors:
+        raise RuntimeError(f"{name} expects a non-empty TensorList")
+
+
 @composite(method=False)
 def hstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     """Side by side: along the second dimension, or the first of vectors."""
+    _check_some("hstack", tensors)
     tensors = [_to_1d(t) for t in tensors]
     return table.cat(tensors, 0 if tensors and tensors[0].ndim == 1 else 1, out=out)
 
@@ -383,18 +395,21 @@ def hstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
 @composite("row_stack", method=False)
 def vstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     """One below the other: along the first dimension of matrices, vectors as rows."""
+    _check_some("vstack", tensors)
     return table.cat([_to_2d(t) for t in tensors], 0, out=out)
 
 
 @composite(method=False)
 def dstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     """One behind the other: along the third dimension."""
+    _check_some("dstack", tensors)
     return table.cat([_to_3d(t) for t in tensors], 2, out=out)
 
 
 @composite(method=False)
 def column_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     """Side by side, vectors as columns."""
+    _check_some("column_stack", tensors)
     return table.cat([reshape(t, (-1, 1)) if t.ndim < 2 else t for t in tensors], 1, out=out)
 
 

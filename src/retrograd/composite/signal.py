@@ -175,22 +175,29 @@ def istft(
         raise RuntimeError(
             "istft requires a complex-valued input tensor matching the output from stft with return_complex=True."
         )
+    if window is not None and window.is_complex() and not return_complex:
+        raise RuntimeError("Complex windows are incompatible with return_complex=False")
+    if not input._data.size:
+        raise RuntimeError("istft: input tensor cannot be empty.")
+    if input._data.ndim not in (2, 3):
+        raise RuntimeError(f"istft: expected a tensor with 2 or 3 dimensions, but got {input._data.ndim}")
     hop = n_fft // 4 if hop_length is None else hop_length
+    if not 0 < hop <= (win_length or n_fft):
+        raise RuntimeError(f"istft: expected 0 < hop_length <= win_length, but got hop_length={hop}")
     rows, count = input._data.shape[-2:]
     one = rows != n_fft if onesided is None else onesided
     if rows != (n_fft // 2 + 1 if one else n_fft):
         raise RuntimeError(
-            f"istft: expected the frequency dimension (3rd to the last) of the input tensor to match n_fft, got {rows}"
+            "istft: expected the frequency dimension (3rd to the last) of the input tensor to match "
+            f"{'n_fft / 2 + 1 when onesided=True' if one else 'n_fft when onesided=False'}, but got {rows}"
         )
+    if return_complex and one:
+        raise RuntimeError("Cannot have onesided output if window or input is complex")
     weights = _whole_window("istft", window, n_fft if win_length is None else win_length, n_fft, input)
     norm = "ortho" if normalized else None
     columns = input.transpose(-1, -2)
-    if return_complex:
-        frames: Any = fft.ifft(columns, n_fft, norm=norm)
-    elif one:
-        frames = fft.irfft(columns, n_fft, norm=norm)
-    else:
-        frames = fft.ifft(columns, n_fft, norm=norm).real
+    # Of a real signal, the first half of the frequencies says it all.
+    frames: Any = fft.ifft(columns, n_fft, norm=norm) if return_complex else fft.irfft(columns, n_fft, norm=norm)
     size = n_fft + hop * (count - 1)
     total = _overlapped(frames * weights, size, n_fft, hop)
     envelope = _overlapped((weights * weights).expand(count, n_fft), size, n_fft, hop)

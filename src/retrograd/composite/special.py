@@ -9,8 +9,8 @@ import numpy as np
 
 from .. import dtypes
 from .._generated import functions as table
-from ..kernels.promotion import scalar_name
-from ..op_support import write_out
+from ..kernels.promotion import check_out, scalar_name
+from ..op_support import not_a_tensor, write_out
 from ..tensor import Tensor, wrap
 from .registry import METHODS, composite
 
@@ -39,7 +39,9 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
 @composite(function=False)
 def mvlgamma_(input: Tensor, p: int) -> Tensor:
     """In-place `mvlgamma`."""
-    return table.copy_(input, mvlgamma(input, p), False)
+    result = mvlgamma(table.clone(input), p)
+    check_out(input._data, result._data.dtype, result._data.shape)
+    return table.copy_(input, result, False)
 
 
 def _polygamma_method(input: Tensor, n: int) -> Tensor:
@@ -53,7 +55,9 @@ METHODS["polygamma"] = _polygamma_method
 @composite(function=False)
 def polygamma_(input: Tensor, n: int) -> Tensor:
     """In-place `polygamma`."""
-    return table.copy_(input, table.polygamma(n, table.clone(input)), False)
+    result = table.polygamma(n, table.clone(input))
+    check_out(input._data, result._data.dtype, result._data.shape)
+    return table.copy_(input, result, False)
 
 
 @composite()
@@ -64,6 +68,8 @@ def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> torch.ldexp(torch.tensor([1.]), torch.tensor([1, 2, 3]))
     tensor([2., 4., 8.])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("ldexp", "input", 1, input)
     return table.mul(input, _power_of_two(input, other), out=out)
 
 

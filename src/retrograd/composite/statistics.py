@@ -12,9 +12,10 @@ from .. import dtypes
 from .._generated import functions as table
 from ..autograd.forward_operators import forbid_duals
 from ..kernels import number_parts
+from ..kernels.promotion import scalar_name
 from ..op_support import write_out
 from ..tensor import Tensor, wrap
-from .reduce import _into, mean, norm
+from .reduce import mean, norm
 from .registry import composite
 
 
@@ -23,7 +24,7 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *, o
     """The median of what is not NaN; with a `dim`, those along it and their indices."""
     if dim is None:
         return table.nanmedian(input, out=out)
-    return _into(out, table.nanmedian_dim(input, dim, keepdim))
+    return table.nanmedian_dim(input, dim, keepdim, out=out)
 
 
 # ------------------------------------------------------------------------------------------------------------ quantiles
@@ -199,6 +200,27 @@ def renorm_(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
 # ----------------------------------------------------------------------------------------------------------- covariance
 
 
+def _check_weights(name: str, weights: Tensor, kinds: str, observations: int) -> None:
+    """May these weigh the observations of `cov`?"""
+    data = weights._data
+    if data.ndim > 1:
+        raise RuntimeError(
+            f"cov(): expected {name} to have one or fewer dimensions but got {name} with {data.ndim} dimensions"
+        )
+    if data.dtype.kind not in kinds:
+        kind = "floating point" if kinds == "fV" else "integral"
+        raise RuntimeError(
+            f"cov(): expected {name} to have {kind} dtype but got {name} with {scalar_name(data.dtype)} dtype"
+        )
+    if data.size != observations:
+        raise RuntimeError(
+            f"cov(): expected {name} to have the same numel as there are observations in the input but got {data.size} "
+            f"!= {observations}"
+        )
+    if (data < 0).any():
+        raise RuntimeError(f"cov(): {name} cannot be negative")
+
+
 @composite()
 def cov(
     input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
@@ -215,16 +237,10 @@ def cov(
         rows = rows.to(dtypes.from_numpy_dtype(dtypes.default[0]))
     weights: Any = None
     if fweights is not None:
-        if fweights._data.dtype.kind not in "iu":
-            raise RuntimeError(
-                f"cov(): expected fweights to have integral dtype but got fweights with {fweights.dtype}"
-            )
+        _check_weights("fweights", fweights, "iu", rows._data.shape[1])
         weights = fweights
     if aweights is not None:
-        if aweights._data.dtype.kind not in "fV":
-            raise RuntimeError(
-                f"cov(): expected aweights to have floating point dtype but got aweights with {aweights.dtype}"
-            )
+        _check_weights("aweights", aweights, "fV", rows._data.shape[1])
         weights = aweights if weights is None else weights * aweights
     if weights is None:
         count: Any = rows._data.shape[1]
@@ -267,7 +283,7 @@ def corrcoef(input: Tensor) -> Tensor:
 # ----------------------------------------------------------------------------------------------------------- histograms
 
 
-@composite()
+@composite(out=True)
 def histogram(
     input: Tensor, bins: Any, *, range: Sequence[float] | None = None, weight: Tensor | None = None,
     density: bool = False,

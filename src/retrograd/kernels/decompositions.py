@@ -133,7 +133,7 @@ def lu_unpack(
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\nNote: this "
             "function is intended to be used with the output produced by torch.linalg.lu_factor"
         )
-    p = low = high = np.empty((0,), LU_data.dtype)
+    p, low, high = (np.empty((0,), LU_data.dtype) for _ in range(3))
     if unpack_pivots:
         p = _permutation_matrix(LU_pivots, LU_data.shape[-2], LU_data.dtype)
     if unpack_data:

@@ -172,7 +172,7 @@ def _sum_out(a: np.ndarray, labels: list[int], keep: set[int]) -> Labelled:
     over = tuple([d for d, label in enumerate(labels) if label not in keep])
     if not over:
         return a, labels
-    summed = np.asarray(np.add.reduce(a, over, dtype=a.dtype))
+    summed = np.asarray(np.add.reduce(a, over, dtype=np.int64 if a.dtype.kind in "biu" else a.dtype))
     return summed, [label for label in labels if label in keep]
 
 

@@ -42,7 +42,7 @@ def im2col(a: np.ndarray, kernel: Ints, dilation: Ints, padding: Ints, stride: I
         )
     buffer = np.empty_like(a, shape=(*a.shape[:2], windows.taps, windows.width), order="C")
     columns = windows.columns(windows.pad(a), buffer)
-    return columns.reshape(a.shape[0], -1, windows.width)
+    return columns.reshape(a.shape[0], a.shape[1] * windows.taps, windows.width)
 
 
 def col2im(

@@ -283,9 +283,9 @@ def add_rows(a: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
 def gather(a: np.ndarray, dim: int, index: np.ndarray, sparse_grad: bool = False) -> np.ndarray:
     """For every element of `index`, the element of `a` at that position along `dim` and its own along the others."""
     dim = normalize_dim(dim, a.ndim)
-    _check_integer("gather(): Expected dtype int32/int64 for index", index)
     if index.size == 0:
         return np.empty_like(a, shape=index.shape, order="C")
+    _check_integer("gather(): Expected dtype int32/int64 for index", index)
     if (index.ndim or 1) != (a.ndim or 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
     flat = a.ndim == 0
@@ -334,6 +334,8 @@ def _rows(*arrays: np.ndarray) -> Any:
 def gather_backward(grad: np.ndarray, sizes: Sequence[int], dim: int, index: np.ndarray) -> np.ndarray:
     """The gradient of `gather`: zeros of the input's size, with `grad` added where it read."""
     result = np.zeros_like(grad, shape=tuple(sizes), order="C")
+    if not index.size:
+        return result
     if not result.ndim:
         result[...] = np.add.reduce(grad, None)
         return result
@@ -535,7 +537,7 @@ def index_add(
     if alpha.__class__ is not int or alpha != 1:
         source = np.multiply(source, operand(alpha, a.dtype))
     if not a.ndim:
-        result += source.sum()
+        result += source.sum(dtype=source.dtype)
         return result
     if source.size > LARGE and _is_apart(result, source, source):
         if compiled.index_add(result, dim, index.reshape(-1), source):

@@ -224,6 +224,8 @@ def _add_scaled(
         )
     if product.dtype.kind in "iu":
         alpha, beta = int(alpha), int(beta)
+    elif product.dtype.kind == "b":
+        alpha, beta = bool(alpha), bool(beta)
     if not product.ndim:
         return np.asarray(product * alpha + (input * beta if beta != 0 else 0), dtype=product.dtype)
     if alpha != 1:

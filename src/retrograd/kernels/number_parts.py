@@ -120,7 +120,10 @@ def histogram(
     if isinstance(bins, ndarray):
         edges = bins.astype(a.dtype)
     else:
-        low, high = _histogram_range(a, *(range if range is not None else (0.0, 0.0)))
+        low, high = range if range is not None else (a.min(), a.max()) if a.size else (0.0, 1.0)
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        low, high = _histogram_range(a, float(low), float(high))
         edges = np.linspace(low, high, bins + 1).astype(a.dtype)
     weights = None if weight is None else weight.reshape(-1)
     counts, _ = np.histogram(a.reshape(-1), edges, weights=weights, density=density)

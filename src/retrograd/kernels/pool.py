@@ -47,13 +47,6 @@ def _check_pool(
         raise RuntimeError("stride should be greater than zero, but got " + _named("d", stride))
     if any(d <= 0 for d in dilation):
         raise RuntimeError("dilation should be greater than zero, but got " + _named("dilation", dilation))
-    if a.ndim not in (dims + 1, dims + 2) or 0 in a.shape[a.ndim - dims - 1 :]:
-        if a.ndim in (dims + 1, dims + 2) and dims == 2:
-            raise RuntimeError(
-                "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:"
-                f"{shape_text(a.shape)}"
-            )
-        raise RuntimeError(f"non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for input")
     for p, k, d in zip(padding, kernel, dilation, strict=True):
         if p < 0:
             raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
@@ -62,6 +55,13 @@ def _check_pool(
                 f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and "
                 f"dilation={d}"
             )
+    if a.ndim not in (dims + 1, dims + 2) or 0 in a.shape[a.ndim - dims - 1 :]:
+        if a.ndim in (dims + 1, dims + 2) and dims == 2:
+            raise RuntimeError(
+                "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:"
+                f"{shape_text(a.shape)}"
+            )
+        raise RuntimeError(f"non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for input")
     size = a.shape[a.ndim - dims :]
     out = pooled_size(size, kernel, stride, padding, dilation, ceil_mode)
     if any(o < 1 for o in out):
@@ -70,7 +70,8 @@ def _check_pool(
         raise RuntimeError(
             "Given input size: ({}). Calculated output size: ({}). Output size is too small".format(*sizes)
         )
-    if a.dtype.kind not in "fiuV" or (name != "max_pool2d" and a.dtype.kind not in "fV" and a.dtype != np.int64):
+    whole = name.startswith("max_pool") or a.dtype == np.int64
+    if a.dtype.kind not in ("fiuV" if whole else "fV"):
         unsupported(name, a.dtype)
     return out
 

@@ -188,6 +188,14 @@ def check_number(x: Operand, dtype: np.dtype) -> None:
         raise RuntimeError(f"value cannot be converted to type {_C_NAMES[dtype.name]} without overflow: {x!r}")
 
 
+def cast_number(x: Operand, dtype: np.dtype) -> Any:
+    """A number as a scalar of `dtype`, refused if that cannot hold it."""
+    check_number(x, dtype)
+    if isinstance(x, builtins.complex) and dtype.kind not in "bc":
+        x = x.real
+    return np.asarray(x).astype(dtype)[()]
+
+
 # ------------------------------------------------------------------------------------------- shapes and out=
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .dims import normalize_dim, normalize_dims
-from .promotion import as_array, broadcast_shape, check_number, promote_dtypes, store, unsupported
+from .promotion import as_array, broadcast_shape, cast_number, promote_dtypes, store, unsupported
 from .shape import expand
 from .storage import as_strided, shape_text, storage_offset, strides
 
@@ -264,13 +264,11 @@ def fill(a: np.ndarray, value: Any, out: np.ndarray | None = None) -> np.ndarray
     """`value`, a number or a 0-d array, in the shape and dtype of `a`."""
     if getattr(value, "ndim", 0):
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
+    if not hasattr(value, "ndim"):
+        value = cast_number(value, a.dtype)
+    elif value.dtype.kind == "c" != a.dtype.kind:
+        value = cast_number(complex(value), a.dtype)
     result = np.empty_like(a) if out is None else out
-    if isinstance(value, complex) or getattr(value, "dtype", a.dtype).kind == "c":
-        if a.dtype.kind != "c":
-            number = complex(value)
-            if number.imag:
-                check_number(number, a.dtype)
-            value = number.real
     result[...] = value
     return result
 

@@ -127,13 +127,15 @@ def resample(
     """`a` with its last dimensions brought to `output_size`, each by the map that `mode` names."""
     dims = len(output_size)
     size = a.shape[a.ndim - dims :]
+    byte = a.dtype == np.uint8
     if a.dtype.kind not in "fcV" and mode not in ("nearest", "nearest-exact", "reflect", "replicate"):
-        unsupported(f"upsample_{mode}", a.dtype)
+        if not (byte and len(output_size) == 2 and mode in ("linear", "cubic")):
+            unsupported(f"upsample_{mode}", a.dtype)
     if 0 in output_size or not a.size:
         return np.zeros_like(a, shape=(*a.shape[: a.ndim - dims], *output_size), order="C")
-    wide = work_dtype(a.dtype)
+    wide = np.dtype(np.float32) if byte else work_dtype(a.dtype)
     x = a
-    for d in range(dims):
+    for d in reversed(range(dims)) if byte else range(dims):
         source = _map(mode, size[d], output_size[d], align_corners, scales[d], wide)
         axis = a.ndim - dims + d
         if source.ndim == 1:
@@ -141,6 +143,8 @@ def resample(
                 x = x.take(source, axis)
         elif not _is_identity_matrix(source):
             x = _multiply(x.astype(wide, copy=False), source, axis)
+            if byte:  # as torch's, one dimension after the other is rounded
+                x = np.clip(np.floor(x + np.float32(0.5)), 0, 255)
     return x.astype(a.dtype, order="C", copy=x is a)
 
 

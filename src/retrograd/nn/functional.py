@@ -421,8 +421,8 @@ def kl_div(
     number = 2 if by_batch else _reduction(reduction, size_average, reduce)
     if log_target:
         losses = target.exp() * (target - input)
-    else:  # t log t, which is 0 at 0, and so is its gradient here
-        losses = target * target.masked_fill(target == 0, 1).log() - target * input
+    else:
+        losses = ops.xlogy(target, target) - target * input
     result = _reduced(losses, number)
     return result / input._data.shape[0] if by_batch and input._data.ndim else result
 

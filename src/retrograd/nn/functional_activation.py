@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .. import ops
 from .._generated import functions as generated
+from ..kernels.promotion import scalar_name
 from ..tensor import Tensor
 
 
@@ -127,7 +130,11 @@ def tanhshrink(input: Tensor) -> Tensor:
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """The input moved towards zero by `lambd`, and zero where it is nearer to it than that."""
     if lambd < 0:
-        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
+        data = input._data
+        largest = f"{np.finfo(data.dtype).max:g}" if data.dtype.kind == "f" else "its largest number"
+        raise RuntimeError(
+            f"lambda must be in range [0, {largest}] for input dtype {scalar_name(data.dtype)}, but found {lambd:g}"
+        )
     return input - input.clamp(-lambd, lambd)
 
 
@@ -139,7 +146,13 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """`leaky_relu` with a learned slope, one or one for each channel."""
     n = input._data.ndim
+    if weight._data.ndim > 1:
+        raise RuntimeError(
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight._data.ndim}"
+        )
     if weight._data.size != 1:
+        if not n:
+            raise RuntimeError("Not allow zero-dim input tensor.")
         channels = input._data.shape[1] if n > 1 else 1
         if weight._data.size != channels:
             raise RuntimeError(

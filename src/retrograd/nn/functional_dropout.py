@@ -105,6 +105,8 @@ def rrelu(
     """`leaky_relu` with a slope drawn from [lower, upper] for each element if `training`, else with their mean."""
     from .functional import leaky_relu
 
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     drawn = default_generator.uniform(input._data.shape, input._data.dtype)

@@ -11,6 +11,7 @@ import numpy as np
 from .. import ops
 from ..autograd.grad_mode import no_grad
 from ..dtypes import float_limits
+from ..kernels.promotion import scalar_name
 from ..tensor import Tensor, wrap
 from .functional_reduction import reduced, reduction_number
 
@@ -132,6 +133,12 @@ def triplet_margin_with_distance_loss(
     number = reduction_number(reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
+    sizes = anchor.ndim, positive.ndim, negative.ndim
+    if len(set(sizes)) > 1:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            "anchor {}D, positive {}D, and negative {}D inputs".format(*sizes)
+        )
     distance = pairwise_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
@@ -178,7 +185,7 @@ def gaussian_nll_loss(
     if var.shape != input.shape:
         if input.shape[:-1] == var.shape:
             var = var.unsqueeze(-1)
-        elif not (input.shape[:-1] == var.shape[:-1] and var.shape[-1] == 1) and var.ndim != input.ndim:
+        elif not (var.ndim == input.ndim and all(m in (1, n) for m, n in zip(var.shape, input.shape, strict=True))):
             raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
@@ -209,6 +216,19 @@ def multilabel_soft_margin_loss(
     return reduced(losses.sum(-1) / input._data.shape[-1], number)
 
 
+def _check_rows(input: Tensor) -> None:
+    shape = input._data.shape
+    if len(shape) > 2 or 0 in shape[-1:]:
+        raise RuntimeError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(shape)}"
+        )
+
+
+def _check_labels(target: Tensor) -> None:
+    if target._data.dtype != np.int64:
+        raise RuntimeError(f"expected scalar type Long but found {scalar_name(target._data.dtype)}")
+
+
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -225,7 +245,19 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
-    rows = input if input.ndim == 2 else input.unsqueeze(0)
+    _check_rows(input)
+    rows = input if input.ndim == 2 else input.reshape((1, -1))
+    if target.ndim > 1 or target._data.size != rows._data.shape[0]:
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
+            f"size). Expected target size [{rows._data.shape[0]}], but got {list(target.shape)}. Input has shape "
+            f"{list(input.shape)}."
+        )
+    if weight is not None and weight._data.size != rows._data.shape[1]:
+        raise RuntimeError(
+            f"inconsistent weight size, expected {rows._data.shape[1]} but got {list(weight.shape)}"
+        )
+    _check_labels(target)
     index = target.reshape((-1, 1))
     losses = (margin - rows.gather(1, index) + rows).clamp_min(0)
     if p == 2:
@@ -246,7 +278,13 @@ def multilabel_margin_loss(
 ) -> Tensor:
     """How much each target class is not above every other by 1; the targets of a row end at the first -1."""
     number = reduction_number(reduction, size_average, reduce)
+    _check_rows(input)
     rows = input if input.ndim == 2 else input.reshape((1, -1))
+    if target._data.size != rows._data.size or (input.ndim == 2 and target.ndim != 2):
+        raise RuntimeError(
+            f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
+        )
+    _check_labels(target)
     labels = target._data.reshape(rows._data.shape)
     used = np.cumsum(labels < 0, 1) == 0
     is_target = np.zeros(labels.shape, bool)

@@ -32,6 +32,10 @@ def batch_norm(
     tensor([[-1.0000],
             [ 1.0000]])
     """
+    if not input._data.size:
+        # Torch does not look at the number of channels where there is nothing to normalise.
+        empty = input.clone() if weight is None else input * weight[0]
+        return empty if bias is None else empty + bias[0]
     if training and input._data.ndim > 1:
         _check_values_per_channel(input, input._data.size // max(input._data.shape[1], 1), "value per channel")
     return generated.native_batch_norm(
@@ -91,6 +95,9 @@ def group_norm(
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
     if num_groups > 0 and shape[0] * shape[1] // num_groups == 1 and input._data.size == shape[0] * shape[1]:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(shape)}")
+    if not input._data.size:
+        empty = input.clone() if weight is None else input * weight[0]
+        return empty if bias is None else empty + bias[0]
     return generated.native_group_norm(input, weight, bias, num_groups, float(eps))
 
 
@@ -127,12 +134,24 @@ def rms_norm(
     tensor([0.8485, 1.1314])
     """
     shape = tuple(normalized_shape)
+    if not shape:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            "normalized_shape = []"
+        )
     if tuple(input.shape[input.ndim - len(shape) :]) != shape:
         raise RuntimeError(
             f"Given normalized_shape={list(shape)}, expected input with shape [*, "
             f"{', '.join(map(str, shape))}], but got input of size{list(input.shape)}"
         )
+    if weight is not None and tuple(weight.shape) != shape:
+        raise RuntimeError(
+            f"Expected weight to be of same shape as normalized_shape, but got weight of shape {list(weight.shape)} "
+            f"and normalized_shape = {list(shape)}"
+        )
+    x = input.float() if input._data.dtype.itemsize == 2 else input  # whose squares leave its range
     if eps is None:
-        eps = float(float_limits(input._data.dtype).eps)
-    normal = input * ((input * input).mean(list(range(-len(shape), 0)), keepdim=True) + eps).rsqrt()
-    return normal if weight is None else normal * weight
+        eps = float(float_limits(x._data.dtype).eps)
+    normal = x * ((x * x).mean(list(range(-len(shape), 0)), keepdim=True) + eps).rsqrt()
+    result = normal if weight is None else normal * weight
+    return result if x is input else result.to(input.dtype)

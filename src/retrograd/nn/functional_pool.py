@@ -63,11 +63,16 @@ def _check_max_pool1d(input: Tensor, kernel: int, stride: int, padding: int, dil
         if value <= 0:
             raise RuntimeError(f"max_pool1d() {what} must be greater than zero, but got {value}")
     if padding < 0:
-        raise RuntimeError(f"max_pool1d() padding must be non-negative, but got {padding}")
+        # (Here and below, torch says one thing or the other, depending on return_indices.)
+        raise RuntimeError(
+            f"max_pool1d() padding must be non-negative, but got {padding} (pad must be non-negative, but got pad: "
+            f"{padding})"
+        )
     if padding > kernel // 2:
         raise RuntimeError(
             f"max_pool1d() padding should be at most half of kernel size, but got padding={padding} and "
-            f"kernel_size={kernel}"
+            f"kernel_size={kernel} (pad should be at most half of effective kernel size, but got pad={padding}, "
+            f"kernel_size={kernel} and dilation={dilation})"
         )
     (size,) = kernels.pooled_size(shape[-1:], (kernel,), (stride,), (padding,), (dilation,), ceil_mode)
     if size <= 0:
@@ -226,6 +231,8 @@ def _adaptive_size(name: str, input: Tensor, output_size: int | OptionalInts, di
     shape = input._data.shape
     if dims == 1:
         _check_signal(name, input)
+    elif not isinstance(output_size, int) and len(shape) <= len(output_size):
+        raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
     elif len(shape) not in (dims + 1, dims + 2):
         colon = ":" if "max" in name else ""
         raise RuntimeError(f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor, but got{colon} {list(shape)}")
@@ -234,9 +241,16 @@ def _adaptive_size(name: str, input: Tensor, output_size: int | OptionalInts, di
     else:
         given = tuple(output_size) * (dims if len(tuple(output_size)) == 1 else 1)
         if len(given) != dims:
-            raise RuntimeError(f"{name}: output_size must be {dims}")
+            if dims == 1:
+                raise RuntimeError(f"{name}() argument 'output_size' should contain one int (got {len(given)})")
+            what = f"{name}(): internal error: output_size.size()" if "max" in name else f"{name}: output_size"
+            raise RuntimeError(f"{what} must be {dims}")
         size = tuple([n if s is None else int(s) for s, n in zip(given, shape[-dims:], strict=True)])
     if any(s < 0 for s in size):
+        if "max" in name:
+            negative = next(s for s in size if s < 0)
+            whole = [*shape[: len(shape) - dims], *([1] if dims == 1 else []), *size]
+            raise RuntimeError(f"Trying to create tensor with negative dimension {negative}: {whole}")
         values = ", ".join(str(s) for s in size)
         raise RuntimeError(
             f"{name}: elements of output_size must be greater than or equal to 0 but received {{{values}}}"

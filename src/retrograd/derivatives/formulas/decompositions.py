@@ -219,6 +219,8 @@ def lu_unpack_backward(ops: Any, grads: Any, shape: tuple[int, ...]) -> Any:
     m, n = shape[-2:]
     k = min(m, n)
     _, low, high = grads
+    if any(g is not None and g.ndim < 2 for g in (low, high)):  # they were not unpacked
+        return ops.new_zeros(low if high is None else high, shape)
     if low is not None:
         low = ops.tril(low, -1)
         low = ops.cat([low, ops.new_zeros(low, (*shape[:-1], n - k))], -1) if n > k else low
@@ -228,8 +230,10 @@ def lu_unpack_backward(ops: Any, grads: Any, shape: tuple[int, ...]) -> Any:
     return _plus(low, high)
 
 
-def lu_unpack_jvp(ops: Any, tangent: Any) -> tuple:
+def lu_unpack_jvp(ops: Any, tangent: Any, unpack_data: bool) -> tuple:
     """The tangents of L and U."""
+    if not unpack_data:
+        return None, ops.new_zeros(tangent, (0,)), ops.new_zeros(tangent, (0,))
     k = min(tangent.shape[-2:])
     return None, ops.tril(tangent[..., :k], -1), ops.triu(tangent[..., :k, :])
 

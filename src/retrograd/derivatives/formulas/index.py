@@ -17,6 +17,13 @@ def selected_values(ops: Any, input: Any, dim: int, indices: Any, keepdim: bool)
     return ops.squeeze(ops.gather(input, dim, ops.unsqueeze(indices, dim)), dim)
 
 
+def index_fill_value_backward(ops: Any, grad: Any, dim: int, index: Any) -> Any:
+    """The sum of `grad` over the places that were filled: an index that comes twice fills one place."""
+    # By a mask, as a plain index_select would count such a place twice.
+    kept = ops.index_fill(ops.ones_like(grad), dim, index, 0)
+    return ops.sum(grad * (1 - kept))
+
+
 def take_backward(ops: Any, grad: Any, sizes: tuple[int, ...], index: Any) -> Any:
     """`grad` added up at the places `index` of zeros."""
     return ops.put(ops.new_zeros(grad, sizes), index, grad, True)

@@ -210,6 +210,8 @@ def matrix_exp_differential(ops: Any, a: Any, direction: Any, adjoint: bool) -> 
 
 def _reflectors(ops: Any, a: Any, tau: Any) -> tuple[list, Any]:
     # The vectors, as columns, and the identity's first columns.
+    if not a.shape[-2]:
+        return [], a
     low, eye = ops.tril(a, -1), ops.zeros_like(ops.tril(a, -1))
     one = ops.diag_embed(ops.ones_like(a[..., 0, :]))
     m, n = a.shape[-2:]

@@ -261,6 +261,8 @@ def hardswish_backward(ops: Any, grad: Any, self: Any) -> Any:
 
 
 def softsign_backward(ops: Any, grad: Any, self: Any) -> Any:
-    """d/dx x / (1 + |x|)."""
+    """x / (1 + |x|), whose modulus is not differentiable where x is complex: in terms of x and of sgn(x)."""
     denominator = ops.abs(self) + 1
-    return grad / (denominator * denominator)
+    if not _is_complex(self):
+        return grad / (denominator * denominator)
+    return grad / denominator - ops.sgn(self) * ops.real(grad * ops.conj(self)) / (denominator * denominator)
