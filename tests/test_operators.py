@@ -159,7 +159,7 @@ def params(chosen: Iterable[tuple[Op, Any]]) -> list[Any]:
 
 CASES = list(cases(OPS))
 DIFFERENTIABLE = [(op, s) for op, s in CASES if op.differentiable and any(spec.differentiable for spec in s.specs)]
-TORCH_DIFFERENTIATES = [(op, s) for op, s in DIFFERENTIABLE if op.torch_gradient]
+TORCH_DIFFERENTIATES = [(op, s) for op, s in DIFFERENTIABLE if op.torch_gradient and s.torch_first]
 TORCH_DIFFERENTIATES_TWICE = [(op, s) for op, s in TORCH_DIFFERENTIATES if s.second and s.torch_second]
 SMOOTH = [(op, s) for op, s in DIFFERENTIABLE if s.smooth and s.in_double]
 SMALL = [

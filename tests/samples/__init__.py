@@ -7,7 +7,9 @@ gradients of both orders, dtypes, layouts, variants and errors are then tested. 
 from __future__ import annotations
 
 from samples import (
+    activations,
     assembly,
+    bits,
     conv,
     decompositions,
     fft,
@@ -18,6 +20,8 @@ from samples import (
     networks,
     nn,
     normalization,
+    options,
+    pieces,
     pointwise,
     pool,
     reductions,
@@ -25,6 +29,7 @@ from samples import (
     selection,
     shape,
     signal,
+    sorting,
     special,
     statistics,
 )
@@ -51,6 +56,11 @@ OPS: list[Op] = [
     *matrix_functions.OPS,
     *networks.OPS,
     *segments.OPS,
+    *activations.OPS,
+    *bits.OPS,
+    *sorting.OPS,
+    *pieces.OPS,
+    *options.OPS,
 ]
 
 _names = [op.name for op in OPS]

@@ -56,8 +56,8 @@ OPS = [
         "as_strided_scatter",
         [
             # Torch's own gradient of `input` is wrong here: it keeps what was overwritten and drops the rest.
-            S("part", real(3, 3, requires_grad=False), real(2, 2), (2, 2), (1, 2)),
-            S("offset", real(6, requires_grad=False), real(2), (2,), (2,), 1),
+            S("part", real(3, 3), real(2, 2), (2, 2), (1, 2), torch_first=False),
+            S("offset", real(6), real(2), (2,), (2,), 1, torch_first=False),
         ],
         supports_complex=True,
         method="as_strided_scatter",

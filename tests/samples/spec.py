@@ -172,6 +172,7 @@ class Sample:
     second: second derivatives are checked as well.
     as_complex: a complex128 twin of the sample is derived where the operator supports complex numbers.
     method: the method form of the operator takes these arguments too.
+    torch_first: torch's own first derivatives are right, and precise, here.
     torch_second: torch itself has second derivatives here.
     """
 
@@ -182,6 +183,7 @@ class Sample:
     second: bool = True
     as_complex: bool = True
     method: bool = True
+    torch_first: bool = True
     torch_second: bool = True
     seed: int = 0
 
@@ -277,16 +279,19 @@ def S(
     second: bool = True,
     as_complex: bool = True,
     method: bool = True,
+    torch_first: bool = True,
     torch_second: bool = True,
     **kwargs: Any,
 ) -> Sample:
     """A sample at a point where the operator is smooth."""
-    return Sample(name, args, kwargs, smooth, second, as_complex, method, torch_second)
+    return Sample(name, args, kwargs, smooth, second, as_complex, method, torch_first, torch_first and torch_second)
 
 
-def V(name: str, *args: Any, as_complex: bool = False, method: bool = True, **kwargs: Any) -> Sample:
+def V(
+    name: str, *args: Any, as_complex: bool = False, method: bool = True, torch_first: bool = True, **kwargs: Any
+) -> Sample:
     """A sample that is compared with torch and NumPy only: ties, kinks, infinities, NaNs, low precision."""
-    return Sample(name, args, kwargs, False, False, as_complex, method)
+    return Sample(name, args, kwargs, False, False, as_complex, method, torch_first)
 
 
 @dataclass

@@ -1,0 +1,94 @@
+"""``out=``: every function that takes it writes there what it would have returned, and refuses what torch refuses."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd
+from samples import OPS, Op, Sample, lookup
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+def _takes_out(op: Op) -> bool:
+    if not isinstance(op.fn, str) or op.missing_from(retrograd):
+        return False
+    function = lookup(retrograd, op.fn)
+    if not isinstance(function, types.FunctionType):
+        return False
+    wrapped = hasattr(function, "__wrapped__") and "out" in function.__code__.co_varnames
+    return wrapped or "out" in inspect.signature(function).parameters
+
+
+CASES = [(op, sample) for op in OPS if _takes_out(op) for sample in op.samples[:3]]
+MORE = ("sort", "topk", "kthvalue", "cummax", "aminmax", "where", "softmax", "take_along_dim", "scatter")
+
+
+@pytest.mark.parametrize(("op", "sample"), [pytest.param(o, s, id=f"{o.name}[{s.name}]") for o, s in CASES])
+def test_out_gets_the_result(op: Op, sample: Sample) -> None:
+    built = sample.build(retrograd, requires_grad=False)
+    expected = op.call(retrograd, built.args, built.kwargs)
+    results = expected if isinstance(expected, tuple) else (expected,)
+    targets = [retrograd.zeros(tuple(r.shape), dtype=r.dtype) for r in results]
+    out: Any = tuple(targets) if isinstance(expected, tuple) else targets[0]
+    returned = op.call(retrograd, built.args, {**built.kwargs, "out": out})
+    for target, result, same in zip(
+        targets, results, returned if isinstance(returned, tuple) else (returned,), strict=True
+    ):
+        assert same is target
+        assert target._version == 1
+        np.testing.assert_array_equal(target.resolve_conj().numpy(), result.resolve_conj().numpy())
+
+
+def test_the_functions_that_matter_take_it() -> None:
+    names = {op.name for op, _ in CASES}
+    assert sorted(set(MORE) - names) == []
+
+
+def test_out_takes_the_shape_of_the_result(torch) -> None:
+    values, indices = torch.empty(0), torch.empty(0, dtype=torch.int64)
+    found = torch.sort(torch.tensor([2.0, 1.0]), out=(values, indices))
+    assert found.values is values
+    assert (values.tolist(), indices.tolist()) == ([1.0, 2.0], [1, 0])
+
+
+REFUSED = [
+    ("torch.sort(x, out=(torch.empty(2, dtype=torch.float64), i))", RuntimeError, "Expected out tensor to have dtype"),
+    (
+        "torch.topk(x, 1, out=(torch.empty(1), torch.empty(1)))",
+        RuntimeError,
+        "Expected out tensor to have dtype",
+    ),
+    (
+        "torch.exp(x, out=torch.empty(2, dtype=torch.int64))",
+        RuntimeError,
+        "to the desired output type Long",
+    ),
+    ("torch.exp(g, out=torch.empty(2))", RuntimeError, "don't support automatic differentiation"),
+    ("torch.exp(x, out=torch.empty(1).expand(2))", RuntimeError, "more than one element of the written-to tensor"),
+    ("torch.gather(x, 0, i, out=x)", RuntimeError, "some elements of the input tensor and the written-to tensor"),
+    (
+        "torch.cat([x, x], out=m.view(-1)[:4])",
+        RuntimeError,
+        "some elements of the input tensor and the written-to tensor",
+    ),
+    ("torch.sort(x, out=1)", TypeError, "out"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "match"), REFUSED)
+def test_out_is_refused(torch, call, error, match) -> None:
+    m = torch.arange(6.0)
+    x = m[:2]
+    names = {"torch": torch, "m": m, "x": x, "i": torch.tensor([0, 1]), "g": torch.ones(2, requires_grad=True)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(error, match=match):
+            eval(call, names)
+    assert m.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]

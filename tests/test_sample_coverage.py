@@ -1,0 +1,172 @@
+"""Is every operator in the sample database, with every option at some value that is not its default?
+
+The samples are run under a profile function that sees each call of an operator of the table, of a composite, or of a
+function of `nn.functional`, `linalg`, `fft` and `special`, whoever makes it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import retrograd
+from retrograd._generated import functions as table
+from retrograd.composite.registry import FUNCTIONS, METHODS
+from samples import OPS
+
+#: Operators without a sample, and why.
+EXEMPT = {
+    "draws random numbers; tests/test_random.py has its tests": """
+        bernoulli binomial multinomial poisson nn.functional.gumbel_softmax Tensor.bernoulli_ Tensor.cauchy_
+        Tensor.exponential_ Tensor.geometric_ Tensor.log_normal_ Tensor.normal_ Tensor.random_ Tensor.uniform_
+    """,
+    "is about memory and not about numbers; tests/composite has its tests": """
+        Tensor.resize_ resize_as_ Tensor.set_ Tensor.storage Tensor.untyped_storage Tensor.new_empty_strided
+        Tensor.as_subclass Tensor.dim_order empty_permuted frombuffer Tensor.new
+    """,
+    "takes a Python function for each element": "Tensor.apply_ Tensor.map_ Tensor.map2_",
+    "is called by formulas alone: the second derivatives of the operator that it belongs to are its test": """
+        adaptive_avg_pool_backward avg_pool_backward convolution_backward_input convolution_backward_weight
+        diagonal_backward embedding_dense_backward gather_backward index_backward index_select_backward
+        linear_recurrence log_softmax_backward max_pool_backward max_pool_gather native_batch_norm_backward
+        native_group_norm_backward
+        native_layer_norm_backward nll_loss_backward resample_backward select_backward sigmoid_backward slice_backward
+        softmax_backward tanh_backward threshold_backward through_storage value_selecting_reduction_backward zero
+        _linalg_eigvals copy resample
+    """,
+}
+
+#: Options that no sample has at another value than the default, and why.
+EXEMPT_OPTIONS = {
+    "nn.functional.multi_head_attention_forward": "the module's tests have its projections and masks",
+    "nn.functional.rrelu": "training draws random numbers",
+    "nn.functional.scaled_dot_product_attention": "dropout_p draws random numbers",
+    "gather": "sparse_grad means nothing without sparse tensors",
+    "embedding": "sparse means nothing without sparse tensors",
+    "nn.functional.embedding": "sparse means nothing without sparse tensors",
+    "nn.functional.embedding_bag": "sparse means nothing without sparse tensors",
+    "expand_copy": "implicit means nothing",
+    "linalg_svd": "driver chooses a method of cuSOLVER, and is refused on the CPU",
+    "linalg_svdvals": "driver chooses a method of cuSOLVER, and is refused on the CPU",
+    "linalg_tensorsolve": "dims permutes the dimensions before the rest, which has its samples",
+    "linalg_lu": "pivot=False is refused on the CPU, which is an error sample",
+    "linalg_lu_factor": "pivot=False is refused on the CPU, which is an error sample",
+    "linalg_lu_factor_ex": "pivot=False is refused on the CPU, which is an error sample",
+    "lu": "pivot=False is refused on the CPU, which is an error sample",
+    "lobpcg": "its parameters steer an iteration that ends in the same place",
+    "segment_reduce": "indices are refused, and unsafe leaves out checks",
+    "nn.functional.linear_cross_entropy": "its options are those of cross_entropy, and hints for a compiler",
+    "_linalg_eigh": "compute_v is false for eigenvalues alone, which have no formula of their own",
+    "_linalg_svd": "compute_uv is false for singular values alone, which have no formula of their own",
+}
+
+#: Arguments that every function of a kind has, and that other tests are for.
+COMMON = {
+    "device", "dtype_of_result", "generator", "inplace", "layout", "memory_format", "non_blocking", "out", "pin_memory",
+    "requires_grad", "size_average", "_stacklevel",
+}  # fmt: skip
+
+
+def operators() -> dict[types.CodeType, tuple[Callable[..., Any], str]]:
+    """Every operator by its code, with the shortest of its names."""
+    named: list[tuple[str, Any]] = [*table.PUBLIC.items(), *FUNCTIONS.items()]
+    for prefix in ("nn.functional", "linalg", "fft", "special"):
+        module: Any = retrograd
+        for part in prefix.split("."):
+            module = getattr(module, part)
+        public = [name for name in vars(module) if not name.startswith("_")]
+        named += [(f"{prefix}.{name}", getattr(module, name)) for name in getattr(module, "__all__", public)]
+    named += [(f"Tensor.{name}", method) for name, method in METHODS.items()]
+    found: dict[types.CodeType, tuple[Callable[..., Any], str]] = {}
+    for name, function in named:
+        function = inspect.unwrap(function) if callable(function) else function
+        if isinstance(function, types.FunctionType) and _is_operator(function):
+            found.setdefault(function.__code__, (function, name))
+    return found
+
+
+def _is_operator(function: types.FunctionType) -> bool:
+    """Not a helper that `functional.py` imports for its own use."""
+    helpers = ("retrograd.op_support", "retrograd.kernels", "retrograd.tensor", "retrograd.nn.functional_reduction")
+    return function.__module__.startswith("retrograd") and not function.__module__.startswith(helpers)
+
+
+OPERATORS = operators()
+PARAMETERS = {
+    code: [
+        p for p in inspect.signature(function).parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    ]
+    for code, (function, _) in OPERATORS.items()
+}
+
+
+def _is_default(value: Any, parameter: inspect.Parameter) -> bool:
+    if parameter.default is parameter.empty:
+        return False
+    same_type = type(value) is type(parameter.default)
+    return value is parameter.default or (same_type and bool(value == parameter.default))
+
+
+@pytest.fixture(scope="module")
+def seen() -> dict[types.CodeType, set[str]]:
+    """For each operator that some sample calls, the arguments that some call gave another value than the default."""
+    calls: dict[types.CodeType, set[str]] = {}
+
+    def profile(frame: types.FrameType, event: str, _: Any) -> None:
+        parameters = PARAMETERS.get(frame.f_code) if event == "call" else None
+        if parameters is None:
+            return
+        given = calls.setdefault(frame.f_code, set())
+        if len(given) < len(parameters):
+            values = frame.f_locals
+            given |= {p.name for p in parameters if p.name not in given and not _is_default(values[p.name], p)}
+
+    before = sys.getprofile()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sys.setprofile(profile)
+        try:
+            for op in OPS:
+                _run(op)
+        finally:
+            sys.setprofile(before)
+    return calls
+
+
+def _run(op: Any) -> None:
+    if op.missing_from(retrograd):
+        return
+    for sample in op.samples:
+        built = sample.build(retrograd)
+        op.call(retrograd, built.args, built.kwargs)
+    for name in (op.method, op.inplace):
+        sample = next((s for s in op.samples if s.method and s.args), None)
+        if name and sample and hasattr(retrograd.Tensor, name):
+            built = sample.build(retrograd, requires_grad=False)
+            try:
+                getattr(built.args[0], name)(*built.args[1:], **built.kwargs)
+            except RuntimeError:
+                pass  # an in-place operator whose result has another shape or dtype: the operator tests know which
+
+
+def test_every_operator_has_a_sample(seen: dict) -> None:
+    exempt = {name for names in EXEMPT.values() for name in names.split()}
+    without = {name for code, (_, name) in OPERATORS.items() if code not in seen}
+    assert sorted(without - exempt) == [], "add samples for these to tests/samples"
+    assert sorted(exempt - without) == [], "these have samples now: they need no exemption"
+
+
+def test_every_option_has_a_sample(seen: dict) -> None:
+    missing = {}
+    for code, (_, name) in OPERATORS.items():
+        if code in seen and name not in EXEMPT_OPTIONS:
+            left = [p.name for p in PARAMETERS[code] if p.name not in seen[code] and p.name not in COMMON]
+            if left:
+                missing[name] = left
+    assert missing == {}, "add samples with these options to tests/samples"
