@@ -28,16 +28,16 @@ EXEMPT = {
     """,
     "is about memory and not about numbers; tests/composite has its tests": """
         Tensor.resize_ resize_as_ Tensor.set_ Tensor.storage Tensor.untyped_storage Tensor.new_empty_strided
-        Tensor.as_subclass Tensor.dim_order empty_permuted frombuffer Tensor.new
+        Tensor.as_subclass Tensor.dim_order empty_permuted frombuffer Tensor.new slice_inverse
     """,
     "takes a Python function for each element": "Tensor.apply_ Tensor.map_ Tensor.map2_",
     "is called by formulas alone: the second derivatives of the operator that it belongs to are its test": """
         adaptive_avg_pool_backward avg_pool_backward convolution_backward_input convolution_backward_weight
-        diagonal_backward embedding_dense_backward gather_backward index_backward index_select_backward
+        diagonal_backward embedding_dense_backward gather_backward gelu_backward index_backward index_select_backward
         linear_recurrence log_softmax_backward max_pool_backward max_pool_gather native_batch_norm_backward
-        native_group_norm_backward
-        native_layer_norm_backward nll_loss_backward resample_backward select_backward sigmoid_backward slice_backward
-        softmax_backward tanh_backward threshold_backward through_storage value_selecting_reduction_backward zero
+        native_group_norm_backward native_layer_norm_backward nll_loss_backward resample_backward select_backward
+        sigmoid_backward silu_backward slice_backward softmax_backward
+        tanh_backward threshold_backward through_storage value_selecting_reduction_backward zero
         _linalg_eigvals copy resample
     """,
 }
