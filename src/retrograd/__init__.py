@@ -44,6 +44,7 @@ from .dtypes import float_ as float
 from .dtypes import int_ as int
 from .nn_functions import FUNCTIONS as _NN_FUNCTIONS
 from .ops import *
+from .ops import _conj, _conj_copy, _conj_physical, _neg_view, _neg_view_copy
 from .printing import set_printoptions
 from .random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from .serialization import load, save

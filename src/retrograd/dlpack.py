@@ -77,7 +77,9 @@ def dlpack(
     """``x.__dlpack__()``."""
     if tensor.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-    if tensor._data.dtype.kind == "V":
+    if tensor.is_conj():
+        raise BufferError("Can't export tensors with the conjugate bit set: use tensor.resolve_conj()")
+    if tensor._memory.dtype.kind == "V":
         raise BufferError(f"{tensor.dtype} is not a type that NumPy can exchange: convert it first, x.float()")
     if stream not in (-1, None):
         raise RuntimeError(f"there are no streams on the CPU, but stream={stream} was given")
@@ -89,7 +91,7 @@ def dlpack(
 
 def dlpack_device(tensor: Tensor) -> tuple[Any, int]:
     """``x.__dlpack_device__()``: the kind of device and its number."""
-    return tensor._data.__dlpack_device__()
+    return tensor._memory.__dlpack_device__()
 
 
 Tensor.__dlpack__ = dlpack  # type: ignore[attr-defined]

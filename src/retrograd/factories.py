@@ -17,7 +17,7 @@ from .autograd.inplace import begin_inplace
 from .autograd.state import local
 from .devices import as_device
 from .kernels.promotion import cast_number, complex_dtype, scalar_name
-from .op_support import int_tuple
+from .op_support import int_tuple, store
 from .random import Generator, default_generator
 from .tensor import Tensor, new, wrap
 from .tensor_data import infer_array
@@ -218,12 +218,7 @@ def _out(array: Any, requires_grad: bool, device: Any, kw: dict) -> Tensor:
     if out is not None:
         forbid_out("this factory", (out,))
         begin_inplace(local.state, out, out.requires_grad)
-        if out._data.shape == array.shape:
-            out._data[...] = array
-        else:
-            out._data = array.astype(out._data.dtype, copy=False)
-        out._bump_version()
-        return out
+        return store(out, array)
     return _finish(array, requires_grad, device)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from .autograd.inplace import begin_inplace, check_overlap
 from .autograd.state import local
 from .kernels.promotion import can_cast
+from .lazy_conjugation import write_back
 from .tensor import Tensor, wrap
 
 #: What may stand for a number.
@@ -166,8 +167,7 @@ def write_out(function: Callable, out: Any, args: tuple, kwargs: dict) -> Any:
     result = function(*args, **kwargs)
     if isinstance(out, Tensor) and isinstance(result, Tensor):
         _check_target(name, out, result, tensors)
-        _write(out, result)
-        return out
+        return store(out, result._data)
     if not isinstance(result, tuple) or len(result) != len(outs):
         count = len(result) if isinstance(result, tuple) else 1
         raise TypeError(f"{name}(): argument 'out' must be tuple of {count} Tensors, one for each result")
@@ -176,7 +176,7 @@ def write_out(function: Callable, out: Any, args: tuple, kwargs: dict) -> Any:
             raise RuntimeError(f"Expected out tensor to have dtype {value.dtype}, but got {target.dtype} instead")
         _check_target(name, target, value, tensors)
     for target, value in zip(outs, result, strict=True):
-        _write(target, value)
+        store(target, value._data)
     return result._make(outs) if hasattr(result, "_make") else outs
 
 
@@ -187,19 +187,24 @@ def _check_target(name: str, out: Tensor, result: Tensor, read: list[Tensor]) ->
             f"result type {result.type_name()[:-6]} can't be cast to the desired output type {out.type_name()[:-6]}"
         )
     for tensor in read:
-        check_overlap(out._data, tensor._data, name in _READ_ELSEWHERE or out._data.shape != result._data.shape)
+        check_overlap(out._memory, tensor._memory, name in _READ_ELSEWHERE or out._memory.shape != result._memory.shape)
 
 
 #: Operators that write an element before they have read all that it overlaps.
 _READ_ELSEWHERE = ("cat", "cross", "gather", "index_select", "kthvalue", "masked_select", "take", "take_along_dim")
 
 
-def _write(out: Tensor, result: Tensor) -> None:
-    if out._data.shape == result._data.shape:
-        out._data[...] = result._data
-    else:
-        out._data = result._data.astype(out._data.dtype)
+def store(out: Tensor, result: Any) -> Tensor:
+    """Make the array `result` the values of `out`, which takes its shape."""
+    memory = out._memory
+    if memory.shape != result.shape:
+        memory = out._memory = np.empty_like(result, memory.dtype)
+    array = out._data
+    array[...] = result
+    if array is not memory:
+        write_back(out, array)
     out._bump_version()
+    return out
 
 
 # -------------------------------------------------------------------------------------------- for forward-mode formulas

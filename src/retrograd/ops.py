@@ -29,8 +29,8 @@ globals().update(_registry.FUNCTIONS)
 for _name, _method in {**_functions.METHODS, **_registry.METHODS}.items():
     setattr(Tensor, _name, _method)
 
-for _module in (_composite.pointwise, _composite.shape):
+for _module in (_composite.complex_parts, _composite.pointwise, _composite.shape):
     for _name, _method in getattr(_module, "METHODS", {}).items():
         setattr(Tensor, _name, _method)
     for _name, _getter in getattr(_module, "PROPERTIES", {}).items():
-        setattr(Tensor, _name, property(_getter))
+        setattr(Tensor, _name, property(_getter, getattr(_module, "SETTERS", {}).get(_name)))

@@ -28,6 +28,7 @@ import numpy as np
 from . import dtypes
 from .devices import as_device, device
 from .kernels import as_strided, contiguous_strides, storage_offset, storage_root, strides
+from .lazy_conjugation import bits_of, set_bits
 from .nn.parameter import Parameter
 from .size import Size
 from .tensor import Tensor, new, wrap
@@ -84,9 +85,9 @@ class _Pickler(pickle.Pickler):
         return NotImplemented
 
     def _describe(self, tensor: Tensor) -> tuple:
-        if not tensor.is_leaf and type(tensor) is not Tensor:
+        if not tensor.is_leaf and _kind(tensor) != "Tensor":
             raise RuntimeError("a tensor of a subclass that is the result of an operation cannot be saved: detach() it")
-        array = tensor._data
+        array = tensor._memory
         whole = storage_root(array)
         if not (whole.flags.c_contiguous and whole.dtype == array.dtype):
             whole = array = np.ascontiguousarray(array).reshape(array.shape)  # memory of another kind: a copy
@@ -97,7 +98,8 @@ class _Pickler(pickle.Pickler):
         piece = _Piece(self.numbers[key], whole.dtype.name, whole.size)
         attributes = tensor.__dict__ or None
         where = storage_offset(array) if array is not whole else 0
-        return _kind(tensor), piece, where, array.shape, strides(array), tensor.requires_grad, attributes
+        layout = array.shape, strides(array)
+        return _kind(tensor), piece, where, *layout, tensor.requires_grad, attributes, bits_of(tensor)
 
 
 class _Piece:
@@ -111,14 +113,21 @@ class _Piece:
 
 def _kind(tensor: Tensor) -> Any:
     cls = type(tensor)
-    return {Tensor: "Tensor", Parameter: "Parameter"}.get(cls, cls)
+    return "Tensor" if any(bits_of(tensor)) else {Tensor: "Tensor", Parameter: "Parameter"}.get(cls, cls)
 
 
 # ------------------------------------------------------------------------------------------- what the pickle may call
 
 
 def _tensor(
-    kind: Any, memory: Any, offset: int, shape: tuple, stride: tuple, requires_grad: bool, attributes: Any
+    kind: Any,
+    memory: Any,
+    offset: int,
+    shape: tuple,
+    stride: tuple,
+    requires_grad: bool,
+    attributes: Any,
+    bits: tuple[bool, bool] = (False, False),
 ) -> Tensor:
     """A tensor on a piece of memory, within its bounds."""
     if type(memory) is not np.ndarray:
@@ -135,6 +144,8 @@ def _tensor(
         result._data, result._vc, result._meta, result._edge = array, None, None, None
     else:
         raise pickle.UnpicklingError(f"not a kind of tensor: {kind!r}")
+    if any(bits):
+        set_bits(result, bits)
     if requires_grad:
         result.requires_grad_()
     if attributes:

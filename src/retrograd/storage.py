@@ -109,9 +109,9 @@ class TypedStorage:
 
 def untyped_storage(tensor: Tensor) -> UntypedStorage:
     """``x.untyped_storage()``."""
-    return UntypedStorage(kernels.storage_root(tensor._data))
+    return UntypedStorage(kernels.storage_root(tensor._memory))
 
 
 def typed_storage(tensor: Tensor) -> TypedStorage:
     """``x.storage()``."""
-    return TypedStorage(kernels.storage_root(tensor._data), tensor.dtype)
+    return TypedStorage(kernels.storage_root(tensor._memory), tensor.dtype)

@@ -43,6 +43,8 @@ class Tensor(TensorConversion):
 
     #: The values: a strided array of the device's library.
     _data: Any
+    #: The same slot by another name, for those who read how the values lie: see Note [Lazy conjugation].
+    _memory: Any
     #: See Note [Version counters] (autograd/version_counter.py).
     _vc: VersionCounter | None
     _meta: AutogradMeta | None
@@ -63,27 +65,27 @@ class Tensor(TensorConversion):
     @property
     def shape(self) -> Size:
         """The sizes of all dimensions."""
-        return Size(self._data.shape)
+        return Size(self._memory.shape)
 
     @property
     def dtype(self) -> dtypes.dtype:
-        return dtypes.from_numpy_dtype(self._data.dtype)
+        return dtypes.from_numpy_dtype(self._memory.dtype)
 
     @property
     def device(self) -> devices.device:
-        return devices.device_of_array_class(self._data.__class__)
+        return devices.device_of_array_class(self._memory.__class__)
 
     @property
     def ndim(self) -> int:
-        return self._data.ndim
+        return self._memory.ndim
 
     @property
     def itemsize(self) -> int:
-        return self._data.itemsize
+        return self._memory.itemsize
 
     @property
     def nbytes(self) -> int:
-        return self._data.nbytes
+        return self._memory.nbytes
 
     @property
     def layout(self) -> Any:
@@ -103,52 +105,52 @@ class Tensor(TensorConversion):
         """All sizes, or that of one dimension."""
         from .kernels.dims import normalize_dim
 
-        shape = self._data.shape
+        shape = self._memory.shape
         return Size(shape) if dim is None else shape[normalize_dim(dim, len(shape))]
 
     def dim(self) -> int:
-        return self._data.ndim
+        return self._memory.ndim
 
     ndimension = dim
 
     def numel(self) -> int:
-        return self._data.size
+        return self._memory.size
 
     nelement = numel
 
     def element_size(self) -> int:
-        return self._data.itemsize
+        return self._memory.itemsize
 
     def stride(self, dim: int | None = None) -> Any:
         """Steps between neighbours, in elements."""
         from .kernels import strides
         from .kernels.dims import normalize_dim
 
-        steps = strides(self._data)
+        steps = strides(self._memory)
         return steps if dim is None else steps[normalize_dim(dim, len(steps))]
 
     def storage_offset(self) -> int:
         """Elements between the start of the memory and the first element."""
         from .kernels import storage_offset
 
-        return storage_offset(self._data)
+        return storage_offset(self._memory)
 
     def data_ptr(self) -> int:
         """The address of the first element."""
-        return self._data.ctypes.data if self._data.__class__ is np.ndarray else self._data.data.ptr
+        return self._memory.ctypes.data if self._memory.__class__ is np.ndarray else self._memory.data.ptr
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
         if memory_format is None:
-            return self._data.flags.c_contiguous
+            return self._memory.flags.c_contiguous
         from .kernels import is_contiguous
 
-        return is_contiguous(self._data, memory_format)
+        return is_contiguous(self._memory, memory_format)
 
     def is_floating_point(self) -> bool:
-        return self._data.dtype.kind in "fV"
+        return self._memory.dtype.kind in "fV"
 
     def is_complex(self) -> bool:
-        return self._data.dtype.kind == "c"
+        return self._memory.dtype.kind == "c"
 
     def is_signed(self) -> bool:
         return self.dtype.is_signed
@@ -156,12 +158,22 @@ class Tensor(TensorConversion):
     def is_inference(self) -> bool:
         return self._vc is INFERENCE
 
+    def is_conj(self) -> bool:
+        """Is the memory to be read as its conjugate?"""
+        return False
+
+    def is_neg(self) -> bool:
+        """Is the memory to be read with the other sign?"""
+        return False
+
     def is_same_size(self, other: Tensor) -> bool:
-        return self._data.shape == other._data.shape
+        return self._memory.shape == other._memory.shape
 
     def is_set_to(self, other: Tensor) -> bool:
-        """Do both show the same memory in the same way?"""
-        a, b = self._data, other._data
+        """Do both show the same memory in the same way? No lazy tensor does, be it the same one."""
+        if self.is_conj() or self.is_neg() or other.is_conj() or other.is_neg():
+            return False
+        a, b = self._memory, other._memory
         return a.shape == b.shape and a.strides == b.strides and self.data_ptr() == other.data_ptr()
 
     def get_device(self) -> int:
@@ -180,9 +192,11 @@ class Tensor(TensorConversion):
         if state.interceptor is not None:
             return state.interceptor(Tensor.detach, (self,), {})
         result = new(Tensor)
-        result._data = self._data
+        result._memory = self._memory
         result._vc = self._vc or version_counter(self)
         result._meta = result._edge = None
+        if self.__class__ is not Tensor:
+            _keep_bits(self, result)
         if self._edge is not None or (self._meta is not None and self.requires_grad):
             frame = _getframe(1)
             code = frame.f_code
@@ -214,7 +228,9 @@ class Tensor(TensorConversion):
     @property
     def data(self) -> Tensor:
         """The values with neither history nor version counter: writes to it go unnoticed. Prefer `detach()`."""
-        result = wrap(self._data, INFERENCE if self._vc is INFERENCE else None)
+        result = wrap(self._memory, INFERENCE if self._vc is INFERENCE else None)
+        if self.__class__ is not Tensor:
+            _keep_bits(self, result)
         if self._edge is not None or (self._meta is not None and self.requires_grad):
             remember_cut(local.state, ".data", None)
         return result
@@ -223,10 +239,12 @@ class Tensor(TensorConversion):
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-        if self.requires_grad and value._data.dtype.kind not in "fcV":
+        if self.requires_grad and value._memory.dtype.kind not in "fcV":
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
-        old, new = self._data, value._data
-        self._data = new
+        old, new = self._memory, value._memory
+        self._memory = new
+        if self.__class__ is not Tensor or value.__class__ is not Tensor:
+            _keep_bits(value, self)
         if self._meta is not None and (old.shape, old.dtype, old.__class__) != (new.shape, new.dtype, new.__class__):
             from .autograd.accumulate_grad import outdate_accumulator
 
@@ -237,7 +255,10 @@ class Tensor(TensorConversion):
         raise RuntimeError("Deleting tensor.data is not allowed. Delete tensor instead!")
 
     def __dir__(self) -> list[str]:
-        return sorted({*dir(type(self)), *self.__dict__} - {"_data", "_edge", "_meta", "_vc"})
+        return sorted({*dir(type(self)), *self.__dict__} - {"_data", "_edge", "_memory", "_meta", "_vc"})
+
+
+Tensor._memory = Tensor.__dict__["_data"]
 
 
 _TYPE_NAMES = {
@@ -259,6 +280,12 @@ _TYPE_NAMES = {
 def type_name(tensor: Tensor) -> str:
     """``'torch.FloatTensor'``: dtype and device in one word, for messages."""
     return f"torch.{'' if tensor.device.type == 'cpu' else tensor.device.type + '.'}{tensor.type_name()}"
+
+
+def _keep_bits(source: Tensor, alias: Tensor) -> None:
+    from .lazy_conjugation import keep_bits
+
+    keep_bits(source, alias)
 
 
 def wrap(array: Any, vc: VersionCounter | None = None) -> Tensor:

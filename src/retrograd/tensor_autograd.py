@@ -31,6 +31,7 @@ class TensorAutograd(TensorOperators):
 
     if TYPE_CHECKING:
         _data: Any
+        _memory: Any
         _vc: VersionCounter | None
         _meta: AutogradMeta | None
         _edge: EdgeTuple | None
@@ -59,7 +60,7 @@ class TensorAutograd(TensorOperators):
                 "differentiation use var_no_grad = var.detach()."
             )
             raise RuntimeError(f"you can only change requires_grad flags of leaf variables.{hint}")
-        if value and self._data.dtype.kind not in "fcV":
+        if value and self._memory.dtype.kind not in "fcV":
             raise RuntimeError(
                 "only Tensors of floating point and complex dtype can require gradients; this one has dtype "
                 f"{self.dtype}. Convert it first: x = x.float().requires_grad_()"
@@ -85,7 +86,7 @@ class TensorAutograd(TensorOperators):
             )
         if requires_grad and self._has_edge():
             return self  # a result that requires grad already
-        if requires_grad and self._data.dtype.kind not in "fcV":
+        if requires_grad and self._memory.dtype.kind not in "fcV":
             raise RuntimeError(
                 "only Tensors of floating point dtype can require gradients (or of complex dtype); this one has dtype "
                 f"{self.dtype}. Convert it first: x = x.float().requires_grad_()"
@@ -177,7 +178,7 @@ class TensorAutograd(TensorOperators):
             raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(grad).__name__}")
         if grad is self:
             raise RuntimeError("can't assign Variable as its own grad")
-        if grad._data.shape != self._data.shape:
+        if grad._memory.shape != self._memory.shape:
             raise RuntimeError(
                 f"attempting to assign a gradient of size '{list(grad.shape)}' to a tensor of size "
                 f"'{list(self.shape)}'. Please ensure that the gradient and the tensor are the same size"

@@ -46,7 +46,7 @@ class TensorConversion(TensorAutograd):
         return bool(data.item())
 
     def _scalar(self) -> Any:
-        if self._data.size != 1:
+        if self._memory.size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
         return self._data.item()
 
@@ -76,12 +76,12 @@ class TensorConversion(TensorAutograd):
         return int(data.item())
 
     def __len__(self) -> int:
-        if self._data.ndim == 0:
+        if self._memory.ndim == 0:
             raise TypeError("len() of a 0-d tensor")
-        return self._data.shape[0]
+        return self._memory.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
-        if self._data.ndim == 0:
+        if self._memory.ndim == 0:
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))  # type: ignore[attr-defined]
 
@@ -111,12 +111,12 @@ class TensorConversion(TensorAutograd):
             return self.detach().cpu().numpy()  # type: ignore[attr-defined]
         if local.state.grad_enabled and self.requires_grad:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-        if self._data.__class__ is not np.ndarray and self.device.type != "cpu":
+        if self._memory.__class__ is not np.ndarray and self.device.type != "cpu":
             raise TypeError(
                 f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
                 "memory first."
             )
-        if self._data.dtype.kind == "V":
+        if self._memory.dtype.kind == "V":
             raise TypeError("Got unsupported ScalarType BFloat16: NumPy has no such type; use tensor.float().numpy()")
         return self._data
 
@@ -139,7 +139,7 @@ class TensorConversion(TensorAutograd):
             return memo[id(self)]
         result = new(type(self))
         memo[id(self)] = result
-        result._data = _deepcopy_array(self._data, memo)
+        result._memory = _deepcopy_array(self._memory, memo)
         result._vc = None
         result._meta = result._edge = None
         meta = self._meta

@@ -134,6 +134,7 @@ def observe(machine: Machine) -> dict[str, Any]:
             if t.numel():
                 seen[f"{name}.stride"] = tuple(s for s, n in zip(t.stride(), t.shape) if n > 1)
             seen[f"{name}.dtype"] = str(t.dtype)
+            seen[f"{name}.bits"] = t.is_conj(), t.is_neg()
             seen[f"{name}.values"] = array(t)
             if not machine.saw_inference:  # what torch computes from inference tensors has versions of its own
                 seen[f"{name}._version"] = attempt(t, "_version")

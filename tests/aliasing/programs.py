@@ -198,7 +198,7 @@ class Generator:
 
     def share(self, one: str, other: str) -> bool:
         """Do two tensors share memory?"""
-        return np.shares_memory(self.tensors[one].detach().numpy(), self.tensors[other].detach().numpy())
+        return np.shares_memory(_memory(self.tensors[one]), _memory(self.tensors[other]))
 
     def number(self) -> str:
         return self.rng.choice(["2", "0.5", "-1", "1.5", "3", "0.25"])
@@ -499,9 +499,16 @@ class Generator:
         return self.rng.choice(choices)
 
 
+def _memory(tensor: Any) -> np.ndarray:
+    """The memory of a tensor as an array, whatever its conj and neg bits say of it."""
+    tensor = tensor.detach()
+    tensor = tensor.conj() if tensor.is_conj() else tensor
+    return (tensor._neg_view() if tensor.is_neg() else tensor).numpy()
+
+
 def _overlap_oddly(one: Any, other: Any) -> bool:
     """Do two tensors show the same memory in different ways? What torch then computes depends on the weather."""
-    a, b = one.detach().numpy(), other.detach().numpy()
+    a, b = _memory(one), _memory(other)
     same = a.shape == b.shape and a.strides == b.strides and one.data_ptr() == other.data_ptr()
     return not same and np.shares_memory(a, b)
 

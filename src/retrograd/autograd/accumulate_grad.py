@@ -15,6 +15,7 @@ from typing import Any
 
 from .. import kernels
 from ..kernels import accumulate
+from ..lazy_conjugation import write_back
 from ..tensor import Tensor, wrap
 from .hooks import run_post_accumulate_grad_hooks
 from .node import Node
@@ -62,7 +63,7 @@ class AccumulateGrad(Node):
             old = meta.grad
             if old is None:
                 # References now: `grads`, our `grad`, and getrefcount's argument.
-                meta.grad = wrap(grad if _may_steal(grad, variable._data, 3) else _copy(grad, variable._data))
+                meta.grad = wrap(grad if _may_steal(grad, variable._memory, 3) else _copy(grad, variable._memory))
             else:
                 _add_in_place(old, grad)
         if meta.post_accumulate_grad_hooks is not None:
@@ -83,9 +84,9 @@ class AccumulateGrad(Node):
             old = meta.grad
             if local.state.grad_enabled:
                 # The sum is part of the new graph: out of place, and never the very tensor that others may hold.
-                meta.grad = _recorded_copy(grad, variable._data) if old is None else old + grad
+                meta.grad = _recorded_copy(grad, variable._memory) if old is None else old + grad
             elif old is None:
-                meta.grad = wrap(_copy(grad._data, variable._data))
+                meta.grad = wrap(_copy(grad._data, variable._memory))
             else:
                 _add_in_place(old, grad._data)
         if meta.post_accumulate_grad_hooks is not None:
@@ -167,7 +168,7 @@ def grad_accumulator(tensor: Tensor) -> AccumulateGrad:
             node.next_edges = ()
             node.sequence_nr = LAST_SEQUENCE_NR
             node.topological_nr = 0
-            data = tensor._data
+            data = tensor._memory
             node.shape, node.array_class = data.shape, data.__class__
             node.dtype = data.dtype if meta.grad_dtype == "same" else meta.grad_dtype
             node.extras = None
@@ -214,6 +215,8 @@ def _add_in_place(old: Tensor, grad: Any) -> None:
         accumulate(array, grad, array)
     except ValueError:
         raise _mismatch(array.shape, grad.shape) from None
+    if array is not old._memory:
+        write_back(old, array)
     vc = old._vc or version_counter(old)
     vc.version += 1
     vc.operation, vc.code = "AccumulateGrad", None

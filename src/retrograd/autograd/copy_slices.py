@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import kernels
+from ..lazy_conjugation import apply_bits
 from .edge import gradient_edge
 from .node import Node, init_node
 from .view_meta import Step, replay_on_array, replay_on_tensor
@@ -23,20 +24,25 @@ if TYPE_CHECKING:
 class CopySlices(Node):
     """Runs the node of an in-place operation on the part of the gradient that belongs to the view."""
 
-    __slots__ = ("fn", "like", "replay")
+    __slots__ = ("bits", "fn", "like", "replay")
 
     #: The node of the in-place operation. Its first edge, to the view's old value, is not followed.
     fn: Node
     replay: tuple[Step, ...]
     #: An array of the base's layout without its memory: how to lay out the gradient, so that the steps apply to it.
     like: Any
+    #: What the replayed part of the gradient is to be read as, see Note [Lazy conjugation]; None: as it is.
+    bits: tuple[bool, bool] | None
 
-    def __init__(self, base: Tensor, replay: tuple[Step, ...], fn: Node) -> None:
+    def __init__(
+        self, base: Tensor, replay: tuple[Step, ...], fn: Node, bits: tuple[bool, bool] | None = None
+    ) -> None:
         init_node(self, (gradient_edge(base), *fn.next_edges[1:]))
-        data = base._data
+        data = base._memory
         self.shape, self.dtype, self.array_class = data.shape, data.dtype, data.__class__
         self.replay = replay
         self.fn = fn
+        self.bits = bits
         self.like = kernels.layout_of(data)
 
     def name(self) -> str:
@@ -50,9 +56,11 @@ class CopySlices(Node):
         result = kernels.empty_of_layout(self.like, grad)
         result[...] = grad
         part = replay_on_array(self.replay, result)
-        outputs = self.fn.apply(self._edges_of_fn(edges), (part.copy(),))
+        values = part.copy() if self.bits is None else apply_bits(self.bits, part)
+        outputs = self.fn.apply(self._edges_of_fn(edges), (values,))
         if edges[0] is not None:
-            part[...] = 0 if outputs[0] is None else outputs[0]
+            new = 0 if outputs[0] is None else outputs[0]
+            part[...] = new if self.bits is None else apply_bits(self.bits, new)
         return (result if edges[0] is not None else None, *outputs[1:])
 
     def apply_tensors(self, edges: tuple, grads: Sequence) -> tuple:

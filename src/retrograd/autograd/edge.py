@@ -28,7 +28,7 @@ class Sink(Node):
 
     def __init__(self, tensor: Tensor) -> None:
         init_node(self, ())
-        data = tensor._data
+        data = tensor._memory
         self.shape, self.dtype, self.array_class = data.shape, data.dtype, data.__class__
 
     def apply(self, edges: tuple, grads: Sequence) -> tuple:

@@ -259,7 +259,7 @@ def saved_memory(outputs: Any) -> SavedMemory:
     by_operation: dict[str, int] = {}
     by_line: dict[str, int] = {}
     nodes = list(walk(outputs))
-    leaves = {id(_storage(node.variable._data)) for node in nodes if isinstance(node, AccumulateGrad)}
+    leaves = {id(_storage(node.variable._memory)) for node in nodes if isinstance(node, AccumulateGrad)}
     of_leaves = 0
     for node in nodes:
         for array in _saved_arrays(node):
@@ -291,7 +291,7 @@ def _arrays_in(values: Iterable[Any]) -> Iterator[Any]:
         if isinstance(value, SavedVariable):
             value = value.data
         if isinstance(value, Tensor):
-            yield value._data
+            yield value._memory
         elif isinstance(value, (tuple, list)):
             yield from _arrays_in(value)
         elif value is not None and not isinstance(value, Freed) and hasattr(value, "nbytes") and hasattr(value, "base"):

@@ -162,7 +162,12 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if tensor._meta is not None or tangent._meta is not None:
         _check_dual(tensor, tangent, at)
     dual = _alias(tensor, at)
-    if dual._meta is None or tangent._meta is not None or not _laid_out_alike(tensor._data, tangent._data):
+    if (
+        dual._meta is None
+        or dual.__class__ is not Tensor
+        or tangent._meta is not None
+        or not _laid_out_alike(tensor._memory, tangent._memory)
+    ):
         return set_fw_grad(dual, tangent, at, layout=tensor)
     dual._meta.fw_grad = attach(tangent, at)
     return dual

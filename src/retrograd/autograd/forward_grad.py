@@ -6,7 +6,8 @@ who has a tangent of it and, when it is closed, takes them all away.  forward_ad
 Note [Forward gradients of views]
 Views and in-place operations on dual tensors work because of one rule about layout:
 
-* a tensor and its tangent have the same sizes, strides, storage offset and size of storage (`has_same_meta`);
+* a tensor and its tangent have the same sizes, strides, storage offset, size of storage and conj and neg bits
+  (`has_same_meta`);
 * a view operator gives the view a tangent that is a view of the base's tangent;
 * an in-place operator modifies the tangent in place.
 
@@ -48,6 +49,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref as reference
 
 from .. import kernels
+from ..lazy_conjugation import bits_of, keep_bits
 from ..tensor import Tensor, new, wrap
 from .meta import AutogradMeta
 from .state import local
@@ -203,7 +205,7 @@ def set_fw_grad(
                 "inplace."
             )
         return tensor
-    if tangent._data.shape != tensor._data.shape:
+    if tangent._memory.shape != tensor._memory.shape:
         raise RuntimeError(
             "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
             f"supported. Tensor is of size {list(tensor.shape)} while the given forward gradient is of size "
@@ -266,9 +268,9 @@ def attach_view(view: Tensor, tangent: Tensor, level: Level) -> None:
 
 
 def has_same_meta(a: Tensor, b: Tensor) -> bool:
-    """Do the same indices mean the same places in storages of the same size?"""
-    one, other = a._data, b._data
-    if one.shape != other.shape:
+    """Do the same indices mean the same places in storages of the same size, to be read with the same bits?"""
+    one, other = a._memory, b._memory
+    if one.shape != other.shape or (a.__class__ is not b.__class__ and bits_of(a) != bits_of(b)):
         return False
     if one.base is None and other.base is None:
         # Arrays that own their memory are dense.
@@ -285,4 +287,7 @@ def has_same_meta(a: Tensor, b: Tensor) -> bool:
 
 def zeros_of_layout(tensor: Tensor) -> Tensor:
     """Zeros that have the same meta as `tensor`."""
-    return wrap(kernels.zeros_of_layout(tensor._data))
+    result = wrap(kernels.zeros_of_layout(tensor._memory))
+    if tensor.__class__ is not Tensor:
+        keep_bits(tensor, result)
+    return result

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..kernels import as_array, ndarray
+from ..lazy_conjugation import keep_bits
 from ..quiet import quietly
 from ..tensor import Tensor, new, version_counter, wrap
 from .edge import gradient_edge
@@ -381,7 +382,7 @@ def _any_requires_grad(tangents: Any) -> bool:
 
 def _unless_overwritten(arg: Any, target: Tensor) -> Any:
     """An argument as the formula is to see it: ``x.mul_(x)`` multiplies by what was there before."""
-    if isinstance(arg, Tensor) and (arg is target or np.may_share_memory(arg._data, target._data)):
+    if isinstance(arg, Tensor) and (arg is target or np.may_share_memory(arg._memory, target._memory)):
         return arg.clone()  # type: ignore[attr-defined]
     return arg
 
@@ -421,10 +422,12 @@ def _parameters(
 def primal_of(tensor: Tensor, level: Level) -> Tensor:
     """The same values with the same history, and all tangents but that of `level`."""
     primal = new(Tensor)
-    primal._data = tensor._data
+    primal._memory = tensor._memory
     primal._vc = version_counter(tensor)
     primal._edge = gradient_edge(tensor)
     primal._meta = None
+    if tensor.__class__ is not Tensor:
+        keep_bits(tensor, primal)
     if tensor._meta is not None:
         for other in local.state.dual_levels:
             tangent = None if other is level else fw_grad(tensor, other)
@@ -461,7 +464,7 @@ def _set_inplace(tensor: Tensor, made: Any, tangents: dict[int, Any], level: Lev
 
 def _as_result(tangent: Tensor, result: Tensor, tangents: dict[int, Any], level: Level) -> Tensor:
     """A formula's tangent in the shape and dtype of the result, and in memory of its own."""
-    mine, theirs = tangent._data, result._data
+    mine, theirs = tangent._memory, result._memory
     if mine.shape != theirs.shape:
         tangent = tangent.expand(theirs.shape)  # type: ignore[attr-defined]
     if mine.dtype != theirs.dtype and (mine.dtype.kind != "c" or theirs.dtype.kind == "c"):

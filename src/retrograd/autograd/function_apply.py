@@ -329,7 +329,7 @@ _NOT_A_TENSOR = ((), float32.np, ndarray)
 def _metadata(value: Any) -> InputMetadata:
     if not isinstance(value, Tensor):
         return _NOT_A_TENSOR
-    data = value._data
+    data = value._memory
     return data.shape, data.dtype, data.__class__
 
 

@@ -10,6 +10,8 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from .. import kernels
+from ..lazy_conjugation import relative_bits, write_back
+from ..tensor import Tensor
 from .edge import gradient_edge
 from .hooks import rebase_hooks
 from .version_counter import INFERENCE, new_version_counter, version_counter
@@ -17,7 +19,6 @@ from .view_meta import check_view, steps_by_place, view_edge
 from .where import is_user_code, theirs
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
     from .edge import EdgeTuple
     from .node import Node
     from .state import ThreadState
@@ -33,8 +34,8 @@ def begin_inplace(state: ThreadState, tensor: Tensor, record: bool, may_overlap:
         raise inference_error()
     if record and (tensor._meta is not None or tensor._edge is None):
         check_record(tensor)
-    if not may_overlap and 0 in tensor._data.strides:
-        check_no_internal_overlap(tensor._data)
+    if 0 in tensor._memory.strides and (not may_overlap or tensor.is_conj() or tensor.is_neg()):
+        check_no_internal_overlap(tensor._memory)
     if state.mutation_guard is not None:
         state.mutation_guard.before_write(tensor)
 
@@ -100,8 +101,10 @@ def check_overlap(written: Any, read: Any, strict: bool = False) -> None:
         )
 
 
-def end_inplace(tensor: Tensor, node: Node | None, operation: str) -> None:
-    """The write has happened: raise the version and, if it was recorded, rebase the history onto `node`."""
+def end_inplace(tensor: Tensor, written: Any, node: Node | None, operation: str) -> None:
+    """`written` has been written to: raise the version and, if it was recorded, rebase the history onto `node`."""
+    if written is not tensor._memory:
+        write_back(tensor, written)  # the values of a lazy tensor lie in an array of their own
     vc = tensor._vc
     if vc is None:
         vc = tensor._vc = new_version_counter()
@@ -153,7 +156,8 @@ def rebase_history(tensor: Tensor, node: Node) -> None:
         if base._meta is not None and base._meta.restrided:
             # The steps were taken from another shape of the base: go by where the elements lie.
             steps = steps_by_place(tensor, base) or steps
-        _set_edge(base, CopySlices(base, steps, node))
+        plain = tensor.__class__ is Tensor and base.__class__ is Tensor
+        _set_edge(base, CopySlices(base, steps, node, None if plain else relative_bits(tensor, base)))
         if not meta.fleeting:
             view_edge(tensor)  # its own edge is made anew now; other views' when they are next asked for theirs
         return

@@ -212,7 +212,7 @@ def init_node(node: Node, next_edges: tuple[EdgeTuple | None, ...]) -> None:
 
 def set_history(tensor: Tensor, node: MultiOutputNode) -> None:
     """Make `tensor` the next output of `node`: record its metadata and set its gradient edge."""
-    data = tensor._data
+    data = tensor._memory
     output_nr = node.num_inputs
     node.metadata_of_inputs += ((data.shape, data.dtype, data.__class__),)
     node.num_inputs = output_nr + 1

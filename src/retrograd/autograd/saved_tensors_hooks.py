@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import kernels
+from ..lazy_conjugation import bits_of
 from ..tensor import Tensor
 from .intercept import new_node, set_observers
 from .saved_variable import pack_saved
@@ -76,7 +77,7 @@ class save_on_cpu(saved_tensors_hooks):
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         def pack(tensor: Tensor) -> tuple[Any, Tensor]:
             copy = tensor.detach().cpu()
-            return tensor.device, copy.clone() if copy._data is tensor._data else copy
+            return tensor.device, copy.clone() if copy._memory is tensor._memory else copy
 
         def unpack(packed: tuple[Any, Tensor]) -> Tensor:
             device, tensor = packed
@@ -142,9 +143,9 @@ class _MutationContext:
         self.by_storage.clear()
 
     def pack(self, tensor: Tensor) -> _Handle:
-        data = tensor._data
+        data = tensor._memory
         memory = id(kernels.storage_root(data))
-        key = (memory, (tensor.data_ptr(), data.shape, data.strides), tensor._version)
+        key = (memory, (tensor.data_ptr(), data.shape, data.strides, bits_of(tensor)), tensor._version)
         handle = self.tid_to_weakhandle.get(key)
         if handle is None:
             handle = _Handle(key)  # type: ignore[arg-type]
@@ -163,7 +164,7 @@ class _MutationContext:
 
     def before_write(self, tensor: Tensor) -> None:
         """Clone every saved value that a write to this tensor's memory would change."""
-        for handle in list(self.by_storage.get(id(kernels.storage_root(tensor._data)), ())):
+        for handle in list(self.by_storage.get(id(kernels.storage_root(tensor._memory)), ())):
             if handle not in self.cloned and handle in self.original:
                 self.cloned[handle] = self.original.pop(handle).clone()
 

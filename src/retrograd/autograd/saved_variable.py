@@ -194,7 +194,7 @@ class SavedVariable:
         edge = (saved_for, self.output_nr) if self.is_output else self.edge
         if edge is None and self.fw_grad is None:
             return data
-        result = wrap(data._data, version_counter(data))
+        result = data.detach()
         if self.fw_grad is not None:
             materialize_autograd_meta(result).fw_grad = self.fw_grad
         if edge is None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .. import kernels
+from ..lazy_conjugation import relative_bits
 from .view_meta import Step, replay_on_tensor
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def view_func(
     meta: Any = view._meta
     if meta is None or not meta.is_view:
         return None
-    if check and kernels.geometry(new_base._data) != kernels.geometry(meta.base._data):
+    if check and kernels.geometry(new_base._memory) != kernels.geometry(meta.base._memory):
         return None
     steps = meta.replay
     if symint_visitor_fn is not None or tensor_visitor_fn is not None:
@@ -72,13 +73,16 @@ def reverse_view_func(view: Tensor, new_view: Tensor) -> Tensor | None:
 
     It lies in that memory as the base of `view` lies in its own.
     """
-    from ..ops import as_strided, view_as_complex, view_as_real
+    from ..ops import _conj, _neg_view, as_strided, view_as_complex, view_as_real
 
     meta: Any = view._meta
     if meta is None or not meta.is_view:
         return None
-    base = meta.base._data
-    kinds = new_view._data.dtype.kind + base.dtype.kind
+    base = meta.base._memory
+    conj, neg = relative_bits(view, meta.base)
+    new_view = _conj(new_view) if conj else new_view
+    new_view = _neg_view(new_view) if neg else new_view
+    kinds = new_view._memory.dtype.kind + base.dtype.kind
     if kinds == "cf":
         new_view = view_as_real(new_view)
     elif kinds == "fc":

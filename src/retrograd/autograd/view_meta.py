@@ -23,14 +23,14 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, Any
 
-from ..tensor import new
+from ..lazy_conjugation import FLIPPING, inherit_bits, relative_bits
+from ..tensor import Tensor, new
 from .hooks import rebase_hooks
 from .meta import AutogradMeta
 from .state import local
 from .version_counter import INFERENCE
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
     from .edge import EdgeTuple
     from .state import ThreadState
 
@@ -99,6 +99,8 @@ def as_view(
 ) -> None:
     """Make `view`, fresh from a view operator on `source`, know its base. `multiple`: one of several outputs."""
     vc: Any = view._vc
+    if source.__class__ is not Tensor:
+        inherit_bits(source, view, step[1])
     if vc is INFERENCE:
         view._meta = None  # nothing is ever recorded of it
         return
@@ -159,15 +161,15 @@ def _regenerate(view: Tensor, meta: DifferentiableViewMeta) -> EdgeTuple | None:
     before = state.grad_enabled, state.interceptor
     state.grad_enabled, state.interceptor = True, None
     try:
-        base, data, steps = meta.base, view._data, meta.replay
+        base, data, steps = meta.base, view._memory, meta.replay
         if base._meta is not None and base._meta.restrided:
             # The steps were taken from another shape of the base.
             steps = steps_by_place(view, base) or steps
         if state.view_replay:
             again = replay_on_tensor(steps, base)
         else:
-            # as_strided says it all, except where elements become those of another dtype.
-            last = max((i for i, step in enumerate(steps, 1) if step[1].__name__ in _CHANGE_DTYPE), default=0)
+            # as_strided says it all, except where elements become others.
+            last = max((i for i, step in enumerate(steps, 1) if step[1].__name__ in _CHANGE_ELEMENTS), default=0)
             if not last and not base.requires_grad:
                 base = _with_sink(base)
             again = replay_on_tensor(steps[:last], base)
@@ -182,27 +184,32 @@ def _regenerate(view: Tensor, meta: DifferentiableViewMeta) -> EdgeTuple | None:
 def steps_by_place(view: Tensor, base: Tensor) -> tuple[Step, ...] | None:
     """From base to view by where the elements lie, whatever the steps were; None if that cannot be said."""
     from .. import kernels
-    from .._generated.functions import as_strided_geometry, view_as_complex, view_as_real
+    from .._generated.functions import _conj, _neg_view, as_strided_geometry, view_as_complex, view_as_real
 
     def strided(shape: tuple, strides: tuple, offset: int, origin: Any) -> Step:
         args = (shape, strides, offset, kernels.geometry(origin))
         return (kernels.as_strided_geometry, as_strided_geometry, args, None)
 
-    data, origin = view._data, base._data
+    data, origin = view._memory, base._memory
     shape, strides, offset = data.shape, kernels.strides(data), kernels.storage_offset(data)
+    flips = [
+        (kernels.alias, operator, (), None)
+        for operator, bit in zip((_conj, _neg_view), relative_bits(view, base), strict=True)
+        if bit
+    ]
     if data.dtype == origin.dtype:
-        return (strided(shape, strides, offset, origin),)
+        return (strided(shape, strides, offset, origin), *flips)
     kinds = origin.dtype.kind + data.dtype.kind
     if kinds == "fc":
         pairs = strided((*shape, 2), (*(2 * s for s in strides), 1), 2 * offset, origin)
-        return (pairs, (kernels.view_as_complex, view_as_complex, (), None))
+        return (pairs, (kernels.view_as_complex, view_as_complex, (), None), *flips)
     if kinds == "cf":
         parts = kernels.view_as_real(origin)
-        return ((kernels.view_as_real, view_as_real, (), None), strided(shape, strides, offset, parts))
+        return ((kernels.view_as_real, view_as_real, (), None), strided(shape, strides, offset, parts), *flips)
     return None
 
 
-_CHANGE_DTYPE = ("view_as_real", "view_as_complex", "view_dtype")
+_CHANGE_ELEMENTS = ("view_as_real", "view_as_complex", "view_dtype", *FLIPPING)
 
 
 def _with_sink(base: Tensor) -> Tensor:
@@ -210,7 +217,7 @@ def _with_sink(base: Tensor) -> Tensor:
     from ..tensor import wrap
     from .edge import Sink
 
-    result = wrap(base._data, base._vc)
+    result = wrap(base._memory, base._vc)
     result._edge = (Sink(base), 0)
     return result
 

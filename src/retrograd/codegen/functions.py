@@ -27,6 +27,7 @@ from retrograd.autograd.version_counter import INFERENCE, VersionCounter, versio
 from retrograd.autograd.view_meta import DifferentiableViewMeta, as_view
 from retrograd.dtypes import as_numpy_dtype
 from retrograd.kernels import as_array, ndarray, ufuncs
+from retrograd.lazy_conjugation import class_with_flipped_bit
 from retrograd.op_support import (
     NUMBERS,
     int_tuple,
@@ -182,7 +183,9 @@ def _unwrap(entry: Entry, operator: str | None = None) -> list[str]:
         p, arr = a.parameter, _array(a)
         where = f'"{entry.schema.base}", "{p}", {position}'
         if a.type == "Tensor":
-            lines += ["try:", f"    {arr} = {p}._data", "except AttributeError:"]
+            # A view is taken of the memory, whatever its bits say. See Note [Lazy conjugation].
+            data = "_memory" if entry.view and position == 1 else "_data"
+            lines += ["try:", f"    {arr} = {p}.{data}", "except AttributeError:"]
             if operator and position == 2:
                 lines.append("    return NotImplemented")
             elif position == 1 and _takes_numbers(entry):
@@ -269,16 +272,18 @@ def _run_ufunc(entry: Entry) -> list[str]:
 
 def _make_results(entry: Entry) -> list[str]:
     lines = []
+    data = "_memory" if entry.view else "_data"
+    cls = f'class_with_flipped_bit(input, "{entry.flips}")' if entry.flips else "Tensor"
     if entry.view:
         lines.append("vc = input._vc or version_counter(input)")
     if entry.schema.returns_list:
-        lines += ["results = []", "for array in arrays:", "    result = new(Tensor)", "    result._data = array"]
+        lines += ["results = []", "for array in arrays:", "    result = new(Tensor)", f"    result.{data} = array"]
         lines += [f"    result._vc = {'vc' if entry.view else 'state.new_vc'}"]
         lines += ["    result._meta = result._edge = None"]
         lines += ["    results.append(result)"]
         return lines
     for r in entry.schema.results:
-        lines += [f"{r} = new(Tensor)", f"{r}._data = {r}_array"]
+        lines += [f"{r} = new({cls})", f"{r}.{data} = {r}_array"]
         lines += [f"{r}._vc = {'vc' if entry.view else 'state.new_vc'}"]
         # (A view gets its meta below.)
         lines += [f"{r}._edge = None" if entry.view and entry.differentiable else f"{r}._meta = {r}._edge = None"]
@@ -499,11 +504,11 @@ def _inplace_wrapper(entry: Entry, operator: str | None = None) -> str:
             inner += ["if state.saved_tensors_hooks:", "    pack_before_write(state, node)"]
         body += ["if record:", *("    " + line for line in inner)]
         body += ["else:", "    node = None", *_run_inplace(entry, call)]
-        body += [f'end_inplace(input, node, "{entry.schema.base}_")']
+        body += [f'end_inplace(input, input_array, node, "{entry.schema.base}_")']
         if slots.results:
             body += ["if record:", '    save_output(node, "result", input)']
     else:
-        body += [*_run_inplace(entry, call), f'end_inplace(input, None, "{entry.schema.base}_")']
+        body += [*_run_inplace(entry, call), f'end_inplace(input, input_array, None, "{entry.schema.base}_")']
     body.append("return input")
     return f"\n\ndef {operator or name}({head}):\n" + "".join(f"    {line}\n" for line in body)
 

@@ -18,7 +18,7 @@ from .schema import Argument, Schema, SchemaError, parse_schema
 
 OPTIONS = {
     "name", "result", "output_differentiability", "view", "inplace", "operators", "method", "kernel", "saves", "doc",
-    "differentiable", "aliases", "ufunc", "inline", "node",
+    "differentiable", "aliases", "ufunc", "inline", "node", "flips",
 }  # fmt: skip
 SHORTHANDS = ("auto_elementwise", "auto_linear", "not_implemented")
 
@@ -61,6 +61,8 @@ class Entry:
     #: Of a view: what the kernel is in the plain case.
     inline: str = ""
     aliases: list[str] = field(default_factory=list)
+    #: The bit of its input that the result has flipped, of a view that differs from it in this: "conj" or "neg".
+    flips: str = ""
     #: The name of the node class; unless given, numbered among the overloads of one operator as torch does it.
     node: str = ""
 
@@ -145,6 +147,9 @@ def _entry(schema: Schema, columns: dict, line: int, where: str, names: formula.
     entry.inline = columns.get("inline", "")
     entry.aliases = list(columns.get("aliases", []))
     entry.node = columns.get("node", "")
+    entry.flips = columns.get("flips", "")
+    if entry.flips not in ("", "conj", "neg") or (entry.flips and not entry.view):
+        raise TableError(f"{where}: column 'flips': must be conj or neg, of a view")
     forward = columns.get("result")
     entry.forward = str(forward).strip() if forward is not None else None
     if entry.kernel not in names.kernels:

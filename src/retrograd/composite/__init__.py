@@ -3,6 +3,7 @@
 from . import (
     calculus,
     comparison,
+    complex_parts,
     conversion,
     decompositions,
     foreach,
@@ -31,6 +32,7 @@ from . import (
 __all__ = [
     "calculus",
     "comparison",
+    "complex_parts",
     "conversion",
     "decompositions",
     "foreach",

@@ -68,7 +68,7 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
         except IndexError:
             pass  # told better below
     elif cls is _slice:
-        if self._data.ndim and key.step is None:
+        if self._memory.ndim and key.step is None:
             start, stop = key.start, key.stop
             if start.__class__ is not int:
                 start = _bound(start)
@@ -77,9 +77,9 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
             return _take_slice(self, 0, start, stop)
     elif cls is Tensor:
         array = key._data
-        if array.dtype is _LONG and array.ndim and self._data.ndim:
+        if array.dtype is _LONG and array.ndim and self._memory.ndim:
             return generated.index(self, [array])
-    basic, advanced = parse_index(_arrays(key), self._data.shape)
+    basic, advanced = parse_index(_arrays(key), self._memory.shape)
     return _read(self, basic, advanced)
 
 
@@ -113,7 +113,7 @@ def _read(self: Tensor, basic: tuple, advanced: list | None) -> Tensor:
         elif k is Ellipsis:
             break
         elif isinstance(k, builtins.slice):
-            if not _is_all(k, result._data.shape[dim]):
+            if not _is_all(k, result._memory.shape[dim]):
                 step = 1 if k.step is None else _bound(k.step)
                 result = generated.slice(result, dim, _bound(k.start), _bound(k.stop), step)
             dim += 1
@@ -155,7 +155,7 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
         or (state.grad_enabled and (self.requires_grad or (isinstance(value, Tensor) and value.requires_grad)))
     ):
         if advanced is None and state.interceptor is None and _write_slice(state, self, basic, value, values):
-            end_inplace(self, None, "__setitem__")
+            end_inplace(self, data, None, "__setitem__")
             return
         place = _place(self, basic)
         if place is not self and place._meta is not None:
@@ -164,15 +164,15 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
         return
     # Nothing to record: straight to memory.
     begin_inplace(state, self, False, True)
-    if advanced is None and 0 in data.strides:
-        check_no_internal_overlap(data[basic])
+    if advanced is None and 0 in self._memory.strides:
+        check_no_internal_overlap(self._memory[basic])
     if value is not values and value._vc is self._vc and value._vc is not None:
         if advanced is not None:
             check_overlap(data[basic], values, True)
         elif values.size > 1:
             check_overlap(data[basic], kernels.expand(_stripped(values, data[basic]), data[basic].shape))
     kernels.setitem(data, basic, advanced, values, out=data)
-    end_inplace(self, None, "__setitem__")
+    end_inplace(self, data, None, "__setitem__")
 
 
 def _number_to_write(self: Tensor, value: Any) -> Any:
@@ -181,7 +181,7 @@ def _number_to_write(self: Tensor, value: Any) -> Any:
         kind = type(value)
         name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
         raise TypeError(f"can't assign a {name} to a {type_name(self)}: make it a tensor first, with torch.tensor(...)")
-    if isinstance(value, complex) and self._data.dtype.kind != "c":
+    if isinstance(value, complex) and self._memory.dtype.kind != "c":
         name = {"float32": "float", "float64": "double"}.get(self.dtype.name, self.dtype.name)
         raise RuntimeError(f"value cannot be converted to type {name} without overflow")
     return number("__setitem__", "value", 2, value)
@@ -201,6 +201,8 @@ def _write_slice(state: ThreadState, self: Tensor, basic: tuple, value: Any, val
     """
     data = self._data
     place = data[basic]
+    if data is not self._memory:
+        return False
     if 0 in data.strides or place.shape == data.shape or state.mutation_guard is not None or self._vc is INFERENCE:
         return False
     edge_value = None
@@ -235,7 +237,7 @@ def _place(self: Tensor, basic: tuple) -> Tensor:
     """The view of `self` that ``self[key] = value`` writes to; `self` where it is all of it."""
     if all(
         k is Ellipsis or (isinstance(k, builtins.slice) and _is_all(k, n))
-        for k, n in zip(basic, (*self._data.shape, 0))
+        for k, n in zip(basic, (*self._memory.shape, 0))
     ):
         return self
     return _read(self, basic, None)
@@ -245,25 +247,25 @@ def _write(place: Tensor, advanced: list | None, value: Any) -> None:
     """Write to all of `place`, or to the places in it that arrays give. The history is that of the writing operator."""
     number = False
     if isinstance(value, Tensor):
-        shape = value._data.shape
+        shape = value._memory.shape
         number = not shape
-        if (advanced is not None or shape != place._data.shape) and shape[:1] == (1,):
+        if (advanced is not None or shape != place._memory.shape) and shape[:1] == (1,):
             first = next((i for i, n in enumerate(shape) if n != 1), len(shape))
             value = generated.view(value, shape[first:])
     if advanced is not None:
         generated.index_put_(place, advanced, value)
     elif not isinstance(value, Tensor):
-        if not place._data.ndim:
-            generated.copy_(place, wrap(np.asarray(value, place._data.dtype)))
+        if not place._memory.ndim:
+            generated.copy_(place, wrap(np.asarray(value, place._memory.dtype)))
         else:
-            if 0 in place._data.strides:
-                check_no_internal_overlap(place._data)
+            if 0 in place._memory.strides:
+                check_no_internal_overlap(place._memory)
             generated.fill_Scalar_(place, value)
-    elif number and place._data.ndim:
+    elif number and place._memory.ndim:
         generated.fill_Tensor_(place, value)
     else:
-        if value._data.shape != place._data.shape:
-            value = generated.expand(value, place._data.shape)
+        if value._memory.shape != place._memory.shape:
+            value = generated.expand(value, place._memory.shape)
         generated.copy_(place, value)
 
 

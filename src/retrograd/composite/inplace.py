@@ -51,14 +51,14 @@ def _in_place(name: str, operator: Any) -> None:
         old = input._history() if state.grad_enabled else None
         view = operator(input, *args, **kwargs)
         edge = view._history()
-        input._data = view._data
+        input._memory = view._memory
         meta: Any = materialize_autograd_meta(input)
         if view._meta is not None and view._meta.fw_grad is not None:
             meta.fw_grad = view._meta.fw_grad
         if not meta.is_view:
             meta.restrided = True
             outdate_accumulator(input)
-            end_inplace(input, None if edge is None else edge[0], name)
+            end_inplace(input, input._memory, None if edge is None else edge[0], name)
             return input
         meta.replay = view._meta.replay  # the same base, and one more step from it
         bump_version(input)

@@ -14,6 +14,7 @@ from ..autograd.forward_grad import has_fw_grad
 from ..autograd.forward_operators import forbid_duals
 from ..autograd.inplace import begin_inplace, bump_version
 from ..autograd.state import local
+from ..lazy_conjugation import keep_bits
 from ..op_support import int_tuple
 from ..storage import TypedStorage, UntypedStorage, typed_storage, untyped_storage
 from ..tensor import Tensor, new, type_name
@@ -47,24 +48,24 @@ def set_(input: Tensor, source: Any = None, storage_offset: int = 0, size: Any =
     forbid_duals("set_", input, source)
     data = _memory(input, source, storage_offset, size, stride)
     begin_inplace(state, input, False)
-    input._data = data
+    input._memory = data
     outdate_accumulator(input)
     bump_version(input)
     return input
 
 
 def _memory(input: Tensor, source: Any, offset: int, size: Any, stride: Any) -> np.ndarray:
-    dtype = input._data.dtype
+    dtype = input._memory.dtype
     if source is None:
         return np.empty((0,), dtype)
     if isinstance(source, Tensor):
-        if source._data.dtype != dtype:
+        if source._memory.dtype != dtype:
             raise RuntimeError(
                 f"Could not set tensor of type {type_name(source)} to a tensor of type {type_name(input)}"
             )
         if size is None:
-            return source._data
-        root = source._data
+            return source._memory
+        root = source._memory
     elif isinstance(source, TypedStorage):
         if source.dtype.np != dtype:
             raise RuntimeError(f"Expected a Storage of type {input.dtype} or an UntypedStorage, but got {source.dtype}")
@@ -95,11 +96,11 @@ def resize_(input: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     shape = int_tuple("resize_", "size", 1, sizes)
     if any(n < 0 for n in shape):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}")
-    data = input._data
+    data = input._memory
     if data.shape == shape:
         return input
     begin_inplace(state, input, False)
-    input._data = _resized(data, shape)
+    input._memory = _resized(data, shape)
     outdate_accumulator(input)
     if input._is_view():
         input._meta = None  # it shows something else of its base now, if anything
@@ -160,7 +161,7 @@ def dim_order(input: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]
     formats = ambiguity_check if isinstance(ambiguity_check, (list, tuple)) else None
     if formats is None and not isinstance(ambiguity_check, bool):
         raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
-    shape, strides = input._data.shape, kernels.strides(input._data)
+    shape, strides = input._memory.shape, kernels.strides(input._memory)
     unclear = ambiguity_check is True and any(n == 1 or s == 0 for n, s in zip(shape, strides, strict=True))
     if unclear or (formats and sum(input.is_contiguous(memory_format=f) for f in formats) > 1):
         raise RuntimeError(
@@ -190,5 +191,6 @@ def as_subclass(input: Tensor, cls: type) -> Tensor:
         )
     view = table.alias(input)
     result = new(cls)
-    result._data, result._vc, result._meta, result._edge = view._data, view._vc, view._meta, view._edge
+    result._memory, result._vc, result._meta, result._edge = view._memory, view._vc, view._meta, view._edge
+    keep_bits(view, result)
     return result

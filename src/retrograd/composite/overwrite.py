@@ -11,6 +11,7 @@ from .._generated import functions as table
 from ..autograd.forward_operators import zero_tangents_
 from ..autograd.inplace import begin_inplace, bump_version
 from ..autograd.state import local
+from ..lazy_conjugation import write_back
 from ..tensor import Tensor, wrap
 
 
@@ -20,7 +21,10 @@ def overwrite(input: Tensor, values: Any) -> Tensor:
     if state.grad_enabled and input.requires_grad:
         return table.copy_(input, wrap(values), False)
     begin_inplace(state, input, False)
-    input._data[...] = values
+    array = input._data
+    array[...] = values
+    if array is not input._memory:
+        write_back(input, array)
     bump_version(input)
     if state.dual_levels:
         zero_tangents_(input)

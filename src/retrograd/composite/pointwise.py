@@ -103,36 +103,6 @@ def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     return f.where_self(condition, self, other)
 
 
-@composite()
-def conj(input: Tensor) -> Tensor:
-    """The complex conjugate; a real tensor itself."""
-    return f.conj_physical(input) if input._data.dtype.kind == "c" else input
-
-
-@composite()
-def resolve_conj(input: Tensor) -> Tensor:
-    """The tensor without a pending conjugation: there never is one."""
-    return input
-
-
-@composite()
-def resolve_neg(input: Tensor) -> Tensor:
-    """The tensor without a pending negation: there never is one."""
-    return input
-
-
-@composite()
-def is_conj(input: Tensor) -> bool:
-    """Is a conjugation pending?"""
-    return False
-
-
-@composite()
-def is_neg(input: Tensor) -> bool:
-    """Is a negation pending?"""
-    return False
-
-
 @composite(out=True)
 def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """`nn.functional.softmax` as a function and method."""
@@ -191,20 +161,4 @@ def numel(input: Tensor) -> int:
     return input.numel()
 
 
-@composite(method=False)
-def real(input: Tensor) -> Tensor:
-    """The real parts of a complex tensor, a view; a real tensor itself."""
-    return f.select(f.view_as_real(input), -1, 0) if input._data.dtype.kind == "c" else input
-
-
-@composite(method=False)
-def imag(input: Tensor) -> Tensor:
-    """The imaginary parts of a complex tensor, a view."""
-    if input._data.dtype.kind != "c":
-        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    return f.select(f.view_as_real(input), -1, 1)
-
-
-PROPERTIES = {"real": real, "imag": imag}
-
-METHODS = {"where": _where_method, "conjugate": conj}
+METHODS = {"where": _where_method}

@@ -66,8 +66,8 @@ def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
         raise RuntimeError("dimensions must larger than 1")
     if len(sizes) > 2 and len(set(sizes)) > 1:
         raise RuntimeError("all dimensions of input must be of equal length")
-    item = input._data.itemsize
-    steps = [s // item for s in input._data.strides]
+    item = input._memory.itemsize
+    steps = [s // item for s in input._memory.strides]
     count, step = min(sizes), sum(steps)
     from .inplace import fill_
 
@@ -102,6 +102,8 @@ _COPIED: dict[str, Callable[..., Any]] = {
     "unbind_copy": table.unbind,
     "unfold_copy": table.unfold,
     "unsqueeze_copy": table.unsqueeze,
+    "_conj_copy": table._conj,
+    "_neg_view_copy": table._neg_view,
     "view_as_complex_copy": table.view_as_complex,
     "view_as_real_copy": table.view_as_real,
     "view_copy": shape.view,

@@ -16,6 +16,7 @@ from .. import dtypes, kernels
 from .._generated import functions as table
 from ..factories import arange
 from ..kernels.dims import normalize_dim
+from ..lazy_conjugation import check_view_dtype
 from ..op_support import int_tuple
 from ..tensor import Tensor, wrap
 from .registry import composite
@@ -53,6 +54,7 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
     if dtype is not None:
         shape = (dtype,)
     if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
+        check_view_dtype(input)
         return table.alias(input) if input.dtype is shape[0] else table.view_dtype(input, shape[0])
     return _view(input, _sizes("view", "size", shape, {} if size is None else {"size": size}))
 
@@ -72,7 +74,7 @@ def reshape(input: Tensor, *shape: Any, **keywords: Any) -> Tensor:
     torch.Size([6])
     """
     size = _sizes("reshape", "shape", shape, keywords)
-    data = input._data
+    data = input._memory
     if data.flags.c_contiguous:
         return _view(input, size)
     if kernels.is_viewable(data, size):
@@ -353,7 +355,7 @@ dsplit = _split_along("dsplit", 3, 2)
 @composite()
 def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
     """A view of the storage with any size, stride and offset (in elements)."""
-    geometry = kernels.geometry(input._data)
+    geometry = kernels.geometry(input._memory)
     offset = geometry[2] if storage_offset is None else storage_offset
     return table.as_strided_geometry(input, tuple(size), tuple(stride), offset, geometry)
 

@@ -102,12 +102,6 @@ def float_power_(input: Tensor, exponent: Any) -> Tensor:
 
 
 @composite(function=False)
-def conj_physical_(input: Tensor) -> Tensor:
-    """In-place `conj_physical`."""
-    return table.copy_(input, table.conj_physical(input), False) if input.is_complex() else input
-
-
-@composite(function=False)
 def true_divide_(input: Tensor, other: Any) -> Tensor:
     """In-place `true_divide`."""
     return table.div_(input, other)

@@ -347,6 +347,10 @@ def neg(a: Operand, out: ndarray | None = None) -> ndarray:
             "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, "
             "use the `~` or `logical_not()` operator instead."
         )
+    if out is not None and not out.flags.c_contiguous:
+        # NumPy 2.4's np.negative reads and writes neighbours where both arrays have certain strides (64 bytes for
+        # float64): x[::8] of a vector, the imaginary parts on a diagonal.
+        return store(np.negative(a), out)
     return apply_unary(np.negative, a, out)
 
 

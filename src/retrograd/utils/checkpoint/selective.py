@@ -94,8 +94,8 @@ def _detached(result: Any) -> Any:
 
 def _is_new(result: Any, args: tuple, kwargs: dict) -> bool:
     """Is the result memory of its own, neither a view of an argument nor the argument itself?"""
-    given = {id(kernels.storage_root(t._data)) for t in _tensors((*args, *kwargs.values()))}
-    return not any(id(kernels.storage_root(t._data)) in given for t in _tensors((result,)))
+    given = {id(kernels.storage_root(t._memory)) for t in _tensors((*args, *kwargs.values()))}
+    return not any(id(kernels.storage_root(t._memory)) in given for t in _tensors((result,)))
 
 
 def _tensors(values: Any) -> list[Tensor]:
