@@ -185,8 +185,9 @@ def check_view_dtype(tensor: Tensor) -> None:
 
 
 def write_back(tensor: Tensor, values: Any) -> None:
-    """Make `values` the values of a lazy tensor, in the memory that it shares."""
-    apply_bits(bits_of(tensor), values, tensor._memory)
+    """`values`, which ``tensor._data`` gave, have been written to: the memory of a lazy tensor is to follow."""
+    if values is not tensor._memory:
+        apply_bits(bits_of(tensor), values, tensor._memory)
 
 
 def _rebuild(bits: tuple[bool, bool], memory: Any, requires_grad: bool, attributes: dict) -> Tensor:

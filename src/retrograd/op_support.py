@@ -196,13 +196,11 @@ _READ_ELSEWHERE = ("cat", "cross", "gather", "index_select", "kthvalue", "masked
 
 def store(out: Tensor, result: Any) -> Tensor:
     """Make the array `result` the values of `out`, which takes its shape."""
-    memory = out._memory
-    if memory.shape != result.shape:
-        memory = out._memory = np.empty_like(result, memory.dtype)
+    if out._memory.shape != result.shape:
+        out._memory = np.empty_like(result, out._memory.dtype)
     array = out._data
     array[...] = result
-    if array is not memory:
-        write_back(out, array)
+    write_back(out, array)
     out._bump_version()
     return out
 

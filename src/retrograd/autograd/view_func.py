@@ -73,7 +73,8 @@ def reverse_view_func(view: Tensor, new_view: Tensor) -> Tensor | None:
 
     It lies in that memory as the base of `view` lies in its own.
     """
-    from ..ops import _conj, _neg_view, as_strided, view_as_complex, view_as_real
+    from .._generated.functions import _conj, _neg_view
+    from ..ops import as_strided, view_as_complex, view_as_real
 
     meta: Any = view._meta
     if meta is None or not meta.is_view:

@@ -23,8 +23,7 @@ def overwrite(input: Tensor, values: Any) -> Tensor:
     begin_inplace(state, input, False)
     array = input._data
     array[...] = values
-    if array is not input._memory:
-        write_back(input, array)
+    write_back(input, array)
     bump_version(input)
     if state.dual_levels:
         zero_tangents_(input)

@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import kernels, ops
 from .._generated import functions as generated
+from ..lazy_conjugation import write_back
 from ..random import default_generator
 from ..tensor import Tensor, wrap
 from .functional_activation import (  # noqa: F401
@@ -486,10 +487,12 @@ def embedding(
 def _renormalize_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
     """Scale down, in place and unrecorded, the rows that are longer than `max_norm`."""
     rows = kernels.unique(indices._data)
-    norms = kernels.norm(weight._data[rows], norm_type, 1)
+    data = weight._data
+    norms = kernels.norm(data[rows], norm_type, 1)
     long = norms > max_norm
     if long.any():
-        weight._data[rows[long]] *= (max_norm / (norms[long] + 1e-7))[:, None]
+        data[rows[long]] *= (max_norm / (norms[long] + 1e-7))[:, None]
+        write_back(weight, data)
         weight._bump_version()
 
 
