@@ -249,7 +249,7 @@ def test_a_forked_child_differentiates():
 import os, threading, time, warnings
 warnings.simplefilter("ignore")
 import retrograd as torch
-from retrograd.autograd import accumulate_grad
+from retrograd.autograd.locks import graph_lock
 
 def nest(depth):
     y = torch.ones(1, requires_grad=True) * 2
@@ -263,7 +263,7 @@ def nest(depth):
 nest(50).backward()                      # the pool has threads, which the child will not have
 holding = threading.Event()
 def hold():
-    with accumulate_grad._lock:          # and a lock is held by a thread that the child will not have
+    with graph_lock:                     # and a lock is held by a thread that the child will not have
         holding.set()
         time.sleep(3)
 threading.Thread(target=hold, daemon=True).start()
@@ -322,3 +322,44 @@ def test_multithreading_switch(torch):
     torch.autograd.set_multithreading_enabled(False)
     assert not torch.autograd.is_multithreading_enabled()
     torch.autograd.set_multithreading_enabled(True)
+
+
+# ------------------------------------------------------------------------------------------------------ lost hooks
+
+
+def a_result():
+    return retrograd.ones(2, requires_grad=True) * 2
+
+
+@pytest.mark.parametrize(
+    "make, register",
+    [
+        (a_result, lambda t, hook: t.register_hook(hook)),
+        (lambda: retrograd.ones(2, requires_grad=True), lambda t, hook: t.register_hook(hook)),
+        (lambda: retrograd.ones(2, requires_grad=True), lambda t, hook: t.register_post_accumulate_grad_hook(hook)),
+        (a_result, lambda t, hook: t.grad_fn.register_prehook(hook)),
+        (a_result, lambda t, hook: t.grad_fn.register_hook(hook)),
+    ],
+    ids=["tensor", "leaf", "post-accumulate", "prehook", "posthook"],
+)
+def test_no_first_hook_is_lost(make, register, restless):
+    for _ in range(40):
+        tensor, calls = make(), []
+        run_threads(lambda i: register(tensor, lambda *_: calls.append(1)))  # noqa: B023
+        tensor.sum().backward()
+        assert len(calls) == 8
+
+
+def test_no_hook_is_lost_while_the_leaf_is_first_used(restless):
+    for _ in range(40):
+        x, calls, results = retrograd.ones(2, requires_grad=True), [], [None] * 8
+
+        def work(i):
+            if i % 2:
+                x.register_hook(lambda grad: calls.append(1))  # noqa: B023
+            else:
+                results[i] = x * 2  # noqa: B023
+
+        run_threads(work)
+        results[0].sum().backward()
+        assert len(calls) == 4

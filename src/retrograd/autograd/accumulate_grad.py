@@ -6,9 +6,7 @@ sequence number: a leaf's gradient is stored as soon as it is complete, and its 
 
 from __future__ import annotations
 
-import os
 import sys
-import threading
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -18,25 +16,13 @@ from ..kernels import accumulate
 from ..lazy_conjugation import write_back
 from ..tensor import Tensor, wrap
 from .hooks import run_post_accumulate_grad_hooks
+from .locks import graph_lock
 from .node import Node
 from .state import local
 from .version_counter import version_counter
 
 #: Larger than any sequence number that a thread will reach.
 LAST_SEQUENCE_NR = 2**64 - 1
-
-# Two threads that first use one leaf must get one accumulator; two that reach it must not lose an update.
-_lock = threading.RLock()
-
-
-def _new_lock() -> None:
-    # A forked child has no other thread: whoever held the lock is not there to give it back.
-    global _lock
-    _lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_new_lock)
 
 
 class AccumulateGrad(Node):
@@ -59,7 +45,7 @@ class AccumulateGrad(Node):
             _check_leaf(variable)
             if not meta.requires_grad:
                 return ()
-        with _lock:
+        with graph_lock:
             old = meta.grad
             if old is None:
                 # References now: `grads`, our `grad`, and getrefcount's argument.
@@ -80,7 +66,7 @@ class AccumulateGrad(Node):
             _check_leaf(variable)
             if not meta.requires_grad:
                 return ()
-        with _lock:
+        with graph_lock:
             old = meta.grad
             if local.state.grad_enabled:
                 # The sum is part of the new graph: out of place, and never the very tensor that others may hold.
@@ -159,7 +145,7 @@ def grad_accumulator(tensor: Tensor) -> AccumulateGrad:
         node = reference()
         if node is not None:
             return node
-    with _lock:
+    with graph_lock:
         reference = meta.grad_accumulator
         node = None if reference is None else reference()
         if node is None:

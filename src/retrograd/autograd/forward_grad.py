@@ -44,13 +44,13 @@ to be relied on.  A level of its own for each derivative, as in ``d(d(f))``, is 
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 from weakref import ref as reference
 
 from .. import kernels
 from ..lazy_conjugation import bits_of, keep_bits
 from ..tensor import Tensor, new, wrap
+from .locks import fork_safe_lock
 from .meta import AutogradMeta
 from .state import local
 from .view_meta import FORWARD_BASE, Step, replay_on_tensor
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 # Two threads that ask a view for its tangent must get one.
-_lock = threading.RLock()
+_lock = fork_safe_lock()
 
 
 class ForwardGrad:

@@ -26,6 +26,7 @@ import weakref
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
+from .locks import graph_lock
 from .meta import materialize_autograd_meta
 from .state import local
 
@@ -64,7 +65,8 @@ class RemovableHandle:
         for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
             hooks = reference()
             if hooks is not None:
-                hooks.pop(self.id, None)
+                with graph_lock:
+                    hooks.pop(self.id, None)
 
     def __getstate__(self) -> tuple:
         return self.hooks_dict_ref(), self.id, tuple(reference() for reference in self.extra_dict_ref)
@@ -86,8 +88,15 @@ class RemovableHandle:
 def add_hook(hooks: OrderedDict, hook: Callable) -> RemovableHandle:
     """Put `hook` into `hooks` and return its handle."""
     handle = RemovableHandle(hooks)
-    hooks[handle.id] = hook
+    with graph_lock:
+        hooks[handle.id] = hook
     return handle
+
+
+def _now(hooks: OrderedDict) -> list[Callable]:
+    """The hooks as they are now: those that run may add and remove some, and so may other threads."""
+    with graph_lock:
+        return list(hooks.values())
 
 
 class NodeHooks:
@@ -117,7 +126,7 @@ def run_tensor_hooks(extras: NodeHooks, grads: Sequence, as_tensors: bool) -> li
 
     grads = list(grads)
     for output_nr, hooks in extras.tensor_hooks:
-        for hook in list(hooks.values()):
+        for hook in _now(hooks):
             grad = grads[output_nr]
             # An undefined gradient is None for hooks too.
             before = grad if as_tensors or grad is None else wrap(grad)
@@ -126,7 +135,7 @@ def run_tensor_hooks(extras: NodeHooks, grads: Sequence, as_tensors: bool) -> li
                 continue
             check_replacement(before, after, hook)
             grads[output_nr] = after if as_tensors else unwrap(after)
-    for output_nr, reference in extras.retains_grad.items():
+    for output_nr, reference in list(extras.retains_grad.items()):
         tensor, grad = reference(), grads[output_nr]
         if tensor is not None and grad is not None:
             boxed = grad if as_tensors else wrap(grad)
@@ -153,7 +162,7 @@ def _run_on_all(hooks: OrderedDict, grads: list, as_tensors: bool, call: Callabl
     if not hooks:
         return grads
     boxed = tuple(_box(grads, as_tensors))
-    for hook in list(hooks.values()):
+    for hook in _now(hooks):
         after = call(hook, boxed)
         if after is None:
             continue
@@ -212,12 +221,13 @@ def register_tensor_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
     """``Tensor.register_hook``: on the node that the tensor's gradient comes into."""
     meta = materialize_autograd_meta(tensor)
     edge = tensor._history()  # before looking at the hooks: a view that was written to may get a new edge here
-    hooks = meta.hooks
-    if hooks is None:
-        hooks = meta.hooks = OrderedDict()
-        edge = edge or _live_accumulator_edge(tensor)
-        if edge is not None:
-            edge[0].materialize_extras().tensor_hooks.append((edge[1], hooks))
+    with graph_lock:
+        hooks = meta.hooks
+        if hooks is None:
+            hooks = meta.hooks = OrderedDict()
+            edge = edge or _live_accumulator_edge(tensor)
+            if edge is not None:
+                edge[0].materialize_extras().tensor_hooks.append((edge[1], hooks))
     return add_hook(hooks, hook)
 
 
@@ -231,8 +241,9 @@ def _live_accumulator_edge(tensor: Tensor) -> tuple[Node, int] | None:
 def register_post_accumulate_grad_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
     """``Tensor.register_post_accumulate_grad_hook``: on a leaf, called when its ``.grad`` is up to date."""
     meta = materialize_autograd_meta(tensor)
-    if meta.post_accumulate_grad_hooks is None:
-        meta.post_accumulate_grad_hooks = OrderedDict()
+    with graph_lock:
+        if meta.post_accumulate_grad_hooks is None:
+            meta.post_accumulate_grad_hooks = OrderedDict()
     return add_hook(meta.post_accumulate_grad_hooks, hook)
 
 
@@ -243,7 +254,7 @@ def run_post_accumulate_grad_hooks(variable: Tensor) -> None:
     meta: Any = variable._meta
     state = local.state
     recording = state.grad_enabled
-    for hook in list(meta.post_accumulate_grad_hooks.values()):
+    for hook in _now(meta.post_accumulate_grad_hooks):
         result = hook(variable)
         if result is None:
             continue

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .locks import graph_lock
+
 if TYPE_CHECKING:
     from weakref import ref
 
@@ -66,5 +68,8 @@ def materialize_autograd_meta(tensor: TensorAutograd) -> AutogradMeta:
     """The tensor's AutogradMeta, made now if there was none."""
     meta = tensor._meta
     if meta is None:
-        meta = tensor._meta = AutogradMeta()
+        with graph_lock:
+            meta = tensor._meta
+            if meta is None:
+                meta = tensor._meta = AutogradMeta()
     return meta

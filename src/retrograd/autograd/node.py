@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .hooks import NodeHooks, RemovableHandle
+from .locks import graph_lock
 from .state import local
 
 if TYPE_CHECKING:
@@ -140,7 +141,10 @@ class Node:
     def materialize_extras(self) -> NodeHooks:
         extras = self.extras
         if extras is None:
-            extras = self.extras = NodeHooks()
+            with graph_lock:
+                extras = self.extras
+                if extras is None:
+                    extras = self.extras = NodeHooks()
         return extras
 
     def register_hook(self, hook: Callable) -> RemovableHandle:
