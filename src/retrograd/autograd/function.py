@@ -103,9 +103,7 @@ class _SingleLevelFunction(FunctionCtx, metaclass=FunctionMeta):
         )
 
 
-def overrides_setup_context(cls: Any) -> bool:
-    """Is forward() one without ctx?"""
-    return cls.setup_context != _SingleLevelFunction.setup_context
+_no_setup_context = _SingleLevelFunction.setup_context
 
 
 class Function(_SingleLevelFunction):
@@ -177,7 +175,7 @@ class Function(_SingleLevelFunction):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run the function on `args`, and record it if one of them requires grad."""
-        return _apply(cls, args, kwargs)
+        return _apply(cls, args, kwargs, cls.setup_context is not _no_setup_context)
 
     @staticmethod
     def _compiled_autograd_key(ctx: Any) -> tuple:
@@ -192,6 +190,9 @@ class Function(_SingleLevelFunction):
     _sequence_nr = _legacy("_sequence_nr")
     _set_sequence_nr = _legacy("_set_sequence_nr")
     _input_metadata = _legacy("_input_metadata")
+
+
+BackwardCFunction._unwritten = staticmethod(Function.backward)
 
 
 def once_differentiable(fn: F) -> F:

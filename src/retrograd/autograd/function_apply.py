@@ -43,13 +43,13 @@ from .node import InputMetadata, Node, TensorNode, init_node, name_of
 from .state import ThreadState, local
 from .view_meta import CreationMeta, check_view
 
+#: What the methods of FunctionCtx keep for `apply`.
+_WHILE_FORWARD_RUNS = ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiable")
 
-def apply(cls: Any, args: tuple, kwargs: dict) -> Any:
-    """Call the Function `cls`."""
-    from .function import overrides_setup_context
 
+def apply(cls: Any, args: tuple, kwargs: dict, with_setup_context: bool) -> Any:
+    """Call the Function `cls`, which has a `setup_context` or whose forward has a `ctx`."""
     state = local.state
-    with_setup_context = overrides_setup_context(cls)
     required = len(args)
     named: dict = kwargs
     if with_setup_context:
@@ -67,6 +67,9 @@ def apply(cls: Any, args: tuple, kwargs: dict) -> Any:
         output = _run_forward(cls, ctx, state, args, named, with_setup_context)
         if ctx.next_edges is not edges or ctx.extras is not None or ctx.array_class is not None:
             _check_engine_s_own(ctx, edges)
+        if recording and not state.dual_levels and _is_plain(ctx, output, tensors):
+            _record_plain(ctx, output)
+            return output
         outputs = output if isinstance(output, tuple) else (output,)
         leaves: list = []
         ctx._output_structures = tuple([take_apart(value, leaves) for value in outputs])
@@ -79,8 +82,10 @@ def apply(cls: Any, args: tuple, kwargs: dict) -> Any:
     finally:
         # These lead to the outputs, and those lead here.
         attributes = ctx.__dict__
-        for name in ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiable"):
-            attributes.pop(name, None)
+        if attributes:
+            for name in _WHILE_FORWARD_RUNS:
+                if name in attributes:
+                    del attributes[name]
 
     values = put_together(ctx._output_structures, results)
     if not isinstance(output, tuple):
@@ -123,7 +128,7 @@ def _make_node(
     ctx.needs_input_grad = tuple(put_together(structures, wants, any))
     if state.grad_enabled and any(wants):
         edges = ctx.next_edges = tuple([gradient_edge(tensor) for tensor in tensors])
-        ctx.topological_nr = 1 + max(edge[0].topological_nr for edge in edges if edge is not None)
+        ctx.topological_nr = 1 + max([edge[0].topological_nr for edge in edges if edge is not None])
     return ctx, tensors
 
 
@@ -156,6 +161,30 @@ def _check_engine_s_own(ctx: Any, edges: tuple) -> None:
 
 
 # -------------------------------------------------------------------------------------------------------------- outputs
+
+
+def _is_plain(ctx: Any, output: Any, inputs: list[Tensor]) -> bool:
+    """Is `output` one new tensor about which nothing was said? Most functions return such a one."""
+    return (
+        output.__class__ is Tensor
+        and output._meta is None
+        and output._edge is None
+        and output._data.dtype.kind in "fcV"
+        and ctx.dirty_tensors is None
+        and ctx.non_differentiable is None
+        and not ctx._is_pure_view
+        and not any(output is tensor for tensor in inputs)
+    )
+
+
+def _record_plain(ctx: Any, output: Tensor) -> None:
+    """What `_Outputs` comes to for such an output."""
+    data = output._data
+    ctx._output_structures, ctx._is_tensor_output, ctx._undifferentiable = (LEAF,), (True,), frozenset()
+    ctx.metadata_of_inputs = ((data.shape, data.dtype, data.__class__),)
+    output._edge = (ctx, 0)
+    ctx.saved_for_forward = None
+    ctx._save()
 
 
 class _Outputs:
@@ -197,7 +226,7 @@ class _Outputs:
             bump_version(tensor, self._who)
         self._check()
 
-        ctx._is_tensor_output = [isinstance(value, Tensor) for value in raw]
+        ctx._is_tensor_output = tuple([isinstance(value, Tensor) for value in raw])
         ctx.metadata_of_inputs = tuple([_metadata(value) for value in raw])
         differentiable = [self._is_differentiable(value) for value in raw]
         ctx._undifferentiable = frozenset(i for i, yes in enumerate(differentiable) if not yes)

@@ -118,13 +118,15 @@ class BackwardCFunction(TensorNode, FunctionCtx):
     #: The Function that this is the node of.
     _forward_cls: Any
     _autograd_function_id: int
+    #: What `backward` and `vjp` of a Function are that its author has not written.
+    _unwritten: Any
 
     #: One an argument of apply(), and which of their leaves are tensors: those have an edge each.
     _input_structures: tuple[Structure, ...]
     _is_tensor_input: list[bool]
     #: One an output of forward(); the leaves are the gradients that come in.
     _output_structures: tuple[Structure, ...]
-    _is_tensor_output: list[bool]
+    _is_tensor_output: tuple[bool, ...]
     #: How many gradients backward() has to return: those of keyword arguments may be missing.
     _required_gradients: int
     _saved_variables: Any
@@ -176,16 +178,14 @@ class BackwardCFunction(TensorNode, FunctionCtx):
         return result
 
     def _get_user_fn(self) -> Callable[..., Any]:
-        from .function import Function
-
         cls = self._forward_cls
-        backward, vjp = cls.backward, cls.vjp
-        if backward is not Function.backward and vjp is not Function.vjp:
+        backward, vjp, unwritten = cls.backward, cls.vjp, self._unwritten
+        if backward is not unwritten and vjp is not unwritten:
             raise RuntimeError(
                 "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
                 f"implement one of them. ({cls.__name__} has both; they are two names for one thing.)"
             )
-        return vjp if vjp is not Function.vjp else backward
+        return vjp if vjp is not unwritten else backward
 
     def _nested(self, grads: list) -> list:
         """The incoming gradients as backward() gets them: zeros for None if asked for, nested as the outputs were."""

@@ -26,6 +26,7 @@ import weakref
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
+from ..tensor import Tensor, type_name, unwrap, wrap
 from .locks import graph_lock
 from .meta import materialize_autograd_meta
 from .state import local
@@ -33,7 +34,6 @@ from .state import local
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..tensor import Tensor
     from .node import Node
 
 
@@ -122,8 +122,6 @@ class NodeHooks:
 
 def run_tensor_hooks(extras: NodeHooks, grads: Sequence, as_tensors: bool) -> list:
     """Steps 1 and 2: the tensor hooks and retains-grad hooks of each gradient."""
-    from ..tensor import unwrap, wrap
-
     grads = list(grads)
     for output_nr, hooks in extras.tensor_hooks:
         for hook in _now(hooks):
@@ -157,8 +155,6 @@ def run_post_hooks(extras: NodeHooks, outputs: Sequence, inputs: Sequence, as_te
 
 
 def _run_on_all(hooks: OrderedDict, grads: list, as_tensors: bool, call: Callable) -> list:
-    from ..tensor import unwrap
-
     if not hooks:
         return grads
     boxed = tuple(_box(grads, as_tensors))
@@ -184,8 +180,6 @@ def _run_on_all(hooks: OrderedDict, grads: list, as_tensors: bool, call: Callabl
 
 
 def _box(grads: Sequence, as_tensors: bool) -> list:
-    from ..tensor import wrap
-
     return list(grads) if as_tensors else [None if g is None else wrap(g) for g in grads]
 
 
@@ -195,8 +189,6 @@ def hook_name(hook: Callable) -> str:
 
 def check_replacement(before: Tensor | None, after: Any, hook: Callable) -> None:
     """A hook may change a gradient's values, not its kind."""
-    from ..tensor import Tensor, type_name
-
     if before is None:
         raise RuntimeError(f"can't replace a None gradient with a non-None value (hook '{hook_name(hook)}')")
     if not isinstance(after, Tensor):
@@ -249,8 +241,6 @@ def register_post_accumulate_grad_hook(tensor: Tensor, hook: Callable) -> Remova
 
 def run_post_accumulate_grad_hooks(variable: Tensor) -> None:
     """Step 4, called by AccumulateGrad."""
-    from ..tensor import Tensor
-
     meta: Any = variable._meta
     state = local.state
     recording = state.grad_enabled

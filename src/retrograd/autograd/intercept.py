@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from ..tensor import Tensor
+from .copy_slices import CopySlices
 from .state import ThreadState, local
 
 Observer = Callable[[Callable, tuple, dict, Callable[..., Any]], Any]
@@ -88,8 +89,6 @@ def results_of(result: Any) -> list[Tensor]:
 
 def new_node(result: Any, since: int) -> Any:
     """The node that an operator has recorded, if it has: made after the thread's sequence number was `since`."""
-    from .copy_slices import CopySlices
-
     for tensor in results_of(result):
         meta: Any = tensor._meta
         edges = [tensor._edge]

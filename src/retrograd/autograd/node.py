@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..tensor import unwrap, wrap
 from .hooks import NodeHooks, RemovableHandle
 from .locks import graph_lock
 from .state import local
@@ -181,8 +182,6 @@ class TensorNode(MultiOutputNode):
     __slots__ = ()
 
     def apply(self, edges: tuple, grads: Sequence) -> tuple:
-        from ..tensor import unwrap, wrap
-
         outputs = self.apply_tensors(edges, [None if g is None else wrap(g) for g in grads])
         return tuple(None if g is None else unwrap(g) for g in outputs)
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..tensor import Tensor, wrap
 from . import where
+from .edge import gradient_edge
 from .meta import materialize_autograd_meta
 from .saved_variable_errors import detached_error, freed_error, modified_error
 from .state import local
@@ -133,8 +134,6 @@ class SavedVariable:
 
     def pack(self, pack_hook: Callable, unpack_hook: Callable, tensor: Tensor) -> None:
         """Hand `tensor` to the pack hook and keep what it makes of it, and the history of the original."""
-        from .edge import gradient_edge
-
         original: Any = self.tensor
         vc, version = version_counter(tensor), tensor._version
         state = local.state
