@@ -343,7 +343,7 @@ def a_result():
     ids=["tensor", "leaf", "post-accumulate", "prehook", "posthook"],
 )
 def test_no_first_hook_is_lost(make, register, restless):
-    for _ in range(40):
+    for _ in range(15):
         tensor, calls = make(), []
         run_threads(lambda i: register(tensor, lambda *_: calls.append(1)))  # noqa: B023
         tensor.sum().backward()
@@ -351,7 +351,7 @@ def test_no_first_hook_is_lost(make, register, restless):
 
 
 def test_no_hook_is_lost_while_the_leaf_is_first_used(restless):
-    for _ in range(40):
+    for _ in range(15):
         x, calls, results = retrograd.ones(2, requires_grad=True), [], [None] * 8
 
         def work(i):
@@ -363,3 +363,15 @@ def test_no_hook_is_lost_while_the_leaf_is_first_used(restless):
         run_threads(work)
         results[0].sum().backward()
         assert len(calls) == 4
+
+
+def test_one_version_counter_a_tensor(restless):
+    for _ in range(40):
+        x, aliases = retrograd.ones(2), [None] * 8
+
+        def work(i):
+            aliases[i] = x.detach() if i % 2 else x[:1]  # noqa: B023
+
+        run_threads(work)
+        aliases[0].add_(1)
+        assert [alias._version for alias in (x, *aliases)] == [1] * 9

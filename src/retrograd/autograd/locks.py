@@ -1,7 +1,8 @@
 """Locks for what threads make together.
 
-Two threads that first use one leaf must get one accumulator, two that first hook one node must share its hooks, and two
-that add to one ``.grad`` must not lose an update.  All this is short and rare enough for one lock, `graph_lock`.
+Two threads that first use one leaf must get one accumulator, two that first hook one node must share its hooks, two
+that first alias one tensor must share its version counter, and two that add to one ``.grad`` must not lose an update.
+All this is short and rare enough for one lock, `graph_lock`.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .locks import graph_lock
+
 if TYPE_CHECKING:
     from types import CodeType
 
@@ -69,5 +71,8 @@ def version_counter(tensor: Tensor) -> VersionCounter:
     """The tensor's version counter, to be shared or raised; made now if there was none."""
     vc = tensor._vc
     if vc is None:
-        vc = tensor._vc = new_version_counter()
+        with graph_lock:  # two threads that alias one tensor must share one counter
+            vc = tensor._vc
+            if vc is None:
+                vc = tensor._vc = new_version_counter()
     return vc
