@@ -140,7 +140,9 @@ class World:
         elif kind == 4:
             handle = torch.autograd.graph.register_multi_grad_hook(rng.sample(self.values, 3), lambda grads: None)
         elif kind == 5:
-            handle = tensor.register_hook(lambda grad: handle.remove())  # removes itself while it runs
+            own: list = []  # empty if another thread comes to the hook before we have its handle
+            handle = tensor.register_hook(lambda grad: [h.remove() for h in own] and None)  # removes itself
+            own.append(handle)
         else:
             handle = tensor.register_hook(self._meddle)
         self.handles.append(handle)
