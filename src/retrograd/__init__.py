@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any as _Any
 
-from . import _C, autograd, backends, dtypes, fft, linalg, nn, optim, random, serialization, special, utils
+from . import _C, amp, autograd, backends, dtypes, fft, linalg, nn, optim, random, serialization, special, utils
+from .amp import autocast, get_autocast_dtype, is_autocast_enabled
 from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from .autograd.grad_mode import (
     enable_grad,

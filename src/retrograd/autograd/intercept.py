@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from ..tensor import Tensor
@@ -30,7 +29,7 @@ def intercept(operator: Callable, args: tuple, kwargs: dict) -> Any:
     state.interceptor = None
     try:
         if len(observers) == 1:
-            return observers[0](operator, args, kwargs, partial(operator, *args, **kwargs))
+            return observers[0](operator, args, kwargs, lambda other=operator: other(*args, **kwargs))
         return _call(observers, len(observers) - 1, operator, args, kwargs)
     finally:
         state.interceptor = _interceptor(state.observers)

@@ -29,6 +29,7 @@ from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 from typing import Any
 
+from ...amp import current_autocast, restored_autocast
 from ...autograd.grad_mode import enable_grad
 from ...autograd.intercept import observing, set_observers
 from ...autograd.saved_tensors_hooks import saved_tensors_hooks
@@ -238,6 +239,7 @@ class Frame(Hooks):
         self.metadata_fn = metadata_fn
         self.early_stop = early_stop
         self.rng_state = rng_state
+        self.autocast = current_autocast()
         self.on_error = on_error
         self.records: list[_Record] = []
         self.last_call: _Call | None = None
@@ -316,7 +318,13 @@ class Recomputation(Hooks):
         frame = self._frame()
         args = [value.unpack() if isinstance(value, SavedVariable) else value for value in frame.args]
         try:
-            with self.installed(), enable_grad(), forked_rng(frame.rng_state), frame.recompute_context:
+            with (
+                restored_autocast(frame.autocast),
+                self.installed(),
+                enable_grad(),
+                forked_rng(frame.rng_state),
+                frame.recompute_context,
+            ):
                 frame.function(*args, **frame.kwargs)
         except StopRecomputation:
             pass

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...amp import current_autocast, restored_autocast
 from ...autograd.function import Function
 from ...autograd.grad_mode import enable_grad, no_grad
 from ...autograd.run_backward import backward
@@ -48,6 +49,7 @@ class CheckpointFunction(Function):
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.rng_state = get_rng_state() if preserve_rng_state else None
+        ctx.autocast = current_autocast()
         ctx.tensor_positions = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
         ctx.inputs = [None if isinstance(value, Tensor) else value for value in args]
         ctx.save_for_backward(*(args[i] for i in ctx.tensor_positions))
@@ -66,7 +68,7 @@ class CheckpointFunction(Function):
         for position, tensor in zip(ctx.tensor_positions, ctx.saved_tensors, strict=True):
             inputs[position] = tensor
         detached = detach_variable(tuple(inputs))
-        with forked_rng(ctx.rng_state), enable_grad():
+        with restored_autocast(ctx.autocast), forked_rng(ctx.rng_state), enable_grad():
             outputs = ctx.run_function(*detached)
         if isinstance(outputs, Tensor):
             outputs = (outputs,)

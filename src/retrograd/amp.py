@@ -1,0 +1,265 @@
+"""Automatic mixed precision, ``torch.amp``: within ``with autocast("cpu"):`` each operator has its own precision.
+
+Products run in bfloat16 (or float16), what loses too much in it runs in float32, and some operators take the widest
+dtype of their arguments; all others compute in what they are given.  Only float32, float16 and bfloat16 are cast.
+
+It is an observer of the thread's operators (autograd/intercept.py).  Torch's lists name functions; some of them are
+composed here of other operators.  So the rule is that of the outermost listed function on the way from the user's
+code to the operator, which is found on the stack.  (Functions that refuse low precision before they come to an
+operator, as decompositions and transforms do, refuse it here too, where torch would compute in float32.)
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import CodeType
+from typing import Any
+
+from . import dtypes
+from .autograd.grad_mode import _Mode
+from .autograd.intercept import set_observers
+from .autograd.state import local
+from .autograd.where import is_user_code
+from .devices import device
+from .op_overload import overload_of
+from .tensor import Tensor
+
+__all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
+
+LOW = frozenset("""
+    addbmm addmm baddbmm bmm conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d
+    convolution einsum linalg_vecdot linear matmul __matmul__ __rmatmul__ mm prelu scaled_dot_product_attention
+""".split())
+FLOAT32 = frozenset("""
+    _adaptive_avg_pool3d _avg_pool3d _max_pool3d binary_cross_entropy binary_cross_entropy_with_logits cdist
+    cosine_embedding_loss cross_entropy ctc_loss grid_sample grid_sampler hinge_embedding_loss householder_product
+    huber_loss kl_div l1_loss lstsq margin_ranking_loss matrix_norm matrix_rank max_unpool2d max_unpool3d mse_loss
+    multi_margin_loss multilabel_margin_loss nll_loss poisson_nll_loss polar prod qr slogdet smooth_l1_loss
+    soft_margin_loss trace triplet_margin_loss view_as_complex
+""".split())
+WIDEST = frozenset(["cat", "concat", "concatenate", "index_copy", "stack"])
+#: Composed of operators of the first list here, but not there.
+AS_GIVEN = frozenset(["addmv", "addr", "bilinear", "dot", "ger", "mv", "outer", "vdot"])
+
+_CASTABLE = ("float32", "float16", "bfloat16")
+
+
+class _Autocast:
+    """The mode as an observer."""
+
+    def __init__(self, dtype: dtypes.dtype) -> None:
+        self.dtype = dtype
+
+    def __call__(self, operator: Callable, args: tuple, kwargs: dict, proceed: Callable) -> Any:
+        rule = _rule_for(operator, sys._getframe(1))
+        if rule is None:
+            return proceed()
+        target = self.dtype
+        if rule is WIDEST:
+            target = _widest((args, kwargs))
+        elif rule is FLOAT32:
+            target = dtypes.float32
+
+        @functools.wraps(operator)
+        def cast(*args: Any, **kwargs: Any) -> Any:
+            return operator(*_cast(args, target), **_cast(kwargs, target))
+
+        return proceed(cast)
+
+
+def _rule_for(operator: Callable, frame: Any) -> frozenset | None:
+    """Which list an operator falls under: by the outermost function of ours that is in one."""
+    rules = _rules()
+    found = _list_of(overload_of(operator).overloadpacket.__name__)
+    while frame is not None and not is_user_code(frame.f_code):
+        found = rules.get(frame.f_code, found)
+        frame = frame.f_back
+    return None if found is AS_GIVEN else found
+
+
+def _list_of(name: str) -> frozenset | None:
+    for names in (LOW, FLOAT32, WIDEST, AS_GIVEN):
+        if name in names:
+            return names
+    return None
+
+
+@functools.cache
+def _rules() -> dict[CodeType, frozenset]:
+    """code object -> list, for the listed functions that are composed of others."""
+    from . import fft, linalg, nn_functions
+    from .composite import registry
+    from .nn import functional
+
+    lists: dict[CodeType, set] = {}
+    for functions in (
+        registry.METHODS, registry.FUNCTIONS, nn_functions.FUNCTIONS, vars(functional), vars(linalg), vars(fft),
+    ):  # fmt: skip
+        for name, function in functions.items():
+            names = _list_of(name)
+            if names is not None and hasattr(function, "__code__"):
+                lists.setdefault(function.__code__, set()).add(names)
+    # Code that functions of several lists share says nothing: their operators have to.
+    return {code: of_code.pop() for code, of_code in lists.items() if len(of_code) == 1}
+
+
+def _cast(value: Any, target: dtypes.dtype) -> Any:
+    if isinstance(value, Tensor):
+        return value.to(target) if value.dtype is not target and value.dtype.name in _CASTABLE else value
+    if isinstance(value, (tuple, list)):
+        return type(value)([_cast(part, target) for part in value])
+    if isinstance(value, dict):
+        return {name: _cast(part, target) for name, part in value.items()}
+    return value
+
+
+def _widest(value: Any) -> dtypes.dtype:
+    """The dtype that the tensors among the arguments have in common."""
+    names = set(_dtype_names(value))
+    if len(names) > 1:
+        return dtypes.float32
+    return dtypes.by_name(names.pop()) if names else dtypes.float32
+
+
+def _dtype_names(value: Any) -> Iterator[str]:
+    if isinstance(value, Tensor):
+        if value.dtype.name in _CASTABLE:
+            yield value.dtype.name
+    elif isinstance(value, (tuple, list, dict)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _dtype_names(part)
+
+
+# ------------------------------------------------------------------------------------------------------------- the mode
+
+
+def current_autocast() -> _Autocast | None:
+    """The mode that is on in this thread."""
+    return next((observer for observer in local.state.observers if isinstance(observer, _Autocast)), None)
+
+
+def _set(mode: _Autocast | None) -> None:
+    state = local.state
+    others = tuple(observer for observer in state.observers if not isinstance(observer, _Autocast))
+    set_observers(state, others if mode is None else (*others, mode))
+
+
+@contextmanager
+def restored_autocast(mode: _Autocast | None) -> Iterator[None]:
+    """The mode that was on at another time: a checkpoint's recomputation runs in that of its forward pass."""
+    before = current_autocast()
+    _set(mode)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+class autocast(_Mode):
+    """Choose the precision of each operator, within a ``with`` block or a decorated function.
+
+    >>> import retrograd as torch
+    >>> x = torch.ones(2, 2)
+    >>> with torch.autocast("cpu"):
+    ...     y = x @ x
+    ...     z = y + x
+    >>> y.dtype, z.dtype
+    (torch.bfloat16, torch.float32)
+    """
+
+    def __init__(
+        self, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None
+    ) -> None:
+        if not isinstance(device_type, str):
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        self.device = device(device_type).type
+        self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
+        self._cache_enabled = bool(cache_enabled)
+        self._enabled = enabled
+        self.before: list[_Autocast | None] = []
+        if enabled and self.device != "cpu":
+            warnings.warn(f"{self.device.upper()} is not available. Disabling autocast.", UserWarning, stacklevel=2)
+            self._enabled = False
+        elif enabled and getattr(self.fast_dtype, "name", None) not in ("bfloat16", "float16"):
+            warnings.warn(
+                "In CPU autocast, but the target dtype is not supported. Disabling autocast.\n"
+                "CPU Autocast only supports dtypes of torch.bfloat16, torch.float16 currently.",
+                UserWarning,
+                stacklevel=2,
+            )
+            self._enabled = False
+
+    def __enter__(self) -> autocast:
+        self.before.append(current_autocast())
+        if self.device == "cpu":
+            _set(_Autocast(self.fast_dtype) if self._enabled else None)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        _set(self.before.pop())
+
+    def clone(self) -> autocast:
+        result = object.__new__(type(self))
+        result.__dict__.update(self.__dict__, before=[])
+        return result
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Is there autocast for this kind of device?"""
+    return device(device_type).type == "cpu"
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Is autocast on in this thread?"""
+    return device(device_type).type == "cpu" and current_autocast() is not None
+
+
+def get_autocast_dtype(device_type: str) -> dtypes.dtype:
+    """What autocast casts to on this kind of device."""
+    if not is_autocast_available(device_type):
+        return dtypes.float16
+    mode = current_autocast()
+    return dtypes.by_name("bfloat16") if mode is None else mode.dtype
+
+
+# ----------------------------------------------------------------------------------------------------- custom functions
+
+
+def custom_fwd(fwd: Callable | None = None, *, device_type: str, cast_inputs: Any = None) -> Any:
+    """Decorator for the forward of a custom Function: its backward runs in the same mode, see `custom_bwd`.
+
+    With `cast_inputs`, forward gets its tensors in that dtype if autocast is on, and runs without it.
+    """
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+    function = fwd
+
+    @functools.wraps(function)
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        ctx = args[0]
+        ctx._autocast = current_autocast()
+        if cast_inputs is None or ctx._autocast is None:
+            return function(*args, **kwargs)
+        ctx._autocast = None
+        with restored_autocast(None):
+            return function(*_cast(args, cast_inputs), **_cast(kwargs, cast_inputs))
+
+    return decorated
+
+
+def custom_bwd(bwd: Callable | None = None, *, device_type: str) -> Any:
+    """Decorator for the backward of a custom Function whose forward has `custom_fwd`."""
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+    function = bwd
+
+    @functools.wraps(function)
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        with restored_autocast(args[0]._autocast):
+            return function(*args, **kwargs)
+
+    return decorated
