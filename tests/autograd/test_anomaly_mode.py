@@ -251,3 +251,12 @@ def test_leaves_know_where_they_were_first_used(torch):
             with pytest.raises(ValueError, match="in the hook of a leaf"):
                 y.sum().backward()
     assert any("# FIRST USED" in str(warning.message) for warning in caught)
+
+
+def test_the_version_error_points_at_the_traceback(torch):
+    with torch.autograd.set_detect_anomaly(True):
+        y = torch.ones(2, requires_grad=True).exp()
+        y += 1
+        with pytest.warns(UserWarning, match="Error detected in ExpBackward0"):
+            with pytest.raises(RuntimeError, match="Hint: the backtrace further above shows the operation"):
+                y.sum().backward()

@@ -126,6 +126,24 @@ def test_names_on_ctx_disturb_neither_errors_nor_pictures(name):
                 loss.backward()
 
 
+def test_a_name_on_ctx_does_not_disturb_errors_about_saved_tensors():
+    def forward(ctx, x):
+        ctx.name = "mine"
+        ctx.save_for_backward(x)
+        return x * 2
+
+    x = leaf(retrograd, 1.0) * 1
+    y = function(retrograd, forward, lambda ctx, g: g * ctx.saved_tensors[0]).apply(x)
+    z = function(retrograd, forward, lambda ctx, g: g * ctx.saved_tensors[0]).apply(y)
+    y.add_(1)
+    with pytest.raises(RuntimeError, match=r"output 0 of Add, is at version 1.* FnBackward saved it"):
+        z.backward()
+    z = function(retrograd, forward, lambda ctx, g: g * ctx.saved_tensors[0]).apply(x)
+    z.backward()
+    with pytest.raises(RuntimeError, match=r"a second time.*The node is FnBackward"):
+        z.backward()
+
+
 def test_the_start_of_a_pass_does_not_look_at_names_on_ctx():
     def forward(ctx, x):
         ctx.shape, ctx.dtype = x.numpy().shape, x.numpy().dtype

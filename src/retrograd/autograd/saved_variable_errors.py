@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .node import name_of
 from .view_meta import forward_name
 
 if TYPE_CHECKING:
@@ -22,11 +23,21 @@ def modified_error(node: Any, name: str, tensor: Tensor, expected: int) -> Runti
     what = "" if grad_fn is None else f", which is output {tensor.output_nr} of {forward_name(grad_fn)},"
     write = "" if tensor._vc is None else tensor._vc.last_write
     modified = f" It was last modified{write}." if write else ""
-    saver = "" if node is None else f" {node.name()} saved it as '{name}' for its gradient{_forward_line(node)}."
+    saver = "" if node is None else f" {name_of(node)} saved it as '{name}' for its gradient{_forward_line(node)}."
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"{kind}{what} is at version {tensor._version}; expected version {expected} instead.{saver}{modified} "
-        f"{_instead(getattr(tensor._vc, 'operation', ''))} "
+        f"{_instead(getattr(tensor._vc, 'operation', ''))} {_hint(node)}"
+    )
+
+
+def _hint(node: Any) -> str:
+    if node is not None and _forward_line(node):
+        return (
+            "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable "
+            "in question was changed in there or anywhere later."
+        )
+    return (
         "Hint: enable anomaly detection to find the operation that failed to compute its gradient (and the line that "
         "saved the tensor), with torch.autograd.set_detect_anomaly(True)."
     )
@@ -61,7 +72,7 @@ def detached_error() -> RuntimeError:
 
 def freed_error(node: Any, freed: Freed) -> RuntimeError:
     by = f" They were freed by the backward pass started at {freed.where}." if freed.where is not None else ""
-    which = "" if node is None else f" The node is {node.name()}."
+    which = "" if node is None else f" The node is {name_of(node)}."
     return RuntimeError(
         "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
         "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "

@@ -27,6 +27,7 @@ from ..lazy_conjugation import FLIPPING, inherit_bits, relative_bits
 from ..tensor import Tensor, new
 from .hooks import rebase_hooks
 from .meta import AutogradMeta
+from .node import name_of
 from .state import local
 from .version_counter import INFERENCE
 
@@ -290,7 +291,7 @@ def check_view(view: Tensor, meta: DifferentiableViewMeta, indirect: bool = Fals
 
 def forward_name(node: Any) -> str:
     """The forward operation that a node belongs to, as messages call it: ``'Unbind'`` for UnbindBackward0."""
-    name = node.name().rsplit("::", 1)[-1]
+    name = name_of(node).rsplit("::", 1)[-1]
     head, found, number = name.rpartition("Backward")
     if not found or not (number.isdigit() or not number):
         return name
