@@ -18,6 +18,7 @@ from retrograd import devices
 from retrograd.autograd.device_threads import device_thread_of, threads
 from retrograd.autograd.worker_threads import MAX_DEPTH
 from retrograd.tensor import wrap
+from retrograd.utils.checkpoint import checkpoint
 
 pytestmark = pytest.mark.usefixtures("clean_state")
 
@@ -554,3 +555,33 @@ def test_one_thread_a_device(device):
         (leaf(FIRST, 1.0) * 2).backward(ones(FIRST))
     names = [thread.name for thread in threading.enumerate() if thread.name.startswith("retrograd: cuda:0")]
     assert len(names) == 1 and "cuda:0" in threads.queues
+
+
+@pytest.mark.parametrize("where", [CPU, FIRST])
+def test_interrupts_reach_the_caller(device, where):
+    c, a = leaf(CPU, 1.0), leaf(FIRST, 1.0)
+    y, z = c * 2, a * 2
+
+    def interrupt(grad):
+        raise KeyboardInterrupt
+
+    (y if where is CPU else z).register_hook(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        torch.autograd.backward([y, z], [ones(CPU), ones(FIRST)])
+    (a * 2).backward(ones(FIRST))  # the thread goes on to serve others
+    assert a.grad.item() >= 2.0
+
+
+def test_checkpoints_recompute_on_device_threads(device):
+    a, b = leaf(FIRST, 2.0), leaf(SECOND, 3.0)
+    seen = []
+
+    def cube(x):
+        seen.append(threading.current_thread().name)
+        return x * x * x
+
+    y, z = (checkpoint(cube, t, use_reentrant=False) for t in (a, b))
+    torch.autograd.backward([y, z], [ones(FIRST), ones(SECOND)])
+    assert a.grad.item() == 12.0 and b.grad.item() == 27.0
+    here = threading.current_thread().name
+    assert seen[:2] == [here] * 2 and sorted(seen[2:]) == ["retrograd: cuda:0", "retrograd: cuda:1"]
