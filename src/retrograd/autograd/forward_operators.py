@@ -81,6 +81,12 @@ def tangents_of(tensors: Sequence[Any], level: Level) -> list[Tensor | None] | N
     return tangents if any(t is not None for t in tangents) else None
 
 
+def tangents_by_level(tensor: Tensor) -> dict[Level, Tensor]:
+    """All tangents of a tensor."""
+    found = {level: fw_grad(tensor, level) for level in local.state.dual_levels}
+    return {level: tangent for level, tangent in found.items() if tangent is not None}
+
+
 def set_tangent(result: Tensor, tangent: Tensor | None, level: Level, inplace: bool = False) -> None:
     """Give a result its tangent; `inplace`: `result` is an argument that was written to, and may have one already."""
     old = fw_grad(result, level) if inplace else None
@@ -97,11 +103,9 @@ def set_tangent(result: Tensor, tangent: Tensor | None, level: Level, inplace: b
 
 def zero_tangents_(tensor: Tensor) -> None:
     """For a write that no operator makes, such as a random fill: what was written does not vary."""
-    for level in local.state.dual_levels:
-        tangent = fw_grad(tensor, level)
-        if tangent is not None:
-            with seeing_levels_outside(level):
-                tangent.zero_()  # type: ignore[attr-defined]
+    for level, tangent in tangents_by_level(tensor).items():
+        with seeing_levels_outside(level):
+            tangent.zero_()  # type: ignore[attr-defined]
 
 
 def forbid_out(name: str, tensors: Iterable[Any]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from .._generated import functions as table
 from ..autograd.accumulate_grad import outdate_accumulator
+from ..autograd.forward_operators import seeing_levels_outside, tangents_by_level
 from ..autograd.hooks import rebase_hooks
 from ..autograd.inplace import bump_version, check_record, end_inplace, inference_error
 from ..autograd.meta import materialize_autograd_meta
@@ -49,12 +50,14 @@ def _in_place(name: str, operator: Any) -> None:
         if state.grad_enabled and input.requires_grad:
             check_record(input)
         old = input._history() if state.grad_enabled else None
+        tangents = tangents_by_level(input) if state.dual_levels else {}
         view = operator(input, *args, **kwargs)
         edge = view._history()
         input._memory = view._memory
+        for level, tangent in tangents.items():
+            with seeing_levels_outside(level):
+                method(tangent, *args, **kwargs)
         meta: Any = materialize_autograd_meta(input)
-        if view._meta is not None and view._meta.fw_grad is not None:
-            meta.fw_grad = view._meta.fw_grad
         if not meta.is_view:
             meta.restrided = True
             outdate_accumulator(input)

@@ -1,0 +1,30 @@
+"""Random programs over views, in-place writes and dual tensors, beside torch (see aliasing/duals.py)."""
+
+from __future__ import annotations
+
+import pytest
+
+import retrograd
+from aliasing.duals import dual_seed
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.parity
+
+
+def check(seeds: range, steps: int) -> None:
+    torch.set_num_threads(1)
+    for seed in seeds:
+        found = dual_seed(seed, retrograd, torch, steps)
+        if found is not None:
+            pytest.fail(found)
+
+
+@pytest.mark.parametrize("first", range(0, 600, 150))
+def test_tangents_are_torchs(first):
+    check(range(first, first + 150), steps=12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(1_000_000, 1_020_000, 5000))
+def test_tangents_are_torchs_in_the_long_run(first):
+    check(range(first, first + 5000), steps=16)
