@@ -1,7 +1,7 @@
 """Random programs within a dual level: views, in-place writes and forward mode, beside torch.
 
 The same programs as in programs.py, with statements that make tensors dual and take them apart.  What is compared after
-a statement, besides what compare.py compares: every tangent, how it is laid out, and with which other tangents it shares memory.
+a statement, besides what compare.py compares: every tangent, its layout, and with which others it shares memory.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .compare import OutOfStep, array, phrase, same, shortened, step_difference
-from .programs import Features, Generator, Machine
+from .programs import Features, Generator, Machine, _overlaps_itself
 
 #: Differences after which a program is not followed further: what only one of the two refuses, a tangent that is None,
 #: and a version (torch writes to a tangent even where that changes nothing).
@@ -64,7 +64,9 @@ class DualGenerator(Generator):
         return self.number()
 
     def make_dual(self) -> str:
-        name = self.pick(lambda t: t.numel() > 0)
+        name = self.pick(lambda t: t.numel() > 0 and not _overlaps_itself(t))
+        if _overlaps_itself(self.tensors[name]):
+            return self.compute()  # one element would have several tangents
         shape, dtype = self.shape(name), "complex128" if self.is_complex(name) else "float64"
         fitting = [
             other

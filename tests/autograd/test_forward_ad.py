@@ -509,6 +509,69 @@ def test_case_6_view_to_sibling(torch, foo_dual, bar_dual):
         assert tangent(torch, foo)[0] == [value, 10 * value]
 
 
+#: Ways to look at a matrix; the same expressions for tensors and arrays.
+VIEWS = {
+    "row": lambda x: x[1],
+    "column": lambda x: x[:, 0],
+    "part": lambda x: x[:, 1:],
+    "steps": lambda x: x[::2],
+    "transpose": lambda x: x.T,
+    "diagonal": lambda x: x.reshape(9)[::4],
+    "new dimension": lambda x: x[None],
+    "reshape": lambda x: x.reshape(3, 1, 3)[1:],
+    "view of a view": lambda x: x[1:].T[0],
+}
+#: Writes, and what they make of (value, tangent) of what was there and of what comes in.
+WRITES = {
+    "copy_": lambda x, xt, y, yt: (y, yt),
+    "add_": lambda x, xt, y, yt: (x + y, xt + yt),
+    "sub_": lambda x, xt, y, yt: (x - y, xt - yt),
+    "mul_": lambda x, xt, y, yt: (x * y, xt * y + x * yt),
+    "div_": lambda x, xt, y, yt: (x / y, (xt - x / y * yt) / y),
+}
+
+
+@pytest.mark.parametrize("through", [None, *VIEWS])
+def test_all_views_and_writes(torch, through):
+    """A write to the base or through a view, seen by base and all other views, which existed before it or not."""
+    for write, (foo_dual, bar_dual) in itertools.product(WRITES, MIXTURES):
+        check_views_and_writes(torch, through, write, foo_dual, bar_dual)
+
+
+def check_views_and_writes(torch: Any, through: str | None, write: str, foo_dual: bool, bar_dual: bool) -> None:
+    forward = torch.autograd.forward_ad
+    rng = np.random.default_rng(0)
+    x, xt, y, yt = (rng.uniform(1, 2, (3, 3)) for _ in range(4))
+    look = VIEWS.get(through, lambda x: x)  # type: ignore[arg-type]
+    y, yt = look(y), look(yt)
+    xt, yt = (xt if foo_dual else np.zeros_like(xt)), (yt if bar_dual else np.zeros_like(yt))
+    expected, expected_t = x.copy(), xt.copy()
+    look(expected)[...], look(expected_t)[...] = WRITES[write](look(x), look(xt), y, yt)
+    with forward.dual_level():
+        foo, bar = torch.from_numpy(x.copy()), torch.from_numpy(y.copy())
+        foo = forward.make_dual(foo, torch.from_numpy(xt.copy())) if foo_dual else foo
+        bar = forward.make_dual(bar, torch.from_numpy(yt.copy())) if bar_dual else bar
+        before = {name: view(foo) for name, view in VIEWS.items()}
+        was = forward.unpack_dual(foo).tangent
+        getattr(look(foo), write)(bar)
+        np.testing.assert_allclose(foo.numpy(), expected, rtol=1e-14)
+        now = forward.unpack_dual(foo).tangent
+        for name, view in VIEWS.items():
+            for made in (before[name], view(foo)):
+                found = forward.unpack_dual(made).tangent
+                if not foo_dual and not bar_dual:
+                    assert found is None
+                    continue
+                np.testing.assert_allclose(found.numpy(), view(expected_t), rtol=1e-13, atol=1e-13)
+                assert found._base is now
+                assert found.stride() == made.stride()
+                assert found.storage_offset() == made.storage_offset()
+        if foo_dual:
+            assert now is was
+        if bar_dual:
+            np.testing.assert_array_equal(forward.unpack_dual(bar).tangent.numpy(), yt)
+
+
 def test_a_view_of_another_layout_becomes_dual(torch):
     """A tangent with another layout than the view's is written into the view of the base's."""
     forward = torch.autograd.forward_ad
