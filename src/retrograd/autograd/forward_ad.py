@@ -212,8 +212,16 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 
 def _alias(tensor: Tensor, level: Level) -> Tensor:
     """The same memory, in a view that shares history with `tensor` and its tangents at the levels outside, no other."""
-    with seeing_levels_outside(level):
-        result = _alias_operator()(tensor)
+    state = local.state
+    if len(state.observers) == 1 and state.observers[0] is level.observer:
+        interceptor, state.interceptor = state.interceptor, None
+        try:
+            result = _alias_operator()(tensor)
+        finally:
+            state.interceptor = interceptor
+    else:
+        with seeing_levels_outside(level):
+            result = _alias_operator()(tensor)
     meta: Any = result._meta
     if meta is not None and meta.is_view:
         meta.forward = FORWARD_BASE

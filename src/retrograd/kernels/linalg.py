@@ -45,10 +45,12 @@ def _batched(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def mm(mat1: np.ndarray, mat2: np.ndarray) -> np.ndarray:
     """The product of two matrices."""
-    if mat1.dtype == mat2.dtype and mat1.ndim == 2 == mat2.ndim and mat1.shape[1] == mat2.shape[0]:
-        kind = mat1.dtype.char
-        if kind in "fdFD":
+    dtype = mat1.dtype
+    if dtype is mat2.dtype and dtype.char in "fdFD" and mat1.ndim == 2 == mat2.ndim:
+        try:
             return mat1.dot(mat2)
+        except ValueError:
+            pass  # of shapes that do not fit, which is told below
     _check_mm(mat1, mat2)
     return _product(mat1, mat2)
 
@@ -252,6 +254,13 @@ def addmm(
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """``beta * input + alpha * (mat1 @ mat2)``."""
+    if out is None and beta == 1 == alpha and input.dtype is mat1.dtype and mat1.ndim == 2 == mat2.ndim:
+        try:
+            product = mm(mat1, mat2)
+            if product.dtype is input.dtype:
+                return np.add(product, input, out=product)
+        except (RuntimeError, ValueError):
+            pass  # of dtypes or shapes that do not fit, which is told below
     for name, m in (("mat1", mat1), ("mat2", mat2)):
         if m.ndim != 2:
             raise RuntimeError(f"{name} must be a matrix, got {m.ndim}-D tensor")
