@@ -20,7 +20,18 @@ from reference import FIRST_ORDER, STEP, random_cotangent
 from retrograd.autograd.intercept import observing
 from samples import OPS, Op, Sample
 from samples.spec import laid_out
-from test_operators import DIFFERENTIABLE, SMALL, SMOOTH, close, flat, is_tensor, needs_torch, to_numpy
+from test_operators import (
+    DIFFERENTIABLE,
+    SMALL,
+    SMOOTH,
+    WITH_INPLACE,
+    close,
+    flat,
+    is_tensor,
+    needs_torch,
+    rounding,
+    to_numpy,
+)
 
 pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning")]
 
@@ -194,6 +205,47 @@ def test_both_namespaces_agree(op: Op, samples: list[Sample]) -> None:
                 assert one.dtype == other.dtype, what
                 assert one.shape == other.shape, what
                 close(one, other, what, rtol=digits, atol=digits)
+
+
+@pytest.mark.parametrize(
+    ("op", "samples"),
+    by_operator((op, s) for op, s in WITH_INPLACE if op.differentiable and any(t.differentiable for t in s.specs)),
+)
+def test_in_place_is_the_function(op: Op, samples: list[Sample]) -> None:
+    """An in-place operator gives the tangent of the function, and writes it into the tangent that was there."""
+    for sample in samples:
+        along = directions(sample)
+        if has_no_tangent(op, sample) or not hasattr(retrograd.Tensor, op.inplace or ""):
+            continue
+        (expected,) = tangents(retrograd, op, sample, along)[:1]
+        for skip_self in (False, True):
+            # The second time `self` is regular, and becomes dual by what is written.
+            used = [None if skip_self and i == 0 else d for i, d in enumerate(along)]
+            if skip_self and (along[0] is None or not any(d is not None for d in used)):
+                continue
+            if skip_self:
+                (expected,) = tangents(retrograd, op, sample, used)[:1]
+            with fwAD.dual_level():
+                built = sample.build(Duals(retrograd, used), requires_grad=False)
+                args = list(built.args)
+                if not is_tensor(args[0]):
+                    break
+                args[0] = args[0].clone()
+                before = fwAD.unpack_dual(args[0]).tangent
+                shape, dtype = args[0].shape, args[0].dtype
+                result = _call(op, sample.build(retrograd, requires_grad=False))
+                if result.shape != shape or result.dtype != dtype:
+                    break  # not what an in-place operator can do
+                returned = getattr(args[0], op.inplace)(*args[1:], **built.kwargs)
+                after = fwAD.unpack_dual(returned).tangent
+                what = f"{sample.name}{', self regular' if skip_self else ''}"
+                assert before is None or after is before, what
+                if expected is None:
+                    assert after is None or not np.any(to_numpy(after)), what
+                else:
+                    assert after is not None, what
+                    assert after.dtype == dtype, what
+                    close(to_numpy(after), expected, what, **rounding(sample))
 
 
 @needs_torch

@@ -16,8 +16,8 @@ from .compare import OutOfStep, array, phrase, same, shortened, step_difference
 from .programs import Features, Generator, Machine, _overlaps_itself
 
 #: Differences after which a program is not followed further: what only one of the two refuses, a tangent that is None,
-#: and a version (torch writes to a tangent even where that changes nothing).
-NOT_FOLLOWED = ("forward AD", "forward grad", "dual Tensor", "NoneType", "._version: ")
+#: a version and a flag of a tangent that has got a name (torch writes to tangents even where that changes nothing).
+NOT_FOLLOWED = ("forward AD", "forward grad", "dual Tensor", "NoneType", "._version: ", ".requires_grad: ")
 
 #: What a tangent that has got a name is called and belongs to differs; its values do not.
 OWN_AFFAIRS = (".grad_fn: ", ".output_nr: ", "._is_view: ", "._base: ", ".is_leaf: ")
