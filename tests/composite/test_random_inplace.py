@@ -157,3 +157,64 @@ def test_multinomial_refusals(torch: Any, weights: Any, n: int, text: str) -> No
 def test_poisson(torch: Any) -> None:
     torch.manual_seed(0)
     assert moments(torch.poisson(torch.full((N,), 4.0))) == pytest.approx((4, 2), abs=0.1)
+
+
+# ------------------------------------------------------------------------------------------- on views, duals, leaves
+
+FILLS = {
+    "normal_": lambda x: x.normal_(),
+    "uniform_": lambda x: x.uniform_(-1, 1),
+    "exponential_": lambda x: x.exponential_(),
+    "cauchy_": lambda x: x.cauchy_(),
+    "log_normal_": lambda x: x.log_normal_(),
+    "geometric_": lambda x: x.geometric_(0.5),
+    "bernoulli_": lambda x: x.bernoulli_(0.5),
+    "random_": lambda x: x.random_(0, 10),
+}
+
+
+@pytest.mark.parametrize("fill", FILLS)
+def test_what_was_there_has_no_influence_any_more(torch, fill):
+    x = torch.ones(2, 3, requires_grad=True)
+    y = x * 1
+    FILLS[fill](y[0])
+    assert y._version == 1
+    (y * torch.tensor([[1.0], [2.0]])).sum().backward()
+    assert x.grad.tolist() == [[0.0] * 3, [2.0] * 3]
+
+
+@pytest.mark.parametrize("fill", FILLS)
+def test_the_tangent_of_random_numbers_is_zero(torch, fill):
+    forward_ad = torch.autograd.forward_ad
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(torch.ones(2, 3), torch.full((2, 3), 5.0))
+        FILLS[fill](x[0])
+        assert forward_ad.unpack_dual(x).tangent.tolist() == [[0.0] * 3, [5.0] * 3]
+        FILLS[fill](x)
+        assert forward_ad.unpack_dual(x).tangent.tolist() == [[0.0] * 3] * 2
+
+
+@pytest.mark.parametrize("fill", FILLS)
+def test_a_refused_fill_draws_nothing(torch, fill):
+    leaf = torch.ones(3, requires_grad=True)
+    torch.manual_seed(7)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+        FILLS[fill](leaf)
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single"):
+        FILLS[fill](torch.ones(1).expand(3))
+    after = torch.rand(4).tolist()
+    torch.manual_seed(7)
+    assert torch.rand(4).tolist() == after
+    assert leaf.tolist() == [1.0, 1.0, 1.0] and leaf._version == 0
+
+
+@pytest.mark.parametrize("fill", FILLS)
+def test_complex_tensors(torch, fill):
+    x = torch.ones(3, dtype=torch.complex64)
+    if fill in ("normal_", "uniform_"):
+        FILLS[fill](x)
+        assert x.imag.abs().sum() > 0
+        return
+    with pytest.raises((NotImplementedError, RuntimeError)):
+        FILLS[fill](x)
+    assert x.tolist() == [1.0, 1.0, 1.0]

@@ -435,7 +435,7 @@ def pack_saved(node: Any, pack_hook: Callable, unpack_hook: Callable) -> None:
         elif hasattr(node, name + "_vc") and value is not None:
             vc = getattr(node, name + "_vc")
             saved = getattr(node, f"_raw_saved_{name}")
-            if value.dtype.kind in "fc":
+            if value.dtype.kind in "fcV":
                 tensor = _output(node, value, vc, saved.output_nr)
         else:
             continue

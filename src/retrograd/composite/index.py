@@ -140,7 +140,7 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
     data = self._data
     if value.__class__ is Tensor or isinstance(value, Tensor):
         values = value._data
-        if data.dtype.kind not in "fc" and value.requires_grad:
+        if data.dtype.kind not in "fcV" and value.requires_grad:
             value = value.detach()  # what an integer tensor holds has no gradient
     else:
         values = value = _number_to_write(self, value)

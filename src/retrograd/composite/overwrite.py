@@ -5,6 +5,7 @@ A tangent becomes zero: what is written does not vary.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .._generated import functions as table
@@ -17,10 +18,17 @@ from ..tensor import Tensor, wrap
 
 def overwrite(input: Tensor, values: Any) -> Tensor:
     """`values`, an array that is expanded and converted, in place of the values of `input`."""
+    return overwrite_by(input, lambda: values)
+
+
+def overwrite_by(input: Tensor, make: Callable[[], Any]) -> Tensor:
+    """The same for values that are made once it is known that they may be written: a refused call draws no numbers."""
     state = local.state
-    if state.grad_enabled and input.requires_grad:
+    record = state.grad_enabled and input.requires_grad
+    begin_inplace(state, input, record)
+    values = make()
+    if record or state.interceptor is not None:
         return table.copy_(input, wrap(values), False)
-    begin_inplace(state, input, False)
     array = input._data
     array[...] = values
     write_back(input, array)

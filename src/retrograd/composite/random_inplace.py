@@ -14,7 +14,7 @@ from .. import kernels
 from ..dtypes import float_limits
 from ..random import Generator, default_generator
 from ..tensor import Tensor, wrap
-from .overwrite import overwrite
+from .overwrite import overwrite, overwrite_by
 from .registry import composite
 
 
@@ -65,11 +65,15 @@ def uniform_(input: Tensor, *bounds: float, generator: Generator | None = None, 
     _check_dtype("check_uniform_bounds", input, "fcV")
     if low > high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
-    drawn = _draw_parts(g.uniform, input)
-    if (low, high) != (0, 1):
+
+    def draw() -> np.ndarray:
+        drawn = _draw_parts(g.uniform, input)
+        if (low, high) == (0, 1):
+            return drawn
         width = drawn.real.dtype.type(high - low)
-        drawn = drawn * width + drawn.dtype.type(low if drawn.dtype.kind in "fV" else complex(low, low))
-    return overwrite(input, drawn)
+        return drawn * width + drawn.dtype.type(low if drawn.dtype.kind in "fV" else complex(low, low))
+
+    return overwrite_by(input, draw)
 
 
 @composite(function=False)
@@ -79,10 +83,13 @@ def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Generator 
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     _check_dtype("normal_kernel_cpu", input, "fcV")
-    drawn = _draw_parts(g.normal, input)
-    real = drawn.real.dtype.type
-    scale = std * math.sqrt(0.5) if drawn.dtype.kind == "c" else std
-    return overwrite(input, drawn * real(scale) + drawn.dtype.type(mean))
+
+    def draw() -> np.ndarray:
+        drawn = _draw_parts(g.normal, input)
+        scale = std * math.sqrt(0.5) if drawn.dtype.kind == "c" else std
+        return drawn * drawn.real.dtype.type(scale) + drawn.dtype.type(mean)
+
+    return overwrite_by(input, draw)
 
 
 @composite(function=False)
@@ -92,7 +99,7 @@ def exponential_(input: Tensor, lambd: float = 1, *, generator: Generator | None
     _check_continuous("Exponential", input)
     if lambd <= 0.0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
-    return overwrite(input, -np.log1p(-_open(g, input)) / lambd)
+    return overwrite_by(input, lambda: -np.log1p(-_open(g, input)) / lambd)
 
 
 @composite(function=False)
@@ -102,7 +109,7 @@ def cauchy_(input: Tensor, median: float = 0, sigma: float = 1, *, generator: Ge
     if sigma <= 0.0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     _check_continuous("Cauchy", input)
-    return overwrite(input, median + sigma * np.tan(np.pi * (_open(g, input) - 0.5)))
+    return overwrite_by(input, lambda: median + sigma * np.tan(np.pi * (_open(g, input) - 0.5)))
 
 
 @composite(function=False)
@@ -112,7 +119,7 @@ def log_normal_(input: Tensor, mean: float = 1, std: float = 2, *, generator: Ge
     if std <= 0.0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     _check_dtype("log_normal_cpu", input, "fV")
-    return overwrite(input, np.exp(mean + std * g.normal(input._data.shape, np.dtype(np.float64))))
+    return overwrite_by(input, lambda: np.exp(mean + std * g.normal(input._data.shape, np.dtype(np.float64))))
 
 
 # ------------------------------------------------------------------------------------------------------ of integers
@@ -124,7 +131,8 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
     g = _generator("geometric_", generator)
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
-    return overwrite(input, np.ceil(np.log(_open(g, input)) / math.log1p(-p)))
+    _check_dtype("geometric_cpu", input, "biufV")
+    return overwrite_by(input, lambda: np.ceil(np.log(_open(g, input)) / math.log1p(-p)))
 
 
 @composite(function=False)
@@ -152,7 +160,9 @@ def random_(input: Tensor, *bounds: int, generator: Generator | None = None, **n
             if not least <= value <= most:
                 raise RuntimeError(f"{name} is out of bounds for {dtype}")
     with g.lock:
-        return overwrite(input, np.asarray(g.bits.integers(low, high - 1, input._data.shape, endpoint=True)))
+        return overwrite_by(
+            input, lambda: np.asarray(g.bits.integers(low, high - 1, input._data.shape, endpoint=True))
+        )
 
 
 def _exact_integers(dtype: np.dtype) -> tuple[int, int]:
@@ -171,10 +181,12 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
     """Fill with 1 with probability `p`, a number or a tensor that is expanded to the shape, and with 0 otherwise."""
     g = _generator("bernoulli_", generator)
     if isinstance(p, Tensor):
-        return overwrite(input, _bernoulli(g, np.broadcast_to(p._data, _expanded(p, input)), p))
+        _check_dtype("bernoulli_tensor_cpu_self_", input, "biufV")
+        return overwrite_by(input, lambda: _bernoulli(g, np.broadcast_to(p._data, _expanded(p, input)), p))
+    _check_dtype("bernoulli_scalar_cpu_", input, "biufV")
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
-    return overwrite(input, g.uniform(input._data.shape, np.dtype(np.float64)) < p)
+    return overwrite_by(input, lambda: g.uniform(input._data.shape, np.dtype(np.float64)) < p)
 
 
 def _expanded(p: Tensor, input: Tensor) -> tuple[int, ...]:
