@@ -117,3 +117,19 @@ def test_assignment_to_a_subscript_is_torchs(key):
                 assert (mine[0] is None) == (theirs[0] is None) and mine[1:] == theirs[1:]
             else:
                 assert mine == theirs, f"{kind.__name__}: b[{key}] = {value}"
+
+
+@pytest.mark.parametrize("name, dim", [("unique", None), ("unique", 0), ("unique_consecutive", None)])
+def test_only_the_elements_that_unique_finds_require_grad(name, dim):
+    """They have a grad_fn, though no derivative; where they occur and how often are integers."""
+    for t in (retrograd, torch):
+        if t is None:
+            continue
+        x = t.tensor([3.0, 1.0, 1.0, 3.0], requires_grad=True)
+        elements, places, counts = getattr(t, name)(x, return_inverse=True, return_counts=True, dim=dim)
+        assert elements.requires_grad and not places.requires_grad and not counts.requires_grad
+        expected = {("unique", None): "Unique2", ("unique", 0): "UniqueDim"}.get((name, dim), "UniqueConsecutive")
+        assert elements.grad_fn.name() == f"{expected}Backward0"
+        with pytest.raises(NotImplementedError, match="the derivative for '.*' is not implemented"):
+            elements.sum().backward()
+        assert not getattr(t, name)(t.tensor([3, 1, 1])).requires_grad

@@ -18,7 +18,6 @@ from .._generated import functions as generated
 from .._generated.nodes import CopyBackwards, FillBackward0
 from ..autograd.copy_slices import CopySlices
 from ..autograd.edge import gradient_edge
-from ..autograd.forward_operators import forbid_duals
 from ..autograd.inplace import begin_inplace, check_no_internal_overlap, check_overlap, end_inplace
 from ..autograd.node import init_node
 from ..autograd.state import local
@@ -480,6 +479,14 @@ def unique(
     >>> torch.unique(torch.tensor([3, 1, 3]), return_counts=True)
     (tensor([1, 3]), tensor([1, 2]))
     """
-    forbid_duals("unique", input)
-    found = kernels.unique(input._data, sorted, return_inverse, return_counts, dim)
-    return tuple(wrap(part) for part in found) if isinstance(found, tuple) else wrap(found)
+    if dim is None:
+        found = generated._unique2(input, sorted, return_inverse, return_counts)
+    else:
+        found = generated.unique_dim(input, dim, sorted, return_inverse, return_counts)
+    return asked_for(found, return_inverse, return_counts)
+
+
+def asked_for(found: Sequence[Tensor], return_inverse: bool, return_counts: bool) -> Any:
+    """Of what `unique` finds, the part that was asked for."""
+    results = [part for part, asked in zip(found, (True, return_inverse, return_counts), strict=True) if asked]
+    return results[0] if len(results) == 1 else tuple(results)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from .._generated import functions as table
-from ..autograd.forward_operators import forbid_duals
 from ..kernels.promotion import scalar_name
 from ..tensor import Tensor, wrap
+from .index import asked_for
 from .registry import composite
 from .shape import meshgrid
 
@@ -66,23 +66,8 @@ def unique_consecutive(
     >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]))
     tensor([1, 2, 1])
     """
-    forbid_duals("unique_consecutive", input)
-    data = input._data
-    rows = data.reshape(-1) if dim is None else np.moveaxis(data, dim, 0)
-    flat = rows.reshape(len(rows), -1) if rows.size else rows.reshape(len(rows), 0)
-    starts = np.ones(len(rows), bool)
-    starts[1:] = (flat[1:] != flat[:-1]).any(1)
-    if flat.shape[1] == 0 and len(rows):
-        starts[1:] = False
-    places = np.flatnonzero(starts)
-    kept = rows[places] if dim is None else np.moveaxis(rows[places], 0, dim)
-    results = [wrap(np.ascontiguousarray(kept))]
-    if return_inverse:
-        inverse = np.cumsum(starts) - 1
-        results.append(wrap(inverse.reshape(data.shape) if dim is None else inverse))
-    if return_counts:
-        results.append(wrap(np.diff(np.append(places, len(rows)))))
-    return results[0] if len(results) == 1 else tuple(results)
+    found = table._unique_consecutive(input, return_inverse, return_counts, dim)
+    return asked_for(found, return_inverse, return_counts)
 
 
 @composite(method=False)

@@ -163,3 +163,48 @@ def unique(
     if return_inverse:
         parts[1] = parts[1].reshape(a.shape if dim is None else -1)
     return tuple(parts)
+
+
+_NOT_ASKED_FOR = np.empty(0, np.int64)
+
+
+def unique_parts(
+    a: np.ndarray,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`unique` with all three results, empty ones for what is not asked for."""
+    found = unique(a, sorted, return_inverse, return_counts, dim)
+    parts = list(found) if isinstance(found, tuple) else [found]
+    inverse = parts.pop(1) if return_inverse else _NOT_ASKED_FOR.copy()
+    return parts[0], inverse, parts[1] if return_counts else _NOT_ASKED_FOR.copy()
+
+
+def unique_dim(
+    a: np.ndarray, dim: int, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same for slices along `dim`."""
+    return unique_parts(a, sorted, return_inverse, return_counts, dim)
+
+
+def unique_consecutive(
+    a: np.ndarray, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`a` with runs of equal elements, or of equal slices along `dim`, made one; the rest as `unique_parts`."""
+    rows = a.reshape(-1) if dim is None else np.moveaxis(a, dim, 0)
+    flat = rows.reshape(len(rows), -1) if rows.size else rows.reshape(len(rows), 0)
+    starts = np.ones(len(rows), bool)
+    starts[1:] = (flat[1:] != flat[:-1]).any(1)
+    if flat.shape[1] == 0 and len(rows):
+        starts[1:] = False
+    places = np.flatnonzero(starts)
+    kept = rows[places] if dim is None else np.moveaxis(rows[places], 0, dim)
+    inverse, counts = _NOT_ASKED_FOR.copy(), _NOT_ASKED_FOR.copy()
+    if return_inverse:
+        inverse = np.cumsum(starts) - 1
+        inverse = inverse.reshape(a.shape) if dim is None else inverse
+    if return_counts:
+        counts = np.diff(np.append(places, len(rows)))
+    return np.ascontiguousarray(kept), inverse, counts

@@ -21,7 +21,7 @@ def conj_of(ops: Any, value: Any) -> Any:
 def not_implemented(ops: Any, grad: Any, name: str) -> Any:
     """For an operator whose result counts as differentiable, but that has no derivative."""
     raise NotImplementedError(
-        f"derivative for aten::{name} is not implemented: detach its result, or compute it under no_grad()"
+        f"the derivative for '{name}' is not implemented: detach its result, or compute it under no_grad()"
     )
 
 
