@@ -37,7 +37,7 @@ class CopySlices(Node):
     def __init__(
         self, base: Tensor, replay: tuple[Step, ...], fn: Node, bits: tuple[bool, bool] | None = None
     ) -> None:
-        init_node(self, (gradient_edge(base), *fn.next_edges[1:]))
+        init_node(self, (base._edge or gradient_edge(base), *fn.next_edges[1:]))
         data = base._memory
         self.shape, self.dtype, self.array_class = data.shape, data.dtype, data.__class__
         self.replay = replay

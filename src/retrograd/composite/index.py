@@ -206,7 +206,7 @@ def _write_slice(state: ThreadState, self: Tensor, basic: tuple, value: Any, val
         return False
     edge_value = None
     if value is not values:
-        if values.dtype is not data.dtype or values.shape != place.shape or value._vc is self._vc is not None:
+        if values.dtype is not data.dtype or values.ndim > place.ndim or value._vc is self._vc is not None:
             return False
         edge_value = value._edge or (value._meta and gradient_edge(value))
     meta: Any = self._meta
@@ -220,9 +220,12 @@ def _write_slice(state: ThreadState, self: Tensor, basic: tuple, value: Any, val
         if base._edge is None or base._meta is not None:
             return False
     if value is not values:
+        try:
+            place[...] = values
+        except ValueError:
+            return False  # it does not fit: told better elsewhere
         node: Any = CopyBackwards()
         init_node(node, (None, edge_value))
-        place[...] = values
     else:
         node = FillBackward0()
         init_node(node, (None,))

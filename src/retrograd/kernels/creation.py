@@ -87,8 +87,8 @@ def empty_with_layout_of(a: ndarray, dtype: Any) -> ndarray:
 
 
 def layout_of(a: ndarray) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
-    """Shape and strides of a dense array; no strides for one that is not."""
-    return (a.shape, a.strides if is_dense(a) else None)
+    """Shape and strides of a dense array; no strides for one that is not, or that is row-major."""
+    return (a.shape, None if a.flags.c_contiguous or not is_dense(a) else a.strides)
 
 
 def empty_of_layout(layout: tuple[tuple[int, ...], tuple[int, ...] | None], like: ndarray) -> ndarray:
