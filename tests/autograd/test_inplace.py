@@ -192,3 +192,45 @@ def test_double_backward_through_a_saved_output_that_was_written_to_a_view(torch
     # d2/dx2 exp(2 x^2) = (4 + 16 x^2) exp(2 x^2); d2/dx2 x^4 = 12 x^2
     expected = [20 * 2.718281828459045**2, 12.0]
     assert x.grad.tolist() == pytest.approx(expected, rel=1e-5)
+
+
+# ---------------------------------------------------------------------------------- in-place without a derivative
+
+
+def _without_derivative(torch, name):
+    other = torch.tensor([1.0, 0.0])
+    return (lambda x: x.logical_not_()) if name == "logical_not_" else lambda x: getattr(x, name)(other)
+
+
+@pytest.mark.parametrize("name", ["heaviside_", "logical_and_", "logical_xor_", "logical_not_"])
+@pytest.mark.parametrize("viewed", [False, True])
+def test_what_an_operator_without_a_derivative_wrote_cannot_be_differentiated(name, viewed):
+    """As torch has it for heaviside_; it forgets the logical ones, and gives the gradient of what was there before."""
+    x = retrograd.tensor([2.0, 3.0], requires_grad=True)
+    y = x * 1
+    _without_derivative(retrograd, name)(y[:] if viewed else y)
+    assert y._version == 1
+    with pytest.raises(RuntimeError, match=rf"derivative for aten::{name} is not implemented"):
+        y.sum().backward()
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+        _without_derivative(retrograd, name)(x)
+    assert x.tolist() == [2.0, 3.0] and x.grad is None
+    with retrograd.no_grad():
+        _without_derivative(retrograd, name)(x)
+
+
+def test_heaviside_in_place(torch):
+    x = torch.tensor([2.0, 3.0], requires_grad=True)
+    y = x * 1
+    y.heaviside_(torch.ones(2))
+    assert y.grad_fn.name() == "torch::autograd::NotImplemented"
+    with pytest.raises(RuntimeError, match=r"derivative for aten::heaviside_ is not implemented"):
+        y.sum().backward()
+
+
+def test_a_number_can_be_copied(torch):
+    x = torch.ones(2, requires_grad=True)
+    y = x * 1
+    y.copy_(2.5)
+    y.sum().backward()
+    assert y.tolist() == [2.5, 2.5] and x.grad.tolist() == [0.0, 0.0]

@@ -130,6 +130,6 @@ def test_only_the_elements_that_unique_finds_require_grad(name, dim):
         assert elements.requires_grad and not places.requires_grad and not counts.requires_grad
         expected = {("unique", None): "Unique2", ("unique", 0): "UniqueDim"}.get((name, dim), "UniqueConsecutive")
         assert elements.grad_fn.name() == f"{expected}Backward0"
-        with pytest.raises(NotImplementedError, match="the derivative for '.*' is not implemented"):
+        with pytest.raises(NotImplementedError, match=r"the derivative for '.*' is not implemented"):
             elements.sum().backward()
         assert not getattr(t, name)(t.tensor([3, 1, 1])).requires_grad

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .edge import collect_next_edges
-from .node import MultiOutputNode, TensorNode, init_node, set_history
+from .edge import collect_next_edges, gradient_edge
+from .node import MultiOutputNode, Node, TensorNode, init_node, set_history
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 
 class GraphRoot(MultiOutputNode):
@@ -60,6 +63,29 @@ class Error(TensorNode):
 
     def apply_tensors(self, edges: tuple, grads: Sequence) -> tuple:
         raise RuntimeError(self.message)
+
+
+class NotImplementedInPlace(Node):
+    """The history of a tensor that an operator without a derivative has written to."""
+
+    __slots__ = ("operation",)
+
+    def __init__(self, tensor: Tensor, operation: str) -> None:
+        init_node(self, (gradient_edge(tensor),))
+        data = tensor._data
+        self.shape, self.dtype, self.array_class = data.shape, data.dtype, data.__class__
+        self.operation = operation
+
+    def name(self) -> str:
+        return "torch::autograd::NotImplemented"
+
+    def apply(self, edges: tuple, grads: Sequence) -> tuple:
+        raise RuntimeError(
+            f"derivative for aten::{self.operation} is not implemented: write to a copy without history, "
+            "x.detach().clone()"
+        )
+
+    apply_tensors = apply
 
 
 class DelayedError(Error):

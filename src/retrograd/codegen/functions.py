@@ -19,6 +19,7 @@ from builtins import max as _max
 from collections import namedtuple
 
 from retrograd import kernels
+from retrograd.autograd.basic_nodes import NotImplementedInPlace
 from retrograd.autograd.edge import gradient_edge
 from retrograd.autograd.inplace import begin_inplace, check_overlap, edge_before_write, end_inplace
 from retrograd.autograd.saved_variable import SavedVariable, pack_before_write, save_list, save_output
@@ -491,7 +492,7 @@ def _inplace_wrapper(entry: Entry, operator: str | None = None) -> str:
             # The values that are about to be overwritten, with their history.
             body += ["original = clone(input) if record else None"]
     else:
-        body += [f"begin_inplace(state, input, False{overlap})"]
+        body += ["record = state.grad_enabled and input.requires_grad", f"begin_inplace(state, input, record{overlap})"]
     body += _check_overlap(entry)
     call = f"once(kernel_{entry.kernel}, {_kernel_arguments(entry)}, out=input_array)"
     if entry.differentiable:
@@ -508,7 +509,8 @@ def _inplace_wrapper(entry: Entry, operator: str | None = None) -> str:
         if slots.results:
             body += ["if record:", '    save_output(node, "result", input)']
     else:
-        body += [*_run_inplace(entry, call), f'end_inplace(input, input_array, None, "{entry.schema.base}_")']
+        body += [f'node = NotImplementedInPlace(input, "{entry.schema.base}_") if record else None']
+        body += [*_run_inplace(entry, call), f'end_inplace(input, input_array, node, "{entry.schema.base}_")']
     body.append("return input")
     return f"\n\ndef {operator or name}({head}):\n" + "".join(f"    {line}\n" for line in body)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .._generated import functions as table
 from ..autograd.accumulate_grad import outdate_accumulator
 from ..autograd.forward_operators import seeing_levels_outside, tangents_by_level
@@ -12,7 +14,7 @@ from ..autograd.inplace import bump_version, check_record, end_inplace, inferenc
 from ..autograd.meta import materialize_autograd_meta
 from ..autograd.state import local
 from ..autograd.version_counter import INFERENCE
-from ..tensor import Tensor
+from ..tensor import Tensor, wrap
 from .registry import composite
 
 
@@ -35,6 +37,8 @@ def fill(input: Tensor, value: Any) -> Tensor:
 @composite(function=False)
 def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Copy the elements of `src`, expanded and converted, into this tensor; gradients then go to `src`."""
+    if isinstance(src, (bool, int, float, complex)):
+        src = wrap(np.asarray(src))
     if isinstance(src, Tensor) and src.requires_grad and input._data.dtype.kind not in "fcV":
         src = src.detach()  # what an integer tensor holds has no gradient
     return table.copy_(input, src, non_blocking)

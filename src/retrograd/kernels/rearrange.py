@@ -169,7 +169,12 @@ def flip(a: np.ndarray, dims: int | Sequence[int]) -> np.ndarray:
     if not a.ndim:
         return a.copy()
     reverse = _slice(None, None, -1)
-    return a[tuple([reverse if d in back else _ALL for d in range(a.ndim)])].copy()
+    flipped = a[tuple([reverse if d in back else _ALL for d in range(a.ndim)])]
+    if a.flags.c_contiguous:
+        return flipped.copy()
+    result = np.empty_like(a)  # in the order of `a` in memory
+    result[...] = flipped
+    return result
 
 
 def roll(a: np.ndarray, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> np.ndarray:
