@@ -202,6 +202,9 @@ NO_FORMULA = {
     "floor_divide": "not differentiable in torch either",
     "heaviside": "not differentiable in torch either",
     "bincount": "not differentiable in torch either",
+    "_unique2": "not differentiable in torch either",
+    "unique_dim": "not differentiable in torch either",
+    "_unique_consecutive": "not differentiable in torch either",
     **{
         f"special_{name}": "not differentiable in torch either"
         for name in (

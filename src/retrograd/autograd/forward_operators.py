@@ -101,13 +101,6 @@ def set_tangent(result: Tensor, tangent: Tensor | None, level: Level, inplace: b
         set_fw_grad(result, tangent, level, inplace)
 
 
-def zero_tangents_(tensor: Tensor) -> None:
-    """For a write that no operator makes, such as a random fill: what was written does not vary."""
-    for level, tangent in tangents_by_level(tensor).items():
-        with seeing_levels_outside(level):
-            tangent.zero_()  # type: ignore[attr-defined]
-
-
 def forbid_out(name: str, tensors: Iterable[Any]) -> None:
     """Refuse ``out=`` with dual tensors."""
     if local.state.dual_levels and any(isinstance(t, Tensor) and has_fw_grad(t) for t in tensors):

@@ -482,6 +482,7 @@ def unique(
     >>> torch.unique(torch.tensor([3, 1, 3]), return_counts=True)
     (tensor([1, 3]), tensor([1, 2]))
     """
+    found: Any
     if dim is None:
         found = generated._unique2(input, sorted, return_inverse, return_counts)
     else:

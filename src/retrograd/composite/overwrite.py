@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 from .._generated import functions as table
-from ..autograd.forward_operators import zero_tangents_
 from ..autograd.inplace import begin_inplace, bump_version
 from ..autograd.state import local
 from ..lazy_conjugation import write_back
@@ -33,6 +32,4 @@ def overwrite_by(input: Tensor, make: Callable[[], Any]) -> Tensor:
     array[...] = values
     write_back(input, array)
     bump_version(input)
-    if state.dual_levels:
-        zero_tangents_(input)
     return input

@@ -201,7 +201,8 @@ def unique_consecutive(
         starts[1:] = False
     places = np.flatnonzero(starts)
     kept = rows[places] if dim is None else np.moveaxis(rows[places], 0, dim)
-    inverse, counts = _NOT_ASKED_FOR.copy(), _NOT_ASKED_FOR.copy()
+    inverse: np.ndarray = _NOT_ASKED_FOR.copy()
+    counts: np.ndarray = _NOT_ASKED_FOR.copy()
     if return_inverse:
         inverse = np.cumsum(starts) - 1
         inverse = inverse.reshape(a.shape) if dim is None else inverse
