@@ -60,7 +60,7 @@ def dual(x: Any) -> Dual:
     if isinstance(x, Dual):
         return x
     if isinstance(x, Tensor):
-        values = np.empty_like(x.at, dtype=float)
+        values = np.empty(x.at.shape) if 0 in x.at.strides else np.empty_like(x.at, dtype=float)
         values[...] = x.family.memory.values[x.at]
         derivatives = x.family.derivatives[x.at]
         return Dual(values, derivatives * 0 if x.cut or not Oracle.grad_enabled else derivatives)
@@ -127,7 +127,7 @@ class Tensor:
     def __init__(self, family: Family, at: np.ndarray, cut: bool = False, base: Tensor | None = None) -> None:
         self.family, self.at, self.cut, self.base = family, np.asarray(at), cut, base
         self.columns: slice | None = None  # of a leaf that requires grad, now or once
-        self.active = False
+        self.active = self.recorded = False
         self.grad: np.ndarray | None = None
 
     # ------------------------------------------------------------------------------------------------------ what it is
@@ -370,6 +370,8 @@ class Tensor:
     def requires_grad_(self, value: bool = True) -> Tensor:
         if value == self.active:
             return self
+        if value and self.recorded:
+            raise NotInThisMachine("a result, which may require grad already")
         if self.family.views or self.base is not None:
             raise NotInThisMachine("which of the views would know?")
         if value and self.columns is None:
@@ -417,6 +419,7 @@ def new(d: Dual) -> Tensor:
     at = np.arange(size).reshape([d.values.shape[i] for i in order]).transpose(np.argsort(order)) if size else None
     at = np.zeros(d.values.shape, int) if at is None else at
     result = Tensor(Family(Memory(np.zeros(size))), at)
+    result.recorded = Oracle.grad_enabled
     if size:
         result.family.memory.values[at] = d.values
         if Oracle.grad_enabled:
@@ -467,6 +470,7 @@ class Oracle:
         if dtype is None:
             return np.array(values)  # of indices
         result = new(dual(np.array(values, float)))
+        result.recorded = False
         return result.requires_grad_() if requires_grad else result
 
     def zeros(self, shape: tuple, dtype: Any = None, requires_grad: bool = False) -> Tensor:
