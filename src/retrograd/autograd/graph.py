@@ -65,6 +65,10 @@ class Node(abc.ABC):
     def metadata(self) -> dict:
         """A dict for remarks on this node; anomaly mode keeps the forward traceback here."""
 
+    def _sequence_nr(self) -> int:
+        """The engine runs nodes with higher numbers first."""
+        raise NotImplementedError("a node has a sequence number")
+
     @property
     @abc.abstractmethod
     def _input_metadata(self) -> list[Any]:
