@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from retrograd import backends, kernels, threads
-from retrograd.kernels import compiled
+from retrograd.kernels import blocks, compiled
 
 needs_library = pytest.mark.skipif(
     not backends.fast.is_available(), reason="retrograd[fast] is not installed (make fast)"
@@ -341,6 +341,14 @@ def called(monkeypatch):
     return names
 
 
+@pytest.fixture(params=[False, True], ids=["whole", "blocks"])
+def small_blocks(request, monkeypatch):
+    """With blocks so small that the arrays here have several, and as they are."""
+    if request.param:
+        monkeypatch.setattr(blocks, "_BLOCK", 1 << 12)
+        monkeypatch.setattr(blocks, "_FEW", 1 << 13)
+
+
 def close(got: Any, wanted: Any, dtype: type) -> None:
     for a, b in zip(outputs(got), outputs(wanted), strict=True):
         assert a.shape == b.shape
@@ -354,7 +362,7 @@ def close(got: Any, wanted: Any, dtype: type) -> None:
 
 @dtyped
 @parametrized
-def test_numpy_kernel_beside_the_plain_formula(case, dtype):
+def test_numpy_kernel_beside_the_plain_formula(case, dtype, small_blocks):
     arrays = case.arrays(dtype)
     with backends.fast.flags(enabled=False):
         got = case.call(*arrays)
@@ -367,7 +375,7 @@ def test_numpy_kernel_beside_the_plain_formula(case, dtype):
 
 @pytest.mark.parametrize("dtype", ["float16", "complex64", "complex128"])
 @pytest.mark.parametrize("name", ["sigmoid", "silu", "softmax", "log_softmax", "layer_norm", "gelu"])
-def test_blocks_in_other_dtypes(name, dtype):
+def test_blocks_in_other_dtypes(name, dtype, small_blocks):
     if name not in ("sigmoid", "silu") and dtype.startswith("complex"):
         pytest.skip("torch has no complex one either")
     case = BY_NAME[name]

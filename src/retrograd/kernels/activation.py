@@ -315,18 +315,15 @@ def gelu_backward(grad_output: ndarray, a: ndarray, approximate: str = "none") -
 
 def threshold_backward(grad_output: ndarray, a: ndarray, threshold: Any) -> ndarray:
     """grad, but 0 where `a` is at or below the threshold (a NaN is not)."""
-    bits = blocks.BITS.get(grad_output.dtype.itemsize)
-    if bits is not None and a.size > LARGE:
+    if a.size > LARGE:
         pair = grad_output, a
-        fast = blocks.pointwise("threshold_backward", _masked_bits, pair, threshold, bits, number=threshold)
-        if fast is not None:
-            return fast
+        fast = blocks.pointwise("threshold_backward", _zero_below, pair, threshold, number=threshold)
+        return _zero_below(grad_output, a, threshold) if fast is None else fast
     return np.where(a <= threshold, grad_output.dtype.type(0), grad_output)
 
 
-def _masked_bits(grad: ndarray, a: ndarray, threshold: Any, bits: np.dtype) -> ndarray:
-    mask = np.subtract((a <= threshold).view(np.int8), 1, dtype=bits)
-    return np.bitwise_and(grad.view(bits), mask, out=mask).view(grad.dtype)
+def _zero_below(grad: ndarray, a: ndarray, threshold: Any) -> ndarray:
+    return blocks.where(a <= threshold, np.zeros_like(grad, shape=()), grad)
 
 
 # Every public function of this module is a kernel.

@@ -20,18 +20,19 @@ from numpy import ndarray
 
 from . import compiled
 
-_BLOCK = 1 << 14
+_BLOCK = 1 << 18  # elements
+_FEW = 1 << 20  # elements that stay in the last cache, so that blocks save nothing
 
 
 def pointwise(
     name: str, kernel: Callable[..., ndarray], arrays: tuple[ndarray, ...], *args: Any, number: float | None = None
 ) -> ndarray | None:
-    """``kernel(*arrays, *args)``, each element computed from those at its place; None where the arrays are not large,
-    of one shape and contiguous.  The compiled kernel is called `name` and may take a number."""
+    """``kernel(*arrays, *args)``, each element computed from those at its place; None where the arrays are not of one
+    shape and contiguous, or too small for it.  The compiled kernel is called `name` and may take a number."""
     if not _are_large(arrays):
         return None
     result = compiled.pointwise(name, *arrays, number=number)
-    if result is not None:
+    if result is not None or arrays[0].size <= _FEW:
         return result
     flat = [a.reshape(-1) for a in arrays]
     for first in range(0, flat[0].size, _BLOCK):
@@ -45,13 +46,13 @@ def pointwise(
 
 def rows(name: str, kernel: Callable[..., ndarray], arrays: tuple[ndarray, ...], dim: int) -> ndarray | None:
     """``kernel(*arrays, dim)``, each row along `dim` computed from those at its place; None where `dim` is not the last
-    or the arrays are not large, of one shape and contiguous."""
+    or the arrays are not of one shape and contiguous, or too small for it."""
     shape = arrays[0].shape
     if dim != len(shape) - 1 or not _are_large(arrays):
         return None
     result = compiled.rows(name, *arrays)
     flat = [a.reshape(-1, shape[-1]) for a in arrays]
-    if result is not None or len(flat[0]) == 1:
+    if result is not None or arrays[0].size <= _FEW or len(flat[0]) == 1:
         return result
     for block in row_blocks(flat[0]):
         part = kernel(*[a[block] for a in flat], 1)
@@ -109,7 +110,7 @@ def _are_large(arrays: tuple[Any, ...]) -> bool:
 def row_blocks(x: ndarray) -> Iterator[slice]:
     """The rows of `x`, as many at a time as stay in the cache; all at once of an array that is not NumPy's."""
     rows = x.shape[0]
-    step = max(1, 2 * _BLOCK // max(math.prod(x.shape[1:]), 1)) if type(x) is ndarray else max(1, rows)
+    step = max(1, _BLOCK // max(math.prod(x.shape[1:]), 1)) if type(x) is ndarray else max(1, rows)
     for first in range(0, rows, step):
         yield slice(first, min(first + step, rows))
 
