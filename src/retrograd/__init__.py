@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from typing import Any as _Any
 
-from . import _C, amp, autograd, backends, dtypes, fft, linalg, nn, optim, random, serialization, special, utils
+from . import (
+    _C,
+    amp,
+    autograd,
+    backends,
+    dtypes,
+    fft,
+    linalg,
+    nn,
+    optim,
+    random,
+    return_types,
+    serialization,
+    special,
+    utils,
+)
 from .amp import autocast, get_autocast_dtype, is_autocast_enabled
 from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from .autograd.grad_mode import (
@@ -47,6 +62,7 @@ from .nn_functions import FUNCTIONS as _NN_FUNCTIONS
 from .ops import *
 from .ops import _conj, _conj_copy, _conj_physical, _neg_view, _neg_view_copy
 from .printing import set_printoptions
+from .quiet import drop_warnings
 from .random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from .serialization import load, save
 from .settings import *
@@ -73,4 +89,5 @@ def __getattr__(name: str) -> _Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-globals().update({name: f for name, f in _NN_FUNCTIONS.items() if name not in globals()} | _FOREACH)
+globals().update(_NN_FUNCTIONS | _FOREACH)
+drop_warnings(*[f"{__name__}.{part}" for part in ("kernels", "derivatives.formulas", "_generated")])

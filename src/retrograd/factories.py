@@ -6,6 +6,7 @@ All take ``dtype=``, ``device=`` and ``requires_grad=`` as torch's do.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ from .tensor_data import infer_array
 __all__ = [
     "arange", "as_tensor", "asarray", "empty", "empty_like", "empty_strided", "eye", "from_numpy", "full",
     "full_like", "linspace", "logspace", "normal", "ones", "ones_like", "rand", "rand_like", "randint", "randint_like",
-    "randn", "randn_like", "randperm", "scalar_tensor", "strided", "tensor", "zeros", "zeros_like",
+    "randn", "randn_like", "randperm", "range", "scalar_tensor", "strided", "tensor", "zeros", "zeros_like",
 ]  # fmt: skip
 
 
@@ -81,8 +82,6 @@ def tensor(
     torch.int64
     """
     if isinstance(data, Tensor):
-        import warnings
-
         warnings.warn(
             "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
             "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
@@ -142,8 +141,6 @@ def from_numpy(array: np.ndarray) -> Tensor:
             "currently supported. (You can probably work around this by making a copy of your array with array.copy().)"
         )
     if not array.flags.writeable:
-        import warnings
-
         warnings.warn(
             "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means "
             "writing to this tensor will result in undefined behavior: copy the array first if you mean to write.",
@@ -312,8 +309,8 @@ def eye(
 
 
 def arange(
-    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-    **kw: Any,
+    start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False, **kw: Any,
 ) -> Tensor:  # fmt: skip
     """``start, start + step, ...`` up to but not including `end`.
 
@@ -346,6 +343,21 @@ def arange(
     else:
         values = start + step * np.arange(count)
     return _out(values.astype(np_dtype), requires_grad, device, kw)
+
+
+def range(start: Any = 0, end: Any = None, step: Any = 1, **kw: Any) -> Tensor:
+    """`arange` that includes `end`; deprecated, as in torch."""
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
+        "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
+        UserWarning,
+        stacklevel=2,
+    )
+    if end is None:
+        start, end = 0, start
+    kw["dtype"] = kw.get("dtype") or dtypes.get_default_dtype()
+    count = math.floor((end - start) / step) + 1 if step else 0
+    return arange(start, start + count * step, step, **kw)
 
 
 def _target_dtype(dtype: Any, kw: dict) -> np.dtype | None:

@@ -10,15 +10,15 @@ tensor([1.+0.j, 1.+0.j, 1.+0.j])
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from . import dtypes, ops
-from .factories import _finish
+from .composite.registry import with_axis, with_out
+from .factories import _out
 from .kernels.promotion import is_half, scalar_name
-from .op_support import write_out
 from .tensor import Tensor
 
 Dims = Sequence[int] | int | None
@@ -31,6 +31,11 @@ __all__ = [
 # ----------------------------------------------------------------------------------------------- what all of them share
 
 _NONE, _ROOT, _WHOLE = 0, 1, 2
+
+
+def _public(transform: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A transform with ``out=``, and with ``axis`` for ``dim``."""
+    return with_out(with_axis(transform), transform.__name__)
 
 
 def _normalization(norm: str | None, forward: bool) -> int:
@@ -143,90 +148,78 @@ def _c2r(name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, forward
 # -------------------------------------------------------------------------------------------------------- one dimension
 
 
-def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
+@_public
+def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The transform along `dim`, of `n` points if given."""
-    if out is not None:
-        return write_out(fft, out, (input, n, dim, norm), {})
     return _c2c(input, n, dim, norm, True)
 
 
-def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
+@_public
+def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of `fft`."""
-    if out is not None:
-        return write_out(ifft, out, (input, n, dim, norm), {})
     return _c2c(input, n, dim, norm, False)
 
 
-def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
+@_public
+def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The first half of the transform of a real tensor; the other half is its conjugate."""
-    if out is not None:
-        return write_out(rfft, out, (input, n, dim, norm), {})
     return _r2c("rfft", input, n, dim, norm, True)
 
 
-def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
+@_public
+def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of `rfft`; `n` is the number of real points, even unless given."""
-    if out is not None:
-        return write_out(irfft, out, (input, n, dim, norm), {})
     return _c2r("irfft", input, n, dim, norm, False)
 
 
-def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
+@_public
+def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The transform, which is real, of half a Hermitian signal."""
-    if out is not None:
-        return write_out(hfft, out, (input, n, dim, norm), {})
     return _c2r("hfft", input, n, dim, norm, True)
 
 
-def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
+@_public
+def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of `hfft`."""
-    if out is not None:
-        return write_out(ihfft, out, (input, n, dim, norm), {})
     return _r2c("ihfft", input, n, dim, norm, False).conj()
 
 
 # --------------------------------------------------------------------------------------------------- several dimensions
 
 
-def fftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None, *, out: Any = None) -> Tensor:
+@_public
+def fftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None) -> Tensor:
     """The transform over the dimensions `dim`, all unless given."""
-    if out is not None:
-        return write_out(fftn, out, (input, s, dim, norm), {})
     return _c2c(input, s, dim, norm, True)
 
 
-def ifftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None, *, out: Any = None) -> Tensor:
+@_public
+def ifftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None) -> Tensor:
     """The inverse of `fftn`."""
-    if out is not None:
-        return write_out(ifftn, out, (input, s, dim, norm), {})
     return _c2c(input, s, dim, norm, False)
 
 
-def rfftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None, *, out: Any = None) -> Tensor:
+@_public
+def rfftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None) -> Tensor:
     """The transform of a real tensor over `dim`, halved along the last."""
-    if out is not None:
-        return write_out(rfftn, out, (input, s, dim, norm), {})
     return _r2c("rfftn", input, s, dim, norm, True)
 
 
-def irfftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None, *, out: Any = None) -> Tensor:
+@_public
+def irfftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None) -> Tensor:
     """The inverse of `rfftn`."""
-    if out is not None:
-        return write_out(irfftn, out, (input, s, dim, norm), {})
     return _c2r("irfftn", input, s, dim, norm, False)
 
 
-def hfftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None, *, out: Any = None) -> Tensor:
+@_public
+def hfftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None) -> Tensor:
     """The real transform of a signal that is Hermitian along the last of `dim`, of which half is given."""
-    if out is not None:
-        return write_out(hfftn, out, (input, s, dim, norm), {})
     return _c2r("hfftn", input, s, dim, norm, True)
 
 
-def ihfftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None, *, out: Any = None) -> Tensor:
+@_public
+def ihfftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None) -> Tensor:
     """The inverse of `hfftn`."""
-    if out is not None:
-        return write_out(ihfftn, out, (input, s, dim, norm), {})
     return _r2c("ihfftn", input, s, dim, norm, False).conj()
 
 
@@ -257,7 +250,7 @@ def _float(dtype: Any) -> np.dtype:
 
 
 def fftfreq(
-    n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None
+    n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any
 ) -> Tensor:
     """The frequencies of the `n` numbers that `fft` gives, for points `d` apart.
 
@@ -265,14 +258,14 @@ def fftfreq(
     >>> torch.fft.fftfreq(4)
     tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
     """
-    return _finish(np.fft.fftfreq(n, d).astype(_float(dtype)), requires_grad, device)
+    return _out(np.fft.fftfreq(n, d).astype(_float(dtype)), requires_grad, device, kw)
 
 
 def rfftfreq(
-    n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None
+    n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any
 ) -> Tensor:
     """The frequencies of the numbers that `rfft` gives."""
-    return _finish(np.fft.rfftfreq(n, d).astype(_float(dtype)), requires_grad, device)
+    return _out(np.fft.rfftfreq(n, d).astype(_float(dtype)), requires_grad, device, kw)
 
 
 def fftshift(input: Tensor, dim: Dims = None) -> Tensor:

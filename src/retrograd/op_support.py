@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -68,6 +69,13 @@ def reflected(name: str, input: Tensor, other: Any) -> Any:
     return getattr(other, "__" + name.removeprefix("__r"))(input)
 
 
+def array_second(function: Callable, input: Tensor, other: Any) -> Any:
+    """``tensor == array``: NumPy leaves the answer to the Tensor."""
+    if isinstance(other, np.ndarray):
+        return function(input, wrap(other))
+    return NotImplemented
+
+
 def int_tuple(operator: str, name: str, position: int, values: tuple) -> tuple[int, ...]:
     """The ints of ``view(2, 3)`` or ``view((2, 3))``."""
     if len(values) == 1 and isinstance(values[0], (tuple, list)):
@@ -107,8 +115,11 @@ def tensor_list_arrays(tensors: Sequence[Tensor]) -> list:
     return [tensor._data for tensor in tensors]
 
 
-def merge_aliases(function: Callable, args: tuple, kwargs: dict, aliases: dict) -> Any:
-    """Call `function` with NumPy's ``axis`` and ``keepdims`` under torch's names, and ``size=(2, 3)`` as ``2, 3``."""
+def merge_aliases(function: Callable, args: tuple, kwargs: dict, aliases: dict, *required: str) -> Any:
+    """Call `function` with NumPy's ``axis`` and ``keepdims`` under torch's names, and ``size=(2, 3)`` as ``2, 3``.
+
+    `required` are arguments that may be missing only if an alias stands for them.
+    """
     import inspect
 
     names = {"axis": "dim", "keepdims": "keepdim"}
@@ -124,13 +135,17 @@ def merge_aliases(function: Callable, args: tuple, kwargs: dict, aliases: dict) 
     kwargs = {**dict(zip(positional, args, strict=False)), **kwargs}
     for alias, value in aliases.items():
         name = names.get(alias)
-        if name is None or name not in parameters:
+        if name is None or name not in parameters or kwargs[name] != parameters[name].default:
             given = ", ".join(f"{k}={type(v).__name__}" for k, v in aliases.items())
             raise TypeError(
                 f"{function.__name__}() received an invalid combination of arguments - got ({given}), but expected "
                 f"({', '.join(p for p in parameters if p != 'aliases')})"
             )
         kwargs[name] = value
+    missing = [name for name in required if kwargs[name] is None]
+    if missing:
+        listed = ", ".join(f'"{name}"' for name in missing)
+        raise TypeError(f"{function.__name__}() missing {len(missing)} required positional arguments: {listed}")
     return function(**kwargs)
 
 
@@ -144,7 +159,7 @@ def _tensors_in(values: Sequence) -> list[Tensor]:
     return found
 
 
-def write_out(function: Callable, out: Any, args: tuple, kwargs: dict) -> Any:
+def write_out(function: Callable, out: Any, args: tuple, kwargs: dict, differentiable: bool = True) -> Any:
     """``function(..., out=out)``: not differentiable; `out`, a tensor or one a result, takes the result's shape."""
     name = function.__name__
     outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
@@ -153,7 +168,7 @@ def write_out(function: Callable, out: Any, args: tuple, kwargs: dict) -> Any:
             raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(target).__name__}")
     state = local.state
     tensors = _tensors_in((*args, *kwargs.values()))
-    if state.grad_enabled and any(t.requires_grad for t in (*tensors, *outs)):
+    if differentiable and state.grad_enabled and any(t.requires_grad for t in (*tensors, *outs)):
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad."
@@ -167,7 +182,7 @@ def write_out(function: Callable, out: Any, args: tuple, kwargs: dict) -> Any:
     result = function(*args, **kwargs)
     if isinstance(out, Tensor) and isinstance(result, Tensor):
         _check_target(name, out, result, tensors)
-        return store(out, result._data)
+        return store(out, result._data, True)
     if not isinstance(result, tuple) or len(result) != len(outs):
         count = len(result) if isinstance(result, tuple) else 1
         raise TypeError(f"{name}(): argument 'out' must be tuple of {count} Tensors, one for each result")
@@ -176,7 +191,7 @@ def write_out(function: Callable, out: Any, args: tuple, kwargs: dict) -> Any:
             raise RuntimeError(f"Expected out tensor to have dtype {value.dtype}, but got {target.dtype} instead")
         _check_target(name, target, value, tensors)
     for target, value in zip(outs, result, strict=True):
-        store(target, value._data)
+        store(target, value._data, True)
     return result._make(outs) if hasattr(result, "_make") else outs
 
 
@@ -194,9 +209,19 @@ def _check_target(name: str, out: Tensor, result: Tensor, read: list[Tensor]) ->
 _READ_ELSEWHERE = ("cat", "cross", "gather", "index_select", "kthvalue", "masked_select", "take", "take_along_dim")
 
 
-def store(out: Tensor, result: Any) -> Tensor:
+def store(out: Tensor, result: Any, warn: bool = False) -> Tensor:
     """Make the array `result` the values of `out`, which takes its shape."""
     if out._memory.shape != result.shape:
+        if warn and out._memory.size:
+            warnings.warn(
+                "An output with one or more elements was resized since it had shape "
+                f"{list(out._memory.shape)}, which does not match the required output shape {list(result.shape)}. This "
+                "behavior is deprecated, and in a future release outputs will not be resized unless they have zero "
+                "elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with "
+                "t.resize_(0).",
+                UserWarning,
+                stacklevel=4,
+            )
         out._memory = np.empty_like(result, out._memory.dtype)
     array = out._data
     array[...] = result

@@ -4,7 +4,9 @@ Kernels divide by zero and overflow as IEEE arithmetic says, and torch says noth
 told not to in every call (which costs more than most small kernels) or for the whole process (which is not ours to
 do).  So:
 
-* at import, a warnings filter for warnings that NumPy attributes to this package's own modules;
+* the modules that compute have no name (`drop_warnings`): Python drops a warning that comes from such a module, as it
+  does in those that are being torn down at exit;
+* at import, a warnings filter for warnings that NumPy attributes to the package's other modules;
 * where somebody turned warnings into errors in front of that filter, a kernel that raised is run again with NumPy's
   checks off;
 * what must not run twice (a write in place, a backward pass) is run with the checks off from the start,
@@ -14,6 +16,7 @@ do).  So:
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -42,6 +45,13 @@ def is_quiet() -> bool:
                 break
         seen = _seen = (filters, len(filters), filters[0] if filters else None, answer)
     return seen[3]
+
+
+def drop_warnings(*packages: str) -> None:
+    """Take their names from the modules below `packages`, once they are all imported."""
+    for name, module in list(sys.modules.items()):
+        if any(name.startswith(package + ".") for package in packages):
+            vars(module)["__name__"] = None
 
 
 def quietly(function: Callable, *args: Any, **kwargs: Any) -> Any:

@@ -169,12 +169,12 @@ class Tensor(TensorConversion):
     def is_same_size(self, other: Tensor) -> bool:
         return self._memory.shape == other._memory.shape
 
-    def is_set_to(self, other: Tensor) -> bool:
+    def is_set_to(self, tensor: Tensor) -> bool:
         """Do both show the same memory in the same way? No lazy tensor does, be it the same one."""
-        if self.is_conj() or self.is_neg() or other.is_conj() or other.is_neg():
+        if self.is_conj() or self.is_neg() or tensor.is_conj() or tensor.is_neg():
             return False
-        a, b = self._memory, other._memory
-        return a.shape == b.shape and a.strides == b.strides and self.data_ptr() == other.data_ptr()
+        a, b = self._memory, tensor._memory
+        return a.shape == b.shape and a.strides == b.strides and self.data_ptr() == tensor.data_ptr()
 
     def get_device(self) -> int:
         index = self.device.index

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,6 +61,13 @@ class TensorConversion(TensorAutograd):
 
     def __float__(self) -> float:
         value = self._scalar()
+        if self.requires_grad:
+            warnings.warn(
+                "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider "
+                "using tensor.detach() first.",
+                UserWarning,
+                stacklevel=2,
+            )
         if isinstance(value, complex):
             if value.imag != 0:
                 raise RuntimeError("value cannot be converted to type double without overflow")
@@ -84,6 +92,13 @@ class TensorConversion(TensorAutograd):
         if self._memory.ndim == 0:
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))  # type: ignore[attr-defined]
+
+    def __reversed__(self) -> Tensor:
+        """The elements along the first dimension in reverse; a Tensor, not an iterator."""
+        return self if self._data.ndim == 0 else self.flip(0)  # type: ignore[attr-defined,return-value]
+
+    def __delitem__(self, key: Any) -> None:
+        raise TypeError("Tensor does not support deleting items: select the others, x[keep]")
 
     def __contains__(self, element: Any) -> bool:
         if isinstance(element, (TensorConversion, int, float, complex, bool, np.generic)):
@@ -125,6 +140,12 @@ class TensorConversion(TensorAutograd):
         if dtype is not None and array.dtype != dtype:
             return array.astype(dtype)
         return array.copy() if copy else array
+
+    def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Tensor:
+        """What NumPy's functions return for Tensors: Tensors, of bytes where NumPy has bools, as torch has it."""
+        from .tensor import wrap
+
+        return wrap(np.asarray(array.astype(np.uint8) if array.dtype == bool else array))
 
     # ------------------------------------------------------------------------------------------------------- copying
 

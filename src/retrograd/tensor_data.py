@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import operator
+import warnings
 from collections.abc import Callable
 from itertools import chain
 from typing import Any
@@ -104,6 +105,12 @@ def _regular(data: Any, dtype: np.dtype | None, default_float: np.dtype) -> np.n
         level = list(chain.from_iterable(level))
         kinds = set(map(type, level))
     if kinds == {np.ndarray}:
+        warnings.warn(
+            "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to "
+            "a single numpy.ndarray with numpy.array() before converting to a tensor.",
+            UserWarning,
+            stacklevel=5,
+        )
         return _stacked(level, shape, dtype)
     if not kinds <= _NUMBERS:
         return None

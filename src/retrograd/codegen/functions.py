@@ -16,8 +16,6 @@ from __future__ import annotations
 
 from builtins import any as _any
 from builtins import max as _max
-from collections import namedtuple
-
 from retrograd import kernels
 from retrograd.autograd.basic_nodes import NotImplementedInPlace
 from retrograd.autograd.edge import gradient_edge
@@ -31,6 +29,7 @@ from retrograd.kernels import as_array, ndarray, ufuncs
 from retrograd.lazy_conjugation import class_with_flipped_bit
 from retrograd.op_support import (
     NUMBERS,
+    array_second,
     int_tuple,
     merge_aliases,
     needs_a_tensor,
@@ -44,6 +43,7 @@ from retrograd.op_support import (
     write_out,
 )
 from retrograd.quiet import once, quietly
+from retrograd.return_types import return_type
 from retrograd.tensor import Tensor, new
 
 from . import nodes
@@ -83,6 +83,7 @@ def _is_inplace(operator: str) -> bool:
 def signature(entry: Entry, inplace: bool = False) -> str:
     """The Python parameters, as they stand between the brackets of ``def``."""
     parts, star = [], False
+    late = _late(entry)
     for a in entry.schema.arguments:
         if a.type == "int[]...":
             parts.append(f"*{a.parameter}")
@@ -91,7 +92,8 @@ def signature(entry: Entry, inplace: bool = False) -> str:
         if a.keyword_only and not star:
             parts.append("*")
             star = True
-        parts.append(a.parameter if a.default is None else f"{a.parameter}={a.default}")
+        default = "None" if a in late and not inplace else a.default
+        parts.append(a.parameter if default is None else f"{a.parameter}={default}")
     if has_out(entry) and not inplace:
         if not star:
             parts.append("*")
@@ -100,6 +102,15 @@ def signature(entry: Entry, inplace: bool = False) -> str:
     if any((a.name in ALIASES and public) or a.type == "int[]..." for a in entry.schema.arguments):
         parts.append("**aliases")
     return ", ".join(parts)
+
+
+def _late(entry: Entry) -> list[Argument]:
+    """The arguments that must be given, from the first on that has NumPy's name too, and may be given by that."""
+    required = [a for a in entry.schema.arguments if a.default is None and not a.keyword_only]
+    first = next((i for i, a in enumerate(required) if a.name in ALIASES), len(required))
+    late = required[first:]
+    may_be_none = any(a.type == "any" or a.type.endswith(("?", "...")) for a in late)
+    return [] if may_be_none else late
 
 
 def has_out(entry: Entry) -> bool:
@@ -145,11 +156,14 @@ def _wrapper(entry: Entry, operator: str | None = None) -> str:
         body += ["if not isinstance(other, NUMBERS):", f'    return reflected("{operator}", input, other)']
     if not operator and has_out(entry):
         body += ["if out is not None:"]
-        body += [f"    return write_out({public}, out, ({_call_arguments(entry)}), {_keywords(entry)})"]
+        checks = "" if entry.differentiable else ", False"
+        body += [f"    return write_out({public}, out, ({_call_arguments(entry)}), {_keywords(entry)}{checks})"]
     if not operator and "**aliases" in head:
+        late = _late(entry)
+        names = "".join(f', "{a.parameter}"' for a in late)
         body += [
-            "if aliases:",
-            f"    return merge_aliases({public}, ({_call_arguments(entry)}), {_keywords(entry)}, aliases)",
+            f"if aliases{''.join(f' or {a.parameter} is None' for a in late)}:",
+            f"    return merge_aliases({public}, ({_call_arguments(entry)}), {_keywords(entry)}, aliases{names})",
         ]
     body.append("state = local.state")
     body += ["if state.interceptor is not None:"]
@@ -202,7 +216,9 @@ def _unwrap(entry: Entry, operator: str | None = None) -> list[str]:
             lines += [f"if {p}.__class__ is Tensor or isinstance({p}, Tensor):"]
             lines += [f"    {arr} = {p}._data"]
             if operator:
-                lines += [f"elif not isinstance({p}, NUMBERS):", "    return NotImplemented"]
+                compares = operator in ("__eq__", "__ne__")
+                answer = f"array_second({entry.name}, input, {p})" if compares else "NotImplemented"
+                lines += [f"elif not isinstance({p}, NUMBERS):", f"    return {answer}"]
             elif a.default == "None":
                 lines += [f"elif {p} is None:", f"    {arr} = None"]
             lines += ["else:", f"    {p} = {arr} = number({where}, {p})"]
@@ -556,7 +572,7 @@ def _exports(entries: list[Entry]) -> str:
         if len(entry.schema.results) > 1:
             fields = ", ".join(f'"{r}"' for r in entry.schema.results)
             lines.append(
-                f'{entry.name}_result = namedtuple("{entry.schema.base}", [{fields}], module="torch.return_types")\n'
+                f'{entry.name}_result = return_type("{entry.schema.base.lstrip("_")}", {fields})\n'
             )
     lines.append("\n\n#: Operators that users see under their own name.\nPUBLIC = {\n")
     for entry in entries:

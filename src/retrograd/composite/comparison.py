@@ -37,12 +37,18 @@ _in_place("ge", "greater_equal")
 
 
 @composite(method=False, out=True)
-def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+def isin(
+    elements: Any = None, test_elements: Any = None, *, assume_unique: bool = False, invert: bool = False,
+    element: Any = None, test_element: Any = None,
+) -> Tensor:  # fmt: skip
     """Which of `elements` are among `test_elements` (or, with `invert`, are not); either may be a number.
 
     >>> import retrograd as torch
     >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2, 5]))
     tensor([False,  True, False])
     """
+    # A number may also be given by a name of its own.
+    elements = element if elements is None else elements
+    test_elements = test_element if test_elements is None else test_elements
     first, second = (value._data if isinstance(value, Tensor) else value for value in (elements, test_elements))
     return wrap(np.isin(first, second, assume_unique=assume_unique and np.ndim(second) > 0, invert=invert))

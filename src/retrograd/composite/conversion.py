@@ -123,12 +123,6 @@ def _like(input: Tensor, keywords: dict) -> dict:
     return {**keywords, "dtype": input.dtype if keywords.get("dtype") is None else keywords["dtype"]}
 
 
-@composite()
-def new_zeros(input: Tensor, *size: Any, **keywords: Any) -> Tensor:
-    """Zeros of another size, with the dtype of this tensor."""
-    return factories.zeros(*size, **_like(input, keywords))
-
-
 @composite(function=False)
 def new_ones(input: Tensor, *size: Any, **keywords: Any) -> Tensor:
     """Ones of another size, with the dtype of this tensor."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import namedtuple
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,26 +15,21 @@ from ..autograd.state import local
 from ..kernels.dims import normalize_dim
 from ..kernels.linalg_checks import check_floating, check_info, check_matrices
 from ..kernels.promotion import scalar_name
+from ..return_types import return_type
 from ..tensor import Tensor
 from .linalg import _cheapest_splits, _multiply_chain, matmul
 from .pointwise import where
 from .registry import composite
 
-
-def _results(name: str, *fields: str) -> Any:
-    """The class of an operator's results."""
-    return namedtuple(name, fields, module="torch.return_types")  # type: ignore[misc]
-
-
-_svd_result = _results("linalg_svd", "U", "S", "Vh")
-_old_svd_result = _results("svd", "U", "S", "V")
-_eigh_result = _results("linalg_eigh", "eigenvalues", "eigenvectors")
-_solve_result = _results("linalg_solve_ex", "result", "info")
-_lu_factor_result = _results("linalg_lu_factor", "LU", "pivots")
-_lu_result = _results("_lu_with_info", "LU", "pivots", "info")
-_ldl_factor_result = _results("linalg_ldl_factor", "LD", "pivots")
-_slogdet_result = _results("slogdet", "sign", "logabsdet")
-_qr_result = _results("qr", "Q", "R")
+_svd_result = return_type("linalg_svd", "U", "S", "Vh")
+_old_svd_result = return_type("svd", "U", "S", "V")
+_eigh_result = return_type("linalg_eigh", "eigenvalues", "eigenvectors")
+_solve_result = return_type("linalg_solve_ex", "result", "info")
+_lu_factor_result = return_type("linalg_lu_factor", "LU", "pivots")
+_lu_result = return_type("_lu_with_info", "LU", "pivots", "info")
+_ldl_factor_result = return_type("linalg_ldl_factor", "LD", "pivots")
+_slogdet_result = return_type("slogdet", "sign", "logabsdet")
+_qr_result = return_type("qr", "Q", "R")
 
 
 def _differentiated(x: Tensor) -> bool:
@@ -54,7 +48,7 @@ def linalg_inv(A: Tensor) -> Tensor:
     return inverse
 
 
-@composite()
+@composite(out=True)
 def inverse(input: Tensor) -> Tensor:
     """The inverses of matrices.
 
@@ -117,7 +111,7 @@ def det(input: Tensor) -> Tensor:
     return generated.linalg_det(input)
 
 
-@composite()
+@composite(out=True)
 def slogdet(input: Tensor) -> Any:
     """The sign of the determinants, and the logarithm of their modulus."""
     return _slogdet_result(*generated.linalg_slogdet(input))
@@ -238,9 +232,10 @@ def lu(input: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
     return tuple(linalg_lu_factor(input, pivot=pivot))
 
 
-@composite()
-def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
-    """The product of `other` and the whole orthogonal matrix of the reflectors in `input`, or its adjoint."""
+@composite(out=True)
+def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
+    """The product of `input3` and the whole orthogonal matrix of the reflectors in `input` and `input2`."""
+    tau, other = input2, input3
     check_matrices(input._data, "torch.ormqr", argument="input")
     check_matrices(other._data, "torch.ormqr", argument="other")
     m, n = input.shape[-2:]
@@ -257,7 +252,7 @@ def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpos
     return matmul(q, other) if left else matmul(other, q)
 
 
-@composite()
+@composite(out=True)
 def orgqr(input: Tensor, input2: Tensor) -> Tensor:
     """The older name of linalg.householder_product."""
     return generated.linalg_householder_product(input, input2)
@@ -301,13 +296,13 @@ def linalg_matrix_norm(
     return sums.amax(outer, keepdim) if ord > 0 else sums.amin(outer, keepdim)
 
 
-@composite(method=False)
+@composite(method=False, out=True)
 def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False) -> Tensor:
     """The sum of the singular values."""
     return linalg_matrix_norm(input, "nuc", dim, keepdim)
 
 
-@composite(method=False)
+@composite(method=False, out=True)
 def frobenius_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The square root of the sum of the squares."""
     return generated.linalg_vector_norm(input, 2, dim, keepdim)
@@ -352,7 +347,7 @@ def linalg_cond(A: Tensor, p: Any = None) -> Tensor:
 # ------------------------------------------------------------------------------------------------------------- products
 
 
-@composite("linalg_matrix_power")
+@composite("linalg_matrix_power", out=True)
 def matrix_power(input: Tensor, n: int) -> Tensor:
     """The product of `n` copies of each matrix; of its inverse for a negative `n`.
 

@@ -7,6 +7,7 @@ what is left, arrays of indices and masks, one `index` of the last view.
 from __future__ import annotations
 
 import builtins
+import warnings
 from collections.abc import Sequence
 from operator import getitem
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from ..autograd.node import init_node
 from ..autograd.state import local
 from ..autograd.version_counter import INFERENCE
 from ..autograd.view_meta import CreationMeta
+from ..factories import _out, zeros
 from ..kernels.dims import normalize_dim
 from ..kernels.indexing_key import parse_index
 from ..op_support import int_tuple, not_a_tensor, number
@@ -39,8 +41,12 @@ _LONG = np.dtype(np.int64)
 
 
 @composite()
-def new_zeros(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def new_zeros(
+    input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **keywords: Any
+) -> Tensor:
     """Zeros of a given size, with the dtype and device of `input`."""
+    if keywords:
+        return zeros(*size, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad, **keywords)
     shape = int_tuple("new_zeros", "size", 1, size)
     array = kernels.new_zeros(input._data, shape)
     result = wrap(array if dtype is None else array.astype(dtypes.as_numpy_dtype(dtype)))
@@ -341,7 +347,7 @@ def index_fill_(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     return generated.index_fill_int_Scalar_(input, dim, index, number("index_fill_", "value", 4, value))
 
 
-@composite(out=True)
+@composite(out=True, axis=True)
 def scatter(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
@@ -353,8 +359,9 @@ def scatter(
     """
     source = _scatter_source(src, value)
     if reduce is not None:
+        name = _scatter_reduction(reduce, source)
         source = source if isinstance(source, Tensor) else _filled_like(index, source, input)
-        return generated.scatter_reduce(input, dim, index, source, _scatter_reduction(reduce))
+        return generated.scatter_reduce(input, dim, index, source, name)
     if isinstance(source, Tensor):
         return generated.scatter_src(input, dim, index, source)
     return generated.scatter_value(input, dim, index, number("scatter", "value", 4, source))
@@ -367,8 +374,9 @@ def scatter_(
     """`scatter` in place."""
     source = _scatter_source(src, value)
     if reduce is not None:
+        name = _scatter_reduction(reduce, source)
         source = source if isinstance(source, Tensor) else _filled_like(index, source, input)
-        return generated.scatter_reduce_(input, dim, index, source, _scatter_reduction(reduce))
+        return generated.scatter_reduce_(input, dim, index, source, name)
     if isinstance(source, Tensor):
         return generated.scatter_src_(input, dim, index, source)
     return generated.scatter_value_(input, dim, index, number("scatter_", "value", 4, source))
@@ -380,9 +388,16 @@ def _scatter_source(src: Any, value: Any) -> Any:
     return value if src is None else src
 
 
-def _scatter_reduction(reduce: str) -> str:
+def _scatter_reduction(reduce: str, source: Any) -> str:
     if reduce not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
+    if isinstance(source, Tensor):
+        warnings.warn(
+            "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future "
+            "PyTorch release. Use torch.scatter_reduce instead for more reduction options.",
+            UserWarning,
+            stacklevel=3,
+        )
     return "sum" if reduce == "add" else "prod"
 
 
@@ -394,7 +409,7 @@ def _filled_like(index: Tensor, value: Any, like: Tensor) -> Tensor:
 # ------------------------------------------------------------------------------------------------------- made of others
 
 
-@composite(out=True)
+@composite(out=True, axis=True)
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """As `gather`, the other dimensions broadcast; along the flattened tensor without a `dim`.
 
@@ -457,15 +472,21 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
 
 
 @composite(method=False)
-def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
+def tril_indices(
+    row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, **keywords: Any
+) -> Tensor:
     """The indices of the lower triangle of a matrix, as two rows."""
-    return wrap(kernels.tril_indices(row, col, offset, dtypes.as_numpy_dtype(dtype)))
+    array = kernels.tril_indices(row, col, offset, dtypes.as_numpy_dtype(dtype))
+    return _out(array, False, device, keywords)
 
 
 @composite(method=False)
-def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
+def triu_indices(
+    row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, **keywords: Any
+) -> Tensor:
     """The indices of the upper triangle of a matrix, as two rows."""
-    return wrap(kernels.triu_indices(row, col, offset, dtypes.as_numpy_dtype(dtype)))
+    array = kernels.triu_indices(row, col, offset, dtypes.as_numpy_dtype(dtype))
+    return _out(array, False, device, keywords)
 
 
 @composite()

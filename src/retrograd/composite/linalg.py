@@ -262,7 +262,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     return generated.mul(left, right).reshape([x * y for x, y in zip(a, b)])
 
 
-@composite(out=True)
+@composite(out=True, axis=True)
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """The cross products of the vectors of length 3 along `dim`, by default the first dimension of that size."""
     if dim is None:

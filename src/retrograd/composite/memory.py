@@ -80,7 +80,7 @@ def _memory(input: Tensor, source: Any, offset: int, size: Any, stride: Any) -> 
 
 
 @composite(function=False)
-def resize_(input: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
+def resize_(input: Tensor, *sizes: Any, size: Any = None, memory_format: Any = None) -> Tensor:
     """Give the tensor another size in place, with new memory if it needs more; what is added has no values yet.
 
     >>> import retrograd as torch
@@ -93,7 +93,7 @@ def resize_(input: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
         raise RuntimeError("cannot resize variables that require grad: use x.view() or x[...], which are recorded")
     if state.dual_levels and has_fw_grad(input):
         raise RuntimeError("cannot resize variables that has a forward grad: use x.view() or x[...], which keep it")
-    shape = int_tuple("resize_", "size", 1, sizes)
+    shape = int_tuple("resize_", "size", 1, sizes if size is None else (size,))
     if any(n < 0 for n in shape):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}")
     data = input._memory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from .. import dtypes
@@ -95,6 +96,13 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
     """
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
+    if condition._data.dtype.char == "B":
+        warnings.warn(
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
+            "version of PyTorch. Use a boolean condition instead.",
+            UserWarning,
+            stacklevel=2,
+        )
     return f.where_self(condition, input, other, out=out)
 
 
@@ -103,7 +111,7 @@ def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     return f.where_self(condition, self, other)
 
 
-@composite(out=True)
+@composite(out=True, axis=True)
 def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """`nn.functional.softmax` as a function and method."""
     from ..nn.functional import softmax as function
@@ -111,7 +119,7 @@ def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     return function(input, dim, dtype=dtype)
 
 
-@composite(out=True)
+@composite(out=True, axis=True)
 def log_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """`nn.functional.log_softmax` as a function and method."""
     from ..nn.functional import log_softmax as function

@@ -217,7 +217,7 @@ def bernoulli(
     return overwrite(result, drawn.astype(input._data.dtype))
 
 
-@composite()
+@composite(out=True)
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Numbers of the Poisson distributions whose rates are the elements of `input`."""
     g = _generator("poisson", generator)

@@ -6,6 +6,8 @@ comes first and costs one test.  NumPy's ``axis`` and ``keepdims`` are understoo
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,9 +26,11 @@ _sum_all, _mean_all = table.sum, table.mean
 def _aliased(name: str, dim: Any, keepdim: Any, aliases: dict) -> tuple[Any, bool]:
     """`dim` and `keepdim` with NumPy's names for them taken into account; a list of dims as a tuple."""
     if aliases:
-        dim = aliases.pop("axis", dim)
-        keepdim = aliases.pop("keepdims", keepdim)
-        if aliases:
+        if dim is None:
+            dim = aliases.pop("axis", dim)
+        if not keepdim:
+            keepdim = aliases.pop("keepdims", keepdim)
+        if aliases:  # a name that there is not, or a second one for an argument that was given
             raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(aliases))}'")
     return (tuple(dim) if isinstance(dim, list) else dim), bool(keepdim)
 
@@ -123,6 +127,15 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
 # ------------------------------------------------------------------------------------------------------------- spreads
 
 
+def _reduced_count(input: Tensor, dim: Any) -> int:
+    """How many elements go into one of the result; 0 where `dim` is wrong, for the operator to say so."""
+    shape = input._data.shape
+    if dim is None or dim == () or not shape:
+        return input._data.size
+    dims = (dim,) if isinstance(dim, int) else dim
+    return math.prod([shape[d] for d in dims]) if all(-len(shape) <= d < len(shape) for d in dims) else 0
+
+
 def _spread(operator: Any, name: str, doc: str) -> Any:
     """var, std, var_mean or std_mean: ``unbiased=False`` is the older way to say ``correction=0``."""
 
@@ -139,6 +152,13 @@ def _spread(operator: Any, name: str, doc: str) -> Any:
             correction = int(unbiased)
         if correction is None:
             correction = 1
+        if correction > 0 and _reduced_count(input, dim) <= correction and input._data.size:
+            warnings.warn(
+                f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
+                "(input numel divided by output numel).",
+                UserWarning,
+                stacklevel=2,
+            )
         if out is not None:
             return operator(input, dim, correction=correction, keepdim=keepdim, out=out)
         return operator(input, dim, correction=correction, keepdim=keepdim)

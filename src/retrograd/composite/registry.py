@@ -18,15 +18,21 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 METHODS: dict[str, Callable[..., Any]] = {}
 
 
-def composite(*names: str, function: bool = True, method: bool = True, out: bool = False) -> Callable[[F], F]:
-    """Register a function as an operator, under its own name and `names`; `out`: the public function has ``out=``."""
+def composite(
+    *names: str, function: bool = True, method: bool = True, out: bool = False, axis: bool = False
+) -> Callable[[F], F]:
+    """Register a function as an operator, under its own name and `names`.
+
+    With `out`, the function takes ``out=``; with `axis`, function and method take NumPy's name for `dim` as well.
+    """
 
     def register(f: F) -> F:
+        own = with_axis(f) if axis else f
         for name in (f.__name__, *names):
             if function:
-                FUNCTIONS[name] = with_out(f, name) if out else f
+                FUNCTIONS[name] = with_out(own, name) if out else own
             if method:
-                METHODS[name] = f
+                METHODS[name] = own
         return f
 
     return register
@@ -41,3 +47,17 @@ def with_out(f: Callable[..., Any], name: str) -> Callable[..., Any]:
 
     public.__name__ = public.__qualname__ = name
     return public
+
+
+def with_axis(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with ``axis`` for ``dim``."""
+
+    @functools.wraps(f)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if "axis" in kwargs:
+            if "dim" in kwargs:
+                raise TypeError(f"{f.__name__}() got an unexpected keyword argument 'axis'")
+            kwargs["dim"] = kwargs.pop("axis")
+        return f(*args, **kwargs)
+
+    return call

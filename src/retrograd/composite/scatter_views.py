@@ -24,7 +24,7 @@ def _replaced(input: Tensor, src: Tensor, view: Callable[[Tensor], Tensor]) -> T
     return result
 
 
-@composite()
+@composite(out=True)
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """`input` with `src` in place of ``input.select(dim, index)``.
 
@@ -44,13 +44,13 @@ def slice_scatter(
     return _replaced(input, src, lambda x: table.slice(x, dim, start, end, step))
 
 
-@composite()
+@composite(out=True)
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """`input` with `src` in place of its diagonal."""
     return _replaced(input, src, lambda x: table.diagonal(x, offset, dim1, dim2))
 
 
-@composite()
+@composite(out=True)
 def as_strided_scatter(
     input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:

@@ -103,7 +103,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return reshape(input, (*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
-@composite()
+@composite(axis=True)
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """The dimension `dim` made several."""
     return _view(input, kernels.unflatten(input._data, dim, sizes).shape)
@@ -208,7 +208,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
 
 def _reversed(input: Tensor) -> Tensor:
     n = input.ndim
-    if n != 2:
+    if n > 2:
         warnings.warn(
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will "
             "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
@@ -261,7 +261,7 @@ PROPERTIES: dict[str, Callable[[Tensor], Tensor]] = {
 # --------------------------------------------------------------------------------------------------------------- parts
 
 
-@composite()
+@composite(axis=True)
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """`length` elements from `start` along `dim`."""
     if isinstance(start, Tensor) and (start.ndim or start._data.dtype.kind not in "iu"):
@@ -297,7 +297,7 @@ def split(input: Tensor, split_size: Any = None, dim: int = 0, **keywords: Any) 
     return table.split_Tensor(input, split_size, dim)
 
 
-@composite()
+@composite(axis=True)
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most `chunks` parts of one size along `dim`; the last may be smaller."""
     if not input.ndim:
@@ -310,7 +310,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return table.split_Tensor(input, -(-n // chunks), dim)
 
 
-@composite()
+@composite(axis=True)
 def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, **keywords: Any) -> tuple[Tensor, ...]:
     """So many nearly equal parts along `dim`, or those between the given indices."""
     for name in ("indices", "sections", "tensor_indices_or_sections"):
@@ -324,7 +324,13 @@ def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *
 
 
 def _split_along(name: str, least: int, dim: int) -> Any:
-    def split_along(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    def split_along(
+        input: Tensor, indices_or_sections: Any = None, *, sections: int | None = None, indices: Any = None
+    ) -> tuple[Tensor, ...]:
+        given = [value for value in (indices_or_sections, sections, indices) if value is not None]
+        if len(given) != 1:
+            raise TypeError(f"{name}() takes a number of sections or a tuple of indices, but got {len(given)} of them")
+        (indices_or_sections,) = given
         if input.ndim < least:
             raise RuntimeError(
                 f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {input.ndim} "
@@ -483,7 +489,7 @@ def tile(input: Tensor, *dims: Any, **keywords: Any) -> Tensor:
     return table.repeat(input, (1,) * (input.ndim - len(sizes)) + sizes)
 
 
-@composite()
+@composite(axis=True)
 def repeat_interleave(
     input: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:

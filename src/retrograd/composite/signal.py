@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from .. import dtypes
 from .._generated import functions as table
-from ..factories import _finish
+from ..factories import _out
 from ..tensor import Tensor, wrap
 from .registry import composite
 from .shape import narrow
@@ -28,7 +29,8 @@ def _window(
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")
     places = np.arange(length) / max(length if periodic else length - 1, 1)
     values = np.ones(length) if length == 1 else shape(places)
-    return _finish(values.astype(dtype), options.get("requires_grad", False), options.get("device"))
+    keywords = {key: value for key, value in options.items() if key not in ("dtype", "requires_grad", "device")}
+    return _out(values.astype(dtype), options.get("requires_grad", False), options.get("device"), keywords)
 
 
 def _cosines(*coefficients: float) -> Callable[[np.ndarray], np.ndarray]:
@@ -129,6 +131,7 @@ def stft(
     normalized: bool = False,
     onesided: bool | None = None,
     return_complex: bool | None = None,
+    align_to_window: bool | None = None,
 ) -> Tensor:
     """The Fourier transforms of the windows of a signal, as columns; of every signal of a batch."""
     from .. import fft
@@ -145,8 +148,22 @@ def stft(
         raise RuntimeError(f"stft: expected hop_length > 0, but got hop_length={hop}")
     if input._data.ndim not in (1, 2):
         raise RuntimeError(f"stft: expected a 1D or 2D tensor, but got a {input._data.ndim}D tensor")
-    weights = _whole_window("stft", window, n_fft if win_length is None else win_length, n_fft, input)
+    if align_to_window is not None and center:
+        raise RuntimeError("stft align_to_window should only be set when center = false")
+    length = n_fft if win_length is None else win_length
+    if window is None:
+        warnings.warn(
+            "A window was not provided. A rectangular window will be applied, which is known to cause spectral "
+            "leakage. Other windows such as torch.hann_window or torch.hamming_window are recommended to reduce "
+            "spectral leakage. To suppress this warning and use a rectangular window, explicitly set "
+            "`window=torch.ones(n_fft)`.",
+            UserWarning,
+            stacklevel=2,
+        )
+    weights = _whole_window("stft", window, length, n_fft, input)
     signal: Any = _padded(input, n_fft // 2, pad_mode) if center else input
+    if align_to_window:  # the first window, not the first transform, begins with the signal
+        signal = table.constant_pad_nd(signal, ((n_fft - length) // 2,) * 2, 0)
     if not 0 < n_fft <= signal._data.shape[-1]:
         raise RuntimeError(f"stft: expected 0 < n_fft <= {signal._data.shape[-1]}, but got n_fft={n_fft}")
     frames = table.unfold(signal, signal._data.ndim - 1, n_fft, hop) * weights

@@ -14,6 +14,7 @@ from ..autograd.forward_operators import forbid_duals
 from ..kernels import number_parts
 from ..kernels.promotion import scalar_name
 from ..op_support import write_out
+from ..return_types import return_type
 from ..tensor import Tensor, wrap
 from .reduce import mean, norm
 from .registry import composite
@@ -32,7 +33,7 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *, o
 _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-@composite()
+@composite(axis=True)
 def quantile(
     input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear",
     out: Any = None,
@@ -48,7 +49,7 @@ def quantile(
     return _quantile("quantile", input, q, dim, keepdim, interpolation, False)
 
 
-@composite()
+@composite(axis=True)
 def nanquantile(
     input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear",
     out: Any = None,
@@ -173,7 +174,7 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
     return table.linalg_vector_norm(table.sub(left, right), p, (-1,))
 
 
-@composite()
+@composite(axis=True)
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Any = None) -> Tensor:
     """`input` with each slice along `dim` scaled down to the p-norm `maxnorm` if it has a greater one."""
     if out is not None:
@@ -295,11 +296,4 @@ def histogram(
     return Histogram(wrap(counts), wrap(edges))
 
 
-class Histogram(tuple):
-    """What `histogram` returns."""
-
-    def __new__(cls, hist: Tensor, bin_edges: Tensor) -> Histogram:
-        return super().__new__(cls, (hist, bin_edges))
-
-    hist = property(lambda self: self[0])
-    bin_edges = property(lambda self: self[1])
+Histogram = return_type("histogram", "hist", "bin_edges")

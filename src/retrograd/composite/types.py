@@ -12,14 +12,19 @@ from .registry import FUNCTIONS, METHODS, composite
 
 
 @composite(method=False)
-def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
+def result_type(tensor: Any = None, other: Any = None, **numbers: Any) -> dtypes.dtype:
     """The dtype of an operation on two tensors or numbers.
 
     >>> import retrograd as torch
     >>> torch.result_type(torch.tensor([1, 2]), 1.0)
     torch.float32
     """
-    operands = [value._data if isinstance(value, Tensor) else value for value in (tensor1, tensor2)]
+    given = [value for value in (numbers.pop("scalar", None), numbers.pop("scalar1", None), tensor, other) if
+             value is not None]
+    given += [numbers.pop("scalar2")] if "scalar2" in numbers else []
+    if numbers or len(given) != 2:
+        raise TypeError(f"result_type() takes two tensors or numbers, but got {len(given) + len(numbers)}")
+    operands = [value._data if isinstance(value, Tensor) else value for value in given]
     return dtypes.from_numpy_dtype(promotion.result_dtype(*operands))
 
 

@@ -710,10 +710,8 @@ def _check_flat(index: np.ndarray, n: int) -> None:
 
 def masked_select(a: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """The elements of `a` where `mask` is True, in one dimension."""
-    if mask.dtype.kind != "b" and mask.dtype != np.uint8:
-        raise RuntimeError("masked_select: expected BoolTensor for mask")
     if mask.dtype.kind != "b":
-        mask = mask.astype(bool)
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
     if a.shape != mask.shape:
         # Torch has the mask for the first operand in its message.
         shape = broadcast_shape(mask, a)

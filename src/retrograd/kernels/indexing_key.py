@@ -7,6 +7,7 @@ already replaced by their arrays.  It divides the work as torch does: a view fir
 from __future__ import annotations
 
 import operator
+import warnings
 from typing import Any
 
 import numpy as np
@@ -160,6 +161,11 @@ def _as_item(k: Any) -> Any:
         if dtype.kind == "i":
             return int(k)
     elif dtype == np.uint8:  # a mask, from before there was a bool dtype
+        warnings.warn(
+            "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+            UserWarning,
+            stacklevel=5,
+        )
         return k.astype(bool)
     if dtype.kind == "b" or (dtype.kind == "i" and dtype.itemsize >= 4):
         return k

@@ -12,6 +12,7 @@ from typing import Any
 from .. import kernels, ops
 from .._generated import functions as generated
 from ..lazy_conjugation import write_back
+from ..op_support import write_out
 from ..random import default_generator
 from ..tensor import Tensor, wrap
 from .functional_activation import (  # noqa: F401
@@ -431,8 +432,12 @@ def kl_div(
 # -------------------------------------------------------------------------------------------------------------- layers
 
 
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def linear(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """``input @ weight.T + bias``."""
+    if out is not None:
+        return write_out(linear, out, (input, weight, bias), {})
     return ops.linear(input, weight, bias)
 
 

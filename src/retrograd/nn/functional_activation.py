@@ -48,19 +48,21 @@ def tanh(input: Tensor) -> Tensor:
     return generated.tanh(input)
 
 
-def logsigmoid(input: Tensor) -> Tensor:
+def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of the sigmoid."""
-    return generated.log_sigmoid(input)
+    return generated.log_sigmoid(input, out=out)
 
 
-def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
+def softplus(
+    input: Tensor, beta: float = 1, threshold: float = 20, *, out: Tensor | None = None
+) -> Tensor:
     """``log(1 + exp(beta * input)) / beta``, and the input itself where ``beta * input`` is above `threshold`."""
-    return generated.softplus(input, beta, threshold)
+    return generated.softplus(input, beta, threshold, out=out)
 
 
-def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
     """The input times the normal distribution function of it, or (``"tanh"``) an approximation."""
-    return generated.gelu(input, approximate=approximate)
+    return generated.gelu(input, approximate=approximate, out=out)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import kernels
 from .._generated import functions as generated
+from ..composite.registry import with_out
 from ..random import default_generator
 from ..tensor import Tensor, wrap
 from .functional_conv import Ints, spread
@@ -176,7 +177,7 @@ def _make_avg_pool(dims: int) -> Callable[..., Tensor]:
     ) -> Tensor:
         return _avg_pool(dims, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
-    return avg_pool
+    return with_out(avg_pool, f"avg_pool{dims}d")
 
 
 avg_pool2d, avg_pool3d = family(

@@ -132,6 +132,78 @@ def instance_norm(
     return functional.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 
 
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
+) -> Tensor:
+    """`nn.functional.group_norm`, with a switch that concerns accelerators."""
+    return functional.group_norm(input, num_groups, weight, bias, eps)
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Any,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> Tensor:
+    """`nn.functional.layer_norm`, with a switch that concerns accelerators."""
+    return functional.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def _statistics(input: Tensor, dims: Any, keepdim: bool, eps: float) -> tuple[Tensor, Tensor]:
+    """The mean over `dims` and one over the standard deviation, as numbers."""
+    values = input.detach()
+    return values.mean(dims, keepdim), (values.var(dims, correction=0, keepdim=keepdim) + eps).rsqrt()
+
+
+def native_batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`batch_norm`, and the mean and the inverse standard deviation of each channel, if `training`."""
+    result = functional.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    if not training:
+        return result, input.new_zeros(0), input.new_zeros(0)
+    dims = [d for d in range(input.ndim) if d != 1]
+    return result, *_statistics(input, dims, False, eps)
+
+
+def native_group_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    N: int,
+    C: int,
+    HxW: int,
+    group: int,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`group_norm`, and the mean and the inverse standard deviation of each group of each image."""
+    groups = input.detach().reshape((N, group, -1))
+    return functional.group_norm(input, group, weight, bias, eps), *_statistics(groups, -1, False, eps)
+
+
+def native_layer_norm(
+    input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`layer_norm`, and the mean and the inverse standard deviation of each of what is normalised."""
+    dims = list(range(-len(tuple(normalized_shape)), 0))
+    result = functional.layer_norm(input, normalized_shape, weight, bias, eps)
+    return result, *_statistics(input, dims, True, eps)
+
+
 # ------------------------------------------------------------------------------------------------------------- sampling
 
 
@@ -269,7 +341,7 @@ FUNCTIONS = {
     for f in (
         adaptive_max_pool1d, affine_grid_generator, batch_norm, conv_tbc, cosine_embedding_loss, ctc_loss,
         embedding_bag, embedding_renorm_, feature_dropout, feature_dropout_, grid_sampler, grid_sampler_2d,
-        grid_sampler_3d, hinge_embedding_loss, instance_norm, kl_div, margin_ranking_loss, native_dropout,
-        poisson_nll_loss, triplet_margin_loss,
+        grid_sampler_3d, group_norm, hinge_embedding_loss, instance_norm, kl_div, layer_norm, margin_ranking_loss,
+        native_batch_norm, native_dropout, native_group_norm, native_layer_norm, poisson_nll_loss, triplet_margin_loss,
     )
 }  # fmt: skip

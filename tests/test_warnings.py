@@ -1,0 +1,85 @@
+"""What warns, as in torch; what does not, although NumPy would; and NumPy's functions on Tensors."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda t: float(t.tensor(1.5, requires_grad=True)), "Converting a tensor with requires_grad=True to a scalar"),
+        (lambda t: t.arange(3)[t.tensor([1, 0, 1], dtype=t.uint8)], "indexing with dtype torch.uint8 is now deprec"),
+        (lambda t: t.where(t.tensor([1, 0], dtype=t.uint8), t.ones(2), t.zeros(2)), "uint8 condition tensor"),
+        (lambda t: t.var(t.tensor([1.0])), "degrees of freedom is <= 0"),
+        (lambda t: t.ones(3, 1).std(1), "degrees of freedom is <= 0"),
+        (lambda t: t.tensor([np.ones(2), np.ones(2)]), "list of numpy.ndarrays is extremely slow"),
+        (lambda t: t.range(1, 3), "torch.range is deprecated"),
+        (lambda t: t.stft(t.ones(8), 4, return_complex=True), "A window was not provided"),
+        (lambda t: t.ones(2, 3, 4).T, "dimension other than 2"),
+    ],
+)
+def test_warns(torch: Any, call: Any, match: str) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call(torch)
+    seen = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+    if not seen and torch.__name__ == "torch":
+        pytest.skip("torch warns of this once in a process, and has")
+    assert any(match in text for text in seen)
+
+
+@pytest.mark.parametrize("action", ["always", "error", "default"])
+def test_numpys_warnings_stay_inside(action: str) -> None:
+    """Whatever filters are in force: no warning, no error, forward or backward."""
+    import retrograd as torch
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter(action)
+        x = torch.tensor([0.0, -1.0, 3e38], requires_grad=True)
+        for result in (1 / x, x.log(), x * 1e10, x**0.5, x.sqrt(), x / 0, x.mean() * 1e38, (x - x) / (x - x)):
+            result.sum().backward()
+        assert torch.tensor([]).mean().isnan()
+        assert torch.tensor([float("nan")]).to(torch.int64).dtype is torch.int64
+        x.detach().div_(0)
+        torch.tensor([1e39, 1.0], dtype=torch.float64).to(torch.float32)
+    assert not caught
+
+
+def test_numpys_functions(torch: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # NumPy's about torch
+        assert isinstance(np.sin(torch.zeros(2)), torch.Tensor)
+        assert np.add(torch.ones(2), np.ones(2)).tolist() == [2, 2]
+        product = torch.ones(2) * np.array([2.0, 3.0])
+        assert isinstance(product, torch.Tensor)
+        assert product.tolist() == [2, 3]
+        assert np.isnan(torch.zeros(1)).dtype is torch.uint8
+    assert (torch.ones(2) == np.array([1.0, 2.0])).tolist() == [True, False]
+    with pytest.raises(RuntimeError, match=r"Can't call numpy\(\) on Tensor that requires grad"):
+        np.sin(torch.zeros(1, requires_grad=True))
+
+
+def test_reversed(torch: Any) -> None:
+    assert reversed(torch.tensor([[1, 2], [3, 4]])).tolist() == [[3, 4], [1, 2]]
+    assert reversed(torch.tensor(1)).item() == 1
+
+
+def test_no_item_can_be_deleted(torch: Any) -> None:
+    with pytest.raises(TypeError, match="does not support deleting items"):
+        del torch.ones(2)[0]
+
+
+def test_masked_select_takes_bools(torch: Any) -> None:
+    with pytest.raises(RuntimeError, match="expected BoolTensor for mask"):
+        torch.masked_select(torch.ones(2), torch.ones(2, dtype=torch.uint8))
+
+
+def test_results_have_names(torch: Any) -> None:
+    found = torch.sort(torch.tensor([2.0, 1.0]))
+    assert repr(found) == "torch.return_types.sort(\nvalues=tensor([1., 2.]),\nindices=tensor([1, 0]))"
+    assert isinstance(found, torch.return_types.sort)
