@@ -323,6 +323,10 @@ def _connect(entry: Entry) -> list[str]:
     """Make the node: edges, numbers."""
     arguments = entry.differentiable_arguments
     lines = [f"node = nodes.{entry.node}()"]
+    if entry.tensor_node:
+        either = [a for a in entry.schema.arguments if a.type == "Tensor|Scalar"]
+        given = " or ".join(f"{a.parameter} is not {_array(a)}" for a in either)
+        lines = [f"node = nodes.{entry.tensor_node}() if {given} else nodes.{entry.node}()"]
     if arguments[0].is_list:
         lines += ["node.next_edges = edges"]
         lines += ["node.topological_nr = 1 + _max(edge[0].topological_nr for edge in edges if edge is not None)"]

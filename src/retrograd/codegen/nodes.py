@@ -120,6 +120,9 @@ def _node(entry: Entry, names: Names) -> str:
         lines += [f"        node.{r}_ = node.{r}_vc = freed" for r, _ in slots.results]
         lines += [f"        node.{s}_ = freed" for s in slots.saves]
     lines += _saved_properties(entry, slots)
+    if entry.tensor_node:
+        lines += ["", "", f"class {entry.tensor_node}({entry.node}):"]
+        lines += [f'    """The same, where {entry.schema.base} has tensors for numbers."""', "", "    __slots__ = ()"]
     return "\n".join(lines) + "\n"
 
 

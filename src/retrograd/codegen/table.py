@@ -18,7 +18,7 @@ from .schema import Argument, Schema, SchemaError, parse_schema
 
 OPTIONS = {
     "name", "result", "output_differentiability", "view", "inplace", "operators", "method", "kernel", "saves", "doc",
-    "differentiable", "aliases", "ufunc", "inline", "node", "flips",
+    "differentiable", "aliases", "ufunc", "inline", "node", "tensor_node", "flips",
 }  # fmt: skip
 SHORTHANDS = ("auto_elementwise", "auto_linear", "not_implemented")
 
@@ -65,6 +65,7 @@ class Entry:
     flips: str = ""
     #: The name of the node class; unless given, numbered among the overloads of one operator as torch does it.
     node: str = ""
+    tensor_node: str = ""
 
     @property
     def name(self) -> str:
@@ -147,6 +148,7 @@ def _entry(schema: Schema, columns: dict, line: int, where: str, names: formula.
     entry.inline = columns.get("inline", "")
     entry.aliases = list(columns.get("aliases", []))
     entry.node = columns.get("node", "")
+    entry.tensor_node = columns.get("tensor_node", "")
     entry.flips = columns.get("flips", "")
     if entry.flips not in ("", "conj", "neg") or (entry.flips and not entry.view):
         raise TableError(f"{where}: column 'flips': must be conj or neg, of a view")

@@ -67,6 +67,18 @@ def pow_(input: Tensor, exponent: Any) -> Tensor:
     return f.pow_Tensor_Scalar_(input, exponent)
 
 
+@composite()
+def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """``input ** 2``."""
+    return f.pow_Tensor_Scalar(input, 2, out=out)
+
+
+@composite()
+def square_(input: Tensor) -> Tensor:
+    """In-place `square`."""
+    return f.pow_Tensor_Scalar_(input, 2)
+
+
 @composite(out=True)
 def float_power(input: Any, exponent: Any) -> Tensor:
     """`pow` computed in double precision."""
