@@ -40,12 +40,15 @@ OUT_OF_SCOPE = [
     (r".*_ir|import_ir.*|parse_.*|unify_type.*|merge_type.*|fork|wait|compile|cond|while_loop|script.*|sym_.*"
      r"|thread_safe_generator|classproperty|boolean_dispatch|assert_int_or_pair|Optional|has_torch_function.*"
      r"|handle_torch_function|slice_inverse|hash_tensor|get_file_path|typename|compiled_with.*|prepare_multi.*"
-     r"|init_num_threads|module_load|const_data_ptr|from_file|reinforce", "the compiler, or torch's own workings"),
+     r"|init_num_threads|module_load|const_data_ptr|from_file|reinforce|index",
+     "the compiler, or torch's own workings"),
+    (r"chalf|complex32", "complex numbers of half precision, which NumPy has no type for"),
+    (r"vmap", "function transforms, which are to come"),
     (r"cudnn.*|miopen.*|.*cuda.*|.*xpu.*|.*ipu.*|.*mtia.*|.*hpu.*|.*vulkan.*|.*(autocast|xla).*|batch_norm_(backward|"
      r"elemt|gather|stats|update).*|get_device_module|record_stream|(is_)?pin(_memory|ned)|native_norm"
-     r"|scaled_(grouped_)?mm|grouped_mm|conv_tbc|profiler.*", "one kind of accelerator, or mixed precision"),
+     r"|scaled_(grouped_)?mm|grouped_mm|profiler.*", "one kind of accelerator, or mixed precision"),
     (r"is_distributed|(is_)?shared?(_memory_)?", "several processes"),
-    (r"eig|symeig|lstsq|solve|matrix_rank|lobpcg|resize(_as)?|set_default_tensor_type|range|storage_type",
+    (r"eig|symeig|lstsq|solve|matrix_rank|resize(_as)?|set_default_tensor_type|storage_type",
      "removed from torch, or deprecated there"),
 ]  # fmt: skip
 

@@ -40,8 +40,8 @@ def _in_place(name: str) -> None:
 
 for _name in ("celu", "elu", "hardtanh", "leaky_relu", "relu", "rrelu", "selu", "threshold"):
     _in_place(_name)
-if not hasattr(functional, "pdist"):
-    functional.pdist = ops.pdist  # type: ignore[attr-defined]
+functional.pdist = ops.pdist  # type: ignore[attr-defined]
+functional.conv_tbc = top_level.conv_tbc  # type: ignore[attr-defined]
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(functional, name) for name in _SHARED},

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -139,4 +141,26 @@ def set_rng_state(state: Any) -> None:
     default_generator.set_state(state)
 
 
-__all__ = ["Generator", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+@contextlib.contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True, **unused: Any) -> Iterator[None]:
+    """Within the ``with`` block the default generator may be used freely: after it, it is where it was.
+
+    >>> import retrograd as torch
+    >>> g = torch.manual_seed(0)
+    >>> with torch.random.fork_rng():
+    ...     a = torch.rand(1)
+    >>> bool(a == torch.rand(1))
+    True
+    """
+    state = get_rng_state() if enabled else None
+    try:
+        yield
+    finally:
+        if state is not None:
+            set_rng_state(state)
+
+
+__all__ = [
+    "Generator", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed",
+    "set_rng_state",
+]  # fmt: skip
