@@ -25,6 +25,7 @@ from samples import (
     pointwise,
     pool,
     reductions,
+    refusals,
     segments,
     selection,
     shape,
@@ -61,6 +62,7 @@ OPS: list[Op] = [
     *sorting.OPS,
     *pieces.OPS,
     *options.OPS,
+    *refusals.OPS,
 ]
 
 _names = [op.name for op in OPS]

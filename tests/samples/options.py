@@ -409,6 +409,10 @@ OTHERS = [
         differentiable=False,
         view=None,
     ),
+    more("multilabel_soft_margin_loss", S("broadcast", real(3), real(1, 3)), fn=F + "multilabel_soft_margin_loss"),
+    more("div", S("number first", 2.0, positive(2), rounding_mode="trunc", method=False)),
+    more("view_copy", S("not contiguous", real(3, 2, layout="transposed"), (2, 3))),
+    more("adaptive_max_pool2d, empty", V("no batch", real(0, 1, 3, 3), (2, 2)), fn=F + "adaptive_max_pool2d"),
     more(
         "cdist",
         S("without products", real(2, 2), real(3, 2), compute_mode="donot_use_mm_for_euclid_dist", torch_second=False),

@@ -69,6 +69,8 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, 
 def _areas(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Any:
     if x is not None and dx is not None:
         raise TypeError(f"{name}() received an invalid combination of arguments: x or dx, but not both")
+    if any(t is not None and t._data.dtype == np.bool_ for t in (y, x)):
+        raise RuntimeError(f"{name}: received a bool input for `x` or `y`, but bool is not supported")
     ndim = y._data.ndim
     dim = _dim(dim, ndim)
     before, after = _neighbours(y, dim)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from .._generated import functions as table
+from ..kernels.promotion import scalar_name
+from ..op_support import needs_a_tensor
 from ..tensor import Tensor, wrap
 from .overwrite import overwrite
 from .registry import composite
@@ -50,5 +52,10 @@ def isin(
     # A number may also be given by a name of its own.
     elements = element if elements is None else elements
     test_elements = test_element if test_elements is None else test_elements
+    for value in (elements, test_elements):
+        if value is None:
+            raise needs_a_tensor("isin", elements, test_elements)
+        if isinstance(value, Tensor) and value._data.dtype.kind in "bc":
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {scalar_name(value._data.dtype)}")
     first, second = (value._data if isinstance(value, Tensor) else value for value in (elements, test_elements))
     return wrap(np.isin(first, second, assume_unique=assume_unique and np.ndim(second) > 0, invert=invert))

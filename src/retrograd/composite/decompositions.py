@@ -240,6 +240,20 @@ def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, tran
     check_matrices(other._data, "torch.ormqr", argument="other")
     m, n = input.shape[-2:]
     size = other.shape[-2 if left else -1]
+    if tau.ndim != input.ndim - 1:
+        raise RuntimeError(
+            f"torch.ormqr: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} "
+            f"and input.ndim is equal to {input.ndim}"
+        )
+    if other.ndim != input.ndim:
+        raise RuntimeError(
+            "torch.ormqr: Expected other to have the same number of dimensions as input, but got other.ndim equal to "
+            f"{other.ndim} and input.ndim is equal to {input.ndim}"
+        )
+    if tau.shape[-1] != min(size, n):
+        raise RuntimeError(
+            f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{-2 if left else -1}], input.shape[-1])"
+        )
     if size != m:
         raise RuntimeError(f"torch.ormqr: other.shape[{-2 if left else -1}] must be equal to input.shape[-2]")
     square = input if m == n else input[..., :m]

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import dtypes
 from .._generated import functions as f
+from ..op_support import needs_a_tensor
 from ..tensor import Tensor
 from .registry import composite
 
@@ -21,6 +22,10 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None, out: Ten
     """
     if rounding_mode is None:
         return f.div(input, other, out=out)
+    if not isinstance(input, Tensor) and isinstance(other, Tensor):
+        from .operators import number_as_tensor
+
+        input = number_as_tensor(input, other)
     return f.div_rounding_mode(input, other, rounding_mode=rounding_mode, out=out)
 
 
@@ -82,6 +87,8 @@ def square_(input: Tensor) -> Tensor:
 @composite(out=True)
 def float_power(input: Any, exponent: Any) -> Tensor:
     """`pow` computed in double precision."""
+    if input is None or exponent is None or not (isinstance(input, Tensor) or isinstance(exponent, Tensor)):
+        raise needs_a_tensor("float_power", input, exponent)
     is_complex = [v.is_complex() if isinstance(v, Tensor) else isinstance(v, complex) for v in (input, exponent)]
     target = dtypes.complex128 if any(is_complex) else dtypes.float64
     base, power = (v.to(target) if isinstance(v, Tensor) else v for v in (input, exponent))

@@ -131,7 +131,7 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
     g = _generator("geometric_", generator)
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
-    _check_dtype("geometric_cpu", input, "biufV")
+    _check_dtype("geometric_cpu", input, "iufV")
     return overwrite_by(input, lambda: np.ceil(np.log(_open(g, input)) / math.log1p(-p)))
 
 

@@ -106,7 +106,7 @@ _COPIED: dict[str, Callable[..., Any]] = {
     "_neg_view_copy": table._neg_view,
     "view_as_complex_copy": table.view_as_complex,
     "view_as_real_copy": table.view_as_real,
-    "view_copy": shape.view,
+    "view_copy": shape.reshape,
 }
 
 

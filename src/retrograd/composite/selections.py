@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._generated import functions as table
+from ..kernels.dims import normalize_dim
 from ..kernels.promotion import scalar_name
 from ..tensor import Tensor, wrap
 from .index import asked_for
@@ -136,8 +137,24 @@ def _index_for(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: s
             f"index_reduce_(): self ({scalar_name(input._data.dtype)}) and source "
             f"({scalar_name(source._data.dtype)}) must have the same scalar type"
         )
-    ndim = max(source._data.ndim, 1)
-    sizes = [1] * ndim
-    sizes[dim % ndim] = -1
+    if index._data.dtype not in (np.int32, np.int64):
+        raise RuntimeError(
+            f"index_reduce_(): Expected dtype int32/int64 for index but got: {scalar_name(index._data.dtype)}"
+        )
+    mine, theirs = list(input._data.shape), list(source._data.shape)
+    dim = normalize_dim(dim, len(mine))
+    count = theirs[dim] if len(theirs) > dim else 1
+    if index._data.size != count:
+        raise RuntimeError(
+            f"index_reduce_(): Number of indices ({index._data.size}) should be equal to source.size(dim): ({count}), "
+            f"for dim: {dim}"
+        )
+    if len(mine) != len(theirs) or mine[:dim] + mine[dim + 1 :] != theirs[:dim] + theirs[dim + 1 :]:
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+            f"{mine} source.shape = {theirs}"
+        )
+    sizes = [1] * max(len(theirs), 1)
+    sizes[dim] = -1
     data = index._data.astype(np.int64).reshape(sizes)
     return wrap(np.broadcast_to(data, source._data.shape or (1,)).reshape(source._data.shape).copy())

@@ -318,6 +318,11 @@ def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *
     if keywords:
         raise TypeError(f"tensor_split() got an unexpected keyword argument '{next(iter(keywords))}'")
     if isinstance(indices_or_sections, Tensor):
+        if indices_or_sections._data.dtype != "int64":
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+                f"{kernels.scalar_name(indices_or_sections._data.dtype)}"
+            )
         indices_or_sections = indices_or_sections.tolist()
     cuts = kernels.tensor_split_cuts(input._data, indices_or_sections, dim)
     return tuple(table.slice(input, dim, start, end, 1) for start, end in pairwise(cuts))

@@ -136,6 +136,8 @@ def stft(
     """The Fourier transforms of the windows of a signal, as columns; of every signal of a batch."""
     from .. import fft
 
+    if not (input.is_floating_point() or input.is_complex()):
+        raise RuntimeError("stft: expected a tensor of floating point or complex values")
     real = not input.is_complex() and not (window is not None and window.is_complex())
     if return_complex is None:
         if real:

@@ -28,6 +28,8 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     data = input._data
+    if data.dtype == np.bool_:
+        raise RuntimeError("The input tensor may not be a boolean tensor.")
     if data.dtype.kind == "c":
         raise NotImplementedError(f"\"mvlgamma\" not implemented for '{scalar_name(data.dtype)}'")
     dtype = data.dtype if data.dtype.kind in "fV" else dtypes.default[0]

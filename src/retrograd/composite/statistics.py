@@ -13,7 +13,7 @@ from .._generated import functions as table
 from ..autograd.forward_operators import forbid_duals
 from ..kernels import number_parts
 from ..kernels.promotion import scalar_name
-from ..op_support import write_out
+from ..op_support import not_a_tensor, write_out
 from ..return_types import return_type
 from ..tensor import Tensor, wrap
 from .reduce import mean, norm
@@ -128,6 +128,9 @@ def _picked(ranked: Tensor, ranks: Tensor) -> Tensor:
 @composite()
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """The p-norm of ``input - other``."""
+    for position, (name, value) in enumerate((("input", input), ("other", other)), 1):
+        if not isinstance(value, Tensor):
+            raise not_a_tensor("dist", name, position, value)
     return norm(table.sub(input, other), p)
 
 
@@ -138,6 +141,11 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
         return norm(v, pow)
     others = tuple(d for d in range(v._data.ndim) if d != dim % v._data.ndim)
     return table.linalg_vector_norm(v, pow, others, True) if others else table.abs(v)
+
+
+_COMPUTE_MODES = (
+    None, "use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist",
+)  # fmt: skip
 
 
 @composite(method=False)
@@ -159,6 +167,11 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = None) -> T
         )
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
+    if compute_mode not in _COMPUTE_MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    if x1._data.dtype != x2._data.dtype:
+        names = scalar_name(x1._data.dtype), scalar_name(x2._data.dtype)
+        raise RuntimeError("expected scalar type {} but found {}".format(*names))
     return table.linalg_vector_norm(table.sub(table.unsqueeze(x1, -2), table.unsqueeze(x2, -3)), p, (-1,))
 
 

@@ -118,8 +118,15 @@ def histogram(
             f"dtype, but got input {scalar_name(a.dtype)}, and weight {scalar_name(weight.dtype)}"
         )
     if isinstance(bins, ndarray):
-        edges = bins.astype(a.dtype)
+        if bins.dtype != a.dtype:
+            raise RuntimeError(
+                "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
+                f"{scalar_name(a.dtype)} and bins for dimension 0 with dtype {scalar_name(bins.dtype)}"
+            )
+        edges = bins
     else:
+        if bins <= 0:
+            raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
         low, high = range if range is not None else (a.min(), a.max()) if a.size else (0.0, 1.0)
         if low == high:
             low, high = low - 0.5, high + 0.5

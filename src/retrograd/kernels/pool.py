@@ -243,7 +243,8 @@ def adaptive_max_pool(a: np.ndarray, output_size: Ints) -> tuple[np.ndarray, np.
     cell: tuple[int, ...]
     for cell in itertools.product(*(range(o) for o in output_size)):
         part = tuple([slice(*bounds[d][i]) for d, i in enumerate(cell)])
-        window = x[(slice(None), *part)].reshape(x.shape[0], -1)
+        window = x[(slice(None), *part)]
+        window = window.reshape(x.shape[0], math.prod(window.shape[1:]))
         best = window.argmax(1)
         target: Any = (slice(None), *cell)
         values[target] = window[rows, best]

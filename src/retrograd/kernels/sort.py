@@ -12,7 +12,7 @@ import numpy as np
 
 from .dims import normalize_dim
 from .index import _along
-from .promotion import as_array, operand, result_dtype, sortable
+from .promotion import as_array, operand, result_dtype, sortable, unsupported
 from .storage import shape_text
 
 
@@ -74,6 +74,8 @@ def topk(
 
 def kthvalue(a: np.ndarray, k: int, dim: int = -1, keepdim: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """The `k`-th smallest element along `dim`, counted from 1, and its index."""
+    if a.dtype.kind in "bc":
+        unsupported("kthvalue_cpu", a.dtype)
     dim = normalize_dim(dim, a.ndim)
     n = a.shape[dim] if a.ndim else 1
     if n == 0:
@@ -99,6 +101,9 @@ def searchsorted(
     sorter: np.ndarray | None = None,
 ) -> np.ndarray:
     """Where the elements of `input` would be inserted to keep `sorted_sequence` sorted, along the last dimension."""
+    for values in (sorted_sequence, input):
+        if getattr(values, "dtype", sorted_sequence.dtype).kind == "c":
+            unsupported("searchsorted_out_cpu", values.dtype)
     if side is not None:
         if side not in ("left", "right"):
             raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
@@ -148,6 +153,8 @@ def unique(
     dim: int | None = None,
 ) -> Any:
     """The different elements of `a` (or parts along `dim`); with where they occur and how often, a tuple."""
+    if a.dtype.kind == "c":
+        unsupported("unique" if dim is None else "unique_dim", a.dtype)
     if dim is not None:
         dim = normalize_dim(dim, a.ndim)
         if a.ndim and a.size == 0 and any(n == 0 for d, n in enumerate(a.shape) if d != dim):

@@ -9,7 +9,8 @@ import numpy as np
 
 from .. import ops
 from .._generated import functions as generated
-from ..kernels.promotion import scalar_name
+from ..kernels.dims import normalize_dim
+from ..kernels.promotion import scalar_name, unsupported
 from ..tensor import Tensor
 
 
@@ -142,6 +143,8 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """The input, with zero where it is not farther from it than `lambd`."""
+    if input._data.dtype.kind not in "fV":
+        unsupported("hardshrink_cpu", input._data.dtype)
     return input.masked_fill((input >= -lambd) & (input <= lambd), 0)
 
 
@@ -152,6 +155,9 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         raise RuntimeError(
             f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight._data.ndim}"
         )
+    if weight._data.dtype != input._data.dtype:
+        names = scalar_name(input._data.dtype), scalar_name(weight._data.dtype)
+        raise RuntimeError("prelu: Type promoting not supported. Got {} and {}".format(*names))
     if weight._data.size != 1:
         if not n:
             raise RuntimeError("Not allow zero-dim input tensor.")
@@ -169,7 +175,9 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     """One half of the input times the sigmoid of the other, halved along `dim`."""
     if not input._data.ndim:
         raise RuntimeError("glu does not support scalars because halving size must be even")
-    n = input._data.shape[dim]
+    if input._data.dtype.kind not in "fV":
+        unsupported("glu_cpu", input._data.dtype)
+    n = input._data.shape[normalize_dim(dim, input._data.ndim)]
     if n % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {n}")
     return input.narrow(dim, 0, n // 2) * input.narrow(dim, n // 2, n // 2).sigmoid()

@@ -35,6 +35,8 @@ def _feature_dropout(input: Tensor, shape: tuple[int, ...], p: float, training: 
     _check_probability(p)
     if not training or p == 0 or not input._data.size:
         return input
+    if input._data.ndim < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     mask = _mask(shape, p, input._data.dtype)
     return input.mul_(mask) if inplace else generated.mul(input, mask)
 

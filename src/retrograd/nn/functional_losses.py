@@ -213,7 +213,7 @@ def multilabel_soft_margin_loss(
     losses = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
         losses = losses * weight
-    return reduced(losses.sum(-1) / input._data.shape[-1], number)
+    return reduced(losses.sum(input._data.ndim - 1) / input._data.shape[-1], number)
 
 
 def _check_rows(input: Tensor) -> None:

@@ -32,6 +32,10 @@ def batch_norm(
     tensor([[-1.0000],
             [ 1.0000]])
     """
+    if training and (running_mean is None) != (running_var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
+    if training and eps <= 0:
+        raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     if not input._data.size:
         # Torch does not look at the number of channels where there is nothing to normalise.
         empty = input.clone() if weight is None else input * weight[0]

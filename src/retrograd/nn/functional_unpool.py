@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from .._generated import functions as generated
+from ..kernels.promotion import unsupported
 from ..tensor import Tensor
 from .functional_conv import Ints, spread
 from .functional_family import family
@@ -50,6 +51,8 @@ def _max_unpool(
     kernel = spread(kernel_size, dims)
     step = kernel if stride is None else spread(stride, dims)
     shape = input._data.shape
+    if input._data.dtype.kind not in "fV":
+        unsupported("max_unpool3d" if dims == 3 else "max_unpool2d", input._data.dtype)
     if indices._data.dtype != "int64":
         raise RuntimeError(f"elements in indices should be type int64 but got: {indices.dtype}")
     if indices._data.shape != shape:
