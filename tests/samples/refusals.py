@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from samples.spec import E, Op, T, given, index, integers, mask, positive, real
+from samples.spec import E, Op, T, given, index, integers, mask, real
 
 F = "nn.functional."
 BOOL, COMPLEX = mask([True, False]), T((2,), "complex128")
@@ -72,7 +72,7 @@ OPS = [
     ),
     refused(
         F + "batch_norm",
-        E("one of two", ValueError, "must either both be None or neither", real(2, 2), None, index([1, 1]), training=True),
+        E("one of two", ValueError, "both be None or neither", real(2, 2), None, index([1, 1]), training=True),
         E("eps", ValueError, "eps must be positive", real(2, 2), None, None, training=True, eps=-1.5),
     ),
     refused(F + "dropout3d", E("0-d", RuntimeError, "at least 2 dimensions", real(), training=True)),

@@ -123,7 +123,7 @@ def histogram(
                 "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
                 f"{scalar_name(a.dtype)} and bins for dimension 0 with dtype {scalar_name(bins.dtype)}"
             )
-        edges = bins
+        edges = bins.copy()
     else:
         if bins <= 0:
             raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
