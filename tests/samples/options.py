@@ -412,6 +412,9 @@ OTHERS = [
     more("multilabel_soft_margin_loss", S("broadcast", real(3), real(1, 3)), fn=F + "multilabel_soft_margin_loss"),
     more("div", S("number first", 2.0, positive(2), rounding_mode="trunc", method=False)),
     more("view_copy", S("not contiguous", real(3, 2, layout="transposed"), (2, 3))),
+    more("mT", V("0-d", real()), fn=lambda torch, x: [x.mT * 1, x.mH * 1]),
+    more("linalg.vecdot", S("0-d", real(), real(2))),
+    more("cosine_similarity", S("integers", given([[1, 2]], "int64"), real(1, 2)), fn=F + "cosine_similarity"),
     more("adaptive_max_pool2d, empty", V("no batch", real(0, 1, 3, 3), (2, 2)), fn=F + "adaptive_max_pool2d"),
     more(
         "cdist",

@@ -7,6 +7,7 @@ from typing import Any
 from samples.spec import E, Op, T, given, index, integers, mask, real
 
 F = "nn.functional."
+FLOAT = given([2.0], requires_grad=False)
 BOOL, COMPLEX = mask([True, False]), T((2,), "complex128")
 
 
@@ -74,6 +75,48 @@ OPS = [
         F + "batch_norm",
         E("one of two", ValueError, "both be None or neither", real(2, 2), None, index([1, 1]), training=True),
         E("eps", ValueError, "eps must be positive", real(2, 2), None, None, training=True, eps=-1.5),
+    ),
+    refused(
+        F + "dropout",
+        E("integers", RuntimeError, "can't be cast to the desired output type Long", integers(3)),
+        E("complex", NotImplementedError, without("bernoulli_scalar_cpu_", "ComplexDouble"), COMPLEX),
+    ),
+    refused(
+        F + "kl_div",
+        E("integers", RuntimeError, "Integral inputs not supported", integers(2), real(2)),
+        E("complex", RuntimeError, "Complex inputs not supported", COMPLEX, real(2)),
+    ),
+    refused(F + "mse_loss", E("complex", NotImplementedError, without("mse_cpu", "ComplexDouble"), COMPLEX, COMPLEX)),
+    refused(
+        F + "cosine_similarity",
+        E("integers", RuntimeError, "expected common dtype to be floating point", integers(2, 2), integers(2, 2)),
+    ),
+    refused(
+        F + "cosine_embedding_loss",
+        E("ranks", RuntimeError, "1D target tensor expects 2D input", real(2, 2), real(1, 2, 2), index([1, 1])),
+    ),
+    refused(
+        F + "ctc_loss",
+        E("float lengths", RuntimeError, "must be integral", real(2, 1, 3), index([[1]]), FLOAT, index([1])),
+    ),
+    refused(
+        F + "grid_sample",
+        E("dtypes", RuntimeError, "expected scalar type", real(1, 1, 2, 2), real(1, 1, 1, 2, dtype="float32")),
+        E("integers", NotImplementedError, without("grid_sampler.*", "Long"), integers(1, 1, 2, 2), real(1, 1, 1, 2)),
+    ),
+    refused(
+        "lu_solve",
+        E("pivots", RuntimeError, "pivots.shape to be the same", real(2, 1), real(1, 2, 2), given([1, 2], "int32")),
+        E("too few", RuntimeError, "Number of pivots per batch", real(2, 1), real(2, 2), given([1], "int32")),
+    ),
+    refused("linalg.householder_product", E("tau", RuntimeError, "one dimension less", real(1, 2, 2), real(2))),
+    refused("linalg.vecdot", E("dtypes", RuntimeError, "to have the same dtype", real(2), real(2, dtype="float32"))),
+    refused("linalg.vander", E("bool", RuntimeError, "but got Bool", BOOL)),
+    refused("nanquantile", E("dim", IndexError, "Dimension out of range", real(), 0.5, dim=2)),
+    refused(
+        "histogramdd",
+        E("vector", RuntimeError, "at least 2 dimensions", real(3, requires_grad=False), [1]),
+        E("integers", NotImplementedError, without("histogramdd", "Long"), integers(3, 1), [1]),
     ),
     refused(F + "dropout3d", E("0-d", RuntimeError, "at least 2 dimensions", real(), training=True)),
     refused(

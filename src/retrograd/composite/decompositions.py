@@ -438,13 +438,17 @@ def linalg_multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 @composite(method=False)
 def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """The dot products of vectors along `dim`, the first conjugated."""
-    for name, v in (("x", x), ("y", y)):
+    for v in (x, y):
         if v._data.dtype.kind not in "fcV":
             raise RuntimeError(
                 f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {scalar_name(v._data.dtype)}"
             )
-        if v.ndim < 1:
-            raise RuntimeError(f"linalg.vecdot: The input tensor {name} must have at least 1 dimension.")
+    if x._data.dtype != y._data.dtype:
+        names = scalar_name(x._data.dtype), scalar_name(y._data.dtype)
+        raise RuntimeError(
+            "linalg.vecdot: Expected x and y to have the same dtype, but found x of type {} and y of type {} "
+            "instead".format(*names)
+        )
     if x.ndim == 1 == y.ndim:
         return generated.vdot(x, y)
     return ((x.conj() if x.is_complex() else x) * y).sum(dim)
@@ -453,6 +457,8 @@ def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 @composite(method=False)
 def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """The powers ``x**0`` to ``x**(N-1)`` in rows."""
+    if x._data.dtype.kind == "b":
+        raise RuntimeError("linalg.vander supports floating point, complex, and integer tensors, but got Bool")
     if not x.ndim:
         x = x.unsqueeze(0)
     n = int(x.shape[-1]) if N is None else N

@@ -11,6 +11,7 @@ from .. import dtypes
 from .._generated import functions as table
 from ..autograd.forward_operators import forbid_duals
 from ..factories import _finish, empty, empty_strided
+from ..kernels.promotion import unsupported
 from ..random import Generator
 from ..tensor import Tensor, wrap
 from .overwrite import overwrite
@@ -148,6 +149,10 @@ def histogramdd(
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """(hist, edges): how many of the rows of `input`, which are points, lie in each box."""
     forbid_duals("histogramdd", input, weight)
+    if input._data.ndim < 2:
+        raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
+    if input._data.dtype not in (np.float32, np.float64):
+        unsupported("histogramdd", input._data.dtype)
     points = input._data.reshape(-1, input._data.shape[-1])
     axes = points.shape[1]
     if isinstance(bins, int):

@@ -219,7 +219,14 @@ def _reversed(input: Tensor) -> Tensor:
     return table.permute(input, tuple(range(n - 1, -1, -1)))
 
 
+def _of_0d(name: str, instead: str) -> None:
+    warnings.warn(f"Tensor.{name} is deprecated on 0-D tensors. {instead}", UserWarning, stacklevel=3)
+
+
 def _matrix_transpose(input: Tensor) -> Tensor:
+    if not input.ndim:
+        _of_0d("mT", "This function is the identity in these cases.")
+        return input
     if input.ndim < 2:
         raise RuntimeError(
             f"tensor.mT is only supported on matrices or batches of matrices. Got {input.ndim}-D tensor."
@@ -230,6 +237,9 @@ def _matrix_transpose(input: Tensor) -> Tensor:
 @composite()
 def adjoint(input: Tensor) -> Tensor:
     """The conjugate transpose of matrices."""
+    if not input.ndim:
+        _of_0d("mH", "Consider using x.conj().")
+        return input.conj() if input.is_complex() else input  # type: ignore[attr-defined]
     if input.ndim < 2:
         raise RuntimeError(
             f"tensor.adjoint() is only supported on matrices or batches of matrices. Got {input.ndim}-D tensor."

@@ -12,6 +12,7 @@ from .. import dtypes
 from .._generated import functions as table
 from ..autograd.forward_operators import forbid_duals
 from ..kernels import number_parts
+from ..kernels.dims import normalize_dim
 from ..kernels.promotion import scalar_name
 from ..op_support import not_a_tensor, write_out
 from ..return_types import return_type
@@ -77,6 +78,8 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
     if not ((q._data >= 0) & (q._data <= 1)).all():
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
+    if dim is not None:
+        normalize_dim(dim, data.ndim)
     if dim is None:
         rows: Any = input.reshape(-1)
     else:

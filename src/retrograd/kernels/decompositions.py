@@ -20,6 +20,7 @@ from .linalg_checks import (
     check_same_dtype,
 )
 from .promotion import broadcast_shape
+from .storage import shape_text
 
 
 def _adjoint(a: np.ndarray) -> np.ndarray:
@@ -151,6 +152,13 @@ def linalg_lu_solve(
     check_same_dtype(LU, B, "linalg.lu_solve")
     if pivots.dtype != np.int32:
         raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
+    if pivots.ndim and pivots.shape[-1] != LU.shape[-1]:
+        raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
+    if pivots.shape != LU.shape[:-1]:
+        raise RuntimeError(
+            "linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
+            f"{shape_text(pivots.shape)} instead"
+        )
     check_equation(LU, B, left, "linalg.lu_solve")
     p = _permutation_matrix(pivots, LU.shape[-2], LU.dtype)
     pt = p.swapaxes(-1, -2)

@@ -155,6 +155,11 @@ def linalg_householder_product(A: np.ndarray, tau: np.ndarray) -> np.ndarray:
         raise RuntimeError(f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]")
     if A.shape[-1] < tau.shape[-1]:
         raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
+    if tau.ndim != A.ndim - 1:
+        raise RuntimeError(
+            f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and "
+            f"input.ndim is equal to {A.ndim}"
+        )
     check_floating(A, name)
     if A.dtype != tau.dtype:
         raise RuntimeError(

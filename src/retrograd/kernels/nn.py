@@ -223,7 +223,7 @@ def mse_loss(a: np.ndarray, b: np.ndarray, reduction: int = _MEAN) -> np.ndarray
         a, b = promote(a, b)
     if a.shape != b.shape:
         broadcast_shape(a, b)
-    if a.dtype.kind not in "fcV":
+    if a.dtype.kind not in "fV":
         unsupported("mse_cpu", a.dtype)
     if is_half(a.dtype) and reduction != _NONE:
         return mse_loss(a.astype(np.float32), b.astype(np.float32), reduction).astype(a.dtype)
@@ -531,6 +531,10 @@ def dropout_mask(shape: Sequence[int], p: float, dtype: np.dtype, rng: np.random
     """Zeros with probability `p`, and elsewhere what keeps the mean: ``1 / (1 - p)``."""
     if not 0 <= p <= 1:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    if dtype.kind == "c":
+        unsupported("bernoulli_scalar_cpu_", dtype)
+    if dtype.kind not in "fV":
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {scalar_name(dtype)}")
     shape = tuple(shape)
     if p == 1:
         return np.zeros(shape, dtype)

@@ -421,6 +421,9 @@ def kl_div(
             stacklevel=2,
         )
     number = 2 if by_batch else _reduction(reduction, size_average, reduce)
+    for given in (input, target):
+        if not given.is_floating_point():
+            raise RuntimeError(f"kl_div: {'Complex' if given.is_complex() else 'Integral'} inputs not supported.")
     if log_target:
         losses = target.exp() * (target - input)
     else:
@@ -532,6 +535,10 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, o
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along `dim`."""
     x1, x2 = _same_shape(x1, x2)
+    common = ops.result_type(x1, x2)
+    if not common.is_floating_point:
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {common}")
+    x1, x2 = x1.to(common), x2.to(common)
     first = x1 / x1.norm(2, dim, keepdim=True).clamp_min(eps)
     second = x2 / x2.norm(2, dim, keepdim=True).clamp_min(eps)
     return (first * second).sum(dim)

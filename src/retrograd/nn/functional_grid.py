@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..kernels.promotion import is_half
+from ..kernels.promotion import is_half, scalar_name, unsupported
 from ..tensor import Tensor, wrap
 
 
@@ -89,6 +89,11 @@ def grid_sample(
         )
         align_corners = False
     _check(input, grid, mode)
+    if input._data.dtype.kind not in "fV":
+        unsupported("grid_sampler_2d_cpu_kernel_impl" if input.ndim == 4 else "grid_sampler3d_cpu", input._data.dtype)
+    if input._data.dtype != grid._data.dtype:
+        names = scalar_name(input._data.dtype), scalar_name(grid._data.dtype)
+        raise RuntimeError("expected scalar type {} but found {}".format(*names))
     if is_half(input._data.dtype):  # places need more precision than such elements have
         return grid_sample(input.float(), grid.float(), mode, padding_mode, align_corners).to(input.dtype)
     sizes = input._data.shape[2:]

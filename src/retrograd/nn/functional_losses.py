@@ -11,7 +11,7 @@ import numpy as np
 from .. import ops
 from ..autograd.grad_mode import no_grad
 from ..dtypes import float_limits
-from ..kernels.promotion import scalar_name
+from ..kernels.promotion import scalar_name, unsupported
 from ..tensor import Tensor, wrap
 from .functional_reduction import reduced, reduction_number
 
@@ -74,7 +74,7 @@ def cosine_embedding_loss(
     number = reduction_number(reduction, size_average, reduce)
     if target.ndim not in (0, 1):
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    if input1.ndim != target.ndim + 1:
+    if input1.ndim != target.ndim + 1 or input2.ndim != target.ndim + 1:
         kind = "1D target tensor expects 2D" if target.ndim else "0D target tensor expects 1D"
         sizes = f"but found inputs with sizes {list(input1.shape)} and {list(input2.shape)}."
         raise RuntimeError(f"{kind} input tensors, {sizes}")
@@ -315,6 +315,8 @@ def ctc_loss(
     The recursion over time is written in operators, so that it can be differentiated to any order.
     """
     number = reduction_number(reduction)
+    if log_probs._data.dtype.kind not in "fV":
+        unsupported("ctc_loss_cpu", log_probs._data.dtype)
     batched = log_probs.ndim == 3
     if not batched:
         log_probs = log_probs.unsqueeze(1)
@@ -363,6 +365,8 @@ def ctc_loss(
 
 def _lengths(lengths: Any, batch: int, name: str) -> np.ndarray:
     values = lengths._data if isinstance(lengths, Tensor) else np.asarray(lengths)
+    if values.dtype.kind not in "iu":
+        raise RuntimeError(f"{name} must be integral")
     values = values.astype(np.int64).reshape(-1)
     if values.size != batch:
         raise RuntimeError(f"{name} must be of size batch_size")
