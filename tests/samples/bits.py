@@ -164,6 +164,13 @@ UNARY = [
     )
 ] + [
     Op(
+        "conj_physical",
+        lambda torch, x: torch.conj_physical(x) * 1,
+        [S("matrix", real(2, 3)), S("0-d", real()), V("int64", integers(2))],
+        supports_complex=True,
+    ),
+    Op("_neg_view", lambda torch, x: torch._neg_view(x) * 1, [S("matrix", real(2, 2))], supports_complex=True),
+    Op(
         "nan_to_num",
         "nan_to_num",
         [
