@@ -19,7 +19,10 @@ SPLITS = [
     Op(
         "hsplit",
         _unaliased("hsplit"),
-        [S("equal", real(2, 4), 2), S("at", real(2, 4), (1, 3)), S("vector", real(4), 2)],
+        [
+            S("equal", real(2, 4), 2), S("at", real(2, 4), (1, 3)), S("vector", real(4), 2),
+            S("sections", real(2, 4), sections=2), S("indices", real(2, 4), indices=(1, 3)),
+        ],
         [
             E("0-d", RuntimeError, "torch.hsplit requires a tensor with at least 1 dimension", real(), 1),
             E("unequal", RuntimeError, "not divisible by the split_size 3", real(2, 4), 3),

@@ -33,6 +33,7 @@ OPS = [
             S("both sides, normalized", real(8), 4, normalized=True, onesided=False, return_complex=True),
             S("padded with zeros", real(8), 4, pad_mode="constant", return_complex=True),
             S("as real", real(8), 4, return_complex=False),
+            S("aligned", real(8), 4, 2, 2, center=False, align_to_window=True, return_complex=True),
         ],
         [E("return_complex", RuntimeError, "stft requires the return_complex parameter", real(8), 4)],
         method="stft",

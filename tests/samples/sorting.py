@@ -178,6 +178,8 @@ OPS = [
             V("unique", given([1, 2, 3], "int64"), given([2, 4], "int64"), assume_unique=True),
             V("number", given([1.0, 2.0]), 2.0),
             V("number first", 2, given([1, 2], "int64")),
+            V("number by name", given([1.0, 2.0]), test_element=2.0),
+            V("first by name", element=2, test_elements=given([1, 2], "int64")),
         ],
         differentiable=False,
     ),
