@@ -538,3 +538,25 @@ def test_real_views_of_a_base_that_was_transposed_in_place(torch):
         v.mul_(3)
         torch.view_as_real(y).sum().backward()
         assert x.grad.tolist() == [[1 + 1j, 3 + 3j, 1 + 1j]]
+
+
+def test_a_real_view_of_a_complex_tensor_transposed_in_place_has_the_right_gradient():
+    """Held against finite differences. (Torch 2.13 gives the transpose of it, and a test of its own says so.)"""
+
+    def loss(values):
+        a = values.clone()
+        b = retrograd.view_as_real(a)
+        b.transpose_(0, 1)
+        b += 1
+        return (b * retrograd.arange(8.0, dtype=retrograd.float64).view(2, 2, 2)).sum()
+
+    x = retrograd.tensor([[1 + 2j, 3 - 1j], [0.5j, 2]], dtype=retrograd.complex128, requires_grad=True)
+    loss(x).backward()
+    for i in range(2):
+        for j in range(2):
+            for step, part in ((1e-6, "real"), (1e-6j, "imag")):
+                there, back = x.detach().clone(), x.detach().clone()
+                there[i, j] += step
+                back[i, j] -= step
+                slope = (loss(there) - loss(back)).item() / 2e-6
+                assert getattr(x.grad[i, j], part).item() == pytest.approx(slope, abs=1e-6)
