@@ -13,6 +13,8 @@ import pytest
 import retrograd
 from aliasing.compare import OutOfStep, difference, shortened, step_difference
 from aliasing.programs import SHAPES, WEIGHTS, Features, Generator, Machine
+from samples import OPS
+from samples.spec import map_tree
 
 Z = [[1 + 2j, 3 - 1j], [0.5j, 2 + 1j]]
 
@@ -598,6 +600,99 @@ def test_tangents_through_views_and_writes(torch, x):
         base = torch.zeros(2, 2, dtype=torch.complex128)
         base.conj().copy_(dual)
         check_values(fwAD.unpack_dual(base).tangent, np.conj(array(fwAD.unpack_dual(dual).tangent)))
+
+
+# ---------------------------------------------------------------------------------------- every operator of the samples
+
+#: What a lazy tensor is refused, or asked about its bits.
+NOT_LAZY = ("view_as_real_copy", "view, options", "dtypes")
+#: What gives the view another shape and leaves the base as it is.
+OWN_SHAPE = ("squeeze", "transpose", "unsqueeze")
+
+
+def _few(op):
+    """The first samples of an operator, real and complex."""
+    chosen = [[], []]
+    for sample in op.samples:
+        chosen[any(spec.dtype.startswith("complex") for spec in sample.specs)].append(sample)
+    return [*chosen[0][:2], *chosen[1][:2]]
+
+
+def _physical(tensor):
+    """What lies in memory if the values are to be read with a bit."""
+    return tensor.conj_physical() if tensor.is_complex() else -tensor
+
+
+def _lazy(thing):
+    """The same values, to be read from other ones."""
+    if not isinstance(thing, retrograd.Tensor) or thing.dtype in (retrograd.bool, retrograd.uint8):
+        return thing
+    return _physical(thing).conj() if thing.is_complex() else _physical(thing)._neg_view()
+
+
+def _run(op, sample, change, call):
+    """The values of the results, and the gradients of the leaves."""
+    retrograd.manual_seed(0)
+    built = sample.build(retrograd)
+    results = call(map_tree(change, built.args), map_tree(change, built.kwargs))
+    results = list(results) if isinstance(results, (tuple, list)) else [results]
+    results = [r for r in results if isinstance(r, retrograd.Tensor)]
+    roots = [r for r in results if r.requires_grad] if op.differentiable else []
+    cotangents = [retrograd.ones_like(root) for root in roots]
+    gradients = retrograd.autograd.grad(roots, built.leaves, cotangents, allow_unused=True) if roots else []
+    return [array(r) for r in results], [None if g is None else array(g) for g in gradients]
+
+
+def _check_same(mine, expected):
+    for one, other in zip(mine, expected, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            single = one.dtype.itemsize < 8 or one.dtype == "complex64"
+            np.testing.assert_allclose(one, other, rtol=1e-4 if single else 1e-9, atol=1e-4 if single else 1e-9)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("op", [op for op in OPS if op.name not in NOT_LAZY], ids=lambda op: op.name)
+def test_operators_read_the_values(op):
+    if op.missing_from(retrograd):
+        pytest.skip(f"{op.name} is not here yet")
+    for sample in _few(op):
+        call = lambda args, kwargs: op.call(retrograd, args, kwargs)
+        try:
+            expected = _run(op, sample, lambda thing: thing, call)
+        except NotImplementedError:  # operators that have no derivative on purpose
+            continue
+        mine = _run(op, sample, _lazy, call)
+        _check_same(mine[0], expected[0])
+        _check_same(mine[1], expected[1])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("op", [op for op in OPS if op.inplace and op.name not in OWN_SHAPE], ids=lambda op: op.name)
+def test_in_place_operators_write_to_the_memory(op):
+    for sample in _few(op):
+        if not sample.method or not sample.args or any(spec.layout == "expanded" for spec in sample.specs):
+            continue
+        base = []
+
+        def write(args, kwargs, base=base):
+            first, *rest = args
+            base.append(_physical(first).clone())
+            view = base[0].conj() if first.is_complex() else base[0]._neg_view()
+            assert getattr(view, op.inplace)(*rest, **kwargs) is view and view._version == 1
+            return view
+
+        call = lambda args, kwargs: getattr(args[0].clone(), op.inplace)(*args[1:], **kwargs)
+        try:
+            expected = _run(op, sample, lambda thing: thing, call)
+        except (NotImplementedError, RuntimeError, TypeError):  # no derivative, or a result of another dtype or shape
+            continue
+        if sample.build(retrograd).args[0].dtype in (retrograd.bool, retrograd.uint8):
+            continue
+        mine = _run(op, sample, lambda thing: thing, write)
+        _check_same(mine[0], expected[0])
+        _check_same(mine[1], expected[1])
+        _check_same([array(_physical(base[0]))], expected[0])
 
 
 # ------------------------------------------------------------------------------------------------------ random programs

@@ -98,6 +98,11 @@ _CLASSES: dict[tuple[bool, bool], type[Tensor]] = {
     NO_BITS: Tensor, **{cls.bits: cls for cls in (_Conjugated, _Negated, _ConjugatedNegated)}
 }  # fmt: skip
 
+_FLIPPED = {
+    "conj": {cls: _CLASSES[not conj, neg] for (conj, neg), cls in _CLASSES.items()},
+    "neg": {cls: _CLASSES[conj, not neg] for (conj, neg), cls in _CLASSES.items()},
+}
+
 for _class in _CLASSES.values():
     # Users know one class of tensors.
     _class.__name__, _class.__qualname__, _class.__module__ = Tensor.__name__, Tensor.__qualname__, Tensor.__module__
@@ -145,12 +150,10 @@ def keep_bits(source: Tensor, alias: Tensor) -> None:
 
 def class_with_flipped_bit(tensor: Tensor, bit: str) -> type[Tensor]:
     """The class of ``tensor._conj()`` (`bit`: ``"conj"``) or ``tensor._neg_view()`` (``"neg"``)."""
-    conj, neg = bits_of(tensor)
-    if bit == "neg":
-        return _CLASSES[conj, not neg]
-    if tensor._memory.dtype.kind != "c":
+    if bit == "conj" and tensor._memory.dtype.kind != "c":
         raise RuntimeError(f"only a complex tensor can have the conj bit, not one of dtype {tensor.dtype}")
-    return _CLASSES[not conj, neg]
+    flipped = _FLIPPED[bit]
+    return flipped.get(tensor.__class__) or flipped[Tensor]
 
 
 def inherit_bits(source: Tensor, view: Tensor, operator: Any) -> None:

@@ -39,7 +39,7 @@ def __matmul__(self: Tensor, other: Any) -> Any:
     """``self @ other``."""
     if not isinstance(other, Tensor):
         return NotImplemented
-    if self._data.ndim == 2 == other._data.ndim:
+    if self._memory.ndim == 2 == other._memory.ndim:
         return generated.mm(self, other)
     return _matmul(self, other)
 
@@ -76,7 +76,7 @@ def _matmul(input: Tensor, other: Tensor) -> Tensor:
 
 def _broadcast_bmm(input: Tensor, other: Tensor) -> Tensor:
     """The products of two batches whose batch dimensions are broadcast."""
-    a, b = input._data.shape, other._data.shape
+    a, b = input._memory.shape, other._memory.shape
     if a[:-2] == b[:-2] and len(a) == 3:
         return generated.bmm(input, other)
     batch = a[:-2] if a[:-2] == b[:-2] else _broadcast_shape(a[:-2], b[:-2])

@@ -110,10 +110,14 @@ _COPIED: dict[str, Callable[..., Any]] = {
 }
 
 
+def _dense(view: Tensor) -> Tensor:
+    return table.clone(view, memory_format="contiguous_format")
+
+
 def _copying(name: str, view: Callable[..., Any]) -> Callable[..., Any]:
     def copied(input: Tensor, *args: Any, **kwargs: Any) -> Any:
         result = view(input, *args, **kwargs)
-        return tuple(table.clone(r) for r in result) if isinstance(result, tuple) else table.clone(result)
+        return tuple(_dense(r) for r in result) if isinstance(result, tuple) else _dense(result)
 
     copied.__name__ = copied.__qualname__ = name
     copied.__doc__ = f"`{name.removesuffix('_copy')}` whose result has memory of its own."
@@ -127,10 +131,10 @@ for _name, _view in _COPIED.items():
 @composite(method=False, out=True)
 def expand_copy(input: Tensor, size: Sequence[int], *, implicit: bool = False) -> Tensor:
     """`expand` whose result has memory of its own."""
-    return table.clone(table.expand(input, *size))
+    return _dense(table.expand(input, *size))
 
 
 @composite(out=True)
 def narrow_copy(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """`narrow` whose result has memory of its own."""
-    return table.clone(shape.narrow(input, dim, start, length))
+    return _dense(shape.narrow(input, dim, start, length))
