@@ -91,9 +91,11 @@ def tensor(
     return _finish(infer_array(data, dtypes.as_numpy_dtype(dtype), dtypes.default[0]), requires_grad, device)
 
 
-def scalar_tensor(value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def scalar_tensor(
+    s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any
+) -> Tensor:
     """A 0-d tensor of the default dtype."""
-    return _finish(np.array(cast_number(value, _float_dtype(dtype))), requires_grad, device)
+    return _out(np.array(cast_number(s, _float_dtype(dtype))), requires_grad, device, kw)
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
@@ -278,8 +280,9 @@ def full_like(
 
 
 def empty_strided(
-    size: Sequence[int], stride: Sequence[int], *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
+    size: Sequence[int], stride: Sequence[int], *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+    **kw: Any,
+) -> Tensor:  # fmt: skip
     """Uninitialised memory with the given strides (in elements)."""
     if len(size) != len(stride):
         raise RuntimeError(
@@ -292,7 +295,7 @@ def empty_strided(
     memory = np.empty(length, np_dtype)
     steps = tuple(s * np_dtype.itemsize for s in stride)
     array = np.lib.stride_tricks.as_strided(memory, tuple(size), steps)
-    return _finish(array, requires_grad, device)
+    return _out(array, requires_grad, device, kw)
 
 
 def eye(
@@ -455,7 +458,7 @@ def randn(
 
 def randint(
     low: Any = None, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: Any = None,
-    device: Any = None, requires_grad: bool = False,
+    device: Any = None, requires_grad: bool = False, **kw: Any,
 ) -> Tensor:  # fmt: skip
     """Integers from `low` (0 if left out) up to but not including `high`."""
     if size is None:
@@ -473,7 +476,7 @@ def randint(
             if not least <= value <= most:
                 raise RuntimeError(f"{name} is out of bounds for {np_dtype}: {value}")
     values = _generator(generator).integers(low, high, _shape("randint", (size,)), np_dtype)  # type: ignore[arg-type]
-    return _finish(values, requires_grad, device)
+    return _out(values, requires_grad, device, kw)
 
 
 def _laid_out_like(input: Tensor, drawn: Tensor, requires_grad: bool) -> Tensor:
@@ -506,12 +509,15 @@ def randint_like(
     return _out(drawn._data, requires_grad, device, kw)
 
 
-def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
+def randperm(
+    n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+    **kw: Any,
+) -> Tensor:  # fmt: skip
     """The integers below `n` in random order."""
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     np_dtype = np.dtype(np.int64) if dtype is None else dtypes.as_numpy_dtype(dtype)
-    return _finish(_generator(generator).permutation(n).astype(np_dtype), False, device)
+    return _out(_generator(generator).permutation(n).astype(np_dtype), requires_grad, device, kw)
 
 
 def normal(
