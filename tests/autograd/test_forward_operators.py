@@ -272,6 +272,19 @@ def test_a_short_cut_is_not_taken_where_something_is_recorded():
             assert fwAD.unpack_dual(result).tangent.requires_grad == (who == 1)
 
 
+def test_parameters_take_short_cuts_too(monkeypatch):
+    """A module's weights are Parameters; where nothing is recorded, the formulas on Tensors are not needed."""
+    from retrograd.autograd import forward_operators
+
+    layer = retrograd.nn.Linear(2, 2)
+    with fwAD.dual_level(), retrograd.no_grad():
+        x = dual_matrix(retrograd)
+        monkeypatch.setattr(forward_operators, "_with_formula", None)
+        result = layer(x)
+        expected = retrograd.tensor([[5.0, 6.0], [7.0, 8.0]]) @ layer.weight.t()
+        np.testing.assert_allclose(fwAD.unpack_dual(result).tangent.numpy(), expected.numpy(), rtol=1e-6)
+
+
 def test_a_short_cut_keeps_a_number_among_tensors_in_its_place():
     with fwAD.dual_level():
         x = dual_matrix(retrograd)

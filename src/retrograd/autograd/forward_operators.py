@@ -305,7 +305,7 @@ def _fitted(state: ThreadState, level: Level, array: Any, made: Any) -> Tensor |
 def _view(operator: Callable, state: ThreadState, level: Level, *args: Any, **kwargs: Any) -> Any:
     """A view of a dual tensor: the same view of its tangent, whether it is recorded or not."""
     tensor = args[0]
-    if tensor.__class__ is not Tensor:
+    if not isinstance(tensor, Tensor):
         return None
     tangent = None if tensor._meta is None else fw_grad(tensor, level)
     if tangent is None:
