@@ -682,6 +682,24 @@ def test_reshaping_in_place(torch):
         assert tangent(torch, x) == [[3, 4]]
 
 
+def test_views_of_a_base_that_was_reshaped_in_place(torch):
+    """They are where they were, although the steps that led to them were taken from another shape."""
+    forward = torch.autograd.forward_ad
+    tangents = torch.arange(6.0).reshape(3, 2)
+    for through_view in (False, True):
+        base = torch.zeros(2, 3)
+        last, row = base[:, 2], base[0]
+        base.t_()
+        with forward.dual_level():
+            (base.t().t() if through_view else base).copy_(forward.make_dual(torch.ones(3, 2), tangents))
+            assert tangent(torch, last) == [4, 5]
+            assert tangent(torch, row) == [0, 2, 4]
+        with forward.dual_level():
+            row.copy_(forward.make_dual(torch.ones(3), torch.tensor([7.0, 8.0, 9.0])))
+            assert tangent(torch, base) == [[7, 0], [8, 0], [9, 0]]
+            assert tangent(torch, last) == [9, 0]
+
+
 def test_an_integer_tensor_has_no_tangent(torch):
     forward = torch.autograd.forward_ad
     with forward.dual_level():

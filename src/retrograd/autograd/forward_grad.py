@@ -53,7 +53,7 @@ from ..tensor import Tensor, new, wrap
 from .locks import fork_safe_lock
 from .meta import AutogradMeta
 from .state import local
-from .view_meta import FORWARD_BASE, Step, replay_on_tensor
+from .view_meta import FORWARD_BASE, Step, replay_on_tensor, steps_by_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,7 +130,7 @@ def fw_grad(tensor: Tensor, level: Level) -> Tensor | None:
         tangent = forward_grad.values.get(level)
         if tangent is not None:
             return tangent
-    return _from_base(meta, level) if meta.is_view and meta.forward is not FORWARD_BASE else None
+    return _from_base(tensor, meta, level) if meta.is_view and meta.forward is not FORWARD_BASE else None
 
 
 def has_fw_grad(tensor: Tensor) -> bool:
@@ -146,7 +146,12 @@ def forward_view(meta: Any) -> tuple[Tensor, tuple[Step, ...]]:
     return base, meta.replay[start:]
 
 
-def _from_base(meta: Any, level: Level) -> Tensor | None:
+def _steps_from(base: Tensor, view: Tensor, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps to a view, also if its base has been given another shape in place since."""
+    return (base._meta is not None and base._meta.restrided and steps_by_place(view, base)) or steps
+
+
+def _from_base(tensor: Tensor, meta: Any, level: Level) -> Tensor | None:
     """Case 5: a view whose base has become dual since."""
     base, steps = forward_view(meta)
     tangent = fw_grad(base, level)
@@ -156,7 +161,7 @@ def _from_base(meta: Any, level: Level) -> Tensor | None:
         forward_grad = _materialize(meta)
         if level in forward_grad.values:
             return forward_grad.values[level]
-        result = _view_of(tangent, steps)
+        result = _view_of(tangent, _steps_from(base, tensor, steps))
         forward_grad.set_value(level, result)
     return result
 
@@ -235,7 +240,7 @@ def _through_base(tensor: Tensor, meta: Any, tangent: Tensor, level: Level) -> T
         of_base = tangent
     else:
         of_base = zeros_of_layout(base)
-        of_view = _view_of(of_base, steps)
+        of_view = _view_of(of_base, _steps_from(base, tensor, steps))
         of_view.copy_(tangent)  # type: ignore[attr-defined]
         tangent = of_view
     set_fw_grad(base, of_base, level)
