@@ -215,9 +215,15 @@ def step_difference(ours: Machine, yours: Machine, statement: str, look: bool = 
         target = ours.names.get(re.split(r"[^\w]", statement.rpartition("): ")[2])[0])
         if target is not None and target._is_view():
             raise OutOfStep  # torch takes a view for a leaf until it has looked at what became of its base
+    # Torch looks at what a node has saved even if no gradient is wanted that needs it.
     if my_error is None and any(text in str(your_error) for text in UNUSABLE):
-        if ours.saw_sink or "inputs=[" in statement or "autograd.grad(" in statement:
-            raise OutOfStep  # torch looks at what a node has saved even if no gradient is wanted that needs it
+        if "inputs=[" in statement or "autograd.grad(" in statement:
+            raise OutOfStep
+    if my_error is None and your_error is not None and ours.saw_sink:
+        if "backward(" in statement or "autograd.grad(" in statement:
+            raise OutOfStep
+    if ("view size is not compatible" in str(my_error)) != ("view size is not compatible" in str(your_error)):
+        raise OutOfStep  # as with STRIDES
     if your_error is None and "second time" in str(my_error) and "The node is LerpBackward0" in str(my_error):
         raise OutOfStep  # torch keeps a weight that is a number when it frees what was saved
     if phrase(my_error) != phrase(your_error) and not both_refused(my_error, your_error):
