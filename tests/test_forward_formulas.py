@@ -41,6 +41,7 @@ NOT_TORCHS: dict[tuple[str, str | None], str] = {
     ("linalg.cholesky_inverse", None): "wrong by the difference quotient",
     ("nn.functional.pad", "circular, crops"): "wrong by the difference quotient",
     ("logcumsumexp", "empty"): "refused",
+    ("view_copy, options", "not contiguous"): "refused",
     ("maximum", "nan"): "at a NaN the tangent of `other`; the gradient goes to both",
     ("minimum", "nan"): "at a NaN the tangent of `other`; the gradient goes to both",
     ("clamp", "at tensor bounds"): "varies with a NaN; the gradient of a NaN is 0",

@@ -162,6 +162,12 @@ def isfinite_mask(ops: Any, self: Any) -> Any:
     return as_mask(ops, ops.isfinite(self), self)
 
 
+def erfinv_backward(ops: Any, grad: Any, self: Any) -> Any:
+    """From `self`, as torch has it: the result may be overwritten."""
+    inverse = ops.erfinv(self)
+    return grad * (ops.exp(inverse * inverse) * (math.sqrt(math.pi) / 2))
+
+
 def clamp_backward(ops: Any, grad: Any, self: Any, min: Any, max: Any) -> Any:
     """The gradient passes where the value lies within the limits, limits included; a NaN within none."""
     inside = None
