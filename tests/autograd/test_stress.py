@@ -141,11 +141,16 @@ class World:
             handle = torch.autograd.graph.register_multi_grad_hook(rng.sample(self.values, 3), lambda grads: None)
         elif kind == 5:
             own: list = []  # empty if another thread comes to the hook before we have its handle
-            handle = tensor.register_hook(lambda grad: [h.remove() for h in own] and None)  # removes itself
+            handle = tensor.register_hook(lambda grad: self._remove(own))  # removes itself
             own.append(handle)
         else:
             handle = tensor.register_hook(self._meddle)
         self.handles.append(handle)
+
+    @staticmethod
+    def _remove(handles):
+        for handle in handles:
+            handle.remove()
 
     def _meddle(self, grad):
         """While a pass runs: another hook comes, and one goes."""
