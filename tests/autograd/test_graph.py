@@ -305,7 +305,7 @@ def test_multi_grad_hooks_keep_nothing_alive(no_cycles):
 @pytest.mark.parity
 @pytest.mark.parametrize("module", ["autograd", "autograd.graph", "autograd.function", "autograd.variable"])
 def test_torch_s_public_names_are_there(module):
-    theirs = importlib.import_module(f"torch.{module}")
+    theirs = pytest.importorskip(f"torch.{module}")
     ours = importlib.import_module(f"retrograd.{module}")
     assert [name for name in theirs.__all__ if not hasattr(ours, name)] == []
 
