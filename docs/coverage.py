@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 import retrograd
+from retrograd import nn_functions
 from retrograd.composite import registry
 
 HERE = Path(__file__).parent
@@ -95,9 +96,10 @@ def describe(namespace: str, name: str, entries: dict[str, str]) -> tuple[str, s
             forward = entries[key]
             made = {"-": "-", "not_implemented": "no", "": "no"}.get(forward, "yes")
             return "table", made
-    if name in registry.FUNCTIONS or name in registry.METHODS or namespace in ("torch.fft", "torch.nn.functional"):
+    composites = (registry.FUNCTIONS, registry.METHODS, nn_functions.FUNCTIONS)
+    if namespace not in ("torch", "Tensor") or any(name in functions for functions in composites):
         return "composite", "through its parts"
-    return "composite" if namespace in ("torch.special", "torch.linalg") else "plain Python", "-"
+    return "plain Python", "-"
 
 
 def main() -> None:

@@ -164,8 +164,8 @@ def _last_cuts(state: ThreadState) -> str:
     if not places:
         return ""
     return (
-        f" This thread last called {' and '.join(places)}; whether that made this tensor, you learn from a forward "
-        "pass under autograd.detect_anomaly()."
+        f" This thread last called {' and '.join(places)}; whether that is the reason, a forward pass under "
+        "autograd.detect_anomaly() tells."
     )
 
 
