@@ -9,6 +9,7 @@ from . import (
     amp,
     autograd,
     backends,
+    cuda,
     dtypes,
     fft,
     linalg,
