@@ -212,7 +212,7 @@ def step_difference(ours: Machine, yours: Machine, statement: str, look: bool = 
     if all("modified inplace" in str(e) for e in (my_error, your_error)) and len(set(NAME.findall(statement))) > 1:
         raise OutOfStep  # two views that may not be what they are: one of them is told first
     if my_error is None and LEAF in str(your_error):
-        target = ours.names.get(re.split(r"[^\w]", statement.rpartition("): ")[2])[0])
+        target = ours.names.get(NAME.findall(statement.rpartition("): ")[2])[0])
         if target is not None and target._is_view():
             raise OutOfStep  # torch takes a view for a leaf until it has looked at what became of its base
     # Torch looks at what a node has saved even if no gradient is wanted that needs it.
