@@ -661,6 +661,21 @@ def test_inplace_operators_use_the_values_before_the_write(torch):
         assert tangent(torch, x) == [pytest.approx(12 * math.exp(8), rel=1e-5)]
 
 
+def test_tangents_that_inplace_operators_overwrite_can_be_differentiated(torch):
+    """What the formula saves of a tangent is its value before the write."""
+    forward = torch.autograd.forward_ad
+    x = torch.tensor([4.0, 0.25], dtype=torch.float64, requires_grad=True)
+    t = torch.tensor([3.0, 2.0], dtype=torch.float64, requires_grad=True)
+    with forward.dual_level():
+        dual = forward.make_dual(x.clone(), t.clone())
+        dual.sqrt_()
+        made = forward.unpack_dual(dual).tangent
+        assert values(made) == [0.75, 2.0]  # t / (2 sqrt(x))
+        by_x, by_t = torch.autograd.grad(made.sum(), (x, t))
+    assert values(by_x) == [-3 / 32, -4.0]  # -t / (4 x sqrt(x))
+    assert values(by_t) == [0.25, 1.0]
+
+
 def test_inplace_operators_with_themselves_or_their_views():
     with fwAD.dual_level():
         x = fwAD.make_dual(retrograd.tensor([2.0, 3.0]), retrograd.ones(2)).clone()

@@ -357,8 +357,11 @@ def _with_formula(
         set_observers(state, outside)
     try:
         primals = recorded or (state.grad_enabled and _any_requires_grad(tangents.values()))
+        given = tangents
+        if inplace and primals and 0 in tangents:
+            given = {**tangents, 0: tangents[0].clone()}  # the formula may save it, and it is about to be overwritten
         made = formula.function(  # type: ignore[misc]
-            *_parameters(formula, result, args, tangents, original, level if primals else None)
+            *_parameters(formula, result, args, given, original, level if primals else None)
         )
         if inplace:
             _set_inplace(args[0], made, tangents, level)
