@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -67,3 +68,12 @@ def no_cycles() -> Iterator[Callable]:
     yield check
     if enabled:
         gc.enable()
+
+
+@pytest.fixture
+def restless() -> Iterator[None]:
+    """Threads change places all the time."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)

@@ -7,7 +7,6 @@ is repeated by its seed (the timing of the threads is not). ``pytest -m slow`` r
 from __future__ import annotations
 
 import random
-import sys
 import threading
 
 import pytest
@@ -16,6 +15,7 @@ import retrograd as torch
 from retrograd.autograd.state import local
 from retrograd.autograd.worker_threads import MAX_DEPTH
 from retrograd.utils.checkpoint import checkpoint
+from running_threads import run_threads
 
 pytestmark = pytest.mark.usefixtures("clean_state")
 
@@ -195,40 +195,18 @@ class World:
 
 def run(seed: int) -> None:
     world = World(seed)
-    errors: list[BaseException] = []
-    barrier = threading.Barrier(THREADS)
 
     def work(number):
         rng = random.Random(seed * 1000 + number)
         actions = [world.differentiate] * 4 + [world.hook] * 3 + [world.unhook] * 2
         actions += [world.differentiate_several, world.ask, world.fail, world.reenter]
-        barrier.wait()
-        try:
-            for _ in range(ACTIONS):
-                rng.choice(actions)(rng)
-        except BaseException as error:
-            errors.append(error)
+        for _ in range(ACTIONS):
+            rng.choice(actions)(rng)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    assert not any(thread.is_alive() for thread in threads)
-    if errors:
-        raise errors[0]
+    run_threads(work, THREADS, patience=120)
     for handle in world.handles:
         handle.remove()
     world.check()
-
-
-@pytest.fixture
-def restless():
-    """Threads change places all the time."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -12,38 +12,9 @@ import time
 import pytest
 
 import retrograd
+from running_threads import run_threads
 
 pytestmark = pytest.mark.usefixtures("clean_state")
-
-
-def run_threads(work, number=8):
-    """Run ``work(i)`` on threads that start together; raise what one of them raised."""
-    barrier, errors = threading.Barrier(number), []
-
-    def run(i):
-        barrier.wait()
-        try:
-            work(i)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(number)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not any(thread.is_alive() for thread in threads)
-    if errors:
-        raise errors[0]
-
-
-@pytest.fixture
-def restless():
-    """Threads change places all the time."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
 
 
 def test_separate_graphs(restless):
