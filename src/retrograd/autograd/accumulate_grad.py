@@ -6,7 +6,6 @@ sequence number: a leaf's gradient is stored as soon as it is complete, and its 
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -18,6 +17,7 @@ from ..tensor import Tensor, wrap
 from .hooks import run_post_accumulate_grad_hooks
 from .locks import graph_lock
 from .node import Node
+from .ownership import held_alone
 from .state import local
 from .version_counter import version_counter
 
@@ -36,8 +36,8 @@ class AccumulateGrad(Node):
         return "torch::autograd::AccumulateGrad"
 
     def apply(self, edges: tuple, grads: Sequence) -> tuple:
-        grad = grads[0]
-        if grad is None:
+        # `grads` alone holds the gradient, no variable: see Note [Ownership].
+        if grads[0] is None:
             return ()
         variable = self.variable
         meta: Any = variable._meta
@@ -48,10 +48,10 @@ class AccumulateGrad(Node):
         with graph_lock:
             old = meta.grad
             if old is None:
-                # References now: `grads`, our `grad`, and getrefcount's argument.
-                meta.grad = wrap(grad if _may_steal(grad, variable._memory, 3) else _copy(grad, variable._memory))
+                like = variable._memory
+                meta.grad = wrap(grads[0] if _may_keep(grads, like) else _copy(grads[0], like))
             else:
-                _add_in_place(old, grad)
+                _add_in_place(old, grads[0])
         if meta.post_accumulate_grad_hooks is not None:
             run_post_accumulate_grad_hooks(variable)
         return ()
@@ -168,17 +168,12 @@ def grad_accumulator(tensor: Tensor) -> AccumulateGrad:
     return node
 
 
-def _may_steal(grad: Any, like: Any, references: int) -> bool:
-    """May `grad` itself become ``.grad``? Only if nobody else can see it, and it is laid out as the leaf is.
-
-    `references` is how many references to `grad` the caller holds, this function's own excluded.
-    """
-    if sys.getrefcount(grad) > references + 1 or not grad.flags.writeable or grad.__class__ is not like.__class__:
+def _may_keep(grads: Sequence, like: Any) -> bool:
+    """May the gradient itself become ``.grad``? Only if nobody else can see it, and it is laid out as the leaf is."""
+    if not held_alone(grads):
         return False
-    base = grad.base
-    # A view's memory belongs to its base: sole owner of the view, and the view sole owner of the base
-    # (references: the view's, our `base`, and getrefcount's argument).
-    if base is not None and (sys.getrefcount(base) > 3 or base.__class__ is not grad.__class__):
+    grad = grads[0]
+    if not grad.flags.writeable or grad.__class__ is not like.__class__:
         return False
     return grad.strides == kernels.grad_layout_strides(like) or not local.state.enforce_grad_layout
 

@@ -290,7 +290,7 @@ def _run(state: ThreadState, task: GraphTask, node: Any, grads: Any, as_tensors:
                     heappush(heap, (1, depth, -successor.sequence_nr, next(arrivals), successor, ready, task))
 
         # ------------------------------------------------------------------------------------------ choose the next one
-        # Nothing of this round may keep a gradient alive: AccumulateGrad steals what nobody else holds.
+        # Nothing of this round may keep a gradient alive: AccumulateGrad keeps what nobody else holds.
         outputs = grad = grads = ready = buffer = None
         if following is not None:
             if heap:
