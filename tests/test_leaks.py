@@ -255,11 +255,23 @@ def printing():
     repr(x), repr(x * 2), str(x.exp()), f"{x}"
 
 
+def dual_levels():
+    from retrograd.autograd import forward_ad as fwAD
+
+    for _ in range(2):
+        with fwAD.dual_level():
+            x = fwAD.make_dual(torch.ones(2), torch.ones(2))
+            fwAD.unpack_dual(x * 2 + torch.ones(2) * 3)
+            with fwAD.dual_level():
+                fwAD.unpack_dual(fwAD.make_dual(x, torch.ones(2)).exp())
+
+
 PATHS = [
     forward, backward, backward_twice, unused_outputs, grad, grad_unused, double_backward, triple,
     backward_with_create_graph, tensor_hooks, node_hooks, removed_hooks, retained, retained_under_create_graph,
     saved_attributes, in_place, in_place_updates, views, in_place_on_a_view, detached, inputs, gradient_edges, batched,
     second_backward_refused, modified, error_in_a_hook, error_in_a_call, reentrant, modes, copies, printing,
+    dual_levels,
 ]  # fmt: skip
 
 

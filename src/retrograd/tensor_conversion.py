@@ -124,7 +124,7 @@ class TensorConversion(TensorAutograd):
         """The values as a NumPy array that shares memory (with `force`: a copy if need be)."""
         if force:
             return self.detach().cpu().numpy()  # type: ignore[attr-defined]
-        if local.state.grad_enabled and self.requires_grad:
+        if local.state.grad_enabled is not False and self.requires_grad:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         if self._memory.__class__ is not np.ndarray and self.device.type != "cpu":
             raise TypeError(

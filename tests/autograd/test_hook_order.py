@@ -318,3 +318,49 @@ def _round(value):
     if isinstance(value, float):
         return float(f"{value:.4g}")
     return type(value)(_round(v) for v in value) if isinstance(value, (list, tuple)) else value
+
+
+def _gives_none(torch):
+    class GivesNone(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return None
+
+    return GivesNone.apply
+
+
+def test_post_accumulate_hooks_run_when_there_is_no_gradient(torch):
+    x, log = torch.ones(2, requires_grad=True), []
+    x.register_hook(lambda grad: log.append(("tensor", grad)))
+    x.register_post_accumulate_grad_hook(lambda t: log.append(("accumulated", t.grad)))
+    y = _gives_none(torch)(x)
+    node = y.grad_fn.next_functions[0][0]
+    node.register_prehook(lambda grads: log.append(("before", grads)))
+    node.register_hook(lambda inputs, outputs: log.append(("after", inputs, outputs)))
+    y.sum().backward()
+    assert log == [("tensor", None), ("before", (None,)), ("accumulated", None), ("after", (), (None,))]
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_post_accumulate_hooks_see_the_old_gradient_when_there_is_no_new_one(torch, create_graph):
+    x, log = torch.ones(2, requires_grad=True), []
+    (x * 2).sum().backward()
+    x.register_post_accumulate_grad_hook(lambda t: log.append(t.grad.tolist()))
+    _gives_none(torch)(x).sum().backward(create_graph=create_graph)
+    _gives_none(torch)(x).sum().backward(inputs=[x], create_graph=create_graph)
+    assert log == [[2.0, 2.0]] * 2
+    torch.autograd.grad(_gives_none(torch)(x).sum(), x, allow_unused=True)
+    assert len(log) == 2
+
+
+def test_post_accumulate_hooks_of_a_leaf_that_is_none_any_more(torch):
+    x, log = torch.ones(2, requires_grad=True), []
+    x.register_post_accumulate_grad_hook(lambda t: log.append((t.grad, t.requires_grad)))
+    y = x * 2
+    x.requires_grad_(False)
+    y.sum().backward()
+    assert log == [(None, False)] and x.grad is None

@@ -152,3 +152,84 @@ def test_backward_with_an_inference_gradient(torch):
         g = torch.ones(2)
     (x * 2).backward(g)
     assert x.grad.tolist() == [2.0, 2.0]
+
+
+# --------------------------------------------------------------- grad mode switched on inside: nothing is recorded
+
+
+def _switched_on(torch, how):
+    return torch.enable_grad() if how == "enable_grad" else torch.set_grad_enabled(True)
+
+
+@pytest.mark.parametrize("how", ["enable_grad", "set_grad_enabled"])
+def test_enable_grad_inside_records_nothing(torch, how):
+    x = torch.ones(3, requires_grad=True)
+    with torch.inference_mode():
+        with _switched_on(torch, how):
+            assert torch.is_grad_enabled()
+            y = x * 2
+            z = torch.ones(2, requires_grad=True)
+            assert not y.requires_grad and y.grad_fn is None and y.is_inference()
+            assert z.requires_grad and not (z * 2).requires_grad
+            with torch.no_grad():
+                assert not torch.is_grad_enabled()
+            assert torch.is_grad_enabled() and not (x * 2).requires_grad
+            with torch.inference_mode(False):
+                assert (x * 2).requires_grad
+        assert not torch.is_grad_enabled()
+    assert torch.is_grad_enabled() and (x * 2).requires_grad
+
+
+def test_writes_inside_are_not_recorded_either(torch):
+    x = torch.ones(3, requires_grad=True)
+    y, z = x.clone(), torch.ones(3)
+    with torch.inference_mode(), torch.enable_grad():
+        y.mul_(2)
+        z.mul_(x)
+        torch.mul(x, x, out=torch.ones(3))
+    assert type(y.grad_fn).__name__ == "CloneBackward0" and y._version == 1
+    assert not z.requires_grad and z._version == 1
+
+
+def test_a_view_of_a_leaf_inside(torch):
+    x = torch.ones(3, requires_grad=True)
+    with torch.inference_mode(), torch.enable_grad():
+        view = x[1:]
+    assert view._is_view() and view.grad_fn is None and not view.is_inference()
+
+
+def test_custom_functions_and_checkpoints_inside(torch):
+    """Custom functions are recorded, as torch does it; what a checkpoint runs is not."""
+    import importlib
+
+    checkpoint = importlib.import_module(f"{torch.__name__}.utils.checkpoint").checkpoint
+
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    x = torch.ones(3, requires_grad=True)
+    with torch.inference_mode(), torch.enable_grad():
+        y = Double.apply(x)
+        assert y.requires_grad and y.is_inference()
+        assert not checkpoint(lambda t: t * 2, x, use_reentrant=False).requires_grad
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_pass_inside_gives_inference_tensors(torch, create_graph):
+    x = torch.ones(3, requires_grad=True)
+    y = (x * x).sum()
+    with torch.inference_mode():
+        (grad,) = torch.autograd.grad(y, x, create_graph=create_graph, retain_graph=True)
+        assert grad.is_inference() and not grad.requires_grad and grad.tolist() == [2.0, 2.0, 2.0]
+        y.backward()
+    assert x.grad.is_inference() and x.grad.tolist() == [2.0, 2.0, 2.0]
+    with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
+        (x * 3).sum().backward()
+    if torch.__name__ == "retrograd":  # torch refuses it when it has added already
+        assert x.grad.tolist() == [2.0, 2.0, 2.0]

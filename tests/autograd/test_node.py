@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import weakref
 
 import numpy as np
@@ -221,3 +223,23 @@ def test_tensor_nodes_box_arrays():
     set_history(y, Looks(x))
     y.backward(retrograd.ones(1))
     assert seen == [retrograd.Tensor]
+
+
+@pytest.mark.parametrize("kind", ["operator", "accumulator", "custom function"])
+def test_nodes_refuse_to_be_copied_and_pickled(torch, kind):
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    x = torch.ones(2, requires_grad=True)
+    node = (Double.apply(x) if kind == "custom function" else x * 2).grad_fn
+    if kind == "accumulator":
+        node = node.next_functions[0][0]
+    for way in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match=f"cannot pickle '{type(node).__name__}' object"):
+            way(node)

@@ -335,3 +335,11 @@ def test_an_output_with_a_number_of_its_own(torch):
     expected = second(x)
     with torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
         assert torch.allclose(second(x), expected)
+
+
+@pytest.mark.parametrize("hooks", [(5, 6), (lambda x: x, None), ("pack", lambda x: x)])
+def test_what_is_no_hook_is_refused_where_it_is_written(hooks):
+    """Torch refuses it when the block is entered."""
+    name = "pack_hook" if not callable(hooks[0]) else "unpack_hook"
+    with pytest.raises(TypeError, match=f"{name} must be callable, not (int|str|NoneType)"):
+        retrograd.autograd.graph.saved_tensors_hooks(*hooks)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+import tracemalloc
 
 import pytest
 
@@ -560,3 +562,25 @@ def test_a_real_view_of_a_complex_tensor_transposed_in_place_has_the_right_gradi
                 back[i, j] -= step
                 slope = (loss(there) - loss(back)).item() / 2e-6
                 assert getattr(x.grad[i, j], part).item() == pytest.approx(slope, abs=1e-6)
+
+
+def test_a_chain_of_views_costs_linear_memory():
+    """Each view has the steps of the one before it and one more; they are shared."""
+
+    def bytes_per_view(n):
+        gc.collect()
+        tracemalloc.start()
+        try:
+            chain = [retrograd.ones(4, 4, requires_grad=True) * 1]
+            for i in range(n):
+                chain.append(chain[-1].view(16) if i % 2 == 0 else chain[-1].view(4, 4))
+            used = tracemalloc.get_traced_memory()[0] / n
+        finally:
+            tracemalloc.stop()
+        chain[0].mul_(3)  # the histories are made anew
+        (grad,) = retrograd.autograd.grad(chain[-1].sum(), chain[0])
+        assert grad.tolist() == retrograd.ones(4, 4).tolist()
+        return used
+
+    bytes_per_view(10)
+    assert bytes_per_view(4000) < 1.5 * bytes_per_view(500)

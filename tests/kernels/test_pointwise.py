@@ -170,7 +170,7 @@ FLOAT_UNARY = (
     "reciprocal sigmoid erf erfc erfinv lgamma digamma deg2rad rad2deg softsign angle"
 ).split()
 SAME_UNARY = (
-    "neg positive square abs sign sgn ceil floor round trunc frac bitwise_not logical_not isnan isinf isfinite relu "
+    "neg square abs sign sgn ceil floor round trunc frac bitwise_not logical_not isnan isinf isfinite relu "
     "softplus gelu silu leaky_relu elu mish selu hardswish hardsigmoid relu6 celu log_sigmoid hardtanh nan_to_num "
     "conj conj_physical real imag"
 ).split()

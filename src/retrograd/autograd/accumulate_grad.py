@@ -19,7 +19,7 @@ from .locks import graph_lock
 from .node import Node
 from .ownership import held_alone
 from .state import local
-from .version_counter import version_counter
+from .version_counter import INFERENCE, inference_error, version_counter
 
 #: Larger than any sequence number that a thread will reach.
 LAST_SEQUENCE_NR = 2**64 - 1
@@ -37,44 +37,35 @@ class AccumulateGrad(Node):
 
     def apply(self, edges: tuple, grads: Sequence) -> tuple:
         # `grads` alone holds the gradient, no variable: see Note [Ownership].
-        if grads[0] is None:
-            return ()
         variable = self.variable
         meta: Any = variable._meta
-        if meta.is_view or not meta.requires_grad:  # switched off since it was recorded
-            _check_leaf(variable)
-            if not meta.requires_grad:
-                return ()
-        with graph_lock:
-            old = meta.grad
-            if old is None:
-                like = variable._memory
-                meta.grad = wrap(grads[0] if _may_keep(grads, like) else _copy(grads[0], like))
-            else:
-                _add_in_place(old, grads[0])
-        if meta.post_accumulate_grad_hooks is not None:
+        if grads[0] is not None and ((meta.requires_grad and not meta.is_view) or _is_leaf_still(variable)):
+            with graph_lock:
+                old = meta.grad
+                if old is None:
+                    like = variable._memory
+                    meta.grad = wrap(grads[0] if _may_keep(grads, like) else _copy(grads[0], like))
+                else:
+                    _add_in_place(old, grads[0])
+        if meta.post_accumulate_grad_hooks is not None:  # they run even if nothing was added
             run_post_accumulate_grad_hooks(variable)
         return ()
 
     def apply_tensors(self, edges: tuple, grads: Sequence) -> tuple:
         grad = grads[0]
-        if grad is None:
-            return ()
         variable = self.variable
         meta: Any = variable._meta
-        if meta.is_view or not meta.requires_grad:  # switched off since it was recorded
-            _check_leaf(variable)
-            if not meta.requires_grad:
-                return ()
-        with graph_lock:
-            old = meta.grad
-            if local.state.grad_enabled:
-                # The sum is part of the new graph: out of place, and never the very tensor that others may hold.
-                meta.grad = _recorded_copy(grad, variable._memory) if old is None else old + grad
-            elif old is None:
-                meta.grad = wrap(_copy(grad._data, variable._memory))
-            else:
-                _add_in_place(old, grad._data)
+        if grad is not None and ((meta.requires_grad and not meta.is_view) or _is_leaf_still(variable)):
+            with graph_lock:
+                old = meta.grad
+                if local.state.grad_enabled:
+                    # The sum is part of the new graph: out of place, and never the very tensor that others may hold.
+                    meta.grad = _recorded_copy(grad, variable._memory) if old is None else old + grad
+                elif old is None:
+                    meta.grad = result = wrap(_copy(grad._data, variable._memory))
+                    result._vc = local.state.new_vc
+                else:
+                    _add_in_place(old, grad._data)
         if meta.post_accumulate_grad_hooks is not None:
             run_post_accumulate_grad_hooks(variable)
         return ()
@@ -128,13 +119,14 @@ def _mismatch(shape: tuple[int, ...], arrived: tuple[int, ...]) -> RuntimeError:
     )
 
 
-def _check_leaf(variable: Tensor) -> None:
-    """A former leaf may not have become the result of something."""
+def _is_leaf_still(variable: Tensor) -> bool:
+    """Does a leaf still want its gradient? It may have been switched off, but not become the result of something."""
     if variable._history() is not None:
         raise RuntimeError(
             "leaf variable has been moved into the graph interior: it was used as a leaf that requires grad, and "
             "written to in place later"
         )
+    return variable._meta.requires_grad  # type: ignore[union-attr]
 
 
 def grad_accumulator(tensor: Tensor) -> AccumulateGrad:
@@ -191,6 +183,9 @@ def _recorded_copy(grad: Any, like: Any) -> Tensor:
 
 
 def _add_in_place(old: Tensor, grad: Any) -> None:
+    vc = old._vc or version_counter(old)
+    if vc is INFERENCE and not local.state.inference:
+        raise inference_error()
     array = old._data
     try:
         accumulate(array, grad, array)
@@ -198,6 +193,7 @@ def _add_in_place(old: Tensor, grad: Any) -> None:
         raise _mismatch(array.shape, grad.shape) from None
     if array is not old._memory:
         write_back(old, array)
-    vc = old._vc or version_counter(old)
+    if vc is INFERENCE:
+        return
     vc.version += 1
     vc.operation, vc.code = "AccumulateGrad", None

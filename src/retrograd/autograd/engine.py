@@ -71,8 +71,9 @@ class Engine:
         outer = state.graph_task
         depth = 0 if outer is None else outer.reentrant_depth + 1
         freed = None if keep_graph else Freed(where.user_location(2))
+        create_graph = create_graph and not state.inference  # which records nothing, and makes inference tensors
+        as_tensors = create_graph or state.needs_tensors or state.inference
         task = GraphTask(keep_graph, create_graph, depth, freed)
-        as_tensors = create_graph or state.needs_tensors
 
         root: Any = roots[0][0]
         array = grads[0]._data

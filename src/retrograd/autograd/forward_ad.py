@@ -74,6 +74,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     state.needs_tensors = closing.needed_tensors
     set_observers(state, tuple(o for o in state.observers if o is not closing.observer))
     closing.clear()
+    closing.observer = None  # which knows the level: no ring of the two is left behind
 
 
 class dual_level(_Mode):

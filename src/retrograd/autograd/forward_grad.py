@@ -85,7 +85,7 @@ class Level:
 
     __slots__ = ("index", "limit", "members", "needed_tensors", "observer")
 
-    observer: Callable[..., Any]
+    observer: Callable[..., Any] | None
     #: What `needs_tensors` of the thread's state was before.
     needed_tensors: bool
 

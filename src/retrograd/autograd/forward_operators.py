@@ -168,11 +168,11 @@ def observer_of(level: Level) -> Callable[..., Any]:
                 except RuntimeWarning:  # see quiet.py
                     result = quietly(short_cut, state, level, *args, **kwargs)
                 if result is UNVARIED:
-                    state.interceptor = None
+                    this, state.interceptor = state.interceptor, None
                     try:
                         return operator(*args, **kwargs)
                     finally:
-                        state.interceptor = alone
+                        state.interceptor = this
                 if result is not None:
                     return result
         return intercept(operator, args, kwargs)

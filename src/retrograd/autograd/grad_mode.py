@@ -12,14 +12,19 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from .cuts import remember_no_grad
-from .state import local
+from .state import ThreadState, local
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def is_grad_enabled() -> bool:
-    """Do operations of this thread record history?"""
-    return local.state.grad_enabled
+    """Do operations of this thread record history? (In inference mode they do not, whatever this says.)"""
+    return local.state.grad_enabled is not False
+
+
+def switched_on(state: ThreadState) -> bool | None:
+    """The value of `grad_enabled` for a thread that is to record: inference mode is stronger, see state.py."""
+    return None if state.inference else True
 
 
 class _Mode:
@@ -157,7 +162,7 @@ class no_grad(_Mode):
     """
 
     def __init__(self) -> None:
-        self.before: list[bool] = []
+        self.before: list[bool | None] = []
 
     def __new__(cls, function: Any = None) -> Any:
         # ``@no_grad`` without brackets works too.
@@ -191,7 +196,7 @@ class enable_grad(no_grad):
     def __enter__(self) -> None:
         state = local.state
         self.before.append(state.grad_enabled)
-        state.grad_enabled = True
+        state.grad_enabled = switched_on(state)
 
 
 class set_grad_enabled(_Mode):
@@ -211,10 +216,11 @@ class set_grad_enabled(_Mode):
                 f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
             )
         self.mode = mode
-        self.before = local.state.grad_enabled
-        local.state.grad_enabled = mode
+        state = local.state
+        self.before = state.grad_enabled
+        state.grad_enabled = mode and switched_on(state)
         if not mode:
-            remember_no_grad(local.state, __file__)
+            remember_no_grad(state, __file__)
 
     def __call__(self, function: F) -> F:
         # As a decorator it is about the function alone.
@@ -222,7 +228,8 @@ class set_grad_enabled(_Mode):
         return super().__call__(function)
 
     def __enter__(self) -> None:
-        local.state.grad_enabled = self.mode
+        state = local.state
+        state.grad_enabled = self.mode and switched_on(state)
 
     def __exit__(self, *exc_info: object) -> None:
         local.state.grad_enabled = self.before
@@ -247,7 +254,7 @@ class inference_mode(_Mode):
 
     def __init__(self, mode: bool = True) -> None:
         self.mode = bool(mode)
-        self.before: list[tuple[bool, bool, Any, bool]] = []
+        self.before: list[tuple[bool, bool | None, Any, bool]] = []
 
     def __new__(cls, mode: Any = True) -> Any:
         # ``@inference_mode`` without brackets works too.

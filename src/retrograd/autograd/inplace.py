@@ -14,7 +14,7 @@ from ..lazy_conjugation import relative_bits, write_back
 from ..tensor import Tensor
 from .edge import gradient_edge
 from .hooks import rebase_hooks
-from .version_counter import INFERENCE, new_version_counter, version_counter
+from .version_counter import INFERENCE, inference_error, new_version_counter, version_counter
 from .view_meta import check_view, steps_by_place, view_edge
 from .where import is_user_code, theirs
 
@@ -38,13 +38,6 @@ def begin_inplace(state: ThreadState, tensor: Tensor, record: bool, may_overlap:
         check_no_internal_overlap(tensor._memory)
     if state.mutation_guard is not None:
         state.mutation_guard.before_write(tensor)
-
-
-def inference_error() -> RuntimeError:
-    return RuntimeError(
-        "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a "
-        "normal tensor before doing inplace update."
-    )
 
 
 def check_record(tensor: Tensor) -> None:

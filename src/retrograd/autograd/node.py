@@ -134,6 +134,13 @@ class Node:
             for shape, np_dtype, cls in self.input_metadata
         ]
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Of `copy` and `pickle`: a node is one place in one graph, which a copy would not be part of."""
+        raise TypeError(
+            f"cannot pickle '{type(self).__name__}' object: a node of the graph cannot be copied or pickled. Copy the "
+            "tensors that you need (x.detach().clone()), and compute the rest again"
+        )
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {id(self):#x}>"
 

@@ -42,6 +42,9 @@ class saved_tensors_hooks:
     """
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        for name, hook in (("pack_hook", pack_hook), ("unpack_hook", unpack_hook)):
+            if not callable(hook):
+                raise TypeError(f"saved_tensors_hooks(): {name} must be callable, not {type(hook).__name__}")
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
 

@@ -52,14 +52,14 @@ class ThreadState:
         "view_replay",
     )
 
-    grad_enabled: bool
+    grad_enabled: bool | None
     interceptor: Callable[..., Any] | None
     sequence_nr: int
     graph_task: GraphTask | None
     current_node: Node | None
 
     def __init__(self) -> None:
-        #: Do operations record history?
+        #: Do operations record history? None: not either, although it is switched on, in inference mode.
         self.grad_enabled = True
         #: Called as ``interceptor(operator, args, kwargs)`` instead of the operator; None in ordinary life.
         self.interceptor = None

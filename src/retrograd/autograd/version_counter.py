@@ -61,6 +61,14 @@ class _InferenceCounter(VersionCounter):
 INFERENCE = _InferenceCounter()
 
 
+def inference_error() -> RuntimeError:
+    """The error for a write to an inference tensor where versions count."""
+    return RuntimeError(
+        "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a "
+        "normal tensor before doing inplace update."
+    )
+
+
 def new_version_counter() -> VersionCounter:
     vc = VersionCounter()
     vc.version = 0

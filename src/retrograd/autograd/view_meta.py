@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 #: One step from base to view: the kernel, the operator, its arguments, and which output (None: it has one).
 Step = tuple[Any, Any, tuple, "int | None"]
+#: Several, as a chain (those before the last, the last): a view of a view shares all but its own step with it.
+Chain = tuple[Any, Step]
 
 
 #: Marks a view as the start of its own forward views, such as a dual tensor.
@@ -56,14 +58,13 @@ class CreationMeta(enum.Enum):
 class DifferentiableViewMeta(AutogradMeta):
     """The meta of a view."""
 
-    __slots__ = ("attr_version", "base", "before", "creation_meta", "edge", "fleeting", "forward", "replay", "step")
+    __slots__ = ("attr_version", "base", "before", "creation_meta", "edge", "fleeting", "forward", "step")
 
     is_view = True
 
     base: Tensor
-    #: The steps from the base: those of the view that this was taken of, and one more.
-    replay: tuple[Step, ...]
-    before: tuple[Step, ...]
+    #: The steps from the base: those to the view that this was taken of (None: it was taken of the base), and one more.
+    before: Chain | None
     step: Step
     #: Is this a view that nobody will look at when it has been written to, such as that of ``x[i] = v``?
     fleeting: bool
@@ -77,19 +78,25 @@ class DifferentiableViewMeta(AutogradMeta):
 
     def __getattr__(self, name: str) -> Any:
         # `as_view` sets what every view has; the rest is as it is for most until somebody asks.
-        if name == "replay":
-            value: Any = (*self.before, self.step)
-        else:
-            try:
-                value = _DEFAULTS[name]
-            except KeyError:
-                raise AttributeError(name) from None
+        try:
+            value = _DEFAULTS[name]
+        except KeyError:
+            raise AttributeError(name) from None
         setattr(self, name, value)
         return value
 
+    @property
+    def replay(self) -> tuple[Step, ...]:
+        """The steps from the base to the view, in order."""
+        steps, chain = [self.step], self.before
+        while chain is not None:
+            chain, step = chain
+            steps.append(step)
+        return tuple(reversed(steps))
+
 
 _DEFAULTS = {
-    "before": (), "creation_meta": CreationMeta.DEFAULT, "detached": False, "fleeting": False, "forward": None,
+    "before": None, "creation_meta": CreationMeta.DEFAULT, "detached": False, "fleeting": False, "forward": None,
     "fw_grad": None, "grad": None, "grad_accumulator": None, "grad_dtype": "same", "hooks": None, "name": None,
     "post_accumulate_grad_hooks": None, "requires_grad": False, "restrided": False, "retains_grad": False,
 }  # fmt: skip
@@ -112,7 +119,7 @@ def as_view(
     above: Any = source._meta
     if above is not None and above.is_view:
         meta.base = above.base
-        meta.before = above.replay
+        meta.before = (above.before, above.step)
         _inherit(state, meta, source, above, multiple)
     else:
         meta.base = source

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._generated import functions as table
+from ..dtypes import int64
 from ..op_support import write_out
 from ..tensor import Tensor, wrap
 from .registry import composite
@@ -166,6 +167,8 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     n = x._data.shape[0] if N is None else N
     if n < 0:
         raise RuntimeError("N must be non-negative.")
+    if x._data.dtype.kind in "biu":
+        x = x.to(int64)  # in which the powers are multiplied up
     columns = [table.pow_Tensor_Scalar(x, k) for k in range(n)]
     if not columns:
         return wrap(np.empty((x._data.shape[0], 0), x._data.dtype))

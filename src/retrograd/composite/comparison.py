@@ -55,7 +55,8 @@ def isin(
     for value in (elements, test_elements):
         if value is None:
             raise needs_a_tensor("isin", elements, test_elements)
-        if isinstance(value, Tensor) and value._data.dtype.kind in "bc":
-            raise RuntimeError(f"Unsupported input type encountered for isin(): {scalar_name(value._data.dtype)}")
+        dtype = value._data.dtype if isinstance(value, Tensor) else np.asarray(value).dtype
+        if dtype.kind in "bc":
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {scalar_name(dtype)}")
     first, second = (value._data if isinstance(value, Tensor) else value for value in (elements, test_elements))
     return wrap(np.isin(first, second, assume_unique=assume_unique and np.ndim(second) > 0, invert=invert))

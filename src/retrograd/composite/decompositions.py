@@ -14,7 +14,7 @@ from .._generated import functions as generated
 from ..autograd.state import local
 from ..kernels.dims import normalize_dim
 from ..kernels.linalg_checks import check_floating, check_info, check_matrices
-from ..kernels.promotion import scalar_name
+from ..kernels.promotion import is_half, scalar_name
 from ..return_types import return_type
 from ..tensor import Tensor
 from .linalg import _cheapest_splits, _multiply_chain, matmul
@@ -457,8 +457,11 @@ def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 @composite(method=False)
 def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """The powers ``x**0`` to ``x**(N-1)`` in rows."""
-    if x._data.dtype.kind == "b":
-        raise RuntimeError("linalg.vander supports floating point, complex, and integer tensors, but got Bool")
+    if x._data.dtype.kind == "b" or is_half(x._data.dtype):
+        raise RuntimeError(
+            "linalg.vander supports floating point, complex, and integer tensors, but got "
+            + scalar_name(x._data.dtype)
+        )
     if not x.ndim:
         x = x.unsqueeze(0)
     n = int(x.shape[-1]) if N is None else N

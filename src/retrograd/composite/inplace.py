@@ -67,7 +67,7 @@ def _in_place(name: str, operator: Any) -> None:
             outdate_accumulator(input)
             end_inplace(input, input._memory, None if edge is None else edge[0], name)
             return input
-        meta.replay = view._meta.replay  # the same base, and one more step from it
+        meta.before, meta.step = view._meta.before, view._meta.step  # the same base, and one more step from it
         bump_version(input)
         if edge is not None:
             meta.edge, meta.attr_version = edge, input._version

@@ -11,6 +11,7 @@ from typing import Any
 
 from .._generated import functions as generated
 from ..kernels.dims import normalize_dim
+from ..kernels.einsum import parse_equation
 from ..op_support import not_a_tensor, tensor_list
 from ..tensor import Tensor
 from .registry import composite
@@ -226,7 +227,25 @@ def einsum(*args: Any) -> Tensor:
         equation, operands = args[0], list(args[1:])
         if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
             operands = list(operands[0])
+    if len(operands) == 1 and isinstance(operands[0], Tensor) and isinstance(equation, str):
+        (labels,), output = parse_equation(equation, [operands[0]._data])
+        sizes = set(zip(labels, operands[0]._data.shape))
+        if set(labels) == set(output) and len(sizes) == len(output):
+            return _rearranged(operands[0], labels, output)
     return generated.einsum(equation, operands)
+
+
+def _rearranged(operand: Tensor, labels: list[int], output: list[int]) -> Tensor:
+    """An einsum that sums nothing, such as ``"ij->ji"`` or ``"ii->i"``: a view."""
+    labels = list(labels)
+    for label in output:
+        while labels.count(label) > 1:
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            operand = generated.diagonal(operand, 0, first, second)
+            del labels[second], labels[first]
+            labels.append(label)
+    return generated.permute(operand, [labels.index(label) for label in output])
 
 
 def _equation_of_lists(args: tuple) -> tuple[str, list[Tensor]]:
@@ -259,7 +278,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     b = (1,) * (n - other._data.ndim) + other._data.shape
     left = input.reshape([s for size in a for s in (size, 1)])
     right = other.reshape([s for size in b for s in (1, size)])
-    return generated.mul(left, right).reshape([x * y for x, y in zip(a, b)])
+    return generated._unsafe_view(generated.mul(left, right), [x * y for x, y in zip(a, b)])
 
 
 @composite(out=True, axis=True)

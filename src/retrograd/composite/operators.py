@@ -9,7 +9,7 @@ from .._generated import functions as f
 from ..op_support import NUMBERS, reflected
 from ..tensor import Tensor
 from .pointwise import pow
-from .registry import METHODS
+from .registry import METHODS, composite
 
 
 def _method(name: str) -> Any:
@@ -18,6 +18,17 @@ def _method(name: str) -> Any:
         return function
 
     return register
+
+
+@composite()
+def positive(input: Tensor) -> Tensor:
+    """The tensor itself."""
+    if input._data.dtype.kind == "b":
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+METHODS["__pos__"] = positive
 
 
 @_method("__rtruediv__")

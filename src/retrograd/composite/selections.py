@@ -9,7 +9,7 @@ import numpy as np
 
 from .._generated import functions as table
 from ..kernels.dims import normalize_dim
-from ..kernels.promotion import scalar_name
+from ..kernels.promotion import scalar_name, unsupported
 from ..tensor import Tensor, wrap
 from .index import asked_for
 from .registry import composite
@@ -132,6 +132,8 @@ def _index_for(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: s
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     if index._data.ndim > 1:
         raise IndexError("index_reduce_(): Index is supposed to be a vector")
+    if input._data.dtype.kind in "bc":
+        unsupported("index_func_", input._data.dtype)
     if source._data.dtype != input._data.dtype:
         raise RuntimeError(
             f"index_reduce_(): self ({scalar_name(input._data.dtype)}) and source "

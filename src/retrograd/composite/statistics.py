@@ -80,10 +80,10 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
     if dim is not None:
         normalize_dim(dim, data.ndim)
-    if dim is None:
-        rows: Any = input.reshape(-1)
+    if dim is None or not data.ndim:
+        rows: Any = input.reshape((1,) * data.ndim + (-1,) if keepdim else -1)
     else:
-        rows = input.movedim(dim, -1) if data.ndim else input.reshape(1)
+        rows = input.unsqueeze(-1).transpose(dim % data.ndim, -1) if keepdim else input.movedim(dim, -1)
     ranked = table.sort(rows, -1).values
     ranks = _ranks(ranked, q, skip)
     many = ranks._data.ndim and q._data.ndim
@@ -98,14 +98,10 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
         weight = 0.5 * table.ne(below, ranks) if interpolation == "midpoint" else ranks - below
         low, high = _picked(ranked, below), _picked(ranked, table.ceil(ranks))
         result = table.lerp(low, high, weight.to(low.dtype))
-    # One quantile a place of the last dimension: they come first, or there is but one.
-    result = result.movedim(-1, 0) if many else result.squeeze(-1)
-    if keepdim:
-        lead = 1 if many else 0
-        if dim is None:
-            return result.reshape(tuple(result.shape) + (1,) * data.ndim)
-        return result.unsqueeze(lead + dim % max(data.ndim, 1)) if data.ndim else result
-    return result
+    # The quantiles are along the last dimension: several come first instead. In place, for the result is no view.
+    if many:
+        result.unsqueeze_(0).transpose_(0, -1)
+    return result.squeeze_(-1)
 
 
 def _ranks(ranked: Tensor, q: Tensor, skip: bool) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 from . import compiled
 from .compiled import LARGE
 from .dims import normalize_dim
-from .promotion import as_array, broadcast_shape, operand, scalar_name
+from .promotion import as_array, broadcast_shape, operand, scalar_name, unsupported
 from .shape import expand
 from .storage import shape_text
 
@@ -410,6 +410,8 @@ def scatter_reduce(
     if ufunc is None:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     dim = _check_scatter(a, dim, index, src)
+    if (reduce == "mean" and a.dtype.kind == "b") or (reduce in ("amax", "amin") and a.dtype.kind == "c"):
+        unsupported(f"scatter_gather_tensor_cpu_reduce_{reduce}", a.dtype)
     result = _target(a, out)
     if index.size == 0:
         return result

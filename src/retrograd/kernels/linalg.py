@@ -436,6 +436,8 @@ def linalg_cross(input: np.ndarray, other: np.ndarray, dim: int = -1) -> np.ndar
         raise RuntimeError(
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[d]} and {other.shape[d]}"
         )
+    if input.dtype.kind == "b":
+        unsupported("cross", input.dtype)
     if input.dtype != other.dtype:
         raise RuntimeError(f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(other.dtype)}")
     shape = broadcast_shape(input, other)

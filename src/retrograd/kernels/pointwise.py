@@ -178,7 +178,7 @@ def _integer_division(
     d = result_dtype(a, b)
     if d.kind in "bc":
         unsupported(name, d, out)
-    if d.kind in "iu" and not np.all(b):
+    if d.kind in "iu" and not np.all(b) and getattr(a, "size", 1):
         raise RuntimeError("ZeroDivisionError")
     return apply_binary(ufunc, a, b, out, d)
 
@@ -357,13 +357,6 @@ def neg(a: Operand, out: ndarray | None = None) -> ndarray:
 def _scalar_result(r: Any, a: Operand) -> Any:
     """What NumPy gave as a scalar: an array if `a` is one, else a number."""
     return as_array(r) if hasattr(a, "dtype") else r.item()
-
-
-def positive(a: ndarray) -> ndarray:
-    """a itself."""
-    if a.dtype == _BOOL:
-        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
-    return a
 
 
 def square(a: Operand, out: ndarray | None = None) -> ndarray:

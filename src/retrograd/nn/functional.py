@@ -266,13 +266,15 @@ def _soft_cross_entropy(
     classes = input._data.shape[class_dim]
     _check_weight(weight, classes)
     if label_smoothing:
-        target = target * (1 - label_smoothing) + label_smoothing / classes
+        target = target * (1 - label_smoothing) + label_smoothing / max(classes, 1)
     logs = generated._log_softmax(input, class_dim)
     terms = logs * target if weight is None else logs * target * _along_classes(weight, input._data.ndim, class_dim)
     if reduction == 0:
         return -terms.sum(class_dim)
     loss = -terms.sum()
-    return loss if reduction == 2 else loss / (input._data.size / classes)
+    if reduction == 2:
+        return loss
+    return loss / (input._data.size / classes) if classes else loss / 0.0
 
 
 def _uniform_loss(
