@@ -11,6 +11,7 @@ Each is run by retrograd and, a statement at a time, compared with
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,14 +20,15 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 import retrograd
 from aliasing.compare import (
-    OutOfStep,
     difference,
     oracle_difference,
     oracle_seed,
     run_seed,
     shortened,
-    step_difference,
+    step_differences,
 )
+from aliasing.exits import OutOfStep
+from aliasing.exits import check as check_exits
 from aliasing.programs import Features, Generator, Machine
 
 try:
@@ -49,12 +51,14 @@ def check_against_oracle(seeds: range, steps: int = 12) -> None:
 
 def check_against_torch(seeds: range, steps: int = 12) -> None:
     torch.set_num_threads(1)
+    exits: Counter[str] = Counter()
     for seed in seeds:
-        program, found, every_step = run_seed(seed, retrograd, torch, steps)
+        program, found, every_step = run_seed(seed, retrograd, torch, exits, steps)
         if found is not None:
             short = shortened(program, lambda p, e=every_step: difference(p, retrograd, torch, e) is not None)
             found = difference(short, retrograd, torch, every_step) or found
             pytest.fail(f"seed {seed}:\n" + "\n".join(short) + f"\n-> {found}")
+    check_exits(exits, len(seeds))
 
 
 @pytest.mark.parametrize("first", range(0, 1600, 400))
@@ -103,11 +107,11 @@ class Aliasing(RuleBasedStateMachine):
         if mode:
             statement = f"with {generator.mode()}: {statement}"
         try:
-            found = step_difference(self.ours, self.yours, statement)
+            found = step_differences(self.ours, self.yours, statement)
         except OutOfStep:
             self.in_step = False
             return
-        assert found is None, f"{statement}\n    {found}"
+        assert not found, "\n    ".join([statement, *found])
 
     @rule(rng=st.randoms(use_true_random=False))
     def leaf(self, rng):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 import retrograd
 from aliasing.duals import dual_seed
+from aliasing.exits import check as check_exits
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.parity
@@ -13,10 +16,12 @@ pytestmark = pytest.mark.parity
 
 def check(seeds: range, steps: int) -> None:
     torch.set_num_threads(1)
+    exits: Counter[str] = Counter()
     for seed in seeds:
-        found = dual_seed(seed, retrograd, torch, steps)
+        found = dual_seed(seed, retrograd, torch, exits, steps)
         if found is not None:
             pytest.fail(found)
+    check_exits(exits, len(seeds))
 
 
 @pytest.mark.parametrize("first", range(0, 600, 150))

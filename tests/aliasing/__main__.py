@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import retrograd
 from aliasing.compare import difference, oracle_difference, oracle_seed, run_seed, shortened
+from aliasing.exits import EXITS
 
 
 def main() -> int:
@@ -27,13 +29,14 @@ def main() -> int:
 
         torch.set_num_threads(1)
     start, failures, done = time.perf_counter(), 0, 0
+    exits: Counter[str] = Counter()
     for seed in range(options.seed, options.seed + options.sequences):
         done += 1
         every_step = True
         if options.oracle:
             program, found = oracle_seed(seed, retrograd, options.steps)
         else:
-            program, found, every_step = run_seed(seed, retrograd, torch, options.steps)
+            program, found, every_step = run_seed(seed, retrograd, torch, exits, options.steps)
         if found is None:
             continue
 
@@ -48,6 +51,8 @@ def main() -> int:
         if failures == options.failures:
             break
     print(f"{done} sequences of {options.steps} in {time.perf_counter() - start:.1f} s; {failures} differ")
+    for name, n in exits.most_common():
+        print(f"{n / done:8.2%} (of at most {EXITS[name][0]:.0%}) ended early: {EXITS[name][1]}")
     return failures > 0
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from .exits import OutOfStep
 from .oracle import Oracle
 from .programs import Features, Generator, Machine, NotInThisMachine
 
@@ -53,19 +55,16 @@ UNUSABLE = (
     "Trying to backward outside",
 )
 LEAF = "a leaf Variable that requires grad is being used in an in-place operation"
-#: Which arguments may overlap depends on the operator (test_inplace.py).
 OVERLAP = re.compile("refers? to a single memory location")
 
 #: Torch refuses this only after it has written; here a refused operation has changed nothing.
 CHANGED_ANYWAY = "Inplace update to inference tensor outside InferenceMode"
 
 
-#: Depends on the order in memory of results that are new, which is torch's own affair.
 STRIDES = re.compile("Tensor must have a (last dimension with|stride)|must be divisible by 2 to view|must be 1 to view")
-#: After ``base.unsqueeze_()``, torch gives a view of it another shape's history.
 OTHER_SHAPE = "returned an invalid gradient"
-#: Torch cannot give a real number that was written to a complex tensor its gradient.
 COMPLEX_FILL = "isFloatingType(grad.scalar_type())"
+ASSERT = "INTERNAL ASSERT"
 
 #: What is checked late in one library and early in the other.
 LATE = [
@@ -82,10 +81,6 @@ LATE = [
     "Tensor must have a",
     "must match the size of tensor",
 ]
-
-
-class OutOfStep(Exception):
-    """The two libraries agree, but what follows can not be compared."""
 
 
 def both_refused(mine: Exception | None, theirs: Exception | None) -> bool:
@@ -188,48 +183,50 @@ def difference(program: list[str], mine: Any, theirs: Any, every_step: bool = Tr
     for number, statement in enumerate(program):
         where = f"statement {number}: {statement}"
         try:
-            found = step_difference(ours, yours, statement, every_step or number == len(program) - 1)
+            found = step_differences(ours, yours, statement, every_step or number == len(program) - 1)
         except OutOfStep:
             return None
-        if found is not None:
-            return f"{where}\n    {found}"
+        if found:
+            return "\n    ".join([where, *found])
     return None
 
 
-def step_difference(ours: Machine, yours: Machine, statement: str, look: bool = True) -> str | None:
-    """Run one statement in both; say what differs after it."""
+def step_differences(ours: Machine, yours: Machine, statement: str, look: bool = True) -> list[str]:
+    """Run one statement in both; say all that differs after it."""
     my_error, your_error = ours.run(statement), yours.run(statement)
     ours.saw_inference = yours.saw_inference = ours.saw_inference or "inference_mode" in statement
     if ours.saw_inference and ".view(torch." in statement:
-        raise OutOfStep  # torch takes such a view for a new tensor: it is of inference mode if it is made there
-    if COMPLEX_FILL in str(your_error) or OTHER_SHAPE in str(your_error) or STRIDES.search(f"{my_error} {your_error}"):
-        raise OutOfStep
-    if "INTERNAL ASSERT" in str(your_error) or any(OVERLAP.search(str(error)) for error in (my_error, your_error)):
-        raise OutOfStep
+        raise OutOfStep("inference view")
+    for text, name in ((COMPLEX_FILL, "complex fill"), (OTHER_SHAPE, "other shape"), (ASSERT, "internal assert")):
+        if text in str(your_error):
+            raise OutOfStep(name)
+    if phrase(my_error) != phrase(your_error):
+        if STRIDES.search(f"{my_error} {your_error}"):
+            raise OutOfStep("order in memory")
+        if OVERLAP.search(f"{my_error} {your_error}"):
+            raise OutOfStep("overlap")
+        both = None not in (my_error, your_error)
+        if both and "modified inplace" in f"{my_error} {your_error}" and len(set(NAME.findall(statement))) > 1:
+            raise OutOfStep("two reasons")
     ours.saw_sink = ours.saw_sink or any(leads_nowhere(t) for t in ours.tensors().values())
     if your_error is None and ours.saw_sink and any(text in str(my_error) for text in UNUSABLE):
-        raise OutOfStep  # saved for the gradient of such a view, which torch knows not to compute
-    if all("modified inplace" in str(e) for e in (my_error, your_error)) and len(set(NAME.findall(statement))) > 1:
-        raise OutOfStep  # two views that may not be what they are: one of them is told first
+        raise OutOfStep("dead end")
     if my_error is None and LEAF in str(your_error):
         target = ours.names.get(NAME.findall(statement.rpartition("): ")[2])[0])
         if target is not None and target._is_view():
-            raise OutOfStep  # torch takes a view for a leaf until it has looked at what became of its base
-    # Torch looks at what a node has saved even if no gradient is wanted that needs it.
+            raise OutOfStep("view as leaf")
     if my_error is None and any(text in str(your_error) for text in UNUSABLE):
         if "inputs=[" in statement or "autograd.grad(" in statement:
-            raise OutOfStep
+            raise OutOfStep("checked too much")
     if my_error is None and your_error is not None and ours.saw_sink:
         if "backward(" in statement or "autograd.grad(" in statement:
-            raise OutOfStep
+            raise OutOfStep("checked too much")
     if ("view size is not compatible" in str(my_error)) != ("view size is not compatible" in str(your_error)):
-        raise OutOfStep  # as with STRIDES
-    if your_error is None and "second time" in str(my_error) and "The node is LerpBackward0" in str(my_error):
-        raise OutOfStep  # torch keeps a weight that is a number when it frees what was saved
+        raise OutOfStep("order in memory")
     if phrase(my_error) != phrase(your_error) and not both_refused(my_error, your_error):
-        return f"{ours.module.__name__}: {my_error!r}\n    {yours.module.__name__}: {your_error!r}"
+        return [f"{ours.module.__name__}: {my_error!r}\n    {yours.module.__name__}: {your_error!r}"]
     if my_error is not None and CHANGED_ANYWAY in str(my_error):
-        raise OutOfStep
+        raise OutOfStep("refused too late")
     if my_error is not None and your_error is not None:  # torch makes histories of views anew before it refuses
         observe(ours), observe(yours)
     if look:
@@ -237,21 +234,31 @@ def step_difference(ours: Machine, yours: Machine, statement: str, look: bool = 
         for what in my_view:
             if what.endswith(".stride") and my_view[what.replace("stride", "_base")] in (None, "nameless"):
                 if not same(my_view[what], your_view.get(what)):
-                    raise OutOfStep  # the order in memory of a result that is new: not what this is about
+                    raise OutOfStep("order in memory")
         if any(isinstance(value, str) and value == "RuntimeError" for value in your_view.values()):
-            raise OutOfStep  # torch trips over itself: the base of a view with history does not require grad
+            raise OutOfStep("nameless error")
         if any(np.iscomplexobj(value) and np.isnan(value).any() for value in your_view.values()):
-            raise OutOfStep  # torch multiplies by alpha=1 in complex sums, so that half a NaN becomes a whole one
-        for what, value in {**your_view, **my_view}.items():
-            if not same(value, your_view.get(what)):
-                return f"{what}: {ours.module.__name__} {value!r}, {yours.module.__name__} {your_view.get(what)!r}"
-    return None
+            raise OutOfStep("half a NaN")
+        return unequal(ours, yours, my_view, your_view)
+    return []
+
+
+def unequal(ours: Machine, yours: Machine, my_view: dict[str, Any], your_view: dict[str, Any]) -> list[str]:
+    """Whatever was seen otherwise in one library than in the other, in words."""
+    return [
+        f"{what}: {ours.module.__name__} {value!r}, {yours.module.__name__} {your_view.get(what)!r}"
+        for what, value in {**your_view, **my_view}.items()
+        if not same(value, your_view.get(what)) or (what in my_view) != (what in your_view)
+    ]
 
 
 def run_seed(
-    seed: int, mine: Any, theirs: Any, steps: int = 12, features: Features | None = None
+    seed: int, mine: Any, theirs: Any, exits: Counter[str], steps: int = 12, features: Features | None = None
 ) -> tuple[list[str], str | None, bool]:
-    """Write and run one program; the program, where the two differ, and whether it looked after every step."""
+    """Write and run one program; the program, where the two differ, and whether it looked after every step.
+
+    `exits` counts why programs are not followed to their end.
+    """
     rng = random.Random(seed)
     every_step = rng.random() < 0.5  # looking at a view makes its history anew: half the programs only look at the end
     generator = Generator(rng, features or Features())
@@ -261,11 +268,12 @@ def run_seed(
         statement = generator.statement(ours)
         program.append(statement)
         try:
-            found = step_difference(ours, yours, statement, every_step or number == steps - 1)
-        except OutOfStep:
+            found = step_differences(ours, yours, statement, every_step or number == steps - 1)
+        except OutOfStep as reason:
+            exits[reason.name] += 1
             break
-        if found is not None:
-            return program, found, every_step
+        if found:
+            return program, "\n    ".join(found), every_step
     return program, None, every_step
 
 

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from typing import Any
 
 import numpy as np
 
-from .compare import OutOfStep, array, phrase, same, shortened, step_difference
+from .compare import array, phrase, shortened, step_differences, unequal
+from .exits import OutOfStep
 from .programs import Features, Generator, Machine, _overlaps_itself
 
-#: Differences after which a program is not followed further: what only one of the two refuses, a tangent that is None,
-#: a version and a flag of a tangent that has got a name (torch writes to tangents even where that changes nothing).
-NOT_FOLLOWED = ("forward AD", "forward grad", "dual Tensor", "NoneType", "._version: ", ".requires_grad: ")
+#: Words of an error that is about forward mode.
+REFUSAL = re.compile("forward AD|forward grad|dual Tensor")
+
+#: Differences that end the comparison, by a word that they contain: the name of the exit (exits.py).
+NOT_FOLLOWED = {"NoneType": "no tangent", "._version: ": "flags of a tangent", ".requires_grad: ": "flags of a tangent"}
 
 #: What a tangent that has got a name is called and belongs to differs; its values do not.
-OWN_AFFAIRS = (".grad_fn: ", ".output_nr: ", "._is_view: ", "._base: ", ".is_leaf: ")
+OWN_AFFAIRS = (".grad_fn: ", ".output_nr: ", ".retains_grad: ", "._is_view: ", "._base: ", ".is_leaf: ")
 
 
 class DualGenerator(Generator):
@@ -108,6 +112,7 @@ class DualMachine(Machine):
         super().__init__(module)
         self.forward = self.names["forward"] = module.autograd.forward_ad
         self.level = self.forward.enter_dual_level()
+        #: Has something been copied since the tangents were last looked at?
         self.copied = False
 
     def run(self, statement: str) -> Exception | None:
@@ -143,36 +148,43 @@ class DualMachine(Machine):
         return seen
 
 
-def step(ours: DualMachine, yours: DualMachine, statement: str, look: bool) -> str | None:
-    """Run one statement in both; say what differs after it."""
-    found = step_difference(ours, yours, statement, look)
-    if found is not None and any(word in found for word in NOT_FOLLOWED):
-        raise OutOfStep
-    if found is not None and not any(word in found for word in OWN_AFFAIRS):
-        return found
-    if look:
-        mine, theirs = ours.tangents(), yours.tangents()
-        for what, value in {**theirs, **mine}.items():
-            if not same(value, theirs.get(what)):
-                if _is_torchs_fault(yours, what, value, theirs.get(what)):
-                    raise OutOfStep
-                return f"{what}: {ours.module.__name__} {value!r}, {yours.module.__name__} {theirs.get(what)!r}"
+def step(ours: DualMachine, yours: DualMachine, statement: str, look: bool) -> list[str]:
+    """Run one statement in both; say all that differs after it."""
+    found = step_differences(ours, yours, statement, look)
+    if found and found[0].startswith(f"{ours.module.__name__}: ") and REFUSAL.search(found[0]):
+        raise OutOfStep("refused by torch" if f"{ours.module.__name__}: None" in found[0] else "refused here")
+    found = [text for text in found if not any(word in text for word in OWN_AFFAIRS)]
+    mine, theirs = (ours.tangents(), yours.tangents()) if look else ({}, {})
+    for text in unequal(ours, yours, mine, theirs):
+        what = text.partition(": ")[0]
+        fault = _torchs_fault(yours, what, mine.get(what), theirs.get(what))
+        if fault is not None:
+            raise OutOfStep(fault)
+        found.append(text)
+    exits = [next((name for word, name in NOT_FOLLOWED.items() if word in text), None) for text in found]
+    if found and None not in exits:
+        raise OutOfStep(exits[0])
+    if look and not found:
+        yours.copied = False
+    return found
+
+
+def _torchs_fault(yours: DualMachine, what: str, mine: Any, theirs: Any) -> str | None:
+    """Where torch breaks its own rules about tangents, what follows is not to be compared: the name of the exit."""
+    if str(theirs).startswith("RuntimeError"):
+        return "tangent of no_grad"
+    if "shares memory" in what and yours.copied and set(mine) < set(theirs):
+        return "shared by a copy"
+    if what.startswith("tangent of") and yours.copied and not isinstance(mine, str):
+        return "shared by a copy"  # and written to since
+    pairs = [(tensor, yours.tangent(tensor)) for tensor in yours.tensors().values()]
+    if any(hasattr(t, "shape") and (t.dtype != x.dtype or t.shape != x.shape) for x, t in pairs):
+        return "misfit"
     return None
 
 
-def _is_torchs_fault(yours: DualMachine, what: str, mine: Any, theirs: Any) -> bool:
-    """Where torch breaks its own rules about tangents, what follows is not to be compared."""
-    if str(theirs).startswith("RuntimeError"):
-        return True  # a tangent from no_grad whose base it has written to, though that changed nothing
-    if "shares memory" in what and yours.copied and set(mine) < set(theirs):
-        return True  # a copy that broadcasts shares the tangent of its source
-    pairs = [(tensor, yours.tangent(tensor)) for tensor in yours.tensors().values()]
-    # A real tangent of a complex tensor, after a copy; or one that another tensor uses and has transposed.
-    return any(hasattr(t, "shape") and (t.dtype != x.dtype or t.shape != x.shape) for x, t in pairs)
-
-
 def run_dual(
-    write: Any, mine: Any, theirs: Any, steps: int, every_step: bool
+    write: Any, mine: Any, theirs: Any, steps: int, every_step: bool, exits: Counter[str]
 ) -> tuple[list[str], str | None]:
     """Run a program, written by ``write(machine, number)`` a statement at a time; where the two libraries differ."""
     ours, yours = DualMachine(mine), DualMachine(theirs)
@@ -182,28 +194,29 @@ def run_dual(
             program.append(write(ours, number))
             try:
                 found = step(ours, yours, program[-1], every_step or number == steps - 1)
-            except OutOfStep:
+            except OutOfStep as reason:
+                exits[reason.name] += 1
                 break
-            if found is not None:
-                return program, f"statement {number}: {program[-1]}\n    {found}"
+            if found:
+                return program, "\n    ".join([f"statement {number}: {program[-1]}", *found])
     finally:
         ours.close()
         yours.close()
     return program, None
 
 
-def dual_seed(seed: int, mine: Any, theirs: Any, steps: int = 12) -> str | None:
+def dual_seed(seed: int, mine: Any, theirs: Any, exits: Counter[str], steps: int = 12) -> str | None:
     """One random program: None, or the shortest program that shows the difference, and the difference."""
     rng = random.Random(seed)
     every_step = rng.random() < 0.5
     generator = DualGenerator(rng, Features(inference=False, hooks=False, saved_hooks=False, odd=False))
     generator.recorded = rng.choice([0.0, 0.0, 0.5])
-    program, found = run_dual(lambda machine, _: generator.statement(machine), mine, theirs, steps, every_step)
+    program, found = run_dual(lambda machine, _: generator.statement(machine), mine, theirs, steps, every_step, exits)
     if found is None:
         return None
 
     def differs(p: list[str]) -> str | None:
-        return run_dual(lambda _, number: p[number], mine, theirs, len(p), every_step)[1]
+        return run_dual(lambda _, number: p[number], mine, theirs, len(p), every_step, Counter())[1]
 
     short = shortened(program, lambda p: differs(p) is not None)
     return f"# seed {seed}, looking {'after every step' if every_step else 'at the end'}\n" + "\n".join(

@@ -340,3 +340,31 @@ def test_saved_arrays_are_never_written_to_by_the_pass():
     np.testing.assert_array_equal(y._data, before)
     assert w.tolist() == [3.0, 4.0]
     x.grad = None
+
+
+# -------------------------------------------------------------------------------------------------- numbers are kept
+
+NUMBERS = {
+    "lerp": lambda torch, x, z: torch.lerp(x, z, 0.5),
+    "lerp in place": lambda torch, x, z: (x + 1).lerp_(z, 0.5),
+    "remainder": lambda torch, x, z: x % 2,
+    "fmod": lambda torch, x, z: torch.fmod(x, 2),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_is_not_let_go(torch, name):
+    """Where torch has a node of its own for numbers, it saves no tensor, and a second pass finds all it needs."""
+    x, z = (torch.tensor([1.0, 2.5], requires_grad=True) for _ in range(2))
+    y = NUMBERS[name](torch, x, z)
+    for _ in range(2):
+        y.backward(torch.ones(2))
+    assert x.grad.tolist() == ([1.0, 1.0] if "lerp" in name else [2.0, 2.0])
+
+
+def test_a_tensor_in_its_place_is(torch):
+    x, z = (torch.tensor([1.0, 2.5], requires_grad=True) for _ in range(2))
+    y = torch.lerp(x, z, torch.tensor(0.5))
+    y.backward(torch.ones(2))
+    with pytest.raises(RuntimeError, match="second time"):
+        y.backward(torch.ones(2))

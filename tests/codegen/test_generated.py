@@ -163,7 +163,7 @@ def test_both_namespaces_come_from_one_text(entries):
     compared = 0
     for cls in (n for n in source.body if isinstance(n, ast.ClassDef)):
         methods = {n.name: n for n in cls.body if isinstance(n, ast.FunctionDef)}
-        if not methods and cls.bases[0].id != "Node":
+        if "apply" not in methods and cls.bases[0].id != "Node":
             continue  # another name of the class that it inherits from
         arrays, tensors = _formulas(methods["apply"]), _formulas(methods["apply_tensors"])
         assert arrays == tensors, cls.name

@@ -115,15 +115,26 @@ def _node(entry: Entry, names: Names) -> str:
         lines += ["", *_apply(entry, slots, names, arrays)]
     indices = [a for a in slots.plain if a.type == "indices"]
     if saved or slots.saves or indices:
-        lines += ["", "    def release_variables(node, freed):"]
-        lines += [f"        node.{a.name}_ = freed" for a in (*slots.tensors, *indices)]
-        lines += [f"        node.{r}_ = node.{r}_vc = freed" for r, _ in slots.results]
-        lines += [f"        node.{s}_ = freed" for s in slots.saves]
+        released = [f"node.{a.name}_ = freed" for a in (*slots.tensors, *indices)]
+        released += [f"node.{r}_ = node.{r}_vc = freed" for r, _ in slots.results]
+        released += [f"node.{s}_ = freed" for s in slots.saves]
+    else:
+        released = []
+    # A number is not let go where torch has a node of its own for numbers.
+    numbers = {f"node.{a.name}_ = freed" for a in slots.tensors if entry.tensor_node and a.type == "Tensor|Scalar"}
+    lines += _release([line for line in released if line not in numbers])
     lines += _saved_properties(entry, slots)
     if entry.tensor_node:
         lines += ["", "", f"class {entry.tensor_node}({entry.node}):"]
         lines += [f'    """The same, where {entry.schema.base} has tensors for numbers."""', "", "    __slots__ = ()"]
+        lines += _release(released) if numbers else []
     return "\n".join(lines) + "\n"
+
+
+def _release(released: list[str]) -> list[str]:
+    if not released:
+        return []
+    return ["", "    def release_variables(node, freed):", *("        " + line for line in released)]
 
 
 def _apply(entry: Entry, slots: Slots, names: Names, arrays: bool) -> list[str]:
