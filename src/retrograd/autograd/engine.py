@@ -31,7 +31,6 @@ from .execution_log import logged_at, logging_each
 from .graph_task import GraphTask
 from .hooks import run_tensor_hooks
 from .input_buffer import InputBuffer
-from .intercept import set_observers
 from .node import Node
 from .node_call import call_node, call_with_hooks, run_late_hooks, wanted_edges
 from .ready_queue import ReadyQueue
@@ -95,18 +94,19 @@ class Engine:
         else:
             task.compute_dependencies(root, 0)
 
-        grad_enabled, node_before = state.grad_enabled, state.current_node
-        hooks_before, observers_before = state.saved_tensors_hooks, state.observers
-        state.grad_enabled = create_graph
-        state.graph_task = task
-        if as_tensors and state.dual_levels:
-            from .forward_operators import hide_levels
-
-            hide_levels(state, outputs, grads)
-        run, call = _run, None
-        if state.observers or accelerators or logged_at:  # who watches the nodes, and threads that run them
-            run, call = _how_to_run(state, task)
+        # Modes that a hook enters and does not leave end with the pass.
+        modes = state.grad_enabled, state.saved_tensors_hooks, state.observers, state.interceptor
+        node_before = state.current_node
         try:
+            state.grad_enabled = create_graph
+            state.graph_task = task
+            if as_tensors and state.dual_levels:
+                from .forward_operators import hide_levels
+
+                hide_levels(state, outputs, grads)
+            run, call = _run, None
+            if state.observers or accelerators or logged_at:  # who watches the nodes, and threads that run them
+                run, call = _how_to_run(state, task)
             try:
                 if depth and depth % MAX_DEPTH == 0:  # Note [Reentrant backward]
                     pool.run(once, run, state, task, root, first, as_tensors, call)
@@ -122,13 +122,8 @@ class Engine:
                 for callback in task.final_callbacks:  # grows if a callback queues another
                     callback()
         finally:
-            state.grad_enabled = grad_enabled
-            state.graph_task = outer
-            state.current_node = node_before
-            if state.observers is not observers_before or state.saved_tensors_hooks is not hooks_before:
-                # Modes that a hook has entered and not left end with the pass.
-                state.saved_tensors_hooks = hooks_before
-                set_observers(state, observers_before)
+            state.grad_enabled, state.saved_tensors_hooks, state.observers, state.interceptor = modes
+            state.graph_task, state.current_node = outer, node_before
         if accumulate_grad:
             return []
         return [g if g is None or as_tensors else wrap(g) for g in task.captured or ()]
