@@ -129,7 +129,8 @@ def dense(gradient: Any, like: Any) -> np.ndarray:
 
 
 def close(actual: np.ndarray, expected: np.ndarray, what: str, **tolerance: float) -> None:
-    """Equal to rounding, with NaN equal to NaN."""
+    """Equal to rounding, with NaN equal to NaN, and of one shape."""
+    assert actual.shape == expected.shape, what
     if not tolerance:
         single = any(a.dtype.name in ("float32", "complex64") for a in (actual, expected))
         half = any(a.dtype.name == "float16" for a in (actual, expected))
