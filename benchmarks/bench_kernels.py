@@ -1,6 +1,8 @@
-"""What operators cost on large tensors: retrograd and torch in one process, on two threads.
+"""What operators cost on large tensors: retrograd and torch on two threads, each in a process of its own.
 
     python benchmarks/bench_kernels.py [--quick] [--only TEXT] [--json FILE] [--markdown FILE] [--strict]
+
+The two take samples in turns, and a process answers only when its threads are at rest (`harness.Worker`).
 
 Each operator is timed forward (recording the graph), backward (the same graph over and over) and both together. To add
 one, write a function that takes the library and returns the call to time and the leaves it differentiates for.
@@ -8,28 +10,24 @@ one, write a function that takes the library and returns the call to time and th
 
 from __future__ import annotations
 
+import functools
+import importlib
 import os
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from types import ModuleType
 from typing import Any
 
 # isort: off
 os.environ.setdefault("BENCH_THREADS", "2")
 import harness  # before NumPy and torch, whose thread counts it sets
-from harness import Case, in_process
+from harness import Case, Worker, in_process
 
 import numpy
 
-import retrograd
-
-retrograd.zeros(1 << 20).sigmoid()  # starts its threads, before torch can bind this one to a processor (OMP_PROC_BIND)
-import torch
-
 import models
 # isort: on
-
-torch.set_num_threads(harness.THREADS)
 
 NAMED, OTHER = 2.0, 5.0  # bars: for the operators that the project promises, and for every other one
 
@@ -39,14 +37,31 @@ Setup = Callable[[ModuleType], tuple[Call, list[Any]]]
 
 def both(name: str, bar: float | None, setup: Callable[[ModuleType], Call]) -> Case:
     """A case that runs the same code on both libraries."""
+    SETUPS[name] = setup
     return Case(
         name,
-        subject=lambda: in_process(setup(retrograd), sample_s=0.02),
-        reference=lambda: in_process(setup(torch), sample_s=0.02),
+        subject=lambda: worker("retrograd").sampler(name),
+        reference=lambda: worker("torch").sampler(name),
         bar=bar,
         repeats=15,
         quick_repeats=5,
     )
+
+
+SETUPS: dict[str, Callable[[ModuleType], Call]] = {}
+
+
+@functools.cache
+def worker(library: str) -> Worker:
+    """The process that has this library to itself."""
+    return Worker(__file__, "--worker", library)
+
+
+def work(library: str) -> None:
+    """What that process does."""
+    lib = importlib.import_module(library)
+    lib.set_num_threads(harness.THREADS)
+    harness.answer_as_worker(lambda name: in_process(SETUPS[name](lib), sample_s=0.02))
 
 
 def operator(name: str, bar: float, setup: Setup) -> list[Case]:
@@ -281,6 +296,9 @@ CASES += [
 
 
 if __name__ == "__main__":
-    found = {"numpy": numpy.__version__, "torch": torch.__version__, "retrograd": retrograd.__version__}
-    found["retrograd[fast]"] = "used" if retrograd.backends.fast.is_enabled() else "not used"
+    if sys.argv[1:2] == ["--worker"]:
+        sys.exit(work(sys.argv[2]))
+    found = {name: version(name) for name in ("numpy", "torch", "retrograd")}
+    fast = importlib.import_module("retrograd.backends.fast").is_enabled()
+    found["retrograd[fast]"] = "used" if fast else "not used"
     sys.exit(harness.command_line((__doc__ or "").splitlines()[0], CASES, found))

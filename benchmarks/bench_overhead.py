@@ -22,7 +22,6 @@ import numpy
 import torch
 
 import retrograd
-import models
 # isort: on
 
 torch.set_num_threads(harness.THREADS)
@@ -267,7 +266,6 @@ CASES = [
         repeats=5,
         quick_repeats=1,
     ),
-    both("MLP 784-256-256-10, batch 64, SGD step", models.mlp_step, unit="step", repeats=61),
 ]
 
 

@@ -27,7 +27,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from time import perf_counter, sleep
+from time import perf_counter, process_time, sleep
 
 Sampler = Callable[[], float]
 
@@ -112,6 +112,56 @@ def in_subprocess(code: str) -> Sampler:
     return sample
 
 
+class Worker:
+    """An interpreter of its own that takes samples when it is told to, for measurements on several threads: the idle
+    threads of one library spin for a while on the processors that the other wants, so the two must not share a
+    process, and neither answers before its threads are at rest."""
+
+    def __init__(self, *command: str) -> None:
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen([sys.executable, *command], stdin=pipe, stdout=pipe, text=True)
+
+    def ask(self, line: str) -> float:
+        """Sends a line and returns the number that comes back."""
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        answer = json.loads(self.process.stdout.readline() or '"the worker ended"')
+        if isinstance(answer, str):
+            raise RuntimeError(answer)
+        return answer
+
+    def sampler(self, name: str) -> Sampler:
+        """A sampler of what the worker knows under this name."""
+        self.ask(name)
+        return lambda: self.ask("")
+
+
+def answer_as_worker(sampler_of: Callable[[str], Sampler]) -> None:
+    """The other end of a `Worker`: a line with a name chooses what to time, an empty line takes a sample of it."""
+    sampler: Sampler = float
+    for line in sys.stdin:
+        try:
+            if line.strip():
+                sampler = float  # so that what the last case kept is let go
+                gc.collect()
+                sampler = sampler_of(line.strip())
+            answer: float | str = sampler() if not line.strip() else 0.0
+        except Exception as error:
+            answer = f"{type(error).__name__}: {error}"
+        at_rest()
+        print(json.dumps(answer), flush=True)
+
+
+def at_rest() -> None:
+    """Waits until no thread of this process uses a processor any more."""
+    for _ in range(1000):
+        before = process_time()
+        sleep(0.005)
+        if process_time() - before < 0.001:
+            return
+
+
 # ------------------------------------------------------------------------------------------------------------ running
 
 
@@ -125,8 +175,6 @@ def measure(case: Case, quick: bool = False) -> Result:
         result.repeats = case.quick_repeats if quick else case.repeats
         for repeat in range(result.repeats):
             for side in (0, 1) if repeat % 2 == 0 else (1, 0):
-                if THREADS > 1:  # OpenMP's idle workers spin for ten milliseconds, on processors that others need
-                    sleep(0.02)
                 times[side].append(samplers[side]())
     except Exception as error:  # a case that fails is a row of the table, not the end of it
         result.error = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import signal
 import sys
 import warnings
@@ -21,8 +20,7 @@ from types import ModuleType
 from typing import Any
 
 # isort: off
-os.environ.setdefault("BENCH_THREADS", "2")
-import harness
+import harness  # one thread for each library: the idle threads of one would slow the other in the same process
 
 import numpy
 import torch
