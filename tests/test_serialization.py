@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import threading
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
@@ -118,22 +119,6 @@ def test_hostile_files() -> None:
         again(Plain())
 
 
-def test_attributes_cannot_be_set_by_a_file() -> None:
-    # A pickle that takes a safe function and sets an attribute of it.
-    body = b"\x80\x04cretrograd.serialization\n_tensor\n}\x8c\x01a\x8c\x01bsb."
-    file = io.BytesIO(b"retrograd tensors 1\n" + body)
-    with pytest.raises(pickle.UnpicklingError, match="sets attributes"):
-        torch.load(file)
-
-
-def test_tensors_cannot_leave_their_memory() -> None:
-    file = io.BytesIO()
-    torch.save(torch.arange(4), file)
-    raw = file.getvalue().replace(b"K\x04\x85", b"K\x64\x85")  # the shape (4,) becomes (100,)
-    with pytest.raises((RuntimeError, ValueError, TypeError)):
-        torch.load(io.BytesIO(raw))
-
-
 def test_allowed_classes() -> None:
     with torch.serialization.safe_globals([Plain]):
         assert torch.serialization.get_safe_globals() == [Plain]
@@ -148,12 +133,173 @@ def test_allowed_classes() -> None:
 def test_broken_files() -> None:
     file = io.BytesIO()
     torch.save(torch.ones(100), file)
-    with pytest.raises(RuntimeError, match="ends 8 bytes early"):
-        torch.load(io.BytesIO(file.getvalue()[:-8]))
-    with pytest.raises(pickle.UnpicklingError, match="was not written by"):
+    raw = file.getvalue()
+    for caught in (RuntimeError, pickle.UnpicklingError, torch.serialization.LoadError):
+        with pytest.raises(caught, match="ends 8 bytes early"):
+            torch.load(io.BytesIO(raw[:-8]))
+    with pytest.raises(torch.serialization.LoadError, match="checksum of its memory"):
+        torch.load(io.BytesIO(raw[:-8] + b"\x01" + raw[-7:]))
+    with pytest.raises(torch.serialization.LoadError, match="was not written by"):
         torch.load(io.BytesIO(b"something else altogether"))
+    with pytest.raises(torch.serialization.LoadError, match="early version"):
+        torch.load(io.BytesIO(raw.replace(b"tensors 2", b"tensors 1")))
     with pytest.raises(AttributeError, match="a file-like object"):
         torch.save(1, 3)
+    with pytest.raises(AttributeError, match="a file-like object"):
+        torch.load(3)
+
+
+def test_errors_name_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "broken"
+    path.write_bytes(b"")
+    with pytest.raises(torch.serialization.LoadError, match=r"empty.*broken"):
+        torch.load(path)
+    with pytest.raises(FileNotFoundError):
+        torch.load(tmp_path / "nothing")
+
+
+def test_what_objects_raise_when_trusted_is_their_own() -> None:
+    # The checksum says that the file is as it was written.
+    with pytest.raises(ZeroDivisionError):
+        again(Fragile(), weights_only=False)
+    with torch.serialization.safe_globals([Fragile]), pytest.raises(torch.serialization.LoadError) as caught:
+        again(Fragile())
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+class Fragile:
+    def __setstate__(self, state: Any) -> None:
+        raise ZeroDivisionError
+
+    def __getstate__(self) -> Any:
+        return 1
+
+
+# -------------------------------------------------------------------------------------------------------- writing files
+
+
+class Unpicklable:
+    def __reduce__(self) -> Any:
+        raise ZeroDivisionError
+
+
+def test_a_failing_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "weights"
+    torch.save(torch.ones(3), path)
+    before = path.read_bytes()
+    with pytest.raises(ZeroDivisionError):
+        torch.save([torch.zeros(3), Unpicklable()], path)
+    for error in (OSError(28, "No space left on device"), KeyboardInterrupt()):
+        for step in ("fsync", "replace", "chmod"):
+
+            def fail(*args: Any, error: BaseException = error, **kwargs: Any) -> None:
+                raise error
+
+            with monkeypatch.context() as patch, pytest.raises(type(error)):
+                patch.setattr(os, step, fail)
+                torch.save(torch.zeros(1000), path)
+            assert path.read_bytes() == before and os.listdir(tmp_path) == ["weights"], step
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(torch.serialization, "_write", fail)
+        torch.save(torch.zeros(1000), path)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(torch.serialization, "_write", fail)
+        torch.save(torch.zeros(1000), tmp_path / "new")
+    assert path.read_bytes() == before and os.listdir(tmp_path) == ["weights"]
+    torch.save(torch.zeros(3), path)
+    assert (torch.load(path) == 0).all() and os.listdir(tmp_path) == ["weights"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes and links are POSIX's")
+def test_modes_and_links_stay(tmp_path: Path) -> None:
+    path, link = tmp_path / "weights", tmp_path / "link"
+    torch.save(1, path)
+    (tmp_path / "plain").write_bytes(b"")
+    assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode  # as the umask says
+    path.chmod(0o640)
+    link.symlink_to("weights")
+    torch.save(2, link)
+    assert link.is_symlink() and torch.load(path) == 2 and path.stat().st_mode & 0o777 == 0o640
+    dangling = tmp_path / "dangling"
+    dangling.symlink_to("made")
+    torch.save(3, str(dangling))
+    assert dangling.is_symlink() and torch.load(tmp_path / "made") == 3
+
+
+@pytest.mark.skipif(os.name != "posix", reason="/dev/null is POSIX's")
+def test_what_is_no_plain_file_is_written_to(tmp_path: Path) -> None:
+    torch.save(1, "/dev/null")
+    assert not os.path.isfile("/dev/null")
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    read: list[Any] = []
+    thread = threading.Thread(target=lambda: read.append(torch.load(fifo)))
+    thread.start()
+    torch.save([1, 2], fifo)
+    thread.join(30)
+    assert read == [[1, 2]]
+
+
+def test_paths(torch: Any, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"Parent directory .* does not exist\."):
+        torch.save(1, tmp_path / "no" / "such")
+    with pytest.raises(RuntimeError, match=r"open file failed with strerror: Is a directory"):
+        torch.save(1, tmp_path)
+    with pytest.raises(AttributeError, match="expected 'f' to be string, path, or a file-like object"):
+        torch.save(1, os.fsencode(tmp_path / "bytes"))
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
+def test_what_may_not_be_written_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "weights"
+    torch.save(1, path)
+    path.chmod(0o400)
+    with pytest.raises(RuntimeError, match="Permission denied"):
+        torch.save(2, path)
+    path.chmod(0o600)
+    tmp_path.chmod(0o500)  # takes no other files
+    try:
+        torch.save(3, path)
+    finally:
+        tmp_path.chmod(0o700)
+    assert torch.load(path) == 3
+
+
+class Trickle(io.RawIOBase):
+    """Takes and gives a few bytes at a time."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.at = 0
+
+    def write(self, data: Any) -> int:
+        self.data += bytes(data)[:7]
+        return min(len(data), 7)
+
+    def read(self, size: int = -1) -> bytes:
+        chunk = bytes(self.data[self.at : self.at + min(size, 5)])
+        self.at += len(chunk)
+        return chunk
+
+
+def test_files_that_take_little_at_a_time() -> None:
+    file = Trickle()
+    torch.save(torch.arange(100), file)
+    assert (torch.load(file) == torch.arange(100)).all()
+
+
+def test_text_files_are_refused() -> None:
+    with pytest.raises(TypeError):
+        torch.save(1, io.StringIO())
+    with pytest.raises(TypeError, match="for reading bytes"):
+        torch.load(io.StringIO("text"))
+
+
+def test_buffers_of_one_address_and_several_lengths() -> None:
+    memory = bytearray(16)
+    short, long = torch.frombuffer(memory, dtype=torch.int32, count=2), torch.frombuffer(memory, dtype=torch.int32)
+    a, b = again([short, long])
+    assert a.shape == (2,) and b.shape == (4,)
 
 
 def test_map_location() -> None:

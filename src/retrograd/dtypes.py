@@ -87,7 +87,10 @@ def by_name(name: str) -> dtype:
     """The dtype of that name: how one is unpickled."""
     if name == "bfloat16":
         return _bfloat16()
-    return next(d for d in _BY_NUMPY.values() if d.name == name)
+    for found in _BY_NUMPY.values():
+        if found.name == name:
+            return found
+    raise TypeError(f"there is no dtype {name!r}")
 
 
 def _bfloat16() -> dtype:

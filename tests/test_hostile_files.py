@@ -1,0 +1,51 @@
+"""Files that are broken, or written to do harm: see `hostile_files.py`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import hostile_files
+import retrograd
+
+
+@pytest.fixture(scope="module")
+def report() -> Any:
+    """What happened when they were all loaded, in a process of its own."""
+    package = os.path.dirname(os.path.dirname(retrograd.__file__))
+    environment = {**os.environ, "PYTHONPATH": package, "PYTHONHASHSEED": "0"}
+    done = subprocess.run(
+        [sys.executable, hostile_files.__file__], capture_output=True, text=True, timeout=120, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_there_are_enough_of_them(report: Any) -> None:
+    assert report["files"]["crafted"] >= 700
+    assert report["files"]["mutated"] >= 6000
+    assert report["files"]["disguised"] >= 7000
+
+
+def test_they_load_right_or_are_refused_in_one_way(report: Any) -> None:
+    assert report["problems"] == []
+    assert report["refused"]["crafted"] == report["files"]["crafted"]
+    assert report["refused"]["mutated"] >= 0.97 * report["files"]["mutated"]
+    # With checksums that are right some are good files, so that more than the first instructions were tried.
+    assert report["loaded"]["disguised"] > 100 and report["loaded"]["instructions"] > 30
+
+
+def test_none_runs_code(report: Any) -> None:
+    # A tensor with a conj bit sets its class; nothing else happens that an audit hook sees.
+    assert set(report["events"]) <= {"object.__setattr__", "builtins.id"}
+    assert "os.system" in report["canary"]  # the hook would have seen it
+
+
+def test_none_takes_time_or_memory(report: Any) -> None:
+    assert report["slowest"] < 10  # seconds, where one of a quintillion steps would not end
+    assert report["memory"] < 300  # MiB, where one of them asks for a terabyte
