@@ -15,14 +15,13 @@ import functools
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from types import CodeType
 from typing import Any
 
 from . import dtypes
 from .autograd.grad_mode import _Mode
-from .autograd.intercept import set_observers
-from .autograd.state import local
+from .autograd.intercept import interceptor_of, set_observers
+from .autograd.state import ThreadState, local
 from .autograd.where import is_user_code
 from .devices import device
 from .op_overload import overload_of
@@ -142,24 +141,42 @@ def current_autocast() -> _Autocast | None:
     return next((observer for observer in local.state.observers if isinstance(observer, _Autocast)), None)
 
 
-def _set(mode: _Autocast | None) -> None:
-    state = local.state
-    others = tuple(observer for observer in state.observers if not isinstance(observer, _Autocast))
-    set_observers(state, others if mode is None else (*others, mode))
+def _with(state: ThreadState, mode: _Autocast | None) -> tuple[Any, ...]:
+    """The thread's observers, with this mode."""
+    others = tuple([observer for observer in state.observers if not isinstance(observer, _Autocast)])
+    return others if mode is None else (*others, mode)
 
 
-@contextmanager
-def restored_autocast(mode: _Autocast | None) -> Iterator[None]:
+class restored_autocast:
     """The mode that was on at another time: a checkpoint's recomputation runs in that of its forward pass."""
-    before = current_autocast()
-    _set(mode)
-    try:
-        yield
-    finally:
-        _set(before)
+
+    def __init__(self, mode: _Autocast | None) -> None:
+        self.mode = mode
+        self.before: Any = None
+
+    def __enter__(self) -> Any:
+        state = local.state
+        observers = _with(state, self._wanted())
+        interceptor = interceptor_of(observers)
+        self.before = current_autocast(), self.before
+        state.observers, state.interceptor = observers, interceptor
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        state = local.state
+        before, self.before = self.before
+        try:
+            set_observers(state, _with(state, before))
+        except BaseException:  # Note [Interrupts and modes] in autograd/state.py
+            set_observers(state, _with(state, before))
+            raise
+
+    def _wanted(self) -> _Autocast | None:
+        """The mode to switch to."""
+        return self.mode
 
 
-class autocast(_Mode):
+class autocast(restored_autocast, _Mode):
     """Choose the precision of each operator, within a ``with`` block or a decorated function.
 
     >>> import retrograd as torch
@@ -180,7 +197,7 @@ class autocast(_Mode):
         self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
         self._cache_enabled = bool(cache_enabled)
         self._enabled = enabled
-        self.before: list[_Autocast | None] = []
+        self.before = None
         if enabled and self.device != "cpu":
             warnings.warn(f"{self.device.upper()} is not available. Disabling autocast.", UserWarning, stacklevel=2)
             self._enabled = False
@@ -193,18 +210,14 @@ class autocast(_Mode):
             )
             self._enabled = False
 
-    def __enter__(self) -> autocast:
-        self.before.append(current_autocast())
-        if self.device == "cpu":
-            _set(_Autocast(self.fast_dtype) if self._enabled else None)
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        _set(self.before.pop())
+    def _wanted(self) -> _Autocast | None:
+        if self.device != "cpu":
+            return current_autocast()
+        return _Autocast(self.fast_dtype) if self._enabled else None
 
     def clone(self) -> autocast:
         result = object.__new__(type(self))
-        result.__dict__.update(self.__dict__, before=[])
+        result.__dict__.update(self.__dict__, before=None)
         return result
 
 

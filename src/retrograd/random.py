@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -141,8 +140,7 @@ def set_rng_state(state: Any) -> None:
     default_generator.set_state(state)
 
 
-@contextlib.contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True, **unused: Any) -> Iterator[None]:
+class fork_rng(contextlib.ContextDecorator):
     """Within the ``with`` block the default generator may be used freely: after it, it is where it was.
 
     >>> import retrograd as torch
@@ -152,12 +150,23 @@ def fork_rng(devices: Any = None, enabled: bool = True, **unused: Any) -> Iterat
     >>> bool(a == torch.rand(1))
     True
     """
-    state = get_rng_state() if enabled else None
-    try:
-        yield
-    finally:
-        if state is not None:
-            set_rng_state(state)
+
+    def __init__(self, devices: Any = None, enabled: bool = True, **unused: Any) -> None:
+        self.enabled = enabled
+
+    def __enter__(self) -> None:
+        self.before = get_rng_state() if self.enabled else None
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self.before is not None:
+            try:
+                set_rng_state(self.before)
+            except BaseException:  # Note [Interrupts and modes] in autograd/state.py
+                set_rng_state(self.before)
+                raise
+
+    def _recreate_cm(self) -> fork_rng:
+        return fork_rng(enabled=self.enabled)  # for a function that calls itself
 
 
 __all__ = [

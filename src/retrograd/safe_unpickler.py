@@ -64,8 +64,10 @@ class safe_globals:
         self.given = safe_globals
 
     def __enter__(self) -> None:
+        global _added
+        added = tuple([thing for thing in self.given if thing not in _added])
         self.before = _added
-        add_safe_globals(self.given)
+        _added += added  # last: Note [Interrupts and modes] in autograd/state.py
 
     def __exit__(self, *exc_info: object) -> None:
         global _added

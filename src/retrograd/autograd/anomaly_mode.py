@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from .. import kernels
 from ..tensor import Tensor
-from .intercept import new_node, results_of, set_observers
+from .intercept import interceptor_of, new_node, results_of, set_observers
 from .node import name_of
 from .state import ThreadState, local
 from .where import Location, is_user_code, user_location
@@ -57,14 +57,21 @@ class set_detect_anomaly:
             raise TypeError(
                 f"set_anomaly_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
             )
-        self.before = anomaly_of(local.state)
-        _set(Anomaly(check_nan, check_inf, forward) if mode else None)
+        state = local.state
+        self.before = anomaly_of(state)
+        observers = _with(state, Anomaly(check_nan, check_inf, forward) if mode else None)
+        interceptor = interceptor_of(observers)
+        state.observers, state.interceptor = observers, interceptor
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exc_info: object) -> None:
-        _set(self.before)
+        try:
+            _set(self.before)
+        except BaseException:  # Note [Interrupts and modes] in state.py
+            _set(self.before)
+            raise
 
 
 class detect_anomaly(set_detect_anomaly):
@@ -92,8 +99,11 @@ class detect_anomaly(set_detect_anomaly):
         )
 
     def __enter__(self) -> None:
-        self.before = anomaly_of(local.state)
-        _set(Anomaly(*self.arguments))
+        state = local.state
+        self.before = anomaly_of(state)
+        observers = _with(state, Anomaly(*self.arguments))
+        interceptor = interceptor_of(observers)
+        state.observers, state.interceptor = observers, interceptor
 
 
 def anomaly_of(state: ThreadState) -> Anomaly | None:
@@ -106,9 +116,14 @@ def anomaly_of(state: ThreadState) -> Anomaly | None:
 
 def _set(anomaly: Anomaly | None) -> None:
     state = local.state
-    others = tuple(observer for observer in state.observers if not isinstance(observer, Anomaly))
+    set_observers(state, _with(state, anomaly))
+
+
+def _with(state: ThreadState, anomaly: Anomaly | None) -> tuple[Any, ...]:
+    """The thread's observers, with this anomaly mode."""
+    others = tuple([observer for observer in state.observers if not isinstance(observer, Anomaly)])
     # Outermost: it sees what the other observers have made of a call.
-    set_observers(state, others if anomaly is None else (*others, anomaly))
+    return others if anomaly is None else (*others, anomaly)
 
 
 def how_it_was_made(state: ThreadState, tensor: Tensor) -> str | None:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, TextIO
 
 from ..op_overload import overload_of
 from ..tensor import Tensor
-from .intercept import set_observers
-from .state import local
+from .intercept import interceptor_of, set_observers
+from .state import ThreadState, local
 
 
 class Call(NamedTuple):
@@ -60,17 +60,25 @@ class dispatch_trace:
 
     def __enter__(self) -> dispatch_trace:
         state = local.state
-        self.needs_tensors = state.needs_tensors
+        observers = (*state.observers, self._observe)
+        interceptor = interceptor_of(observers)
         # Backward on Tensors is made of operators, which can be observed.
-        state.needs_tensors = True
-        set_observers(state, (*state.observers, self._observe))
+        self.needs_tensors, state.needs_tensors = state.needs_tensors, True
+        state.observers, state.interceptor = observers, interceptor
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         state = local.state
-        set_observers(state, tuple(observer for observer in state.observers if observer != self._observe))
         state.needs_tensors = self.needs_tensors
         self.composites = []
+        try:
+            self._stop(state)
+        except BaseException:  # Note [Interrupts and modes] in state.py
+            self._stop(state)
+            raise
+
+    def _stop(self, state: ThreadState) -> None:
+        set_observers(state, tuple([observer for observer in state.observers if observer != self._observe]))
 
     def _observe(self, operator: Callable, args: tuple, kwargs: dict, proceed: Callable[[], Any]) -> Any:
         device = _device_of(args, kwargs)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..tensor import Tensor
 from .forward_grad import Level, attach, fw_grad, set_fw_grad, zeros_of_layout
 from .forward_operators import observer_of, seeing_levels_outside
-from .grad_mode import _Mode
-from .intercept import set_observers
-from .state import local
+from .grad_mode import _Mode, _not_yet_on
+from .intercept import interceptor_of
+from .state import ThreadState, local
 from .view_meta import FORWARD_BASE
 
 if TYPE_CHECKING:
@@ -42,19 +42,24 @@ def enter_dual_level(*, nested: bool = False) -> int:
     As in torch, this refuses to open a level within another one, unless `nested` says that it is meant.
     """
     state = local.state
-    index = len(state.dual_levels)
-    if index and not nested:
+    if state.dual_levels and not nested:
         raise RuntimeError(
             "Nested forward mode AD is not supported at the moment by enter_dual_level() alone, as in torch. Here "
             "levels do nest: write `with dual_level():`, or enter_dual_level(nested=True)"
         )
-    level = Level(index)
+    levels, observers, interceptor = _one_more(state)
+    state.needs_tensors, state.dual_levels = True, levels
+    state.observers, state.interceptor = observers, interceptor
+    return levels[-1].index
+
+
+def _one_more(state: ThreadState) -> tuple[tuple[Level, ...], tuple, Any]:
+    """The levels, observers and interceptor of the thread when one more level is open."""
+    level = Level(len(state.dual_levels))
     level.observer = observer_of(level)
     level.needed_tensors = state.needs_tensors
-    state.needs_tensors = True
-    state.dual_levels = (*state.dual_levels, level)
-    set_observers(state, (*state.observers, level.observer))
-    return index
+    observers = (*state.observers, level.observer)
+    return (*state.dual_levels, level), observers, interceptor_of(observers)
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
@@ -70,9 +75,10 @@ def exit_dual_level(*, level: int | None = None) -> None:
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )
     closing = levels[-1]
-    state.dual_levels = levels[:-1]
-    state.needs_tensors = closing.needed_tensors
-    set_observers(state, tuple(o for o in state.observers if o is not closing.observer))
+    observers = tuple([o for o in state.observers if o is not closing.observer])
+    interceptor = interceptor_of(observers)
+    state.dual_levels, state.needs_tensors = levels[:-1], closing.needed_tensors
+    state.observers, state.interceptor = observers, interceptor
     closing.clear()
     closing.observer = None  # which knows the level: no ring of the two is left behind
 
@@ -89,11 +95,23 @@ class dual_level(_Mode):
     """
 
     def __enter__(self) -> int:
-        self._level = enter_dual_level(nested=True)
+        state = local.state
+        levels, observers, interceptor = _one_more(state)
+        self._level = levels[-1].index
+        # As in enter_dual_level, and with nothing called afterwards: Note [Interrupts and modes] in state.py.
+        state.needs_tensors, state.dual_levels = True, levels
+        state.observers, state.interceptor = observers, interceptor
         return self._level
 
     def __exit__(self, *exc_info: object) -> None:
-        exit_dual_level(level=self._level)
+        try:
+            exit_dual_level(level=self._level)
+        except RuntimeError:
+            raise
+        except BaseException:
+            if len(local.state.dual_levels) > self._level:
+                exit_dual_level(level=self._level)
+            raise
 
 
 def __getattr__(name: str) -> Any:
@@ -124,7 +142,7 @@ class _set_fwd_grad_enabled(_Mode):
         local.state.fw_grad_enabled = self.before
 
     def clone(self) -> _set_fwd_grad_enabled:
-        return _set_fwd_grad_enabled(self.mode)
+        return _not_yet_on(self, local.state.fw_grad_enabled)
 
 
 set_forward_grad_enabled = _set_fwd_grad_enabled

@@ -22,7 +22,7 @@ from ..quiet import quietly
 from ..tensor import Tensor, new, version_counter, wrap
 from .edge import gradient_edge
 from .forward_grad import Level, attach, attach_view, fw_grad, has_fw_grad, set_fw_grad
-from .intercept import intercept, new_node, set_observers
+from .intercept import intercept, interceptor_of, new_node, set_observers
 from .meta import AutogradMeta
 from .saved_variable import raw_saved_output
 from .state import ThreadState, local
@@ -50,7 +50,9 @@ class seeing_levels_outside:
         if len(observers) == 1 and observers[0] is self.level.observer:
             state.observers, state.interceptor = (), None
         else:
-            set_observers(state, _observers_outside(state, self.level))
+            outside = _observers_outside(state, self.level)
+            interceptor = interceptor_of(outside)
+            state.observers, state.interceptor = outside, interceptor
 
     def __exit__(self, *exc_info: object) -> None:
         state = local.state

@@ -1,7 +1,8 @@
 """Grad modes: whether operations record history, a thread at a time.
 
 Each is a context manager and a decorator; a decorated generator or coroutine runs under the mode whenever it runs, and
-the caller's mode is back whenever it is suspended.
+the caller's mode is back whenever it is suspended.  How they are entered and left: Note [Interrupts and modes] in
+`state.py`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, TypeVar
 
 from .cuts import remember_no_grad
 from .state import ThreadState, local
+from .version_counter import INFERENCE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -126,6 +128,16 @@ class _Mode:
         return decorated
 
 
+M = TypeVar("M", bound=Any)
+
+
+def _not_yet_on(mode: M, before: Any) -> M:
+    """A copy of a mode that acts at once, for a ``with`` statement: it is on when it is entered, not before."""
+    result = object.__new__(type(mode))
+    result.mode, result.before = mode.mode, before
+    return result
+
+
 class _Steps:
     """Awaits a coroutine, entering the mode for each of its steps."""
 
@@ -162,24 +174,24 @@ class no_grad(_Mode):
     """
 
     def __init__(self) -> None:
-        self.before: list[bool | None] = []
+        #: What to go back to, and what was in here before that: it may be entered again while it is on.
+        self.before: Any = None
 
     def __new__(cls, function: Any = None) -> Any:
         # ``@no_grad`` without brackets works too.
         instance = object.__new__(cls)
         if function is None:
             return instance
-        instance.before = []
         return instance(function)
 
     def __enter__(self) -> None:
         state = local.state
-        self.before.append(state.grad_enabled)
-        state.grad_enabled = False
         remember_no_grad(state, __file__)
+        self.before = state.grad_enabled, self.before
+        state.grad_enabled = False
 
     def __exit__(self, *exc_info: object) -> None:
-        local.state.grad_enabled = self.before.pop()
+        local.state.grad_enabled, self.before = self.before
 
 
 class enable_grad(no_grad):
@@ -195,8 +207,9 @@ class enable_grad(no_grad):
 
     def __enter__(self) -> None:
         state = local.state
-        self.before.append(state.grad_enabled)
-        state.grad_enabled = switched_on(state)
+        enabled = switched_on(state)
+        self.before = state.grad_enabled, self.before
+        state.grad_enabled = enabled
 
 
 class set_grad_enabled(_Mode):
@@ -217,10 +230,11 @@ class set_grad_enabled(_Mode):
             )
         self.mode = mode
         state = local.state
-        self.before = state.grad_enabled
-        state.grad_enabled = mode and switched_on(state)
+        enabled = mode and switched_on(state)
         if not mode:
             remember_no_grad(state, __file__)
+        self.before = state.grad_enabled
+        state.grad_enabled = enabled
 
     def __call__(self, function: F) -> F:
         # As a decorator it is about the function alone.
@@ -235,7 +249,7 @@ class set_grad_enabled(_Mode):
         local.state.grad_enabled = self.before
 
     def clone(self) -> set_grad_enabled:
-        return set_grad_enabled(self.mode)
+        return _not_yet_on(self, local.state.grad_enabled)
 
     def __repr__(self) -> str:
         return f"set_grad_enabled(mode={self.mode})"
@@ -254,7 +268,7 @@ class inference_mode(_Mode):
 
     def __init__(self, mode: bool = True) -> None:
         self.mode = bool(mode)
-        self.before: list[tuple[bool, bool | None, Any, bool]] = []
+        self.before: Any = None
 
     def __new__(cls, mode: Any = True) -> Any:
         # ``@inference_mode`` without brackets works too.
@@ -263,17 +277,15 @@ class inference_mode(_Mode):
         return cls()(mode)
 
     def __enter__(self) -> None:
-        from .version_counter import INFERENCE
-
         state = local.state
-        self.before.append((state.inference, state.grad_enabled, state.new_vc, state.fw_grad_enabled))
+        self.before = state.inference, state.grad_enabled, state.new_vc, state.fw_grad_enabled, self.before
         state.inference = self.mode
         state.grad_enabled = state.fw_grad_enabled = not self.mode
         state.new_vc = INFERENCE if self.mode else None
 
     def __exit__(self, *exc_info: object) -> None:
         state = local.state
-        state.inference, state.grad_enabled, state.new_vc, state.fw_grad_enabled = self.before.pop()
+        state.inference, state.grad_enabled, state.new_vc, state.fw_grad_enabled, self.before = self.before
 
     def clone(self) -> inference_mode:
         return inference_mode(self.mode)
@@ -307,7 +319,7 @@ class _force_original_view_tracking(_Mode):
         local.state.view_replay = self.before
 
     def clone(self) -> _force_original_view_tracking:
-        return _force_original_view_tracking(self.mode)
+        return _not_yet_on(self, local.state.view_replay)
 
 
 def is_view_replay_enabled() -> bool:
@@ -360,7 +372,7 @@ class set_multithreading_enabled(_Mode):
         local.state.multithreading = self.before
 
     def clone(self) -> set_multithreading_enabled:
-        return set_multithreading_enabled(self.mode)
+        return _not_yet_on(self, local.state.multithreading)
 
 
 def is_multithreading_enabled() -> bool:
@@ -396,4 +408,4 @@ class enforce_grad_layout_policy(_Mode):
         local.state.enforce_grad_layout = self.before
 
     def clone(self) -> enforce_grad_layout_policy:
-        return enforce_grad_layout_policy(self.mode)
+        return _not_yet_on(self, local.state.enforce_grad_layout)

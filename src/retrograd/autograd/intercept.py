@@ -13,7 +13,6 @@ attribute `alone`, for when there is no other; `intercept` is then what it falls
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import contextmanager
 from typing import Any
 
 from ..tensor import Tensor
@@ -25,17 +24,20 @@ Observer = Callable[[Callable, tuple, dict, Callable[..., Any]], Any]
 
 def intercept(operator: Callable, args: tuple, kwargs: dict) -> Any:
     state = local.state
-    observers = state.observers
+    observers, this = state.observers, state.interceptor
     state.interceptor = None
     try:
         if len(observers) == 1:
             return observers[0](operator, args, kwargs, lambda other=operator: other(*args, **kwargs))
         return _call(observers, len(observers) - 1, operator, args, kwargs)
     finally:
-        state.interceptor = _interceptor(state.observers)
+        state.interceptor = this
+        if state.observers is not observers:
+            state.interceptor = interceptor_of(state.observers)
 
 
-def _interceptor(observers: tuple[Observer, ...]) -> Callable[..., Any] | None:
+def interceptor_of(observers: tuple[Observer, ...]) -> Callable[..., Any] | None:
+    """What operators are to call while these are the thread's observers. The two are set together."""
     if len(observers) == 1:
         return getattr(observers[0], "alone", intercept)
     return intercept if observers else None
@@ -51,32 +53,34 @@ def _call(observers: tuple[Observer, ...], position: int, operator: Callable, ar
 
 def set_observers(state: ThreadState, observers: tuple[Observer, ...]) -> None:
     """Make these the thread's observers."""
-    state.observers = observers
-    state.interceptor = _interceptor(observers)
+    interceptor = interceptor_of(observers)
+    state.observers, state.interceptor = observers, interceptor
 
 
-@contextmanager
-def observing(observer: Observer) -> Any:
+def take_away(state: ThreadState, observer: Observer) -> None:
+    """Make all but `observer` the thread's observers; nothing, if it is none of them."""
+    set_observers(state, tuple([other for other in state.observers if other is not observer]))
+
+
+class observing:
     """Have `observer` around every operator of this thread for a while."""
-    state = local.state
-    before = state.observers
-    set_observers(state, (*before, observer))
-    try:
-        yield observer
-    finally:
-        set_observers(state, before)
 
+    __slots__ = ("before", "observer")
 
-@contextmanager
-def unobserved() -> Any:
-    """No observers for a while."""
-    state = local.state
-    before = state.observers
-    set_observers(state, ())
-    try:
-        yield
-    finally:
-        set_observers(state, before)
+    def __init__(self, observer: Observer) -> None:
+        self.observer = observer
+
+    def __enter__(self) -> Observer:
+        state = local.state
+        observers = (*state.observers, self.observer)
+        interceptor = interceptor_of(observers)
+        self.before = state.observers, interceptor_of(state.observers)
+        state.observers, state.interceptor = observers, interceptor
+        return self.observer
+
+    def __exit__(self, *exc_info: object) -> None:
+        state = local.state
+        state.observers, state.interceptor = self.before
 
 
 def results_of(result: Any) -> list[Tensor]:

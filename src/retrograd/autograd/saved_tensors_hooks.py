@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from contextlib import contextmanager
 from typing import Any
 
 from .. import kernels
 from ..lazy_conjugation import bits_of
 from ..tensor import Tensor
-from .intercept import new_node, set_observers
+from .grad_mode import _Mode
+from .intercept import interceptor_of, new_node, take_away
 from .saved_variable import pack_saved
-from .state import local
+from .state import ThreadState, local
 
 
 def _pack_what_is_saved(operator: Callable, args: tuple, kwargs: dict, proceed: Callable[[], Any]) -> Any:
@@ -50,20 +50,38 @@ class saved_tensors_hooks:
 
     def __enter__(self) -> saved_tensors_hooks:
         state = local.state
-        if isinstance(state.saved_tensors_hooks, str):
-            raise RuntimeError(state.saved_tensors_hooks)
-        state.saved_tensors_hooks = (*state.saved_tensors_hooks, (self.pack_hook, self.unpack_hook))
-        if _pack_what_is_saved not in state.observers:
-            set_observers(state, (*state.observers, _pack_what_is_saved))
+        observers, interceptor = _packing(state)
+        hooks: Any = state.saved_tensors_hooks
+        state.saved_tensors_hooks = (*hooks, (self.pack_hook, self.unpack_hook))
+        state.observers, state.interceptor = observers, interceptor
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         state = local.state
-        hooks = state.saved_tensors_hooks
-        assert not isinstance(hooks, str)
+        hooks: Any = state.saved_tensors_hooks
         state.saved_tensors_hooks = hooks[:-1]
-        if not hooks[:-1]:
-            set_observers(state, tuple(o for o in state.observers if o is not _pack_what_is_saved))
+        try:
+            _stop_packing(state)
+        except BaseException:
+            _stop_packing(state)
+            raise
+
+
+def _packing(state: ThreadState) -> tuple[tuple, Any]:
+    """The observers that the thread has while hooks are set, and their interceptor."""
+    if isinstance(state.saved_tensors_hooks, str):
+        raise RuntimeError(state.saved_tensors_hooks)
+    observers = state.observers
+    if _pack_what_is_saved in observers:
+        return observers, state.interceptor
+    observers = (*observers, _pack_what_is_saved)
+    return observers, interceptor_of(observers)
+
+
+def _stop_packing(state: ThreadState) -> None:
+    """No observer where there are no hooks any more."""
+    if not state.saved_tensors_hooks:
+        take_away(state, _pack_what_is_saved)
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -89,8 +107,7 @@ class save_on_cpu(saved_tensors_hooks):
         super().__init__(pack, unpack)
 
 
-@contextmanager
-def disable_saved_tensors_hooks(error_message: str) -> Any:
+class disable_saved_tensors_hooks(_Mode):
     """Refuse saved-tensor hooks for a while: setting some raises RuntimeError with `error_message`.
 
     >>> import retrograd as torch
@@ -100,15 +117,24 @@ def disable_saved_tensors_hooks(error_message: str) -> Any:
     Traceback (most recent call last):
     RuntimeError: not here
     """
-    state = local.state
-    before = state.saved_tensors_hooks
-    if before and not isinstance(before, str):
-        raise RuntimeError(error_message)
-    state.saved_tensors_hooks = error_message
-    try:
-        yield
-    finally:
-        state.saved_tensors_hooks = before
+
+    def __init__(self, error_message: str) -> None:
+        self.error_message = error_message
+        self.before: Any = None
+
+    def __enter__(self) -> None:
+        state = local.state
+        hooks = state.saved_tensors_hooks
+        if hooks and not isinstance(hooks, str):
+            raise RuntimeError(self.error_message)
+        self.before = hooks, self.before
+        state.saved_tensors_hooks = self.error_message
+
+    def __exit__(self, *exc_info: object) -> None:
+        local.state.saved_tensors_hooks, self.before = self.before
+
+    def clone(self) -> disable_saved_tensors_hooks:
+        return disable_saved_tensors_hooks(self.error_message)
 
 
 def saved_tensors_hooks_is_enabled() -> bool:
@@ -172,8 +198,7 @@ class _MutationContext:
                 self.cloned[handle] = self.original.pop(handle).clone()
 
 
-@contextmanager
-def allow_mutation_on_saved_tensors() -> Any:
+class allow_mutation_on_saved_tensors(_Mode):
     """Let saved tensors be modified in place: what is saved is cloned before it is overwritten.
 
     >>> import retrograd as torch
@@ -186,14 +211,27 @@ def allow_mutation_on_saved_tensors() -> Any:
     >>> x.grad
     tensor([2., 4.])
     """
-    state = local.state
-    if state.mutation_guard is not None:
-        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
-    context = _MutationContext()
-    with saved_tensors_hooks(context.pack, context.unpack):
+
+    def __enter__(self) -> _MutationContext:
+        state = local.state
+        if state.mutation_guard is not None:
+            raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+        context = _MutationContext()
+        observers, interceptor = _packing(state)
+        hooks: Any = state.saved_tensors_hooks
         state.mutation_guard = context
+        state.saved_tensors_hooks = (*hooks, (context.pack, context.unpack))
+        state.observers, state.interceptor = observers, interceptor
+        return context
+
+    def __exit__(self, *exc_info: object) -> None:
+        state = local.state
+        hooks: Any = state.saved_tensors_hooks
+        context, state.mutation_guard, state.saved_tensors_hooks = state.mutation_guard, None, hooks[:-1]
         try:
-            yield context
+            _stop_packing(state)
+        except BaseException:
+            _stop_packing(state)
+            raise
         finally:
-            state.mutation_guard = None
             context.clear()

@@ -7,6 +7,20 @@ read and one test:
     if state.interceptor is not None: ...   # anomaly mode, function modes, dual levels, tracing, ...
 
 The fields are plain; whoever sets one restores it (see `grad_mode.py`, `engine.py`).
+
+Note [Interrupts and modes]
+Ctrl-C may come in the middle of entering or leaving a mode, and must leave none behind.  Python raises
+KeyboardInterrupt (and what `PyThreadState_SetAsyncExc` asks for) where a function begins or resumes, after a call, and
+at a jump back; nowhere else.  Loads and stores in a row are therefore all or nothing.  So an ``__enter__`` computes
+what it needs first and ends in such stores, with nothing called after them; until then nothing has changed, and when
+they are done the ``with`` statement has begun.  An ``__exit__`` begins with them, or, where it has to call something,
+does it again when it was interrupted.  No mode is a generator of contextlib's, whose own ``__enter__`` and ``__exit__``
+can be interrupted after and before the generator has run.
+
+What Python leaves: the very beginning of an ``__exit__``, since a function can do nothing about what is raised before
+its first instruction; and, for modes that act at once (``set_grad_enabled(False)``), from the end of the constructor to
+the end of ``__enter__``, where they are what they are without a ``with``: set.  `tests/autograd/test_interrupts.py`
+interrupts at every other place.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..autograd.intercept import set_observers
+from ..autograd.intercept import interceptor_of, set_observers
 from ..autograd.state import local
 from ..op_overload import OpOverload, overload_of
 
@@ -51,20 +51,34 @@ class TorchDispatchMode:
     def __enter__(self) -> Any:
         state = local.state
         observers = state.observers
-        modes = sum(isinstance(observer, _ModeObserver) for observer in observers)  # they come first
-        set_observers(state, (*observers[:modes], _ModeObserver(self), *observers[modes:]))
+        modes = sum([isinstance(observer, _ModeObserver) for observer in observers])  # they come first
+        observers = (*observers[:modes], _ModeObserver(self), *observers[modes:])
+        interceptor = interceptor_of(observers)
+        state.observers, state.interceptor = observers, interceptor
         return self
 
     def __exit__(self, *exc_info: Any) -> bool | None:
         state = local.state
-        observers = list(state.observers)
+        before = state.observers
+        try:
+            set_observers(state, self._without(before))
+        except BaseException:  # Note [Interrupts and modes] in autograd/state.py
+            set_observers(state, self._without(before))
+            raise
+        finally:
+            self._left()
+        return None
+
+    def _left(self) -> None:
+        """Called when the mode has been left."""
+
+    def _without(self, observers: tuple) -> tuple:
+        """These observers, but for this mode where it was last entered."""
         for position in range(len(observers) - 1, -1, -1):
             observer = observers[position]
             if isinstance(observer, _ModeObserver) and observer.mode is self:
-                del observers[position]
-                break
-        set_observers(state, tuple(observers))
-        return None
+                return (*observers[:position], *observers[position + 1 :])
+        return observers
 
     def _observe(self, observer: Any, operator: Callable, args: tuple, kwargs: dict, proceed: Callable) -> Any:
         state = local.state
@@ -76,8 +90,8 @@ class TorchDispatchMode:
         try:
             return self.__torch_dispatch__(func, (), args, kwargs)
         finally:
-            set_observers(state, before)
-            state.interceptor = None  # until the operator that is being observed has returned
+            # No interceptor until the operator that is being observed has returned.
+            state.observers, state.interceptor = before, None
 
 
 def _get_current_dispatch_mode() -> TorchDispatchMode | None:

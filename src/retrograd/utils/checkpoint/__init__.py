@@ -14,6 +14,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from ...autograd.grad_mode import is_grad_enabled
+from ...autograd.intercept import observing
+from ...autograd.saved_tensors_hooks import saved_tensors_hooks
 from ...random import get_rng_state
 from .debug import debugging
 from .recomputation import DETERMINISM_CHECKS, CheckpointError, Frame
@@ -137,7 +139,7 @@ def _checkpoint_recomputing(
         get_rng_state() if preserve_rng_state else None,
         on_error,
     )
-    with frame.installed(), forward_context:
+    with saved_tensors_hooks(frame.pack, frame.unpack), observing(frame.watch), forward_context:
         result = function(*args, **kwargs)
         frame.forward_completed = True
         frame.settle()

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...autograd.intercept import observing
+from ...autograd.intercept import interceptor_of
+from ...autograd.state import local
 from ...autograd.where import is_user_code
 from ...op_overload import overload_of
 from ...tensor import Tensor
@@ -20,16 +21,20 @@ class OperatorLog:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.stacks: list[list[str]] = []
-        self._contexts: list[Any] = []
+        self._before: Any = None
 
     def __enter__(self) -> OperatorLog:
         self.lines, self.stacks = [], []
-        self._contexts.append(observing(self._write))
-        self._contexts[-1].__enter__()
+        state = local.state
+        observers = (*state.observers, self._write)
+        interceptor = interceptor_of(observers)
+        self._before = state.observers, interceptor_of(state.observers), self._before
+        state.observers, state.interceptor = observers, interceptor  # Note [Interrupts and modes] in autograd/state.py
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
-        self._contexts.pop().__exit__(*exc_info)
+        state = local.state
+        state.observers, state.interceptor, self._before = self._before
 
     def _write(self, operator: Callable, args: tuple, kwargs: dict, proceed: Callable[[], Any]) -> Any:
         given = [_describe(value) for value in args] + [f"{key}={_describe(value)}" for key, value in kwargs.items()]

@@ -25,7 +25,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from types import FrameType
 from typing import Any
 
@@ -207,11 +207,6 @@ class Hooks:
             call.frame = None
             self.call = outer
 
-    @contextmanager
-    def installed(self) -> Iterator[None]:
-        with saved_tensors_hooks(self.pack, self.unpack), observing(self.watch):
-            yield
-
 
 # ------------------------------------------------------------------------------------------------------- the forward
 
@@ -320,7 +315,8 @@ class Recomputation(Hooks):
         try:
             with (
                 restored_autocast(frame.autocast),
-                self.installed(),
+                saved_tensors_hooks(self.pack, self.unpack),
+                observing(self.watch),
                 enable_grad(),
                 forked_rng(frame.rng_state),
                 frame.recompute_context,

@@ -122,10 +122,9 @@ class _SelectiveMode(TorchDispatchMode):
         self.func_counter.clear()
         return super().__enter__()
 
-    def __exit__(self, *exc_info: Any) -> bool | None:
-        self._substituted.clear()  # they refer to this object
+    def _left(self) -> None:
         self.at_hand = None
-        return super().__exit__(*exc_info)
+        self._substituted.clear()  # they refer to this object
 
     def substituted(self, operator: Callable) -> Callable | None:
         """The operator with ``self.substitute(kernel)`` as its kernel; None if its own has to run."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
+from ...autograd.grad_mode import _Mode
 from ...autograd.state import local
-from ...random import default_generator
+from ...random import default_generator, fork_rng
 from ...tensor import Tensor
 
 
@@ -23,8 +24,7 @@ class _Settings(threading.local):
 settings = _Settings()
 
 
-@contextmanager
-def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+class set_checkpoint_early_stop(_Mode):
     """Say for all checkpoints made meanwhile whether recomputation stops as soon as it has what is needed.
 
     It counts for the forward pass; the backward pass may run later.
@@ -42,15 +42,23 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
     >>> y.backward()
     the end
     """
-    before, settings.early_stop = settings.early_stop, enable
-    try:
-        yield
-    finally:
-        settings.early_stop = before
+
+    def __init__(self, enable: bool) -> None:
+        self.enable = enable
+        self.before: Any = None
+
+    def __enter__(self) -> None:
+        self.before = settings.early_stop, self.before
+        settings.early_stop = self.enable
+
+    def __exit__(self, *exc_info: object) -> None:
+        settings.early_stop, self.before = self.before
+
+    def clone(self) -> set_checkpoint_early_stop:
+        return set_checkpoint_early_stop(self.enable)
 
 
-@contextmanager
-def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+class set_checkpoint_debug_enabled(_Mode):
     """Say for all checkpoints made meanwhile whether their errors list all operators that ran.
 
     It overrules the ``debug`` argument of ``checkpoint``; None leaves the decision to that.
@@ -59,11 +67,20 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
     >>> with set_checkpoint_debug_enabled(True):
     ...     pass
     """
-    before, settings.debug = settings.debug, enabled
-    try:
-        yield
-    finally:
-        settings.debug = before
+
+    def __init__(self, enabled: bool | None) -> None:
+        self.enabled = enabled
+        self.before: Any = None
+
+    def __enter__(self) -> None:
+        self.before = settings.debug, self.before
+        settings.debug = self.enabled
+
+    def __exit__(self, *exc_info: object) -> None:
+        settings.debug, self.before = self.before
+
+    def clone(self) -> set_checkpoint_debug_enabled:
+        return set_checkpoint_debug_enabled(self.enabled)
 
 
 class GraphExecGroup:
@@ -106,18 +123,21 @@ class GraphExecGroup:
 # ------------------------------------------------------------------------------------------------------- random numbers
 
 
-@contextmanager
-def forked_rng(state: Tensor | None) -> Iterator[None]:
+class forked_rng(fork_rng):
     """Draw from `state` on for a while, then go on as if nothing had been drawn. None: draw as usual."""
-    if state is None:
-        yield
-        return
-    before = default_generator.get_state()
-    default_generator.set_state(state)
-    try:
-        yield
-    finally:
-        default_generator.set_state(before)
+
+    def __init__(self, state: Tensor | None) -> None:
+        super().__init__(enabled=state is not None)
+        self.state = state
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        if self.state is not None:
+            try:
+                default_generator.set_state(self.state)
+            except BaseException:
+                default_generator.set_state(self.before)
+                raise
 
 
 class DefaultDeviceType:
