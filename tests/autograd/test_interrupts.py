@@ -303,6 +303,37 @@ def test_checkpoints() -> None:
     assert interrupted_everywhere(run) == []
 
 
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad * 2
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Any) -> Any:
+        return tangent * 2
+
+
+def test_custom_functions_and_backward_passes() -> None:
+    x = torch.ones(2, requires_grad=True)
+
+    def run() -> None:
+        y = Double.apply(x)
+        y.register_hook(lambda grad: None)
+        y.sum().backward()
+
+    assert interrupted_everywhere(run) == []
+
+    def dual() -> None:
+        with forward_ad.dual_level():
+            Double.apply(forward_ad.make_dual(torch.ones(2), torch.ones(2)))
+
+    assert interrupted_everywhere(dual) == []
+
+
 class Careless:
     """Calls something after it has changed the mode, and before it changes it back."""
 
