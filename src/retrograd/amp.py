@@ -158,17 +158,21 @@ class restored_autocast:
         state = local.state
         observers = _with(state, self._wanted())
         interceptor = interceptor_of(observers)
-        self.before = current_autocast(), self.before
+        as_they_were = state.observers, interceptor_of(state.observers)
+        self.before = current_autocast(), observers, as_they_were, self.before
         state.observers, state.interceptor = observers, interceptor
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         state = local.state
-        before, self.before = self.before
-        try:
-            set_observers(state, _with(state, before))
+        mode, observers, as_they_were, self.before = self.before
+        if state.observers is observers:
+            state.observers, state.interceptor = as_they_were
+            return
+        try:  # others have come or gone meanwhile
+            set_observers(state, _with(state, mode))
         except BaseException:  # Note [Interrupts and modes] in autograd/state.py
-            set_observers(state, _with(state, before))
+            set_observers(state, _with(state, mode))
             raise
 
     def _wanted(self) -> _Autocast | None:

@@ -70,7 +70,7 @@ def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 4, 
     buffer = io.BytesIO()
     pickler = _Pickler(buffer, protocol=max(pickle_protocol, 4))
     pickler.dump(obj)
-    body = buffer.getbuffer()
+    body = buffer.getvalue()
     header = _MAGIC + _HEADER.pack(len(body), sum(memory.nbytes for memory in pickler.pieces.values()), crc32(body))
     with replacing(f) if isinstance(f, (str, os.PathLike)) else _given(f, "write") as file:
         _write(file, header + _CHECKSUM.pack(crc32(header)))

@@ -219,8 +219,8 @@ class allow_mutation_on_saved_tensors(_Mode):
         context = _MutationContext()
         observers, interceptor = _packing(state)
         hooks: Any = state.saved_tensors_hooks
-        state.mutation_guard = context
-        state.saved_tensors_hooks = (*hooks, (context.pack, context.unpack))
+        hooks = (*hooks, (context.pack, context.unpack))
+        state.mutation_guard, state.saved_tensors_hooks = context, hooks
         state.observers, state.interceptor = observers, interceptor
         return context
 
