@@ -254,7 +254,9 @@ def test_modes_that_act_at_once(name: str) -> None:
 @pytest.mark.parametrize("name", DECORATORS)
 def test_decorated_functions(name: str) -> None:
     make = {**MODES, **AT_ONCE}[name]
+    before = everything()
     decorated = make()(lambda: None)
+    assert everything() == before  # also those that act at once: as a decorator they are about the function alone
     assert interrupted_everywhere(decorated) == []
 
 

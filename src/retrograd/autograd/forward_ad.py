@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..tensor import Tensor
 from .forward_grad import Level, attach, fw_grad, set_fw_grad, zeros_of_layout
 from .forward_operators import observer_of, seeing_levels_outside
-from .grad_mode import _Mode, _not_yet_on
+from .grad_mode import F, _Mode, _not_yet_on
 from .intercept import interceptor_of
 from .state import ThreadState, local
 from .view_meta import FORWARD_BASE
@@ -134,6 +134,11 @@ class _set_fwd_grad_enabled(_Mode):
         self.mode = mode
         self.before = local.state.fw_grad_enabled
         local.state.fw_grad_enabled = mode
+
+    def __call__(self, function: F) -> F:
+        # As a decorator it is about the function alone.
+        local.state.fw_grad_enabled = self.before
+        return super().__call__(function)
 
     def __enter__(self) -> None:
         local.state.fw_grad_enabled = self.mode

@@ -365,6 +365,11 @@ class set_multithreading_enabled(_Mode):
         self.before = local.state.multithreading
         local.state.multithreading = mode
 
+    def __call__(self, function: F) -> F:
+        # As a decorator it is about the function alone.
+        local.state.multithreading = self.before
+        return super().__call__(function)
+
     def __enter__(self) -> None:
         local.state.multithreading = self.mode
 
