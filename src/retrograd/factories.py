@@ -17,7 +17,7 @@ from .autograd.forward_operators import forbid_out
 from .autograd.inplace import begin_inplace
 from .autograd.state import local
 from .devices import as_device
-from .kernels.promotion import cast_number, complex_dtype, scalar_name
+from .kernels.promotion import cast_number, complex_dtype, element, scalar_name
 from .op_support import int_tuple, store
 from .random import Generator, default_generator
 from .tensor import Tensor, new, wrap
@@ -95,7 +95,7 @@ def scalar_tensor(
     s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any
 ) -> Tensor:
     """A 0-d tensor of the default dtype."""
-    return _out(np.array(cast_number(s, _float_dtype(dtype))), requires_grad, device, kw)
+    return _out(element(s, _float_dtype(dtype)), requires_grad, device, kw)
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
@@ -388,6 +388,11 @@ def _ends(name: str, start: Any, end: Any, steps: int, dtype: np.dtype | None) -
     np_dtype = dtypes.default[0] if dtype is None else dtype
     if dtype is None and (isinstance(start, complex) or isinstance(end, complex)):
         np_dtype = complex_dtype(np_dtype)
+    elif np_dtype.kind != "c" and (isinstance(start, complex) or isinstance(end, complex)):
+        raise RuntimeError(
+            f"torch.{name}(): inferred dtype {scalar_name(dtypes.default[1])} can't be safely cast to passed dtype "
+            f"{scalar_name(np_dtype)}"
+        )
     if np_dtype.kind == "b":
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
     return (int(start), int(end), np_dtype) if np_dtype.kind in "iu" else (start, end, np_dtype)

@@ -295,7 +295,7 @@ def _fitted(state: ThreadState, level: Level, array: Any, made: Any) -> Tensor |
     if made is None or array.dtype.kind not in "fcV":
         return None
     made = as_array(made)
-    if made.dtype.kind == "c" and array.dtype.kind == "f":
+    if made.dtype.kind == "c" and array.dtype.kind != "c":
         return None
     fresh = np.empty_like(array)
     fresh[...] = made
@@ -350,6 +350,10 @@ def _with_formula(
                 if old is not None and state.grad_enabled:
                     set_fw_grad(original, old.clone(), level)
             args = (args[0], *(_unless_overwritten(arg, args[0]) for arg in args[1:]))
+            tangents = {
+                position: tangent if tangent.__class__ is list else _tangent_apart(tangent, args[0], position, level)
+                for position, tangent in tangents.items()
+            }
         finally:
             state.observers, state.interceptor = observers, interceptor
     since = state.sequence_nr
@@ -387,6 +391,17 @@ def _unless_overwritten(arg: Any, target: Tensor) -> Any:
     if isinstance(arg, Tensor) and (arg is target or np.may_share_memory(arg._memory, target._memory)):
         return arg.clone()  # type: ignore[attr-defined]
     return arg
+
+
+def _tangent_apart(tangent: Any, target: Tensor, position: int, level: Level) -> Any:
+    """A tangent in memory that the operator does not write to; ``make_dual(x, x)`` gets one of its own for good."""
+    if tangent is None or not np.may_share_memory(tangent._memory, target._memory):
+        return tangent
+    apart = tangent.clone()
+    forward_grad = target._meta.fw_grad if position == 0 and target._meta is not None else None
+    if forward_grad is not None and forward_grad.values.get(level) is tangent:
+        forward_grad.values[level] = apart
+    return apart
 
 
 def _parameters(

@@ -186,9 +186,6 @@ def _number_to_write(self: Tensor, value: Any) -> Any:
         kind = type(value)
         name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
         raise TypeError(f"can't assign a {name} to a {type_name(self)}: make it a tensor first, with torch.tensor(...)")
-    if isinstance(value, complex) and self._memory.dtype.kind != "c":
-        name = {"float32": "float", "float64": "double"}.get(self.dtype.name, self.dtype.name)
-        raise RuntimeError(f"value cannot be converted to type {name} without overflow")
     return number("__setitem__", "value", 2, value)
 
 
@@ -403,7 +400,7 @@ def _scatter_reduction(reduce: str, source: Any) -> str:
 
 def _filled_like(index: Tensor, value: Any, like: Tensor) -> Tensor:
     # A number as the source of a scatter.
-    return wrap(np.full_like(like._data, value, shape=index._data.shape))
+    return wrap(np.full_like(like._data, kernels.cast_number(value, like._data.dtype), shape=index._data.shape))
 
 
 # ------------------------------------------------------------------------------------------------------- made of others

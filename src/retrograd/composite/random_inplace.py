@@ -60,9 +60,13 @@ def uniform_(input: Tensor, *bounds: float, generator: Generator | None = None, 
     >>> bool((x >= 2).all()), bool((x <= 3).all())
     (True, True)
     """
-    low, high = _bounds("uniform_", bounds, named, (0.0, 1.0))
+    low, high = [_real("uniform_", "from", bound) for bound in _bounds("uniform_", bounds, named, (0.0, 1.0))]
     g = _generator("uniform_", generator)
     _check_dtype("check_uniform_bounds", input, "fcV")
+    limit = float(float_limits(input._data.real.dtype).max)
+    for name, bound in (("from", low), ("to", high)):
+        if not -limit <= bound <= limit:
+            raise RuntimeError(f"{name} is out of bounds for {kernels.scalar_name(input._data.dtype)}: {bound:g}")
     if low > high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
 
@@ -70,8 +74,8 @@ def uniform_(input: Tensor, *bounds: float, generator: Generator | None = None, 
         drawn = _draw_parts(g.uniform, input)
         if (low, high) == (0, 1):
             return drawn
-        width = drawn.real.dtype.type(high - low)
-        return drawn * width + drawn.dtype.type(low if drawn.dtype.kind in "fV" else complex(low, low))
+        width = kernels.cast_number(high - low, drawn.real.dtype)
+        return drawn * width + kernels.cast_number(low if drawn.dtype.kind in "fV" else complex(low, low), drawn.dtype)
 
     return overwrite_by(input, draw)
 
@@ -80,14 +84,16 @@ def uniform_(input: Tensor, *bounds: float, generator: Generator | None = None, 
 def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers of a mean and a standard deviation (complex ones: of variance ``std ** 2`` in all)."""
     g = _generator("normal_", generator)
-    if std < 0:
+    mean, std = _real("normal_", "mean", mean), _real("normal_", "std", std)
+    if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     _check_dtype("normal_kernel_cpu", input, "fcV")
 
     def draw() -> np.ndarray:
         drawn = _draw_parts(g.normal, input)
-        scale = std * math.sqrt(0.5) if drawn.dtype.kind == "c" else std
-        return drawn * drawn.real.dtype.type(scale) + drawn.dtype.type(mean)
+        scale = np.float64(std * math.sqrt(0.5) if drawn.dtype.kind == "c" else std)
+        shift = np.float64(mean).astype(drawn.dtype)
+        return drawn * scale.astype(drawn.real.dtype) + shift
 
     return overwrite_by(input, draw)
 
@@ -97,7 +103,8 @@ def exponential_(input: Tensor, lambd: float = 1, *, generator: Generator | None
     """Fill with numbers of density ``lambd * exp(-lambd * x)``."""
     g = _generator("exponential_", generator)
     _check_continuous("Exponential", input)
-    if lambd <= 0.0:
+    lambd = _real("exponential_", "lambd", lambd)
+    if not lambd > 0.0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
     return overwrite_by(input, lambda: -np.log1p(-_open(g, input)) / lambd)
 
@@ -106,7 +113,8 @@ def exponential_(input: Tensor, lambd: float = 1, *, generator: Generator | None
 def cauchy_(input: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers of the Cauchy distribution."""
     g = _generator("cauchy_", generator)
-    if sigma <= 0.0:
+    median, sigma = _real("cauchy_", "median", median), _real("cauchy_", "sigma", sigma)
+    if not sigma > 0.0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     _check_continuous("Cauchy", input)
     return overwrite_by(input, lambda: median + sigma * np.tan(np.pi * (_open(g, input) - 0.5)))
@@ -116,7 +124,8 @@ def cauchy_(input: Tensor, median: float = 0, sigma: float = 1, *, generator: Ge
 def log_normal_(input: Tensor, mean: float = 1, std: float = 2, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers whose logarithm is normal with a mean and a standard deviation."""
     g = _generator("log_normal_", generator)
-    if std <= 0.0:
+    mean, std = _real("log_normal_", "mean", mean), _real("log_normal_", "std", std)
+    if not std > 0.0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     _check_dtype("log_normal_cpu", input, "fV")
     return overwrite_by(input, lambda: np.exp(mean + std * g.normal(input._data.shape, np.dtype(np.float64))))
@@ -129,6 +138,7 @@ def log_normal_(input: Tensor, mean: float = 1, std: float = 2, *, generator: Ge
 def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """Fill with how many trials it takes until one of probability `p` succeeds."""
     g = _generator("geometric_", generator)
+    p = _real("geometric_", "p", p)
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     _check_dtype("geometric_cpu", input, "iufV")
@@ -184,6 +194,7 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
         _check_dtype("bernoulli_tensor_cpu_self_", input, "biufV")
         return overwrite_by(input, lambda: _bernoulli(g, np.broadcast_to(p._data, _expanded(p, input)), p))
     _check_dtype("bernoulli_scalar_cpu_", input, "biufV")
+    p = _real("bernoulli_", "p", p)
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
     return overwrite_by(input, lambda: g.uniform(input._data.shape, np.dtype(np.float64)) < p)
@@ -293,6 +304,15 @@ def _bounds(operator: str, given: tuple, named: dict[str, Any], default: tuple) 
     bounds.update(zip(("from", "to"), given, strict=False))
     bounds.update(named)
     return bounds["from"], bounds["to"]
+
+
+def _real(operator: str, name: str, value: Any) -> float:
+    """A number for a parameter of a distribution, before anything is drawn."""
+    if isinstance(value, Tensor) and value._data.ndim == 0 and value._data.dtype.kind in "biufV":
+        value = value.item()
+    if not isinstance(value, (int, float)):
+        raise TypeError(f"{operator}(): argument '{name}' must be float, not {type(value).__name__}")
+    return float(value)
 
 
 def _open(g: Generator, input: Tensor) -> np.ndarray:

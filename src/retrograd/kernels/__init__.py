@@ -29,6 +29,7 @@ from .number_parts import *
 from .pointwise import *
 from .pool import *
 from .promotion import as_array as as_array
+from .promotion import cast_number as cast_number
 from .rearrange import *
 from .reduce import *
 from .resample import *

@@ -21,6 +21,7 @@ from retrograd.kernels.promotion import (
     check_out,
     float_dtype,
     operand,
+    real_number,
     store,
     unsupported,
     work_dtype,
@@ -76,7 +77,7 @@ def relu(a: ndarray, out: ndarray | None = None) -> ndarray:
 def leaky_relu(a: ndarray, negative_slope: float = 0.01, out: ndarray | None = None) -> ndarray:
     """a where a > 0, else negative_slope * a."""
     x = _begin(a, "leaky_relu_cpu")
-    return _end(blocks.where(x > 0, x, np.multiply(x, negative_slope)), a, out)
+    return _end(blocks.where(x > 0, x, np.multiply(x, real_number(negative_slope))), a, out)
 
 
 def threshold(a: ndarray, threshold: float, value: float, out: ndarray | None = None) -> ndarray:
@@ -179,7 +180,7 @@ def log_sigmoid(a: ndarray) -> ndarray:
 def softplus(a: ndarray, beta: float = 1, threshold: float = 20, out: ndarray | None = None) -> ndarray:
     """log(1 + exp(beta * a)) / beta; a itself where beta * a > threshold."""
     x = _begin(a, "softplus_cpu")
-    return _end(_softplus(x, beta, threshold), a, out)
+    return _end(_softplus(x, real_number(beta), real_number(threshold)), a, out)
 
 
 def _softplus(x: ndarray, beta: float, threshold: float) -> ndarray:
@@ -216,6 +217,7 @@ def elu(
 ) -> ndarray:
     """scale * a where a > 0, else scale * alpha * (exp(input_scale * a) - 1)."""
     x = _begin(a, "elu_cpu")
+    alpha, scale, input_scale = [real_number(n) for n in (alpha, scale, input_scale)]
     r = as_array(np.multiply(x, input_scale))
     np.expm1(r, out=r)
     np.multiply(r, alpha * scale, out=r)

@@ -16,7 +16,7 @@ import numpy as np
 from . import compiled
 from .compiled import LARGE
 from .dims import normalize_dim
-from .promotion import as_array, broadcast_shape, operand, scalar_name, unsupported
+from .promotion import as_array, broadcast_shape, cast_number, element, operand, scalar_name, unsupported
 from .shape import expand
 from .storage import shape_text
 
@@ -67,14 +67,14 @@ def index_put_(
     key = _key(a, indices)
     if hasattr(values, "dtype"):
         if values.dtype != a.dtype and values.size == 1 and _is_mask(indices):
-            values = values.astype(a.dtype)  # as masked_fill does
+            values = np.asarray(cast_number(values.reshape(()), a.dtype))  # as masked_fill does
         elif values.dtype != a.dtype:
             raise RuntimeError(
                 f"Index put requires the source and destination dtypes match, got {scalar_name(a.dtype)} for the "
                 f"destination and {scalar_name(values.dtype)} for the source."
             )
     else:
-        values = operand(values, a.dtype)
+        values = element(values, a.dtype)
     try:
         if accumulate:
             add_at(a, key, values)
@@ -129,10 +129,10 @@ def setitem(
             values = values[0]
         if values.shape != part.shape:
             values = expand(values, part.shape)
-        if values.dtype.kind == "c" and part.dtype.kind != "c":
+        if values.dtype.kind == "c" and part.dtype.kind not in "bc":
             values = values.real
     else:
-        values = operand(values, part.dtype)
+        values = element(values, part.dtype)
     part[...] = values
     return result
 
@@ -360,7 +360,7 @@ def scatter(
     if hasattr(src, "dtype") and src.ndim:
         src = src[tuple([slice(n) for n in index.shape])]
     elif not hasattr(src, "dtype"):
-        src = operand(src, a.dtype)
+        src = np.asarray(cast_number(src, a.dtype))
     place = result if result.ndim else result.reshape(1)
     index = index if index.ndim else index.reshape(1)
     if index.size > LARGE and reduce != "multiply" and _is_apart(place, index, src):
@@ -537,7 +537,7 @@ def index_add(
     _check_bounds(index, dim, a.shape[dim] if a.ndim else 1)
     result = _target(a, out)
     if alpha.__class__ is not int or alpha != 1:
-        source = np.multiply(source, operand(alpha, a.dtype))
+        source = np.multiply(source, cast_number(alpha, a.dtype))
     if not a.ndim:
         result += source.sum(dtype=source.dtype)
         return result
@@ -609,13 +609,16 @@ def index_fill(a: np.ndarray, dim: int, index: np.ndarray, value: Any, out: np.n
         raise RuntimeError(
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         )
+    if a.dtype.kind != "c" and (isinstance(value, complex) or getattr(value, "dtype", a.dtype).kind == "c"):
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+    fill = cast_number(value, a.dtype)
     n = a.shape[dim] if a.ndim else 1
     if index.size and (int(index.min()) < -n or int(index.max()) >= n):
         wrong = int(index[(index < -n) | (index >= n)].flat[0])
         raise IndexError(f"index {wrong} is out of bounds for dimension {dim} with size {n}")
     result = _target(a, out)
     place = result if a.ndim else result.reshape(1)
-    place[(_ALL,) * dim + (index.reshape(-1),)] = operand(value, a.dtype)
+    place[(_ALL,) * dim + (index.reshape(-1),)] = fill
     return result
 
 

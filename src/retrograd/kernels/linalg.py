@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .dims import normalize_dim, normalize_dims
-from .promotion import broadcast_shape, is_half, promote, result_dtype, scalar_name, store, unsupported
+from .promotion import broadcast_shape, cast_number, is_half, promote, result_dtype, scalar_name, store, unsupported
 from .shape import expand
 
 _C_NAMES = {
@@ -30,7 +30,10 @@ def _c_name(dtype: np.dtype) -> str:
 def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     # Matrix times matrix or vector, already checked.
     if a.itemsize == 2 and is_half(a.dtype):
-        return a.astype(np.float32).dot(b.astype(np.float32)).astype(a.dtype)
+        return _product(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
+    if len(b) == 1 and a.ndim == 2:
+        # ndarray.dot takes an operand of one element for a factor and leaves everything out where that is 0: NaN too.
+        return np.multiply(a, b) if b.ndim == 2 else np.multiply(a[:, 0], b)
     return a.dot(b)
 
 
@@ -46,7 +49,7 @@ def _batched(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def mm(mat1: np.ndarray, mat2: np.ndarray) -> np.ndarray:
     """The product of two matrices."""
     dtype = mat1.dtype
-    if dtype is mat2.dtype and dtype.char in "fdFD" and mat1.ndim == 2 == mat2.ndim:
+    if dtype is mat2.dtype and dtype.char in "fdFD" and mat1.ndim == 2 == mat2.ndim and len(mat2) != 1:
         try:
             return mat1.dot(mat2)
         except ValueError:
@@ -224,10 +227,8 @@ def _add_scaled(
             f"{first} and {second} must have the same dtype, but got {scalar_name(input.dtype)} and "
             f"{scalar_name(product.dtype)}"
         )
-    if product.dtype.kind in "iu":
-        alpha, beta = int(alpha), int(beta)
-    elif product.dtype.kind == "b":
-        alpha, beta = bool(alpha), bool(beta)
+    if alpha.__class__ is not int or beta.__class__ is not int:
+        alpha, beta = cast_number(alpha, product.dtype), cast_number(beta, product.dtype)
     if not product.ndim:
         return np.asarray(product * alpha + (input * beta if beta != 0 else 0), dtype=product.dtype)
     if alpha != 1:

@@ -17,7 +17,7 @@ from .blocks import dots, row_blocks
 from .compiled import LARGE
 from .dims import normalize_dim
 from .index import add_rows
-from .promotion import broadcast_shape, is_half, promote, scalar_name, unsupported, work_dtype
+from .promotion import broadcast_shape, cast_number, is_half, promote, scalar_name, unsupported, work_dtype
 from .storage import shape_text
 
 _NONE, _MEAN, _SUM = 0, 1, 2  # torch's numbers for the reduction of a loss
@@ -245,7 +245,7 @@ def _reduced(x: np.ndarray, reduction: int) -> np.ndarray:
 
 def smooth_l1_loss(a: np.ndarray, b: np.ndarray, reduction: int = _MEAN, beta: float = 1.0) -> np.ndarray:
     """Half the squared difference over `beta` where it is below `beta`, else the difference minus half of it."""
-    if beta < 0:
+    if not beta >= 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     x = _difference("smooth_l1_cpu", a, b)
     if beta:
@@ -255,7 +255,7 @@ def smooth_l1_loss(a: np.ndarray, b: np.ndarray, reduction: int = _MEAN, beta: f
 
 def huber_loss(a: np.ndarray, b: np.ndarray, reduction: int = _MEAN, delta: float = 1.0) -> np.ndarray:
     """Half the squared difference where it is below `delta`, else `delta` times the difference minus half of it."""
-    if delta <= 0:
+    if not delta > 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     x = _difference("huber_cpu", a, b)
     half, width = x.dtype.type(0.5), x.dtype.type(delta)
@@ -354,7 +354,7 @@ def _normalize_rows(
     np.subtract(x, mean, out=out)
     rstd[:, 0] = dots(out, out)  # the variance, without an array of squares
     rstd /= n
-    rstd += x.dtype.type(eps)
+    rstd += cast_number(eps, x.dtype)
     np.sqrt(rstd, out=rstd)
     np.reciprocal(rstd, out=rstd)
     out *= rstd

@@ -14,7 +14,7 @@ import numpy as np
 from . import compiled
 from .blocks import dots, row_blocks
 from .compiled import LARGE
-from .promotion import is_half, scalar_name, unsupported
+from .promotion import cast_number, is_half, scalar_name, unsupported
 from .storage import shape_text
 
 Array = np.ndarray
@@ -131,7 +131,7 @@ def native_batch_norm(
     else:
         assert running_mean is not None and running_var is not None
         mean, var = running_mean.astype(x.dtype), running_var.astype(x.dtype)
-    rstd = (1 / np.sqrt(var + x.dtype.type(eps))).astype(x.dtype, copy=False)
+    rstd = (1 / np.sqrt(var + cast_number(eps, x.dtype))).astype(x.dtype, copy=False)
     scale = rstd if weight is None else (rstd * weight).astype(x.dtype, copy=False)
     shift = -mean * scale
     if bias is not None:
@@ -229,7 +229,7 @@ def native_group_norm(
         np.subtract(x[block], middle, out=target)
         scale = dots(target, target)[:, :, None]
         scale /= width
-        scale += x.dtype.type(eps)
+        scale += cast_number(eps, x.dtype)
         np.sqrt(scale, out=scale)
         np.reciprocal(scale, out=scale)
         channelwise = target.reshape(target.shape[0], channels, -1)

@@ -24,8 +24,10 @@ from retrograd.kernels.promotion import (
     apply_unary,
     as_array,
     broadcast_shape,
+    cast_number,
     check_number,
     check_out,
+    element,
     float_dtype,
     named,
     operand,
@@ -209,7 +211,15 @@ def pow(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
         unsupported("pow", d, out)
     if d.kind == "i" and builtins.bool(np.any(np.less(b, 0))):
         return store(_negative_integer_power(operand(a, d, b), operand(b, d, a)), out)
-    return apply_binary(np.power, a, b, out, d)
+    return apply_binary(np.power if d.kind != "c" else _complex_power, a, b, out, d)
+
+
+def _complex_power(a: Any, b: Any, **kwargs: Any) -> Any:
+    r = np.power(a, b, **kwargs)
+    lost = np.isnan(r) & np.isinf(a) & np.isfinite(b)
+    if lost.any():  # NumPy multiplies infinities, where the logarithm keeps its angle
+        np.copyto(r, np.exp(np.multiply(b, np.log(a))), where=lost)
+    return r
 
 
 def _cube(a: ndarray) -> Any:
@@ -462,7 +472,15 @@ def nan_to_num(
     """NaN replaced by 0 and infinities by the largest finite numbers, or by what is given."""
     if a.dtype.kind not in "fcV":
         return store(a.copy(), out)
-    return store(np.nan_to_num(a, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf), out)
+    r = a.copy()
+    for part in (r.real, r.imag) if a.dtype.kind == "c" else (r,):
+        d = part.dtype
+        limits = dtypes.float_limits(d)
+        for where, given, usual in (
+            (np.isnan(part), nan, 0.0), (part == np.inf, posinf, limits.max), (part == -np.inf, neginf, limits.min)
+        ):  # fmt: skip
+            np.copyto(part, usual if given is None else element(given, d), where=where)
+    return store(r, out)
 
 
 # --------------------------------------------------------------------------- one operand, floating result
@@ -558,7 +576,8 @@ def clamp(a: ndarray, min: Operand = None, max: Operand = None, out: ndarray | N
     if d == _BOOL and min is not None and max is not None:
         unsupported("clamp_cpu", d)
     for limit in (min, max):
-        check_number(limit, d)
+        if limit is not None and not hasattr(limit, "dtype"):
+            check_number(limit, d)
     if a.size > LARGE and out is None and (r := _clamp_large(a, min, max, d)) is not None:
         return r
     r = apply_binary(np.maximum, a, min, None, d) if min is not None else operand(a, d)
@@ -619,8 +638,7 @@ def masked_fill(a: ndarray, mask: ndarray, value: Operand, out: ndarray | None =
             "masked_fill_ only supports a 0-dimensional value tensor, but got tensor "
             f"with {value.ndim} dimension(s)."
         )
-    check_number(value.item() if hasattr(value, "dtype") and value.dtype.kind == "c" else value, a.dtype)
-    fill = operand(value if a.dtype.kind in "bc" else value.real, a.dtype, a)
+    fill = operand(value, a.dtype, a) if getattr(value, "dtype", None) is a.dtype else cast_number(value, a.dtype)
     if out is None:
         try:
             return blocks.where(mask, fill, a) if mask.size > LARGE else np.where(mask, fill, a)
@@ -644,7 +662,8 @@ def lerp(a: ndarray, end: ndarray, weight: Operand, out: ndarray | None = None) 
         raise RuntimeError(f"expected dtype {_c_name(d)} for `weight` but got dtype {_c_name(weight.dtype)}")
     if d.kind in "biu":
         unsupported("lerp_kernel_tensor" if weighted else "lerp_kernel_scalar", d)
-    check_number(weight, d)
+    if not weighted:
+        check_number(weight, work_dtype(d))
     shape = broadcast_shape(a, end, weight)
     if out is not None:
         check_out(out, d, shape)
@@ -691,8 +710,8 @@ def _accumulate(
     shape = broadcast_shape(a, b, c)
     if out is not None:
         check_out(out, d, shape)
-    check_number(value, d)
     work = work_dtype(d)
+    check_number(value, work)
     r = ufunc(operand(b, work, a), operand(c, work, a))
     own = r if r.__class__ is ndarray and r.shape == shape else None
     if value != 1:

@@ -8,6 +8,7 @@ do the common case (two arrays of one dtype) themselves and come to `apply_binar
 from __future__ import annotations
 
 import builtins
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -33,6 +34,11 @@ _SCALAR_NAMES = {
 _C_NAMES = {
     "bool": "bool", "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
     "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
+    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+}  # fmt: skip
+_LARGEST = {
+    "float16": 65504.0, "bfloat16": (2 - 2**-7) * 2.0**127, "float32": (2 - 2**-23) * 2.0**127,
+    "float64": (2 - 2**-52) * 2.0**1023, "complex64": (2 - 2**-23) * 2.0**127, "complex128": (2 - 2**-52) * 2.0**1023,
 }  # fmt: skip
 
 
@@ -165,34 +171,76 @@ def operand(x: Operand, dtype: np.dtype, like: Operand = None) -> ndarray:
     found = getattr(x, "dtype", None)
     if found is not None:
         return x if found is dtype else x.astype(dtype, copy=False)
-    if dtype.kind in "iub":  # out of range integers wrap, as torch's do
+    if x.__class__ not in _NUMBERS:
+        r = np.asarray(cast_number(x, dtype))
+    elif dtype.kind in "iub":  # out of range integers wrap, as torch's do
         r = np.asarray(x).astype(dtype)
-    elif isinstance(x, builtins.complex) and dtype.kind != "c":
-        check_number(x, dtype)
     else:
         r = np.array(x, dtype)
     return r if like is None or type(like) is ndarray or not hasattr(like, "dtype") else r[()]
 
 
 def check_number(x: Operand, dtype: np.dtype) -> None:
-    """Refuse a number that `dtype` cannot hold."""
-    if isinstance(x, builtins.complex) and dtype.kind not in "bc":
-        fits = x.imag == 0
-    elif isinstance(x, (int, float)) and dtype.kind in "iu" and x == x and builtins.abs(x) != float("inf"):
-        info = np.iinfo(dtype)
-        # Negative numbers wrap in unsigned types, as long as their size fits.
-        fits = (info.min if info.min else -info.max) <= int(x) <= info.max
+    """Refuse what is no number (or 0-d array of one), and a number that `dtype` cannot hold."""
+    x = _python_number(x)
+    kind = dtype.kind
+    if kind == "b":
+        return  # anything is zero or not
+    if isinstance(x, builtins.complex):
+        fits = kind == "c" and _fits(x.real, dtype) and _fits(x.imag, dtype) or x.imag == 0 and _fits(x.real, dtype)
     else:
-        return
+        fits = _fits(x, dtype)
     if not fits:
         raise RuntimeError(f"value cannot be converted to type {_C_NAMES[dtype.name]} without overflow: {x!r}")
 
 
+def _python_number(x: Operand) -> Any:
+    """An int, float or complex, also from a scalar or 0-d array of NumPy's; anything else is refused."""
+    number = x.item() if getattr(x, "ndim", None) == 0 else x
+    if not isinstance(number, (int, float, builtins.complex)):
+        raise TypeError(f"value must be Number, not {type(x).__name__}")
+    return number
+
+
+def _fits(x: float, dtype: np.dtype) -> bool:
+    """Has `dtype` a place for a real number: integers for what is finite and in range, floats for the rest as well?"""
+    kind = dtype.kind
+    if kind in "iu":
+        info = np.iinfo(dtype)  # type: ignore[arg-type]
+        # Negative numbers wrap in unsigned types, as long as their size fits.
+        return math.isfinite(x) and (info.min if info.min else -info.max) <= int(x) <= info.max
+    return builtins.abs(x) <= _LARGEST[dtype.name] or not math.isfinite(x)
+
+
+def real_number(x: Operand) -> Any:
+    """A Python number to compute with, refused where it has an imaginary part."""
+    if x.__class__ in _NUMBERS:
+        return x
+    check_number(x, _FLOAT64)
+    return _python_number(x).real
+
+
+def element(x: Operand, dtype: np.dtype) -> ndarray:
+    """A number for ``a[key] = x``: as `cast_number`, but a float that is too large becomes infinite."""
+    return operand(x, dtype) if dtype.kind in "fcV" else np.asarray(cast_number(x, dtype))
+
+
 def cast_number(x: Operand, dtype: np.dtype) -> Any:
-    """A number as a scalar of `dtype`, refused if that cannot hold it."""
+    """A number as a scalar of `dtype`, refused if that cannot hold it.
+
+    Whatever a caller wants written into an array goes through here: NumPy takes None for NaN, writes the smallest
+    integer for a NaN, and ml_dtypes ends the interpreter when it is asked for the bfloat16 of a string.
+    """
+    if x.__class__ is float and dtype.char in "fd" and -_LARGEST["float32"] <= x <= _LARGEST["float32"]:
+        return dtype.type(x)
     check_number(x, dtype)
+    x = _python_number(x)
     if isinstance(x, builtins.complex) and dtype.kind not in "bc":
         x = x.real
+    if dtype.kind in "fcV" and isinstance(x, int):
+        x = float(x)  # integers of more than 64 bits are objects to NumPy
+    elif dtype.kind == "b":
+        x = builtins.bool(x)
     return np.asarray(x).astype(dtype)[()]
 
 

@@ -269,10 +269,8 @@ def fill(a: np.ndarray, value: Any, out: np.ndarray | None = None) -> np.ndarray
     """`value`, a number or a 0-d array, in the shape and dtype of `a`."""
     if getattr(value, "ndim", 0):
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
-    if not hasattr(value, "ndim"):
+    if getattr(value, "dtype", None) is not a.dtype:
         value = cast_number(value, a.dtype)
-    elif value.dtype.kind == "c" != a.dtype.kind:
-        value = cast_number(complex(value), a.dtype)
     result = np.empty_like(a) if out is None else out
     result[...] = value
     return result
@@ -307,6 +305,7 @@ def constant_pad_nd(a: np.ndarray, pad: Sequence[int], value: Any = 0) -> np.nda
             "Length of pad should be no more than twice the number of dimensions of the input. Pad length is "
             f"{len(pad)} while the input has {a.ndim} dimensions."
         )
+    fill = cast_number(value, a.dtype)
     shape, source, target = list(a.shape), [_ALL] * a.ndim, [_ALL] * a.ndim
     for i in range(len(pad) // 2):
         d = a.ndim - 1 - i
@@ -319,7 +318,7 @@ def constant_pad_nd(a: np.ndarray, pad: Sequence[int], value: Any = 0) -> np.nda
         target[d] = _slice(max(before, 0), shape[d] - max(after, 0))
     result = np.empty_like(a, shape=tuple(shape), order="C")
     if 0 < result.size:
-        result.fill(value)
+        result.fill(fill)
         result[tuple(target)] = a[tuple(source)]
     return result
 

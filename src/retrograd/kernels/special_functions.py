@@ -13,6 +13,7 @@ from numpy import ndarray
 
 from retrograd.kernels.promotion import (
     broadcast_shape,
+    cast_number,
     float_dtype,
     named,
     operand,
@@ -93,7 +94,7 @@ def logit(a: ndarray, eps: float | None = None, out: ndarray | None = None) -> n
         unsupported("logit", d, out)
     x = operand(a, work_dtype(d))
     if eps is not None:
-        x = np.clip(x, x.dtype.type(eps), x.dtype.type(1.0 - eps))
+        x = np.clip(x, cast_number(eps, x.dtype), cast_number(1.0 - eps, x.dtype))
     return store(_cast(_library(a).logit(x), d), out)
 
 

@@ -27,7 +27,7 @@ def not_implemented(ops: Any, grad: Any, name: str) -> Any:
 
 def floored_quotient(ops: Any, self: Any, other: Any) -> Any:
     """``self / other`` rounded down: how many times remainder subtracts `other`."""
-    return ops.floor(self / other)
+    return ops.div(self, other, rounding_mode="floor")
 
 
 def truncated_quotient(ops: Any, self: Any, other: Any) -> Any:
@@ -55,22 +55,26 @@ def pow_backward_exponent(ops: Any, grad: Any, self: Any, exponent: Any, result:
     """d/dexponent of ``self ** exponent``: ``result * log(self)``, and 0 where self is 0 and the result stays 0."""
     if isinstance(self, (int, float, complex)):
         if self == 0:
-            # 0 ** y is constant for y >= 0 (and infinite below, where the derivative is undefined).
-            constant = exponent >= 0
+            # 0 ** y is constant where the real part of y is not negative (and infinite or undefined elsewhere).
             derivative = grad * (result * -math.inf).conjugate()
-            return ops.where(constant, ops.zeros_like(derivative), derivative)
+            return ops.where(_constant_power_of_zero(ops, exponent), ops.zeros_like(derivative), derivative)
         if isinstance(self, complex) or (self < 0 and _is_complex(exponent)):
             import cmath
 
             return grad * (result * cmath.log(self)).conjugate()
         logarithm = math.log(self) if self > 0 else math.nan
         return grad * (result * logarithm).conjugate()
-    zero = self == 0
-    if not _is_complex(exponent):
-        zero = zero & (exponent >= 0)
+    zero = (self == 0) & _constant_power_of_zero(ops, exponent)
     # Ones of the result's dtype, so that an integer or less precise base is widened before the logarithm.
     derivative = grad * (result * ops.log(ops.where(zero, ops.ones_like(result), self))).conjugate()
     return ops.where(zero, ops.zeros_like(derivative), derivative)
+
+
+def _constant_power_of_zero(ops: Any, exponent: Any) -> Any:
+    """Where ``0 ** y`` is the same for all y nearby, or all on one side: y >= 0, of complex ones Re y > 0 and y == 0."""
+    if not _is_complex(exponent):
+        return exponent >= 0
+    return (ops.real(exponent) > 0) | (exponent == 0)
 
 
 # ------------------------------------------------------------------------------------------------- complex numbers
@@ -126,7 +130,9 @@ def angle_forward(ops: Any, tangent: Any, self: Any) -> Any:
     if not _is_complex(self):
         return ops.zeros_like(tangent)
     size = ops.abs(self)
-    return imag_part(ops, tangent * self.conjugate()) / (size * size)
+    zero = size == 0
+    turned = imag_part(ops, tangent * self.conjugate()) / ops.where(zero, ops.ones_like(size), size * size)
+    return ops.where(zero, ops.zeros_like(turned), turned)
 
 
 def polar_backward_abs(ops: Any, grad: Any, result: Any, angle: Any) -> Any:
@@ -215,10 +221,13 @@ def over_square_sum(ops: Any, numerator: Any, self: Any, other: Any) -> Any:
 def sinc_backward(ops: Any, grad: Any, self: Any) -> Any:
     """d/dx sin(pi x) / (pi x), 0 at 0."""
     scaled = self * math.pi
-    zero = scaled == 0
-    safe = ops.where(zero, ops.ones_like(scaled), scaled)
-    slope = math.pi * (safe * ops.cos(safe) - ops.sin(safe)) / (safe * safe)
-    return grad * ops.where(zero, ops.zeros_like(slope), slope).conjugate()
+    square = scaled * scaled
+    # Near 0 the difference of two nearly equal numbers over a square that may be 0: the series instead.
+    near = ops.abs(square) < 1e-3
+    series = scaled * (square * (1 / 30 - square / 840) - 1 / 3)
+    safe = ops.where(near, ops.ones_like(scaled), scaled)
+    slope = (safe * ops.cos(safe) - ops.sin(safe)) / (safe * safe)
+    return grad * (ops.where(near, series, slope) * math.pi).conjugate()
 
 
 # --------------------------------------------------------------------------------------------------------- activations
