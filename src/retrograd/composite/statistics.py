@@ -11,6 +11,7 @@ import numpy as np
 from .. import dtypes
 from .._generated import functions as table
 from ..autograd.forward_operators import forbid_duals
+from ..autograd.grad_mode import no_grad
 from ..kernels import number_parts
 from ..kernels.dims import normalize_dim
 from ..kernels.promotion import scalar_name
@@ -199,9 +200,12 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Any = None
     if ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {ndim} dimensions")
     others = tuple(d for d in range(ndim) if d != dim % ndim)
-    size = table.linalg_vector_norm(input, p, others, True)
-    factor = table.where_self(table.gt(size, maxnorm), maxnorm / (size + 1e-7), 1.0)
-    return table.mul(input, factor)
+    with no_grad():
+        larger = table.gt(table.linalg_vector_norm(input, p, others, True), maxnorm)
+    # What is not scaled takes no part in the norms either: a row with a NaN is left alone, and so is its gradient.
+    rows = table.where_self(larger, input, 0.0)
+    size = table.linalg_vector_norm(rows, p, others, True)
+    return table.where_self(larger, table.mul(rows, maxnorm / (size + 1e-7)), input)
 
 
 @composite(function=False)

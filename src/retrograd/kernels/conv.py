@@ -258,8 +258,9 @@ def _scatter(
     kernel = weight.shape[2:]
     dims = range(len(kernel))
     outputs, each = weight.shape[0] // groups, weight.shape[1]
-    if all(s == 1 for s in stride):
-        # A convolution again, with the kernel turned around and the channels exchanged.
+    if all(s == 1 for s in stride) and np.isfinite(np.add.reduce(weight, None)):
+        # A convolution again, with the kernel turned around and the channels exchanged.  It multiplies the kernel
+        # with the zeros around the edges, which a NaN in the kernel must not meet.
         turned = weight[(slice(None), slice(None), *[slice(None, None, -1)] * len(kernel))]
         turned = turned.reshape(groups, outputs, each, *kernel).swapaxes(1, 2).reshape(groups * each, outputs, *kernel)
         windows = Windows(grad.shape[2:], kernel, stride, [0] * len(kernel), dilation)

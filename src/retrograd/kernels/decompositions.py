@@ -176,9 +176,21 @@ def linalg_lu_solve(
 # ------------------------------------------------------------------------------------------------------ systems
 
 
+def _undefined(a: np.ndarray) -> np.ndarray | None:
+    """Which matrices have a NaN: no pivot can be chosen among such, and what LAPACK then answers is accidental."""
+    if not np.isnan(np.add.reduce(a, None)):
+        return None
+    undefined = np.isnan(a).any((-2, -1))
+    return undefined if undefined.any() else None
+
+
 def _inverse(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    undefined = _undefined(a)
     try:
-        return np.linalg.inv(a), _no_info(a)
+        result = np.linalg.inv(a)
+        if undefined is not None:
+            result[undefined] = np.nan
+        return result, _no_info(a)
     except np.linalg.LinAlgError:
         lu, pivots, info = _lu(a)
         eye = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
@@ -237,6 +249,9 @@ def linalg_solve_ex(
             check_info(info, "torch.linalg.solve")
         with np.errstate(all="ignore"):
             x = linalg_lu_solve(lu, pivots, b)
+    undefined = _undefined(a)
+    if undefined is not None:
+        x[np.broadcast_to(undefined, batch)] = np.nan
     x = x if left else x.swapaxes(-1, -2)
     return (x[..., 0] if vector else x), info
 
@@ -310,15 +325,20 @@ def linalg_det(A: np.ndarray) -> np.ndarray:
     """The determinants."""
     check_matrices(A, "linalg.det", True)
     check_floating(A, "linalg.det")
-    return np.asarray(np.linalg.det(A))
+    result = np.asarray(np.linalg.det(A))
+    undefined = _undefined(A)
+    return result if undefined is None else np.where(undefined, result.dtype.type(np.nan), result)
 
 
 def linalg_slogdet(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The sign (of modulus 1, or 0) of the determinants, and the logarithm of their modulus."""
     check_matrices(A, "linalg.slogdet", True)
     check_floating(A, "linalg.slogdet")
-    sign, log = np.linalg.slogdet(A)
-    return np.asarray(sign), np.asarray(log)
+    sign, log = map(np.asarray, np.linalg.slogdet(A))
+    undefined = _undefined(A)
+    if undefined is not None:
+        log = np.where(undefined, log.dtype.type(np.nan), log)
+    return (np.where(np.isnan(log), sign.dtype.type(0), sign) if np.isnan(log).any() else sign), log
 
 
 # ------------------------------------------------------------------------------------------------------ Cholesky
@@ -340,9 +360,25 @@ def linalg_cholesky_ex(
         (potrf,) = get_lapack_funcs(("potrf",), (a,))
         for index in np.ndindex(*a.shape[:-2]):
             low[index], info[index] = potrf(a[index], lower=True, clean=True)
+    if not np.isfinite(np.add.reduce(a, None)):
+        for index in zip(*np.nonzero(~np.isfinite(a).all((-2, -1)))) if a.ndim > 2 else [()]:
+            low[index], info[index] = _cholesky_by_columns(a[index])
     if check_errors:
         check_info(info, name)
     return (_adjoint(low) if upper else low), info
+
+
+def _cholesky_by_columns(a: np.ndarray) -> tuple[np.ndarray, int]:
+    # For a matrix with a NaN or infinity, where not every LAPACK sees that a minor is not positive.
+    low = np.tril(a)
+    for j in range(len(a)):
+        pivot = low[j, j].real - np.vdot(low[j, :j], low[j, :j]).real
+        if not pivot > 0:
+            low[j, j] = pivot
+            return low, j + 1
+        low[j, j] = np.sqrt(pivot)
+        low[j + 1 :, j] = (low[j + 1 :, j] - low[j + 1 :, :j] @ low[j, :j].conj()) / low[j, j]
+    return low, 0
 
 
 def cholesky(A: np.ndarray, upper: bool = False) -> np.ndarray:

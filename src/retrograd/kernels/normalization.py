@@ -162,13 +162,17 @@ def native_batch_norm_backward(
         total = _sum(g)
     grad_input = None
     if edges[0] is not None:
-        scale = rstd if weight is None else (rstd * weight).astype(x.dtype, copy=False)
+        # An infinite weight comes last, for it makes NaN of a sum that it is multiplied into.
+        last = weight is not None and not np.isfinite(weight).all()
+        scale = rstd if weight is None or last else (rstd * weight).astype(x.dtype, copy=False)
         if training:
             assert total is not None and along is not None
             count = x.dtype.type(x.size // max(x.shape[1], 1) or 1)
             grad_input = _combine(g, x, mean, scale, -scale * rstd * along / count, -scale * total / count)
         else:
             grad_input = _affine(g, scale, None)
+        if weight is not None and last:
+            grad_input = grad_input * weight.reshape(1, -1, *[1] * (grad_input.ndim - 2))
         grad_input = grad_input.astype(dtype, copy=False).reshape(input.shape)
     grad_weight = along if edges[1] is not None else None
     grad_bias = total if edges[2] is not None else None

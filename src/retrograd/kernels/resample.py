@@ -179,9 +179,20 @@ def _multiply(x: np.ndarray, matrix: np.ndarray, axis: int) -> np.ndarray:
     out, size = matrix.shape
     after = math.prod(x.shape[axis + 1 :])
     shape = (*x.shape[:axis], out, *x.shape[axis + 1 :])
+    if not np.isfinite(np.add.reduce(x, None)):
+        return _multiply_sparsely(x.reshape(-1, size, after), matrix).reshape(shape)
     if after == 1:
         return np.matmul(x.reshape(-1, size), matrix.T).reshape(shape)
     return np.matmul(matrix, x.reshape(-1, size, after)).reshape(shape)
+
+
+def _multiply_sparsely(x: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """The same, where a NaN or infinity must not meet the zeros of the matrix."""
+    result = np.empty_like(x, shape=(x.shape[0], len(matrix), x.shape[2]))
+    for row, weights in enumerate(matrix):
+        (used,) = np.nonzero(weights)
+        result[:, row] = np.add.reduce(x[:, used] * weights[used, None], 1)
+    return result
 
 
 def _is_identity(source: np.ndarray, size: int) -> bool:

@@ -114,7 +114,9 @@ special_scaled_modified_bessel_k0 = _unary("special_scaled_modified_bessel_k0", 
 special_scaled_modified_bessel_k1 = _unary("special_scaled_modified_bessel_k1", "k1e", "exp(a) * k1(a).")
 special_airy_ai = _unary("special_airy_ai", lambda library, x: library.airy(x)[0], "The Airy function Ai.")
 special_spherical_bessel_j0 = _unary(
-    "special_spherical_bessel_j0", lambda library, x: np.sinc(x / np.pi).astype(x.dtype), "sin(a) / a."
+    "special_spherical_bessel_j0",
+    lambda library, x: np.where(np.isinf(x), 0, np.sinc(x / np.pi)).astype(x.dtype),
+    "sin(a) / a.",
 )
 
 # --------------------------------------------------------------------------------------------- gamma and zeta functions

@@ -45,6 +45,10 @@ def scaled_dot_product_attention(
     elif attn_mask is not None:
         scores, dead = _masked(scores, attn_mask)
     weights = generated._softmax(scores, -1)
+    if dead is None and np.isnan(weights._data[..., :1]).any():  # a query whose scores are all -inf gives zeros, too
+        hopeless = np.isneginf(scores._data.astype(np.float32)).all(-1, keepdims=True)
+        dead = wrap(hopeless) if hopeless.any() else None
+        weights = weights if dead is None else generated._softmax(scores.masked_fill(dead, 0), -1)
     if dead is not None:
         weights = weights.masked_fill(dead, 0)
     if dropout_p > 0:

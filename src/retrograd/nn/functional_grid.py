@@ -148,7 +148,10 @@ def _inside(place: Tensor, n: int, padding: str, align_corners: bool) -> Tensor:
         odd = wrap(turns % 2 == 1)
         rest = moved - wrap(turns * span)
         place = ops.where(odd, span - rest, rest) + low
-    return place if padding == "zeros" else place.clamp(0, n - 1)
+    if padding == "zeros":
+        return place
+    lost = np.isnan(place._data)
+    return (place.masked_fill(wrap(lost), 0.0) if lost.any() else place).clamp(0, n - 1)
 
 
 def _at(input: Tensor, cells: list[Any], sizes: Sequence[int], padding: str, align_corners: bool) -> Tensor:
