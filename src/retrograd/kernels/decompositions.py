@@ -14,6 +14,7 @@ import numpy as np
 from .linalg_checks import (
     LinAlgError,
     check_equation,
+    check_finite,
     check_floating,
     check_info,
     check_matrices,
@@ -447,6 +448,7 @@ def linalg_svd(
     """U, S and Vh with ``A = U @ diag(S) @ Vh``; empty U and Vh without `compute_uv`."""
     check_matrices(A, "linalg.svd")
     check_floating(A, "linalg.svd")
+    check_finite(A)
     try:
         if compute_uv:
             u, s, vh = np.linalg.svd(A, full_matrices)

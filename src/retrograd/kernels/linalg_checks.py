@@ -73,6 +73,14 @@ def check_equation(a: np.ndarray, b: np.ndarray, left: bool, name: str) -> None:
         )
 
 
+def check_finite(a: np.ndarray) -> None:
+    """Refuse a matrix that has no singular values; some LAPACKs look for those of an infinite one for ever."""
+    if not np.isfinite(np.add.reduce(a, None)) and not np.isfinite(a).all():
+        raise LinAlgError(
+            "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
+        )
+
+
 def check_info(info: np.ndarray, name: str) -> None:
     """Raise torch's error if LAPACK reported a failure for some matrix of the batch."""
     if info.any():

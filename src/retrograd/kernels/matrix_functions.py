@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .linalg_checks import check_floating, check_matrices
+from .linalg_checks import check_finite, check_floating, check_matrices
 from .promotion import is_half, scalar_name
 
 # ------------------------------------------------------------------------------------------- pseudo-inverse, rank
@@ -35,6 +35,7 @@ def linalg_pinv(A: np.ndarray, atol: Any = None, rtol: Any = None, hermitian: bo
         )
     if not A.size:
         return np.empty((*A.shape[:-2], A.shape[-1], A.shape[-2]), A.dtype)
+    check_finite(A)
     if hermitian:
         check_matrices(A, "linalg.pinv", True)
         values, v = np.linalg.eigh(A)
@@ -56,6 +57,7 @@ def linalg_matrix_rank(A: np.ndarray, atol: Any = None, rtol: Any = None, hermit
         raise RuntimeError("This function doesn't handle types other than float and double")
     if not A.size:
         return np.zeros(A.shape[:-2], np.int64)
+    check_finite(A)
     values = np.abs(np.linalg.eigvalsh(A)) if hermitian else np.linalg.svd(A, compute_uv=False)
     bound = np.asarray(matrix_tolerance(A, values.max(-1), atol, rtol))
     return np.asarray((values > bound[..., None]).sum(-1), np.int64)
@@ -83,6 +85,7 @@ def linalg_lstsq(
         what = "(-1)" if B.ndim == 1 else "(-2)"
         raise RuntimeError(f"torch.linalg.lstsq: input.size(-2) should match other.size{what}")
     m, n = A.shape[-2:]
+    check_finite(A)
     u, s, vh = np.linalg.svd(A, full_matrices=False)
     bound = (np.finfo(A.dtype).eps * max(m, n) if rcond is None else rcond) * (s[..., :1] if s.size else 0)
     keep = s > bound

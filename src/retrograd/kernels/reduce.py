@@ -17,6 +17,7 @@ from retrograd import dtypes
 from retrograd.kernels import compiled
 from retrograd.kernels.compiled import LARGE
 from retrograd.kernels.dims import axes, normalize_dim, normalize_dims
+from retrograd.kernels.linalg_checks import check_finite
 from retrograd.kernels.promotion import (
     as_array,
     can_cast,
@@ -300,6 +301,7 @@ def _nuclear_norm(x: ndarray, dim: Dims, keepdim: bool) -> Any:
     pair = (x.ndim - 2, x.ndim - 1) if dim is None else normalize_dims(dim, x.ndim)
     if len(pair) != 2:
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {list(pair)}")
+    check_finite(x)
     r = _reduce(np.add, np.linalg.svd(np.moveaxis(x, pair, (-2, -1)), compute_uv=False), -1)
     return np.expand_dims(r, pair) if keepdim else r
 

@@ -1,0 +1,137 @@
+"""A number that is written into a tensor fits, or is refused before anything is written; and is a number at all."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NAN, INF = float("nan"), float("inf")
+
+
+def _set(x: Any, key: Any, value: Any) -> None:
+    x[key] = value
+
+
+#: Ways to write a number into a tensor of three elements.
+WRITES: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "fill_": lambda torch, x, v: x.fill_(v),
+    "fill": lambda torch, x, v: torch.fill(x, v),
+    "full_like": lambda torch, x, v: torch.full_like(x, v),
+    "full": lambda torch, x, v: torch.full((3,), v, dtype=x.dtype),
+    "new_full": lambda torch, x, v: x.new_full((3,), v),
+    "scalar_tensor": lambda torch, x, v: torch.scalar_tensor(v, dtype=x.dtype),
+    "x[0] =": lambda torch, x, v: _set(x, 0, v),
+    "x[:2] =": lambda torch, x, v: _set(x, slice(0, 2), v),
+    "x[mask] =": lambda torch, x, v: _set(x, torch.tensor([True, False, True]), v),
+    "x[index] =": lambda torch, x, v: _set(x, torch.tensor([0, 2]), v),
+    "scatter_": lambda torch, x, v: x.scatter_(0, torch.tensor([0]), v),
+    "scatter": lambda torch, x, v: torch.scatter(x, 0, torch.tensor([0]), v),
+    "masked_fill_": lambda torch, x, v: x.masked_fill_(torch.tensor([True, False, True]), v),
+    "masked_fill": lambda torch, x, v: x.masked_fill(torch.tensor([True, False, True]), v),
+    "index_fill_": lambda torch, x, v: x.index_fill_(0, torch.tensor([0]), v),
+    "index_fill": lambda torch, x, v: x.index_fill(0, torch.tensor([0]), v),
+    "fill_diagonal_": lambda torch, x, v: x.reshape(1, 3).fill_diagonal_(v),
+    "threshold": lambda torch, x, v: torch.nn.functional.threshold(x, 0, v),
+    "index_add alpha": lambda torch, x, v: x.index_add(0, torch.tensor([0]), x[:1], alpha=v),
+    "addcmul value": lambda torch, x, v: torch.addcmul(x, x, x, value=v),
+}
+
+
+@pytest.mark.parametrize("value", [NAN, INF, 1j, 2.0**70], ids=str)
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+@pytest.mark.parametrize("way", WRITES)
+def test_an_integer_takes_what_it_can_hold(torch: Any, way: str, dtype: str, value: Any) -> None:
+    x = torch.ones(3, dtype=getattr(torch, dtype))
+    with pytest.raises(RuntimeError, match=r"without overflow|Converting complex Scalar"):
+        WRITES[way](torch, x, value)
+    assert x.tolist() == [1, 1, 1]
+    assert x._version == 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("way", WRITES)
+def test_a_real_tensor_takes_no_imaginary_part(torch: Any, way: str, dtype: str) -> None:
+    x = torch.ones(3, dtype=getattr(torch, dtype))
+    with pytest.raises(RuntimeError, match=r"without overflow|Converting complex Scalar"):
+        WRITES[way](torch, x, 1j)
+    assert x.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("value", [None, "a", b"x", [], object()], ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool", "bfloat16", "complex64"])
+@pytest.mark.parametrize("way", WRITES)
+def test_what_is_no_number_is_refused(torch: Any, way: str, dtype: str, value: Any) -> None:
+    x = torch.ones(3, dtype=getattr(torch, dtype))
+    # (An empty list in x[key] = [] has the wrong shape, and torch calls a list of none a ValueError.)
+    with pytest.raises((TypeError, ValueError, NotImplementedError, RuntimeError, IndexError)):
+        WRITES[way](torch, x, value)
+    assert x.tolist() == [1, 1, 1]
+    assert x._version == 0
+
+
+@pytest.mark.parametrize("way", ["fill_", "full_like", "scalar_tensor", "x[0] =", "masked_fill"])
+def test_none_is_no_nan(torch: Any, way: str) -> None:
+    with pytest.raises(TypeError):
+        WRITES[way](torch, torch.ones(3), None)
+
+
+@pytest.mark.parametrize("way", ["x[mask] =", "masked_fill", "index_fill"])
+def test_a_tensor_of_one_number_is_a_number(torch: Any, way: str) -> None:
+    """Where torch takes the number out of a tensor without dimensions, it is checked as a number is."""
+    x = torch.ones(3, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match="without overflow"):
+        WRITES[way](torch, x, torch.tensor(NAN))
+    y = torch.ones(3)
+    with pytest.raises(RuntimeError, match=r"without overflow|Converting complex Scalar"):
+        WRITES[way](torch, y, torch.tensor(1j))
+
+
+def test_complex_numbers_without_imaginary_part_are_real(torch: Any) -> None:
+    for way in ("fill_", "x[0] =", "scatter", "masked_fill", "addcmul value"):
+        WRITES[way](torch, torch.ones(3), 1 + 0j)
+    assert torch.ones(2, dtype=torch.bool).fill_(1j).tolist() == [True, True]
+
+
+def test_half_precision_overflows_as_torch_has_it(torch: Any) -> None:
+    """An assignment rounds to infinity; what is asked for by value has to be had."""
+    x = torch.ones(3, dtype=torch.float16)
+    x[torch.tensor([True, False, True])] = -1e9
+    assert x.tolist() == [-INF, 1.0, -INF]
+    with pytest.raises(RuntimeError, match="c10::Half without overflow"):
+        x.masked_fill_(torch.tensor([True, False, True]), -1e9)
+    with pytest.raises(RuntimeError, match="float without overflow"):
+        torch.ones(3).fill_(1e300)
+
+
+@pytest.mark.parametrize(("start", "end"), [(1j, 1.0), (0.0, 1j)])
+def test_linspace_of_complex_ends_is_not_real(torch: Any, start: Any, end: Any) -> None:
+    with pytest.raises(RuntimeError, match="can't be safely cast"):
+        torch.linspace(start, end, 3, dtype=torch.float32)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_distributions_take_numbers(torch: Any, dtype: str) -> None:
+    x = torch.ones(2, dtype=getattr(torch, dtype))
+    for name, args in {
+        "normal_": ("a",), "uniform_": ("a", "b"), "cauchy_": ("a",), "log_normal_": ("a",), "exponential_": ("a",),
+        "geometric_": ("a",), "bernoulli_": ("a",), "random_": ("a",),
+    }.items():  # fmt: skip
+        with pytest.raises(TypeError):
+            getattr(x, name)(*args)
+    for name, args in {"normal_": (0, NAN), "exponential_": (NAN,), "uniform_": (0, INF)}.items():
+        with pytest.raises(RuntimeError):
+            getattr(x, name)(*args)
+    assert x.tolist() == [1, 1]
+
+
+def test_no_wrong_number_ends_the_interpreter() -> None:
+    """150,000 calls in a process of their own; before, `ones(2, dtype=bfloat16).normal_("a")` was its last."""
+    program = Path(__file__).with_name("wrong_numbers.py")
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"ended by {done.stderr.splitlines()[-1:]}"
+    assert int(done.stdout) > 100_000
