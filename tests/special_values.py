@@ -22,10 +22,16 @@ import numpy as np
 import retrograd
 from reference import random_cotangent
 from retrograd.autograd.intercept import observing
-from samples import Op, Sample
+from samples import Op, Sample, decompositions, matrix_functions, options
 from test_operators import flat, is_tensor
 
 ASPECTS = ("result", "gradient", "recorded gradient", "tangent")
+
+#: What LAPACK computes, and what is made of it.  Given a NaN or an infinity, LAPACKs differ (torch has another than NumPy),
+#: look for eigenvalues for ever, or end the process; the cases that count have tests of their own.
+BY_LAPACK = {op.name for op in (*decompositions.OPS, *matrix_functions.OPS)} | {
+    op.name for op in options.OPS if op.name.startswith(("linalg.", "lu_", "pinverse", "qr", "svd"))
+} | {"det", "slogdet", "lu_solve", "norm, options", "linalg.solve_ex"}
 
 FLOATING = ("float64", "float32", "complex128", "complex64")
 
@@ -75,7 +81,7 @@ def rounds(op: Op, sample: Sample, thorough: bool = False) -> Iterator[Round]:
     floating = [i for i, name in enumerate(names) if name in FLOATING and arrays[i].size]
     lenient = any(names[i].startswith("complex") for i in floating)
     rng = np.random.default_rng(zlib.crc32(op.name.encode()))
-    if len(floating) == len(arrays) <= 3 and len({a.shape for a in arrays}) == 1:
+    if len(floating) == len(arrays) <= 3 and len({a.shape for a in arrays}) == 1 and op.name not in BY_LAPACK:
         yield Round("grid", _grid(names, special_numbers), lenient)
         yield Round("extreme grid", _grid(names, extreme_numbers), True)
     for i in floating:
@@ -292,10 +298,14 @@ def differences(op: Op, thorough: bool = False) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for sample in chosen_samples(op, 6 if thorough else 2):
         for turn in rounds(op, sample, thorough):
+            if op.name in BY_LAPACK and not all(np.isfinite(a).all() for a in turn.arrays if a.dtype.kind in "fc"):
+                continue
             if not thorough and "float32" in sample.name and "grid" not in turn.name:
                 continue
             for aspect, text in _differing(torch, op, sample, turn, None):
                 found.setdefault(aspect, []).append(f"{sample.name} / {turn.name}: {text}")
+    if op.name in BY_LAPACK:
+        return found
     plain = [s for s in chosen_samples(op, 1) if not any("complex" in spec.dtype for spec in s.specs)]
     for half in ("float16", "bfloat16"):
         for sample in plain[:1]:

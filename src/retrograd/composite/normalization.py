@@ -39,10 +39,11 @@ def native_batch_norm_backward(
         normal = (input - _per_channel(mean.to(input.dtype), input.ndim)) * scale
     grad_input = None
     if edges[0] is not None:
-        g = grad if weight is None else grad * _per_channel(weight, input.ndim)
+        g = grad
         if training:
             g = g - g.mean(dims, True) - normal * (g * normal).mean(dims, True)
-        grad_input = scale * g
+        # The weight last: an infinite one makes NaN of a difference that it is multiplied into.
+        grad_input = scale * g if weight is None else scale * g * _per_channel(weight, input.ndim)
     return (grad_input, *_gradients(grad, normal, edges))
 
 

@@ -164,6 +164,9 @@ def histogramdd(
     if range is not None:
         spans = list(zip(range[::2], range[1::2], strict=True))
     weights = None if weight is None else weight._data.reshape(-1)
-    counts, found = np.histogramdd(points, edges, spans, density, weights)
+    try:
+        counts, found = np.histogramdd(points, edges, spans, density, weights)
+    except ValueError as error:
+        raise RuntimeError(f"torch.histogramdd: {error}") from None
     dtype = input._data.dtype
     return wrap(counts.astype(dtype)), tuple(wrap(edge.astype(dtype)) for edge in found)

@@ -223,7 +223,7 @@ def istft(
     start = n_fft // 2 if center else 0
     end = size - start if length is None else min(start + length, size)
     total, envelope = narrow(total, -1, start, end - start), narrow(envelope, -1, start, end - start)
-    if not (np.abs(envelope._data) > 1e-11).all():
+    if (np.abs(envelope._data) <= 1e-11).any():
         raise RuntimeError(f"istft(...) window overlap add min: {float(np.abs(envelope._data).min())}")
     result = total / envelope
     if length is not None and length > end - start:

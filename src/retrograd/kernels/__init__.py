@@ -30,6 +30,7 @@ from .pointwise import *
 from .pool import *
 from .promotion import as_array as as_array
 from .promotion import cast_number as cast_number
+from .promotion import element as element
 from .rearrange import *
 from .reduce import *
 from .resample import *

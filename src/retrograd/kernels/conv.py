@@ -193,6 +193,10 @@ def convolution_backward_weight(
         # Zero in the columns that mean nothing.
         aligned = windows.flat and windows.count != windows.width
         g = np.zeros_like(grad, shape=(size, outputs, windows.width), order="C") if aligned else None
+        used = None
+        if aligned and not np.isfinite(np.add.reduce(x, None)):  # nor may a NaN of the input be in them
+            used = np.zeros((1, 1, windows.width), bool)
+            windows.used(used)[...] = True
         for first, last in blocks:
             n = last - first
             columns = windows.columns(x[first:last], buffer).reshape(n, groups, -1, windows.width)
@@ -201,6 +205,8 @@ def convolution_backward_weight(
             else:
                 windows.used(g[:n])[...] = grad[first:last]
                 rows = g[:n].reshape(n, groups, outputs // groups, windows.width)
+            if used is not None:
+                columns = np.where(used, columns, 0)
             product = np.matmul(rows, columns.swapaxes(-1, -2))
             result += product[0] if n == 1 else np.add.reduce(product, 0)
     return result.reshape(weight_size)

@@ -283,6 +283,8 @@ def binary_cross_entropy(
         unsupported("binary_cross_entropy", a.dtype)
     if a.size and not (a.min() >= 0 and a.max() <= 1):
         raise RuntimeError("all elements of input should be between 0 and 1")
+    if target.size and not (target.min() >= 0 and target.max() <= 1):
+        raise RuntimeError("all elements of target should be between 0 and 1")
     yes, no = np.maximum(np.log(a), -100), np.maximum(np.log1p(-a), -100)
     x = np.asarray((target - 1) * no - target * yes)
     return _reduced(x if weight is None else x * weight, reduction)

@@ -106,6 +106,14 @@ def _histogram_range(a: ndarray, low: float, high: float) -> tuple[float, float]
     return (low - 1, high + 1) if low == high else (low, high)
 
 
+def _weighed(a: ndarray, edges: ndarray, weights: ndarray, density: bool) -> ndarray:
+    """The weight between neighbouring edges, each added to one bin: NumPy's differences of sums spread a NaN."""
+    place = np.where(a == edges[-1], len(edges) - 2, np.searchsorted(edges, a, "right") - 1)
+    inside = (place >= 0) & (place < len(edges) - 1)
+    counts = np.bincount(place[inside], weights[inside], len(edges) - 1)
+    return counts / counts.sum() / np.diff(edges) if density else counts
+
+
 def histogram(
     a: ndarray, bins: Any, range: Any = None, weight: ndarray | None = None, density: bool = False
 ) -> tuple[ndarray, ndarray]:
@@ -133,7 +141,9 @@ def histogram(
         low, high = _histogram_range(a, float(low), float(high))
         edges = np.linspace(low, high, bins + 1).astype(a.dtype)
     weights = None if weight is None else weight.reshape(-1)
-    counts, _ = np.histogram(a.reshape(-1), edges, weights=weights, density=density)
+    counts, _ = np.histogram(a.reshape(-1), edges, weights=weights, density=density and weights is None)
+    if weights is not None:
+        counts = _weighed(a.reshape(-1), edges, weights, density)
     return counts.astype(a.dtype), edges
 
 

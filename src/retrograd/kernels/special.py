@@ -116,7 +116,13 @@ def lgamma(a: ndarray, out: ndarray | None = None) -> ndarray:
     def gammaln(x: Any) -> Any:
         return np.where(np.isinf(x), np.abs(x), special.gammaln(x))  # inf at -inf, too
 
-    return _special(gammaln, "lgamma_vml_cpu", a, out)
+    return _special(lambda x: _gammaln_of_tiny(gammaln(x), x), "lgamma_vml_cpu", a, out)
+
+
+def _gammaln_of_tiny(r: Any, x: Any) -> Any:
+    """SciPy has infinity for denormal numbers, where gamma is 1 / x."""
+    lost = np.isinf(r) & (np.abs(x) < 1e-30) & (x != 0)
+    return np.where(lost, -np.log(np.abs(x)), r).astype(r.dtype) if np.any(lost) else r
 
 
 def digamma(a: ndarray, out: ndarray | None = None) -> ndarray:

@@ -168,7 +168,9 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
                 f"and channel size = {channels}."
             )
     slope = weight.reshape([-1 if d == 1 else 1 for d in range(n)] if n > 1 else [-1] if n else [])
-    return ops.where(input > 0, input, slope * input)
+    positive = input > 0
+    # The slope meets the negative part only: an infinite input above zero is not its factor.
+    return ops.where(positive, input, slope * ops.where(positive, 0.0, input))
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:

@@ -1,0 +1,286 @@
+"""Where an operator differs from torch at special values, and why ours is right: see test_special_values.py."""
+
+from __future__ import annotations
+
+#: The reasons.
+WHY = {
+    "sum of slopes": (
+        "The tangent is the sum of the slopes times the directions, as in reverse mode (where torch agrees): "
+        "infinities of both signs make NaN. torch adds before it divides, or in another order."
+    ),
+    "as the gradient": (
+        "torch's tangent is not the one that its own gradient says: at a tie, a NaN or the origin the two "
+        "take different sides. Ours is the gradient's."
+    ),
+    "product of others": (
+        "The slope is the product of the other factors, which is NaN where one of them is; torch counts zeros"
+        " and leaves the others out."
+    ),
+    "complex infinity": (
+        "A complex number with an infinite and an undefined part, or an infinite intermediate result: torch's"
+        " own answer depends on the order of multiplications."
+    ),
+    "mean of infinities": (
+        "The mean of numbers with an infinity is infinite, as torch.mean says; torch computes it here by "
+        "differences, of which inf - inf is NaN."
+    ),
+    "limit": (
+        "The limit at infinity or at the pole exists, or is infinite, and is what we give; torch has inf / "
+        "inf, inf - inf, or a large finite number."
+    ),
+    "nan propagates": (
+        "A NaN among the inputs is a NaN in the result; torch's comparison with it is false, and takes that "
+        "for an answer."
+    ),
+    "uninitialized": (
+        "torch hands out memory that it has not written to (the numbers change from call to call); NaN is the"
+        " answer."
+    ),
+    "bfloat16 kernels": (
+        "torch's convolution in bfloat16 fills blocks with zeros, which meet the NaN or infinity of other "
+        "cells; its float32 kernel does as ours."
+    ),
+    "denormal": (
+        "Denormal or overflowing intermediate results: grad times a ratio of denormal numbers, or sums of the"
+        " largest numbers, in another order of rounding."
+    ),
+    "which of equals": (
+        "Several elements are equal (or NaN): which one's index is given, and who gets the gradient, is not "
+        "specified."
+    ),
+    "bits of nan": (
+        "The sign and the other bits of a NaN carry no meaning; torch rounds it to bfloat16 with all bits "
+        "set."
+    ),
+    "zero weight": (
+        "An element with the weight 0 takes no part; torch multiplies it, and 0 * NaN is NaN."
+    ),
+    "zero padding": (
+        "The padding is zeros, and 0 * inf is NaN, as conv1d has it in torch; this operator's own loop leaves"
+        " the padding out."
+    ),
+    "vectorized": (
+        "torch's vectorized and plain loops differ at this number (float32 and float64, or long and short "
+        "tensors); ours is the one that is right by the definition."
+    ),
+    "sign of nan": (
+        "The slope of |x| at a NaN is sgn(NaN), which is 0 in torch, too: in its vector_norm, but not in this"
+        " operator."
+    ),
+    "clamped": (
+        "The forward clamps logarithms at -100, so that the loss is linear in the target with the slope 100; "
+        "torch's gradient is that of a loss without clamping."
+    ),
+    "not sorted": (
+        "A sequence with a NaN or out of order is not sorted: there is no right answer, and ours is NumPy's "
+        "binary search."
+    ),
+    "nan place": (
+        "A NaN in a grid is taken for -1, the first pixel, as torch documents it and does in two dimensions."
+    ),
+    "singular": (
+        "A singular matrix has no solution, and its determinant's logarithm no derivative: refused, where "
+        "torch's tangent is NaN or infinite."
+    ),
+    "shares": (
+        "Equal elements share the gradient, as they do in torch along the first dimension; along others it "
+        "gives each the whole."
+    ),
+    "domain": (
+        "Outside of the function's domain, or at the edge of it from outside."
+    ),
+    "order of products": (
+        "Of several matrix products, or of a transform's terms, the order decides whether inf - inf comes "
+        "about."
+    ),
+    "identity": (
+        "The slope of what is the input itself is 1, also where that is NaN; torch's vectorized comparison "
+        "says 0."
+    ),
+    "attention": (
+        "torch's fused kernel loses a NaN among the keys; the product of the weights, NaN by softmax, and the"
+        " values is NaN."
+    ),
+}
+
+#: For each reason, the operators and the aspects in which they differ.
+_BY_REASON: dict[str, dict[str, str]] = {
+    "sum of slopes": {
+        "div": "tangent",
+        "divide": "tangent",
+        "true_divide": "tangent",
+        "__truediv__": "tangent",
+        "lerp": "tangent",
+    },
+    "as the gradient": {
+        "atan2": "tangent",
+        "maximum": "tangent",
+        "minimum": "tangent",
+        "max.other": "tangent",
+        "min.other": "tangent",
+        "fmax": "tangent",
+        "clamp": "tangent",
+        "clamp_min": "tangent",
+        "clamp_max": "tangent",
+        "max": "tangent",
+        "min": "tangent",
+        "nn.functional.scaled_dot_product_attention": "tangent",
+        "nanmedian": "tangent",
+        "index_reduce": "gradient, recorded gradient",
+        "linalg.det": "tangent",
+        "nn.functional.prelu": "tangent",
+        "median": "tangent",
+        "det": "tangent",
+        "logit_, options": "tangent",
+        "max, options": "tangent",
+    },
+    "product of others": {
+        "prod": "gradient, recorded gradient",
+        "cumprod": "gradient, recorded gradient",
+    },
+    "complex infinity": {
+        "pow": "result, gradient, recorded gradient",
+        "linalg.vector_norm": "gradient, recorded gradient",
+    },
+    "mean of infinities": {
+        "var_mean": "result",
+        "std_mean": "result",
+        "sorted parts": "result",
+        "std_mean, options": "result",
+        "var_mean, options": "result",
+    },
+    "limit": {
+        "nn.functional.mse_loss": "tangent",
+        "log_ndtr": "gradient, recorded gradient, tangent",
+        "psi": "gradient, recorded gradient, tangent",
+        "special.airy_ai": "result",
+        "logit": "gradient, recorded gradient, tangent",
+        "special.zeta": "result, gradient, recorded gradient",
+        "logcumsumexp": "gradient, recorded gradient, tangent",
+        "trapezoid": "result",
+        "nn.functional.softsign": "gradient, recorded gradient, tangent",
+        "polar": "gradient, recorded gradient",
+        "polygamma": "result, gradient, recorded gradient, tangent",
+        "polygamma_": "result, gradient, recorded gradient, tangent",
+        "nn.functional.mse_loss, options": "tangent",
+        "cdist, options": "result, gradient, recorded gradient",
+        "method polygamma, options": "result, gradient, recorded gradient, tangent",
+    },
+    "nan propagates": {
+        "nn.functional.multi_margin_loss": "result",
+        "nn.functional.multilabel_margin_loss": "result",
+        "i1": "gradient, recorded gradient, tangent",
+        "i1e": "gradient, recorded gradient, tangent",
+        "igamma": "result, gradient, recorded gradient",
+        "igammac": "result, gradient, recorded gradient",
+        "torch.embedding_bag, all results": "result",
+        "nn.functional.multi_margin_loss, options": "result, gradient, recorded gradient",
+        "nn.functional.multilabel_margin_loss, options": "result",
+        "multi_margin_loss, shapes": "result",
+        "multilabel_margin_loss, shapes": "result",
+    },
+    "uninitialized": {
+        "special.chebyshev_polynomial_u": "result",
+        "special.chebyshev_polynomial_w": "result",
+        "special.shifted_chebyshev_polynomial_u": "result",
+        "special.shifted_chebyshev_polynomial_w": "result",
+        "special.laguerre_polynomial_l": "result",
+        "special.legendre_polynomial_p": "result",
+    },
+    "bfloat16 kernels": {
+        "nn.functional.conv1d": "result",
+        "nn.functional.conv2d": "result, gradient, recorded gradient",
+        "nn.functional.conv3d": "result",
+        "conv, options": "result",
+    },
+    "denormal": {
+        "addcdiv": "result",
+        "gammaln": "result",
+        "special.scaled_modified_bessel_k0": "result",
+        "fft.fft": "result",
+        "fft.ifft": "result",
+        "hypot": "gradient, recorded gradient, tangent",
+        "nn.functional.soft_margin_loss, options": "tangent",
+        "rsub, options": "result",
+        "ldexp, options": "gradient, recorded gradient",
+    },
+    "which of equals": {
+        "nn.functional.fractional_max_pool3d": "gradient, recorded gradient, tangent",
+        "nn.functional.fractional_max_pool3d_with_indices": "result, gradient, recorded gradient, tangent",
+        "kthvalue": "result, gradient, recorded gradient, tangent",
+        "topk, options": "gradient, recorded gradient, tangent",
+    },
+    "bits of nan": {
+        "signbit": "result",
+        "copysign": "result",
+        "view, options": "result",
+    },
+    "zero weight": {
+        "nn.functional.upsample_bilinear": "result",
+        "grid_sampler_2d": "result, gradient, recorded gradient",
+        "nn.functional.upsample_bilinear, options": "result",
+    },
+    "zero padding": {
+        "conv_tbc": "result",
+    },
+    "vectorized": {
+        "nn.functional.gelu": "result",
+        "nn.functional.hardtanh": "gradient, recorded gradient, tangent",
+        "nn.functional.hardtanh, options": "gradient, recorded gradient, tangent",
+    },
+    "sign of nan": {
+        "norm_except_dim": "gradient, recorded gradient, tangent",
+        "cdist": "gradient, recorded gradient",
+        "pdist": "gradient, recorded gradient",
+    },
+    "clamped": {
+        "nn.functional.binary_cross_entropy": "gradient, recorded gradient, tangent",
+        "nn.functional.binary_cross_entropy, options": "gradient, recorded gradient, tangent",
+    },
+    "not sorted": {
+        "searchsorted": "result",
+        "bucketize": "result",
+    },
+    "nan place": {
+        "grid_sampler_3d": "result, gradient, recorded gradient",
+    },
+    "singular": {
+        "linalg.logdet of negative": "gradient, recorded gradient, tangent",
+        "lobpcg": "result",
+        "lobpcg of a pair": "result",
+        "slogdet": "tangent",
+        "linalg.solve_ex": "gradient, recorded gradient, tangent",
+    },
+    "shares": {
+        "segment_reduce": "gradient, recorded gradient",
+    },
+    "domain": {
+        "mvlgamma": "result",
+        "mvlgamma_": "result",
+    },
+    "order of products": {
+        "nn.functional.batch_norm": "recorded gradient",
+        "nn.functional.instance_norm": "recorded gradient",
+        "nn.functional.group_norm": "result",
+        "fft.hfft": "result",
+        "torch.batch_norm": "recorded gradient",
+        "torch.instance_norm": "recorded gradient",
+        "nn.functional.bilinear": "gradient, recorded gradient",
+        "chain_matmul": "result, tangent",
+        "istft, options": "result",
+    },
+    "identity": {
+        "nn.functional.hardshrink": "gradient, recorded gradient, tangent",
+        "nn.functional.softshrink": "gradient, recorded gradient, tangent",
+    },
+    "attention": {
+        "multi_head_attention_forward": "result, gradient, recorded gradient",
+    },
+}
+
+MEANT = {
+    name: (set(aspects.split(", ")), why) for why, names in _BY_REASON.items() for name, aspects in names.items()
+}
+
+#: How many there may be.
+MOST = 121

@@ -1,0 +1,168 @@
+"""Every operator at NaN, infinities, zeros and extreme numbers: as torch, or right for a reason that is written here.
+
+`special_values.py` builds the inputs and compares.  An operator that differs from torch is in `MEANT` with the aspects in
+which it does and the reason why ours is right; one that is there and no longer differs fails as well, and so does a table
+that grows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd
+from samples import OPS, Op
+from special_value_exceptions import MEANT, MOST, WHY
+from special_values import differences
+from test_operators import needs_torch
+
+pytestmark = [pytest.mark.filterwarnings("ignore")]
+
+HERE = [op for op in OPS if not op.missing_from(retrograd)]
+
+
+@needs_torch
+@pytest.mark.parity
+@pytest.mark.parametrize("op", HERE, ids=lambda op: op.name)
+def test_special_values(op: Op) -> None:
+    found = differences(op)
+    aspects, _ = MEANT.get(op.name, (set(), ""))
+    new = {aspect: texts[:3] for aspect, texts in found.items() if aspect not in aspects}
+    assert not new, f"{op.name} differs from torch: {new}"
+    assert aspects <= found.keys(), f"{op.name} no longer differs in {aspects - found.keys()}: take it out of MEANT"
+
+
+@needs_torch
+@pytest.mark.parity
+def test_exceptions_are_counted() -> None:
+    names = {op.name for op in HERE}
+    assert MEANT.keys() <= names, "not an operator of the samples"
+    assert all(why in WHY for _, why in MEANT.values())
+    assert set(WHY) == {why for _, why in MEANT.values()}, "a reason that nothing has"
+    assert len(MEANT) <= MOST
+
+
+# ---------------------------------------------------------------------------------------------- what was wrong before
+
+
+def _grads(torch: Any, function: Any, *tensors: Any) -> list[list[Any]]:
+    """The gradients by formulas over arrays, and by those over Tensors."""
+    found = []
+    for create_graph in (False, True):
+        leaves = [t.detach().clone().requires_grad_() for t in tensors]
+        out = function(*leaves)
+        found.append([g.detach() for g in torch.autograd.grad(out.sum(), leaves, create_graph=create_graph)])
+    return found
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "bfloat16", "float16"])
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_products_over_one_element_keep_nan(torch: Any, dtype: str, value: float) -> None:
+    """ndarray.dot takes an operand of one element for a factor, and 0 times anything for 0."""
+    d = getattr(torch, dtype)
+    column, zero = torch.tensor([[value], [1.0]], dtype=d), torch.zeros(1, 1, dtype=d)
+    for product in (
+        torch.mm(column, zero)[:, 0],
+        torch.mm(zero, column.t())[0],
+        torch.mv(column, zero[0]),
+        torch.matmul(column, zero[0]),
+        column @ zero[:, 0],
+        torch.addmm(torch.zeros(2, 1, dtype=d), column, zero)[:, 0],
+        torch.addmv(torch.zeros(2, dtype=d), column, zero[0]),
+        torch.bmm(column[None], zero[None])[0, :, 0],
+        torch.nn.functional.linear(column, zero)[:, 0],
+        torch.nn.functional.linear(zero, column)[0],
+        torch.einsum("ij,jk->ik", column, zero)[:, 0],
+        torch.einsum("ij,j->i", column, zero[0]),
+        torch.tensordot(column, zero, 1)[:, 0],
+        torch.outer(column[:, 0], zero[0])[:, 0],
+    ):
+        assert torch.isnan(product).tolist() == [True, False]
+    assert torch.isnan(torch.dot(column[:1, 0], zero[0])).item()
+
+
+def test_products_over_one_element_keep_nan_in_gradients(torch: Any) -> None:
+    column, zero = torch.tensor([[math.nan], [1.0]]), torch.zeros(1, 1)
+    for _, other in _grads(torch, torch.mm, column, zero):
+        assert math.isnan(other.item())
+    forward = torch.autograd.forward_ad
+    with forward.dual_level():
+        dual = forward.make_dual(zero, torch.zeros(1, 1))
+        assert torch.isnan(forward.unpack_dual(torch.mm(column, dual)).tangent).tolist() == [[True], [False]]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "complex64"])
+def test_nan_to_num(torch: Any, dtype: str) -> None:
+    d = getattr(torch, dtype)
+    x = torch.tensor([math.nan, math.inf, -math.inf, -0.0, 2.0], dtype=d)
+    limits = torch.finfo(d)
+    assert torch.nan_to_num(x).tolist() == [0.0, limits.max, limits.min, 0.0, 2.0]
+    assert torch.nan_to_num(x, 1.0, 3.0, -3.0).tolist() == [1.0, 3.0, -3.0, 0.0, 2.0]
+
+
+def test_zero_to_a_complex_power(torch: Any) -> None:
+    """Constant for a positive real part: both namespaces say 0, and neither refuses to compare complex numbers."""
+    exponent = torch.tensor([1.0, 0.5, 2.0], dtype=torch.complex128)
+    for base in (0, 0.0, 0j):
+        for (gradient,) in _grads(torch, lambda y, base=base: (base**y).abs(), exponent):
+            assert gradient.tolist() == [0, 0, 0]
+    zeros = torch.zeros(3, dtype=torch.complex128)
+    for (gradient,) in _grads(torch, lambda y: (zeros**y).abs(), exponent):
+        assert gradient.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gradient_of_sinc_near_zero(dtype: str) -> None:
+    """-pi^2 x / 3 + pi^4 x^3 / 30, where torch's difference of equal numbers loses all digits and its square underflows."""
+    x = retrograd.tensor([1e-40, 1e-30, 1e-10, 1e-5, 1e-3, 0.0, -1e-5], dtype=getattr(retrograd, dtype))
+    expected = [-(math.pi**2) * v / 3 + math.pi**4 * v**3 / 30 for v in x.tolist()]
+    for (gradient,) in _grads(retrograd, retrograd.sinc, x):
+        np.testing.assert_allclose(gradient.tolist(), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "slope"),
+    [
+        (lambda x: x.mul_(3.0), lambda v: 3 * v, lambda v: 3),
+        (lambda x: x.div_(retrograd.tensor([2.0, 3.0])), lambda v: v / np.array([2.0, 3.0]), lambda v: np.array([0.5, 1 / 3])),
+        (lambda x: x.exp_(), np.exp, np.exp),
+        (lambda x: x.sin_(), np.sin, np.cos),
+        (lambda x: x.pow_(3), lambda v: v**3, lambda v: 3 * v**2),
+        (lambda x: x.mul_(x), lambda v: v * v, lambda v: 2 * v),
+        (lambda x: x.add_(1.0), lambda v: v + 1, lambda v: 1),
+        (lambda x: x[:1].mul_(2.0)._base, lambda v: v * np.array([2.0, 1.0]), lambda v: np.array([2.0, 1.0])),
+    ],
+    ids=["mul_", "div_", "exp_", "sin_", "pow_", "mul_ by itself", "add_", "of a view"],
+)
+def test_in_place_where_the_tangent_is_the_tensor(operator: Any, value: Any, slope: Any) -> None:
+    """`make_dual(x, x)`: primal and tangent are one memory.  torch leaves the tangent in both; ours come apart."""
+    forward = retrograd.autograd.forward_ad
+    start = np.array([0.5, 2.0])
+    with forward.dual_level():
+        x = retrograd.tensor(start.tolist(), dtype=retrograd.float64)
+        dual = forward.make_dual(x, x)
+        operator(dual)
+        primal, tangent = forward.unpack_dual(dual)
+        np.testing.assert_allclose(primal.tolist(), value(start), rtol=1e-12)
+        np.testing.assert_allclose(tangent.tolist(), slope(start) * start, rtol=1e-12)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_singular_values_of_what_is_not_finite(value: float) -> None:
+    """Refused: OpenBLAS looks for those of an infinite matrix for ever, where torch's LAPACK answers NaN."""
+    matrix = retrograd.tensor([[1.0, 2.0], [value, 3.0]])
+    for function in (retrograd.linalg.svd, retrograd.linalg.svdvals, retrograd.linalg.pinv, retrograd.linalg.matrix_rank):
+        with pytest.raises(RuntimeError, match="non-finite values"):
+            function(matrix)
+
+
+def test_a_nan_in_a_matrix_spoils_its_inverse(torch: Any) -> None:
+    matrix = torch.tensor([[1.0, 2.0, 0.0], [math.nan, 3.0, 1.0], [0.0, 1.0, 1.0]])
+    assert torch.isnan(torch.linalg.inv(matrix)).all()
+    assert torch.isnan(torch.linalg.det(matrix))
+    assert torch.isnan(torch.linalg.solve(matrix, torch.ones(3))).all()
+    with pytest.raises(RuntimeError, match="not positive-definite"):
+        torch.linalg.cholesky(matrix)
