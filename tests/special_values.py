@@ -1,12 +1,14 @@
 """Every operator of the sample database at NaN, infinities, zeros, denormal and huge numbers, beside torch.
 
 `differences(op)` builds the operator's samples with such numbers in place of their own, in both modules, and
-compares four aspects: the result, the gradient (formulas over arrays), the recorded gradient (the same over Tensors) and
-the tangent (both ways of computing it).  `test_special_values.py` says which differences are meant.
+compares four aspects: the result, the gradient (formulas over arrays), the recorded gradient (the same over
+Tensors) and the tangent (both ways of computing it).  `test_special_values.py` says which differences are meant.
 
 What counts as equal: the same NaNs and infinities, and numbers that agree to rounding.  The sign of a zero is not
-looked at.  A complex number with an infinite or undefined part is one of one kind: which of its parts becomes NaN depends on
-the order of multiplications, and torch's own vectorized and plain loops differ in it.
+looked at.  Complex numbers with an infinite or undefined part are all equal: which of the parts becomes NaN depends
+on the order of multiplications, and torch's own vectorized and plain loops differ in it.  Where numbers are complex,
+or so large or small that intermediate results over- or underflow, whatever we have is as good as a NaN or infinity of
+torch's; the reverse is a difference.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ from test_operators import flat, is_tensor
 
 ASPECTS = ("result", "gradient", "recorded gradient", "tangent")
 
-#: What LAPACK computes, and what is made of it.  Given a NaN or an infinity, LAPACKs differ (torch has another than NumPy),
-#: look for eigenvalues for ever, or end the process; the cases that count have tests of their own.
+#: What LAPACK computes, and what is made of it.  Given a NaN or an infinity, LAPACKs differ (torch has another than
+#: NumPy), look for eigenvalues for ever, or end the process; the cases that count have tests of their own.
 BY_LAPACK = {op.name for op in (*decompositions.OPS, *matrix_functions.OPS)} | {
     op.name for op in options.OPS if op.name.startswith(("linalg.", "lu_", "pinverse", "qr", "svd"))
 } | {"det", "slogdet", "lu_solve", "norm, options", "linalg.solve_ex"}
@@ -45,8 +47,8 @@ def special_numbers(dtype: str) -> np.ndarray:
     if not dtype.startswith("complex"):
         return np.array([nan, inf, -inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.5])
     parts = [
-        (0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (0.5, -0.5), (nan, 0), (0, nan), (inf, 0), (-inf, 0), (0, inf),
-        (0, -inf), (inf, 1), (inf, inf), (inf, nan),
+        (0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (0.5, -0.5), (nan, 0), (0, nan), (inf, 0), (-inf, 0),
+        (0, inf), (0, -inf), (inf, 1), (inf, inf), (inf, nan),
     ]  # fmt: skip
     return np.array([complex(*part) for part in parts])
 
@@ -67,7 +69,7 @@ def extreme_numbers(dtype: str) -> np.ndarray:
 
 
 class Round(NamedTuple):
-    """Arrays for a sample's tensors; `lenient` where a finite number of ours may stand for a NaN or infinity of torch's."""
+    """Arrays for a sample's tensors; `lenient` where anything may stand for a NaN or infinity of torch's."""
 
     name: str
     arrays: list[np.ndarray]
@@ -224,7 +226,7 @@ def attempt(function: Any, *args: Any) -> Any:
         warnings.simplefilter("ignore")
         try:
             return function(*args)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the other module has to raise it as well
+        except Exception as error:
             return error
 
 

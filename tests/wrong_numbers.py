@@ -1,8 +1,8 @@
 """Calls with things that are no numbers, or do not fit, on half-precision tensors: a program for a process of its own.
 
 ``python wrong_numbers.py`` makes them all and prints how many it made.  Every call may raise what it likes and none may
-end the interpreter, as ml_dtypes does when it is asked for ``bfloat16("a")``.  The name of the call is written to stderr
-before it is made, so that the last line there is the culprit's.
+end the interpreter, as ml_dtypes does when it is asked for ``bfloat16("a")``.  The name of the call is written to
+stderr before it is made, so that the last line there is the culprit's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ LEFT_OUT = ("set_", "use_", "save", "load", "manual_seed", "seed", "initial_seed
 
 def callables() -> Iterator[tuple[str, Any]]:
     """Functions, functions of neural networks, and methods of Tensor, the arithmetic ones too."""
-    for prefix, module in (("", retrograd), ("nn.functional.", retrograd.nn.functional), ("special.", retrograd.special)):
+    modules = {"": retrograd, "nn.functional.": retrograd.nn.functional, "special.": retrograd.special}
+    for prefix, module in modules.items():
         for name in sorted(set(dir(module))):
             thing = getattr(module, name, None)
             if not name.startswith((*LEFT_OUT, "_")) and inspect.isfunction(thing):
@@ -78,7 +79,7 @@ def main() -> int:
                         made += 1
                         try:
                             thing(*args, **kwargs)
-                        except Exception:  # noqa: BLE001, S112 - that it is an exception is all that is asked
+                        except Exception:
                             continue
         sys.stdout = printed
     return made

@@ -187,7 +187,7 @@ def check_number(x: Operand, dtype: np.dtype) -> None:
     if kind == "b":
         return  # anything is zero or not
     if isinstance(x, builtins.complex):
-        fits = kind == "c" and _fits(x.real, dtype) and _fits(x.imag, dtype) or x.imag == 0 and _fits(x.real, dtype)
+        fits = (kind == "c" and _fits(x.real, dtype) and _fits(x.imag, dtype)) or (x.imag == 0 and _fits(x.real, dtype))
     else:
         fits = _fits(x, dtype)
     if not fits:

@@ -71,7 +71,7 @@ def pow_backward_exponent(ops: Any, grad: Any, self: Any, exponent: Any, result:
 
 
 def _constant_power_of_zero(ops: Any, exponent: Any) -> Any:
-    """Where ``0 ** y`` is the same for all y nearby, or all on one side: y >= 0, of complex ones Re y > 0 and y == 0."""
+    """Where ``0 ** y`` is the same for all y nearby, or on one side: y >= 0, of complex ones Re y > 0 and y == 0."""
     if not _is_complex(exponent):
         return exponent >= 0
     return (ops.real(exponent) > 0) | (exponent == 0)
