@@ -47,7 +47,7 @@ def pow_backward(ops: Any, grad: Any, self: Any, exponent: Any) -> Any:
 
 def pow_backward_self(ops: Any, grad: Any, self: Any, exponent: Any) -> Any:
     """The same where the exponent is a tensor: 0 where it is 0."""
-    result = grad * (exponent * self ** (exponent - 1)).conjugate()
+    result = grad * (exponent * ops.pow(self, exponent - 1)).conjugate()
     return ops.where(exponent == 0, ops.zeros_like(result), result)
 
 
