@@ -350,10 +350,9 @@ def _with_formula(
                 if old is not None and state.grad_enabled:
                     set_fw_grad(original, old.clone(), level)
             args = (args[0], *(_unless_overwritten(arg, args[0]) for arg in args[1:]))
-            tangents = {
-                position: tangent if tangent.__class__ is list else _tangent_apart(tangent, args[0], position, level)
-                for position, tangent in tangents.items()
-            }
+            if 0 in tangents:
+                old, apart = tangents[0], _tangent_apart(tangents[0], args[0], level)
+                tangents = {position: apart if t is old else t for position, t in tangents.items()}
         finally:
             state.observers, state.interceptor = observers, interceptor
     since = state.sequence_nr
@@ -393,12 +392,12 @@ def _unless_overwritten(arg: Any, target: Tensor) -> Any:
     return arg
 
 
-def _tangent_apart(tangent: Any, target: Tensor, position: int, level: Level) -> Any:
-    """A tangent in memory that the operator does not write to; ``make_dual(x, x)`` gets one of its own for good."""
+def _tangent_apart(tangent: Any, target: Tensor, level: Level) -> Any:
+    """The tangent of what is written to, in other memory than that: ``make_dual(x, x)`` gets its own for good."""
     if tangent is None or not np.may_share_memory(tangent._memory, target._memory):
         return tangent
     apart = tangent.clone()
-    forward_grad = target._meta.fw_grad if position == 0 and target._meta is not None else None
+    forward_grad = None if target._meta is None else target._meta.fw_grad
     if forward_grad is not None and forward_grad.values.get(level) is tangent:
         forward_grad.values[level] = apart
     return apart

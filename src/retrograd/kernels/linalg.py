@@ -227,7 +227,7 @@ def _add_scaled(
             f"{first} and {second} must have the same dtype, but got {scalar_name(input.dtype)} and "
             f"{scalar_name(product.dtype)}"
         )
-    if alpha.__class__ is not int or beta.__class__ is not int:
+    if alpha.__class__ is not int or beta.__class__ is not int or not alpha == 1 == beta:
         alpha, beta = cast_number(alpha, product.dtype), cast_number(beta, product.dtype)
     if not product.ndim:
         return np.asarray(product * alpha + (input * beta if beta != 0 else 0), dtype=product.dtype)
