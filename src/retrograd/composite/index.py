@@ -187,7 +187,7 @@ def _number_to_write(self: Tensor, value: Any) -> Any:
         name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
         raise TypeError(f"can't assign a {name} to a {type_name(self)}: make it a tensor first, with torch.tensor(...)")
     dtype = self._memory.dtype
-    if isinstance(value, complex) or dtype.kind in "iu":
+    if isinstance(value, complex) or (dtype.kind in "iu" and isinstance(value, float)):
         kernels.element(value, dtype)  # does it fit? (asked before the key is looked at)
         if isinstance(value, complex) and dtype.kind not in "bc":
             value = value.real

@@ -233,6 +233,8 @@ def cast_number(x: Operand, dtype: np.dtype) -> Any:
     """
     if x.__class__ is float and dtype.char in "fd" and -_LARGEST["float32"] <= x <= _LARGEST["float32"]:
         return dtype.type(x)
+    if x.__class__ is int and dtype is _INT64 and -(2**63) <= x < 2**63:
+        return dtype.type(x)
     check_number(x, dtype)
     x = _python_number(x)
     if isinstance(x, builtins.complex) and dtype.kind not in "bc":
