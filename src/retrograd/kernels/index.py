@@ -16,7 +16,7 @@ import numpy as np
 from . import compiled
 from .compiled import LARGE
 from .dims import normalize_dim
-from .promotion import as_array, broadcast_shape, cast_number, element, operand, scalar_name, unsupported
+from .promotion import as_array, broadcast_shape, cast_number, element, scalar_name, unsupported
 from .shape import expand
 from .storage import shape_text
 
