@@ -450,3 +450,23 @@ def test_pickling_a_tensor_warns_of_its_hooks(torch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pickle.dumps(x)
+
+
+@pytest.mark.parametrize(
+    ("call", "count"),
+    [
+        (lambda torch, x: x.max(0), 1),
+        (lambda torch, x: x.cummax(0), 1),
+        (lambda torch, x: torch.linalg.lu_factor_ex(x), 1),
+        (lambda torch, x: torch.linalg.lu(x)[::-1], 2),
+        (lambda torch, x: torch.linalg.svd(x), 3),
+    ],
+)
+def test_results_without_a_gradient_are_not_among_those_of_the_node(torch, call, count):
+    x = torch.tensor([[2.0, 0.5], [0.25, 1.0]], requires_grad=True)
+    result = call(torch, x)[0]
+    seen = []
+    result.grad_fn.register_prehook(lambda grads: seen.append(len(grads)))
+    result.grad_fn.register_hook(lambda inputs, grads: seen.append(len(grads)))
+    result.sum().backward()
+    assert seen == [count, count] and result.output_nr == (1 if count == 2 else 0)

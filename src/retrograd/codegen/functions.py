@@ -430,7 +430,7 @@ def _record(entry: Entry) -> list[str]:
             inner += [f"node.{r}_ = {r}_array", f"node.{r}_vc = vc"]
         for position, r in enumerate(entry.schema.results):
             if entry.output_differentiability[position]:
-                inner += [f"{r}._edge = (node, {position})"]
+                inner += [f"{r}._edge = (node, {entry.output_nr(position)})"]
     body = [f"if {_any_edge(entry)}:", *("    " + line for line in inner)]
     return ["if state.grad_enabled:", *("    " + line for line in lines + body)]
 
@@ -465,6 +465,7 @@ def _metadata(entry: Entry) -> list[str]:
         fields = {"shape": "shape", "dtype": "dtype", "array_class": "__class__"}
         lines = [f"node.{field} = {results[0]}_array.{attribute}" for field, attribute in fields.items()]
         return ["node.shape = shape", *lines[1:]] if entry.inline else lines
+    results = [r for r, has_gradient in zip(results, entry.output_differentiability) if has_gradient]
     each = "".join(f"({r}_array.shape, {r}_array.dtype, {r}_array.__class__), " for r in results)
     return [f"node.metadata_of_inputs = ({each.strip()})", f"node.num_inputs = {len(results)}", "node.shape = None"]
 

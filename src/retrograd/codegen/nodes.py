@@ -152,8 +152,7 @@ def _apply(entry: Entry, slots: Slots, names: Names, arrays: bool) -> list[str]:
         if "grad" in total.of:
             body.insert(0, "grad = grads[0]")
     else:
-        index = entry.output_differentiability.index(True)
-        body += [f"grad = grads[{index}]", "if grad is None:", f"    return {nothing}"]
+        body += ["grad = grads[0]", "if grad is None:", f"    return {nothing}"]
     if is_list:
         body += _unpack(entry, slots, entry.formulas[0], names, arrays)
         body.append(f"return tuple({_lowered(entry, slots, entry.formulas[0], names, arrays)})")
@@ -213,7 +212,7 @@ def _unpack(entry: Entry, slots: Slots, f: Formula, names: Names, arrays: bool) 
             if arrays:
                 lines += [f"if node.{r}_vc.version:", f'    {r} = unpack_output_array(node, "{r}", {r})']
             else:
-                lines.append(f'{r} = unpack_output_tensor(node, "{r}", {r}, {position})')
+                lines.append(f'{r} = unpack_output_tensor(node, "{r}", {r}, {entry.output_nr(position)})')
                 if not entry.output_differentiability[position]:
                     lines.append(f"{r}._edge = None")
     for a in slots.plain:
@@ -248,8 +247,8 @@ def _saved_properties(entry: Entry, slots: Slots) -> list[str]:
         property_(a.name, f'saved_{"list_" if a.is_list else ""}attribute(node, "{a.name}")')
         raw_(a.name, f'raw_saved{"_list" if a.is_list else ""}(node, "{a.name}")')
     for r, position in slots.results:
-        property_(r, f'saved_output_attribute(node, "{r}", {position})')
-        raw_(r, f'raw_saved_output(node, "{r}", {position})')
+        property_(r, f'saved_output_attribute(node, "{r}", {entry.output_nr(position)})')
+        raw_(r, f'raw_saved_output(node, "{r}", {entry.output_nr(position)})')
     for a in slots.plain:
         if a.type == "indices":
             property_(a.name, f'saved_indices_attribute(node, "{a.name}")')

@@ -75,6 +75,10 @@ class Entry:
     def differentiable(self) -> bool:
         return bool(self.formulas)
 
+    def output_nr(self, position: int) -> int:
+        """Which of the node's incoming gradients is that of a result: those without a gradient are not counted."""
+        return sum(self.output_differentiability[:position])
+
     @property
     def differentiable_arguments(self) -> list[Argument]:
         """Arguments that get an edge, in the order of the signature."""

@@ -218,7 +218,7 @@ def lu_unpack_backward(ops: Any, grads: Any, shape: tuple[int, ...]) -> Any:
     """Both gradients in one matrix."""
     m, n = shape[-2:]
     k = min(m, n)
-    _, low, high = grads
+    low, high = grads
     if any(g is not None and g.ndim < 2 for g in (low, high)):  # they were not unpacked
         return ops.new_zeros(low if high is None else high, shape)
     if low is not None:
