@@ -759,3 +759,15 @@ def test_random_programs(first):
 @pytest.mark.parity
 def test_random_programs_in_the_long_run():
     check_seeds(range(20_000, 23_000), steps=12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool", "bfloat16"])
+def test_conj_physical_of_a_real_tensor_in_place_is_a_write(torch, dtype):
+    x = torch.ones(2, dtype=getattr(torch, dtype))
+    assert x.conj_physical_() is x and x._version == 1 and x.tolist() == [1, 1]
+    leaf = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+        leaf.conj_physical_()
+    y = leaf * 2
+    y.conj_physical_()
+    assert y.grad_fn.name().startswith("ConjPhysicalBackward")

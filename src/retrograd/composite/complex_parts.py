@@ -66,7 +66,7 @@ def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
 @composite()
 def conj_physical_(input: Tensor) -> Tensor:
     """In-place `conj_physical`."""
-    return table._conj_physical_(input) if input._memory.dtype.kind == "c" else input
+    return table._conj_physical_(input)
 
 
 @composite(method=False)
