@@ -331,3 +331,11 @@ def test_out(torch):
     address = out.data_ptr()
     assert torch.zeros(3, out=out) is out
     assert out.tolist() == [0.0] * 3 and out.data_ptr() == address
+
+
+@pytest.mark.parametrize("name", ["zeros_like", "ones_like", "empty_like", "rand_like", "full_like"])
+def test_an_expanded_dimension_stays_where_it_stands(torch, name):
+    like = getattr(torch, name)
+    options = (3.0,) if name == "full_like" else ()
+    assert like(torch.ones(2, 3).expand(2, 2, 3), *options).stride() == (6, 3, 1)
+    assert like(torch.ones(3, 2).t().expand(2, 2, 3), *options).stride() == (6, 1, 2)

@@ -18,6 +18,7 @@ from .autograd.inplace import begin_inplace
 from .autograd.state import local
 from .devices import as_device
 from .kernels.promotion import cast_number, complex_dtype, element, scalar_name
+from .kernels.storage import dense_like
 from .op_support import int_tuple, store
 from .random import Generator, default_generator
 from .tensor import Tensor, new, wrap
@@ -245,12 +246,20 @@ def _like(input: Tensor, dtype: Any) -> np.dtype:
     return input._data.dtype if dtype is None else dtypes.as_numpy_dtype(dtype)  # type: ignore[return-value]
 
 
+def _laid_out(input: Tensor, np_dtype: np.dtype) -> np.ndarray:
+    """An array in the order of dimensions that a new one like `input` has; its values do not matter.
+
+    NumPy takes a dimension that was expanded for the innermost one, torch leaves it where it stands."""
+    data = input._data
+    return data if 0 not in data.strides else dense_like(data, np_dtype)
+
+
 def zeros_like(
     input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, **kw: Any
 ) -> Tensor:
     """Zeros of the same size and dtype."""
     np_dtype = _like(input, dtype)
-    return _out(np.zeros_like(input._data, np_dtype), requires_grad, device, kw)
+    return _out(np.zeros_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device, kw)
 
 
 def ones_like(
@@ -258,7 +267,7 @@ def ones_like(
 ) -> Tensor:
     """Ones of the same size and dtype."""
     np_dtype = _like(input, dtype)
-    return _out(np.ones_like(input._data, np_dtype), requires_grad, device, kw)
+    return _out(np.ones_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device, kw)
 
 
 def empty_like(
@@ -266,7 +275,7 @@ def empty_like(
 ) -> Tensor:
     """Uninitialised memory of the same size and dtype."""
     np_dtype = _like(input, dtype)
-    return _out(np.empty_like(input._data, np_dtype), requires_grad, device, kw)
+    return _out(np.empty_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device, kw)
 
 
 def full_like(
@@ -276,7 +285,8 @@ def full_like(
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
     np_dtype = _like(input, dtype)
-    return _out(np.full_like(input._data, cast_number(fill_value, np_dtype), np_dtype), requires_grad, device, kw)
+    array = np.full_like(_laid_out(input, np_dtype), cast_number(fill_value, np_dtype), np_dtype)
+    return _out(array, requires_grad, device, kw)
 
 
 def empty_strided(
@@ -487,7 +497,7 @@ def randint(
 def _laid_out_like(input: Tensor, drawn: Tensor, requires_grad: bool) -> Tensor:
     """`drawn` in the order of dimensions that `input` has in memory."""
     if not input._data.flags.c_contiguous:
-        array = np.empty_like(input._data, drawn._data.dtype)
+        array = np.empty_like(_laid_out(input, drawn._data.dtype), drawn._data.dtype)
         array[...] = drawn._data
         drawn = wrap(array)
     return drawn.requires_grad_(requires_grad)
