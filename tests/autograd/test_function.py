@@ -1074,3 +1074,19 @@ def test_nested_io_function():
     x, y = leaf(retrograd, 1.0), leaf(retrograd, 1.0)
     Old.apply([x, [y]]).backward()
     assert (x.grad.item(), y.grad.item()) == (2.0, 3.0)
+
+
+def test_an_input_returned_as_it_is_may_not_be_saved_even_if_nothing_is_recorded(torch):
+    class AsItIs(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+    with pytest.raises(RuntimeError, match="returned as-is as output is being saved"):
+        AsItIs.apply(torch.ones(2))
+    with torch.no_grad():
+        assert not AsItIs.apply(torch.ones(2, requires_grad=True)).requires_grad

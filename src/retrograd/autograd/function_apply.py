@@ -263,11 +263,12 @@ class _Outputs:
                 f"need to support more. ({self.cls.__name__} has {len(self.inputs)} and {len(outputs)}.)"
             )
         for value in outputs:
-            if not self._is_differentiable(value):
-                continue
             if id(value) in self.dirty:
-                self._check_dirty(value)
+                if self._is_differentiable(value):
+                    self._check_dirty(value)
             elif id(value) in self.input_ids and id(value) in self.saved_by_setup:
+                if not self._is_differentiable(value) and value.requires_grad:
+                    continue  # it is detached, and what was saved is another tensor
                 raise RuntimeError(
                     "An input that has been returned as-is as output is being saved for backward. This is not "
                     "supported if you override setup_context. You should return and save a view of the input instead, "
