@@ -290,3 +290,11 @@ def test_a_failed_pass_can_be_repeated(torch):
     handle.remove()
     total.backward()
     assert x.grad is not None
+
+
+def test_an_operator_that_torch_has_no_formula_for(torch):
+    y = torch.ones(2, requires_grad=True) // 2
+    assert y.requires_grad
+    with pytest.raises(RuntimeError, match="derivative for aten::floor_divide is not implemented") as caught:
+        y.sum().backward()
+    assert caught.type is RuntimeError

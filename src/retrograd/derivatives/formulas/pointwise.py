@@ -25,6 +25,13 @@ def not_implemented(ops: Any, grad: Any, name: str) -> Any:
     )
 
 
+def no_derivative(ops: Any, grad: Any, name: str) -> Any:
+    """The same for an operator that torch's table of derivatives does not have at all: its error is another."""
+    raise RuntimeError(
+        f"derivative for aten::{name} is not implemented: detach its result, or compute it under no_grad()"
+    )
+
+
 def floored_quotient(ops: Any, self: Any, other: Any) -> Any:
     """``self / other`` rounded down: how many times remainder subtracts `other`."""
     return ops.div(self, other, rounding_mode="floor")
