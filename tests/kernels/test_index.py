@@ -465,3 +465,13 @@ def test_by_hand():
     assert I.index_fill(y, 0, np.array([0]), 9, out=y) is y and y.tolist() == [[9, 9], [2, 4]]
     assert I.index(x, [None, np.array([1, 0])]).tolist() == [[1, 3], [4, 2]]
     assert not np.shares_memory(I.index(x, [np.array(0)]), x)
+
+
+def test_scatter_without_dimensions():
+    """An index without dimensions is one place, a source without dimensions is one element."""
+    one, place, two = np.ones(()), np.zeros((), np.int64), np.array([2.0, 3.0])
+    for kernel in (I.scatter, I.scatter_add):
+        assert kernel(np.zeros(2), 0, place, two).tolist() == [2.0, 0.0]
+        assert kernel(np.zeros(()), 0, place, two).tolist() == 2.0
+        with pytest.raises(RuntimeError, match=r"Expected index \[2\] to be no larger than self \[2\]"):
+            kernel(np.zeros(2), 0, np.zeros(2, np.int64), one)

@@ -357,12 +357,12 @@ def scatter(
     result = _target(a, out)
     if index.size == 0:
         return result
+    index = index if index.ndim else index.reshape(1)
     if hasattr(src, "dtype") and src.ndim:
         src = src[tuple([slice(n) for n in index.shape])]
     elif not hasattr(src, "dtype"):
         src = np.asarray(cast_number(src, a.dtype))
     place = result if result.ndim else result.reshape(1)
-    index = index if index.ndim else index.reshape(1)
     if index.size > LARGE and reduce != "multiply" and _is_apart(place, index, src):
         if compiled.scatter(place, dim, index, src, reduce == "add"):
             return result
@@ -453,7 +453,7 @@ def _check_scatter(a: np.ndarray, dim: int, index: np.ndarray, src: Any) -> int:
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     too_large = any(d != dim and i > n for d, (i, n) in enumerate(zip(index.shape, a.shape)))
     if is_array:
-        too_large = too_large or any(i > n for i, n in zip(index.shape, src.shape))
+        too_large = too_large or any(i > n for i, n in zip(index.shape, src.shape or (1,)))
     if too_large:
         also = f" and to be no larger size than src {shape_text(src.shape)}" if is_array else ""
         raise RuntimeError(
