@@ -297,6 +297,11 @@ def wrap(array: Any, vc: VersionCounter | None = None) -> Tensor:
     return result
 
 
+def fresh(array: Any) -> Tensor:
+    """A Tensor on a new array, to be given to the user: in inference mode, an inference tensor."""
+    return wrap(array, local.state.new_vc)
+
+
 def unwrap(tensor: Tensor) -> Any:
     """The array of a Tensor."""
     return tensor._data

@@ -1037,3 +1037,13 @@ def test_jvp_of_a_network_is_the_directional_derivative():
         for sign in (1, -1)
     )
     assert slope == pytest.approx((ahead - behind) / (2 * h), rel=1e-7)
+
+
+def test_a_number_that_an_element_cannot_hold(torch):
+    x = torch.ones(2, dtype=torch.uint8)
+    with torch.autograd.forward_ad.dual_level():
+        x[0] = -1
+        assert x.tolist() == [255, 1]
+        with pytest.raises(RuntimeError, match="value cannot be converted to type uint8_t without overflow"):
+            x[0] = 300
+    assert x.tolist() == [255, 1]

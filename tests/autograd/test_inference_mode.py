@@ -233,3 +233,27 @@ def test_a_pass_inside_gives_inference_tensors(torch, create_graph):
         (x * 3).sum().backward()
     if torch.__name__ == "retrograd":  # torch refuses it when it has added already
         assert x.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+NEW = {
+    "chain_matmul": lambda t, x: t.chain_matmul(x),
+    "combinations": lambda t, x: t.combinations(x[0], 0),
+    "embedding_bag": lambda t, x: t.embedding_bag(x, t.tensor([0]), t.tensor([0]))[2],
+    "histogram": lambda t, x: t.histogram(x, 2).hist,
+    "isin": lambda t, x: t.isin(x, 1.0),
+    "multinomial": lambda t, x: t.multinomial(x, 1),
+    "new_zeros": lambda t, x: x.new_zeros(2),
+    "nonzero": lambda t, x: t.nonzero(x, as_tuple=True)[0],
+    "nonzero_static": lambda t, x: t.nonzero_static(x, size=2),
+    "unravel_index": lambda t, x: t.unravel_index(t.tensor([0]), (2, 3))[0],
+    "vander": lambda t, x: t.vander(x[0], 0),
+}
+
+
+@pytest.mark.parametrize("name", NEW)
+@pytest.mark.filterwarnings("ignore:torch.chain_matmul is deprecated")
+def test_operators_outside_of_the_table(torch, name):
+    x = torch.ones(2, 3, requires_grad=True)
+    with torch.inference_mode():
+        y = NEW[name](torch, x)
+    assert y.is_inference() and not y.requires_grad

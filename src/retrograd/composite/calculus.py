@@ -10,7 +10,7 @@ import numpy as np
 from .._generated import functions as table
 from ..dtypes import int64
 from ..op_support import write_out
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, fresh
 from .registry import composite
 from .shape import narrow
 
@@ -171,5 +171,5 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
         x = x.to(int64)  # in which the powers are multiplied up
     columns = [table.pow_Tensor_Scalar(x, k) for k in range(n)]
     if not columns:
-        return wrap(np.empty((x._data.shape[0], 0), x._data.dtype))
+        return fresh(np.empty((x._data.shape[0], 0), x._data.dtype))
     return table.stack(columns if increasing else columns[::-1], 1)

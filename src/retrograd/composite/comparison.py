@@ -9,7 +9,7 @@ import numpy as np
 from .._generated import functions as table
 from ..kernels.promotion import scalar_name
 from ..op_support import needs_a_tensor
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, fresh
 from .overwrite import overwrite
 from .registry import composite
 
@@ -59,4 +59,4 @@ def isin(
         if dtype.kind in "bc":
             raise RuntimeError(f"Unsupported input type encountered for isin(): {scalar_name(dtype)}")
     first, second = (value._data if isinstance(value, Tensor) else value for value in (elements, test_elements))
-    return wrap(np.isin(first, second, assume_unique=assume_unique and np.ndim(second) > 0, invert=invert))
+    return fresh(np.isin(first, second, assume_unique=assume_unique and np.ndim(second) > 0, invert=invert))

@@ -27,9 +27,10 @@ from ..autograd.view_meta import CreationMeta
 from ..factories import _out, zeros
 from ..kernels.dims import normalize_dim
 from ..kernels.indexing_key import parse_index
+from ..kernels.promotion import cast_number
 from ..op_support import int_tuple, not_a_tensor, number
 from ..quiet import once
-from ..tensor import Tensor, type_name, wrap
+from ..tensor import Tensor, fresh, type_name, wrap
 from .registry import composite
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def new_zeros(
         return zeros(*size, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad, **keywords)
     shape = int_tuple("new_zeros", "size", 1, size)
     array = kernels.new_zeros(input._data, shape)
-    result = wrap(array if dtype is None else array.astype(dtypes.as_numpy_dtype(dtype)))
+    result = fresh(array if dtype is None else array.astype(dtypes.as_numpy_dtype(dtype)))
     return result.requires_grad_() if requires_grad else result
 
 
@@ -266,7 +267,7 @@ def _write(place: Tensor, advanced: list | None, value: Any) -> None:
         generated.index_put_(place, advanced, value)
     elif not isinstance(value, Tensor):
         if not place._memory.ndim:
-            generated.copy_(place, wrap(np.asarray(value, place._memory.dtype)))
+            generated.copy_(place, wrap(np.asarray(cast_number(value, place._memory.dtype))))
         else:
             if 0 in place._memory.strides:
                 check_no_internal_overlap(place._memory)
@@ -470,7 +471,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     if not as_tuple:
         return found
     columns = found._data if input._data.ndim else np.zeros((len(found._data), 1), _LONG)
-    return tuple(wrap(columns[:, i].copy()) for i in range(columns.shape[1]))
+    return tuple(fresh(columns[:, i].copy()) for i in range(columns.shape[1]))
 
 
 @composite(method=False)

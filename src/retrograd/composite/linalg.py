@@ -301,6 +301,8 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     tensor_list("chain_matmul", "matrices", 1, matrices)
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    if len(matrices) == 1:
+        return generated.clone(matrices[0])
     sizes = [x._data.shape[0] for x in matrices] + [matrices[-1]._data.shape[-1]]
     return _multiply_chain(matrices, _cheapest_splits(sizes), 0, len(matrices) - 1)
 

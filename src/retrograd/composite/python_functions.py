@@ -13,7 +13,7 @@ from ..autograd.forward_operators import forbid_duals
 from ..factories import _finish, empty, empty_strided
 from ..kernels.promotion import unsupported
 from ..random import Generator
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, fresh
 from .overwrite import overwrite
 from .random_inplace import _generator
 from .registry import composite
@@ -140,7 +140,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     g = _generator("binomial", generator)
     with g.lock:
         drawn = np.asarray(g.bits.binomial(trials.astype(np.int64), prob._data))
-    return wrap(drawn.astype(count._data.dtype))
+    return fresh(drawn.astype(count._data.dtype))
 
 
 @composite(method=False)
@@ -169,4 +169,4 @@ def histogramdd(
     except ValueError as error:
         raise RuntimeError(f"torch.histogramdd: {error}") from None
     dtype = input._data.dtype
-    return wrap(counts.astype(dtype)), tuple(wrap(edge.astype(dtype)) for edge in found)
+    return fresh(counts.astype(dtype)), tuple(fresh(edge.astype(dtype)) for edge in found)

@@ -13,7 +13,7 @@ import numpy as np
 from .. import kernels
 from ..dtypes import float_limits
 from ..random import Generator, default_generator
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, fresh
 from .overwrite import overwrite, overwrite_by
 from .registry import composite
 
@@ -283,14 +283,14 @@ def multinomial(
         # Waiting times with these rates: who comes first, and second, is a draw without replacement.
         waits = -np.log1p(-g.uniform(weights.shape, np.dtype(np.float64)))
         speeds = np.divide(weights, np.maximum(waits, np.finfo(np.float64).tiny))
-        return wrap(np.argsort(-speeds, axis=-1, kind="stable")[..., :num_samples].copy())
+        return fresh(np.argsort(-speeds, axis=-1, kind="stable")[..., :num_samples].copy())
     steps = (weights / total).cumsum(-1)
     steps /= steps[..., -1:]
     draws = g.uniform((*weights.shape[:-1], num_samples), np.dtype(np.float64))
     if weights.ndim == 1:
-        return wrap(np.searchsorted(steps, draws, side="right"))
+        return fresh(np.searchsorted(steps, draws, side="right"))
     rows = [np.searchsorted(step, draw, side="right") for step, draw in zip(steps, draws, strict=True)]
-    return wrap(np.array(rows, np.int64).reshape(draws.shape))
+    return fresh(np.array(rows, np.int64).reshape(draws.shape))
 
 
 # -------------------------------------------------------------------------------------------------------- arguments

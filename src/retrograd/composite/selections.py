@@ -10,7 +10,7 @@ import numpy as np
 from .._generated import functions as table
 from ..kernels.dims import normalize_dim
 from ..kernels.promotion import scalar_name, unsupported
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, fresh, wrap
 from .index import asked_for
 from .registry import composite
 from .shape import meshgrid
@@ -51,7 +51,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
-        return wrap(np.empty(0, input._data.dtype))
+        return fresh(np.empty(0, input._data.dtype))
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     chosen = np.array(list(choose(range(input._data.shape[0]), r)), np.int64).reshape(-1, r)
     return table.index_select(input, 0, wrap(chosen.reshape(-1))).reshape(chosen.shape)
@@ -82,7 +82,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     results = []
     rest = indices._data.astype(np.int64)
     for n in reversed(sizes):
-        results.append(wrap(np.asarray(np.remainder(rest, n))))
+        results.append(fresh(np.asarray(np.remainder(rest, n))))
         rest = np.asarray(np.floor_divide(rest, n))
     return tuple(reversed(results))
 
@@ -93,7 +93,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     found = table.nonzero(input)._data[:size]
     rows = np.full((size, found.shape[1]), fill_value, np.int64)
     rows[: len(found)] = found
-    return wrap(rows)
+    return fresh(rows)
 
 
 # ---------------------------------------------------------------------------------------------------- reduced to places

@@ -17,7 +17,7 @@ from ..kernels.dims import normalize_dim
 from ..kernels.promotion import scalar_name
 from ..op_support import not_a_tensor, write_out
 from ..return_types import return_type
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, fresh, wrap
 from .reduce import mean, norm
 from .registry import composite
 
@@ -309,7 +309,7 @@ def histogram(
     forbid_duals("histogram", input, weight)
     edges = bins._data if isinstance(bins, Tensor) else bins
     counts, edges = number_parts.histogram(input._data, edges, range, None if weight is None else weight._data, density)
-    return Histogram(wrap(counts), wrap(edges))
+    return Histogram(fresh(counts), fresh(edges))
 
 
 Histogram = return_type("histogram", "hist", "bin_edges")

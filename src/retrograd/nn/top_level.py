@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, fresh
 from . import functional
 from .functional_dropout import _feature_dropout, _mask
 from .functional_embedding import _bags, _padding
@@ -263,11 +263,11 @@ def embedding_bag(
     sizes = np.bincount(counted, minlength=count)
     if name == "sum":
         none = np.zeros(0, np.int64)
-        return result, wrap(none), wrap(np.zeros(count, np.int64)), wrap(np.zeros(count, np.int64))
+        return result, fresh(none), fresh(np.zeros(count, np.int64)), fresh(np.zeros(count, np.int64))
     if name == "mean":
-        return result, wrap(bags), wrap(sizes), wrap(sizes.copy())
+        return result, fresh(bags), fresh(sizes), fresh(sizes.copy())
     chosen = _chosen_rows(result, weight, indices, bags, padding)
-    return result, wrap(bags), wrap(sizes), wrap(chosen)
+    return result, fresh(bags), fresh(sizes), fresh(chosen)
 
 
 def _chosen_rows(
