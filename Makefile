@@ -22,7 +22,7 @@ UNNAMED := kernels derivatives _generated
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-parity test-slow test-fast check fast bench bench-kernels coverage generate clean
+.PHONY: help demo test test-parity test-slow test-programs test-fast check fast bench bench-kernels coverage generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ test-parity: $(GENERATED) $(VENV)/test.stamp $(VENV)/parity.stamp ## installs to
 
 test-slow: $(GENERATED) $(VENV)/test.stamp ## deep graphs, leaks and whatever else takes long
 	@$(PY) -m pytest -q -m slow $(ARGS)
+
+test-programs: $(GENERATED) $(VENV)/test.stamp $(VENV)/parity.stamp ## 100,000 random programs beside torch: half an hour
+	@$(PY) -m pytest -q -s -m slow tests/test_programs.py $(ARGS)
 
 test-fast: $(GENERATED) $(VENV)/test.stamp $(VENV)/fast.stamp ## compile the optional kernels, and compare them with NumPy's
 	@$(PY) -m pytest -q tests/kernels $(ARGS)
