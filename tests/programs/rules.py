@@ -432,7 +432,8 @@ RULES = [
             and bool(
                 re.search(
                     "modified by an inplace operation|inplace version of|is a view and|incompatible with .grad"
-                    "|has no dimensions|Index to scalar can have only|dimensionality must match|value tensor of shape|Dimension out of range",
+                    "|has no dimensions|Index to scalar can have only|dimensionality must match"
+                    "|value tensor of shape|Dimension out of range",
                     d.my_error + d.their_error,
                 )
             )
