@@ -57,6 +57,7 @@ def counts_references(count: Count) -> bool:
 
     class Slot:
         __slots__ = ("array",)
+        array: Any
 
     def in_a_slot(array: Any) -> Slot:
         slot = Slot()

@@ -23,7 +23,7 @@ def overwrite(input: Tensor, values: Any) -> Tensor:
 def overwrite_by(input: Tensor, make: Callable[[], Any]) -> Tensor:
     """The same for values that are made once it is known that they may be written: a refused call draws no numbers."""
     state = local.state
-    record = state.grad_enabled and input.requires_grad
+    record = bool(state.grad_enabled) and input.requires_grad
     begin_inplace(state, input, record)
     values = make()
     if record or state.interceptor is not None:

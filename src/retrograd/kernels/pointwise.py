@@ -180,7 +180,7 @@ def _integer_division(
     d = result_dtype(a, b)
     if d.kind in "bc":
         unsupported(name, d, out)
-    if d.kind in "iu" and not np.all(b) and getattr(a, "size", 1):
+    if d.kind in "iu" and not np.all(b) and np.size(a):
         raise RuntimeError("ZeroDivisionError")
     return apply_binary(ufunc, a, b, out, d)
 
