@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import retrograd
-from aliasing.compare import OutOfStep, difference, shortened, step_difference
+from aliasing.compare import OutOfStep, difference, shortened, step_differences
 from aliasing.programs import SHAPES, WEIGHTS, Features, Generator, Machine
 from samples import OPS
 from samples.spec import map_tree
@@ -740,10 +740,10 @@ def check_seeds(seeds: range, steps: int) -> None:
         for number in range(steps):
             program.append(generator.statement(ours))
             try:
-                found = step_difference(ours, yours, program[-1], every_step or number == steps - 1)
+                found = step_differences(ours, yours, program[-1], every_step or number == steps - 1)
             except OutOfStep:
                 break
-            if found is not None:
+            if found:
                 short = shortened(program, lambda p, e=every_step: difference(p, retrograd, torch, e) is not None)
                 found = difference(short, retrograd, torch, every_step) or found
                 pytest.fail(f"seed {seed}:\n" + "\n".join(short) + f"\n-> {found}")

@@ -336,6 +336,17 @@ def test_custom_functions_and_backward_passes() -> None:
     assert interrupted_everywhere(dual) == []
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in a generator that is being closed
+def test_backward_under_observers() -> None:
+    x = torch.ones(2, requires_grad=True)
+
+    def run() -> None:
+        with saving_hooks(), forward_ad.dual_level():
+            (forward_ad.make_dual(x, torch.ones(2)) * 2).sum().backward()
+
+    assert interrupted_everywhere(run) == []
+
+
 class Careless:
     """Calls something after it has changed the mode, and before it changes it back."""
 
