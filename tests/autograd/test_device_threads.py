@@ -15,7 +15,10 @@ import pytest
 
 import retrograd as torch
 from retrograd import devices
-from retrograd.autograd.device_threads import device_thread_of, threads
+from retrograd.autograd.device_threads import DevicePass, device_thread_of, threads
+from retrograd.autograd.graph_task import GraphTask
+from retrograd.autograd.node_call import call_node
+from retrograd.autograd.state import local
 from retrograd.autograd.worker_threads import MAX_DEPTH
 from retrograd.tensor import wrap
 from retrograd.utils.checkpoint import checkpoint
@@ -287,6 +290,17 @@ def test_an_error_on_the_cpu_ends_the_pass(device):
         torch.autograd.backward([y, z], [ones(CPU), ones(FIRST)])
 
 
+def stir():
+    """Have the device threads look up. In a free-threaded Python an object that another thread let go last is freed
+    by the thread that made it, when that next does something: the error, then its frames, then what they held."""
+    for _ in range(10):
+        for queue in threads.queues.values():
+            queue.wake("nothing to do")
+        while any(map(len, threads.queues.values())):
+            time.sleep(0.001)
+        time.sleep(0.01)
+
+
 def test_errors_leave_no_cycle(device, no_cycles):
     def fail(grad):
         raise LookupError
@@ -299,6 +313,25 @@ def test_errors_leave_no_cycle(device, no_cycles):
         except LookupError:
             pass
         del y, z
+        stir()
+
+
+def test_the_calling_thread_is_woken_once():
+    """By one of two threads that end together: a second entry would stay in the pass's queue, and hold the pass."""
+    run = DevicePass(local.state, GraphTask(True, False, 0, None), False, call_node)
+    run.failed, run.outstanding = True, 2  # two nodes, which are dropped
+
+    class LockThatTheOtherGetsNext:
+        def __enter__(self):
+            pass
+
+        def __exit__(self, *exc_info):
+            if run.outstanding == 1:
+                run.run(None, [])  # the other thread, from beginning to end
+
+    run.lock = LockThatTheOtherGetsNext()
+    run.run(None, [])
+    assert run.done and len(run.own_queue) == 1
 
 
 def test_anomaly_mode_explains_errors_of_device_threads(device):
@@ -512,6 +545,8 @@ assert differentiate() == 6.0
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_has_device_threads_of_its_own():
     script = """
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 and later warn of what is tried here
 child = os.fork()
 if child == 0:
     os._exit(0 if differentiate() == 6.0 and differentiate() == 6.0 else 1)

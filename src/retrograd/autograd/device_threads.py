@@ -131,8 +131,8 @@ class DevicePass:
                 local.state = before
         with self.lock:
             self.outstanding -= 1
-            self.done = self.outstanding == 0
-        if self.done:
+            last = self.done = self.outstanding == 0
+        if last:  # one thread alone wakes the caller: a second entry would stay in its queue
             self.own_queue.wake(self)
 
     def _run(self, state: ThreadState, node: Node, grads: list) -> None:

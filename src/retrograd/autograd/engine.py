@@ -33,7 +33,7 @@ from .hooks import run_tensor_hooks
 from .input_buffer import InputBuffer
 from .node import Node
 from .node_call import call_node, call_with_hooks, run_late_hooks, wanted_edges
-from .ready_queue import ReadyQueue
+from .ready_queue import Entry
 from .saved_variable import Freed
 from .state import ThreadState, local
 from .validation import validate_array, validate_tensor
@@ -199,8 +199,8 @@ def _run(state: ThreadState, task: GraphTask, node: Any, grads: Any, as_tensors:
     captured: Any = task.captured
     dependencies, not_ready, exec_info = task.dependencies, task.not_ready, task.exec_info
     keep_graph, freed, depth = task.keep_graph, task.freed, -task.reentrant_depth
-    queue = ReadyQueue()
-    heap, arrivals = queue.heap, queue.arrivals
+    heap: list[Entry] = []  # as that of a ReadyQueue
+    arrival = 0
     validate = validate_tensor if as_tensors else validate_array
 
     while True:
@@ -283,7 +283,8 @@ def _run(state: ThreadState, task: GraphTask, node: Any, grads: Any, as_tensors:
                 if following is None:
                     following, following_grads = successor, ready
                 else:
-                    heappush(heap, (1, depth, -successor.sequence_nr, next(arrivals), successor, ready, task))
+                    arrival += 1
+                    heappush(heap, (1, depth, -successor.sequence_nr, arrival, successor, ready, task))
 
         # ------------------------------------------------------------------------------------------ choose the next one
         # Nothing of this round may keep a gradient alive: AccumulateGrad keeps what nobody else holds.
@@ -291,8 +292,9 @@ def _run(state: ThreadState, task: GraphTask, node: Any, grads: Any, as_tensors:
         if following is not None:
             if heap:
                 # It became ready first: a negative number puts it before its equals (two leaves of one node).
+                arrival += 1
                 entry = heappushpop(
-                    heap, (1, depth, -following.sequence_nr, -next(arrivals), following, following_grads, task)
+                    heap, (1, depth, -following.sequence_nr, -arrival, following, following_grads, task)
                 )
                 node, grads = entry[4], entry[5]
                 entry = None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .node import Node
     from .saved_variable import Freed
 
-_ids = count()
+_ids = count()  # gives no number twice without the GIL either: test_threads.py checks it
 
 
 class ExecInfo:

@@ -25,15 +25,14 @@ Entry = tuple[int, int, int, int, Any, Any, Any]
 
 
 class ReadyQueue:
-    """A heap of ready nodes. The engine's loop works on `heap` directly; these methods are for everybody else."""
+    """A heap of ready nodes. The engine's loop has such a heap without the methods; these are for everybody else."""
 
-    __slots__ = ("heap",)
-
-    #: Numbers the entries of all queues.
-    arrivals = count()
+    __slots__ = ("arrivals", "heap")
 
     def __init__(self) -> None:
         self.heap: list[Entry] = []
+        #: Numbers the entries. A queue's own: if threads that share a counter got one number, nodes would be compared.
+        self.arrivals = count()
 
     def entry(self, node: Node, grads: Sequence, task: Any) -> Entry:
         return (1, -task.reentrant_depth, -node.sequence_nr, next(self.arrivals), node, grads, task)
