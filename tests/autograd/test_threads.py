@@ -8,10 +8,13 @@ import subprocess
 import sys
 import threading
 import time
+from collections import OrderedDict
 
 import pytest
 
 import retrograd
+from retrograd.autograd.graph_task import GraphTask
+from retrograd.autograd.hooks import RemovableHandle
 from running_threads import run_threads
 
 pytestmark = pytest.mark.usefixtures("clean_state")
@@ -65,6 +68,30 @@ def test_a_shared_graph(restless):
     x.grad = None
     run_threads(lambda i: [loss.backward(retain_graph=True) for _ in range(20)])
     assert retrograd.allclose(x.grad, once * 160)
+
+
+def test_no_update_of_a_retained_gradient_is_lost(restless):
+    x = retrograd.ones(4, requires_grad=True)
+    y = x * 2
+    y.retain_grad()
+    loss = y.sum()
+    run_threads(lambda i: [loss.backward(retain_graph=True) for _ in range(50)])
+    assert y.grad.tolist() == [400.0] * 4
+
+
+def test_numbers_are_given_once(restless):
+    """Of handles and of backward passes: what they are the keys of must not be mixed up."""
+    hooks = OrderedDict()
+    handles, passes = [[] for _ in range(8)], [[] for _ in range(8)]
+
+    def work(i):
+        for _ in range(200):
+            handles[i].append(RemovableHandle(hooks).id)
+            passes[i].append(GraphTask(True, False, 0, None).id)
+
+    run_threads(work)
+    assert len({number for some in handles for number in some}) == 1600
+    assert len({number for some in passes for number in some}) == 1600
 
 
 def test_a_shared_part_below_separate_ones(restless):
@@ -184,7 +211,7 @@ def test_random_hook_actions(seed, restless):
     passes = [0] * 6
 
     def differentiate(i):
-        while time.monotonic() < stop and passes[i] < 40:
+        while passes[i] == 0 or (time.monotonic() < stop and passes[i] < 40):
             loss.backward(retain_graph=True)
             passes[i] += 1
 

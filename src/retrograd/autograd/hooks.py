@@ -53,7 +53,8 @@ class RemovableHandle:
     def __init__(self, hooks_dict: OrderedDict, *, extra_dict: Any = None) -> None:
         # Weak, so that a handle does not keep a graph alive; OrderedDict (unlike dict) can be referred to weakly.
         self.hooks_dict_ref = weakref.ref(hooks_dict)
-        self.id = next(self._ids)
+        with graph_lock:  # no number twice, whichever threads ask
+            self.id = next(self._ids)
         #: Further dicts (one, or a list) from which the same key is to go.
         self.extra_dict_ref: tuple = ()
         if extra_dict is not None:
@@ -76,7 +77,8 @@ class RemovableHandle:
         # A handle whose hooks are gone stays one; new handles get other numbers than this one.
         self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
         self.extra_dict_ref = tuple(weakref.ref(extra) for extra in extras if extra is not None)
-        RemovableHandle._ids = itertools.count(max(self.id + 1, next(self._ids)))
+        with graph_lock:
+            RemovableHandle._ids = itertools.count(max(self.id + 1, next(self._ids)))
 
     def __enter__(self) -> RemovableHandle:
         return self
@@ -133,13 +135,14 @@ def run_tensor_hooks(extras: NodeHooks, grads: Sequence, as_tensors: bool) -> li
                 continue
             check_replacement(before, after, hook)
             grads[output_nr] = after if as_tensors else unwrap(after)
-    for output_nr, reference in list(extras.retains_grad.items()):
+    for output_nr, reference in extras.retains_grad.copy().items():
         tensor, grad = reference(), grads[output_nr]
         if tensor is not None and grad is not None:
             boxed = grad if as_tensors else wrap(grad)
             meta = materialize_autograd_meta(tensor)
             # A clone: what travels through the engine may be the user's own tensor, or go on to other nodes.
-            meta.grad = boxed.clone() if meta.grad is None else meta.grad + boxed
+            with graph_lock:
+                meta.grad = boxed.clone() if meta.grad is None else meta.grad + boxed
     return grads
 
 
