@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -48,6 +50,24 @@ def test_numpys_warnings_stay_inside(action: str) -> None:
         x.detach().div_(0)
         torch.tensor([1e39, 1.0], dtype=torch.float64).to(torch.float32)
     assert not caught
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="an option of Python 3.14")
+def test_numpys_warnings_stay_inside_where_each_context_has_filters_of_its_own() -> None:
+    script = """
+import warnings
+import retrograd as torch
+x = torch.tensor([3e38], requires_grad=True)
+with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    (x * 1e10).sum().backward()
+    (x * -1e10).sum().backward()     # inf - inf: an invalid sum
+    x.detach().div_(0)
+print(x.grad.item())
+"""
+    command = [sys.executable, "-X", "context_aware_warnings=1", "-c", script]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert (result.stdout, result.stderr) == ("0.0\n", "")
 
 
 def test_numpys_functions(torch: Any) -> None:

@@ -23,8 +23,12 @@ from typing import Any
 
 import numpy as np
 
+#: Has each context filters of its own (Python 3.14, by default in free-threaded builds), where `warnings.filters` are
+#: those of all others?
+_by_context: bool = getattr(sys.flags, "context_aware_warnings", False)
+
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"retrograd\.")
-_filter = warnings.filters[0]
+_filter = (warnings._get_filters() if _by_context else warnings.filters)[0]  # type: ignore[attr-defined]
 
 
 #: What `is_quiet` last saw, (list, length, first filter, answer): looked at again only when the filters change.
@@ -34,7 +38,8 @@ _seen: tuple[Any, int, Any, bool] = (None, 0, None, False)
 def is_quiet() -> bool:
     """Does no filter in front of ours turn NumPy's warnings in this package into something else?"""
     global _seen
-    filters, seen = warnings.filters, _seen
+    filters: Any = warnings._get_filters() if _by_context else warnings.filters  # type: ignore[attr-defined]
+    seen = _seen
     if filters is not seen[0] or len(filters) != seen[1] or filters[0] is not seen[2]:
         answer = False
         for entry in filters:
