@@ -114,8 +114,10 @@ class _SelectiveMode(TorchDispatchMode):
     def __init__(self, storage: dict[OpOverload, dict[int, Any]]) -> None:
         self.storage = storage
         self.func_counter: dict[OpOverload, int] = defaultdict(int)
-        #: What the kernel of the operator that is running has returned, or is to return.
-        self.at_hand: Any = None
+        #: [what the kernel of the operator that is running has returned, or is to return]. Substituted kernels refer to
+        #: this list and not to `self`, whose storage they would keep: a free-threaded Python frees functions only
+        #: when it collects garbage.
+        self.at_hand: list[Any] = [None]
         self._substituted: dict[Callable, Callable | None] = {}
 
     def __enter__(self) -> Any:
@@ -123,8 +125,8 @@ class _SelectiveMode(TorchDispatchMode):
         return super().__enter__()
 
     def _left(self) -> None:
-        self.at_hand = None
-        self._substituted.clear()  # they refer to this object
+        self.at_hand[0] = None
+        self._substituted.clear()
 
     def substituted(self, operator: Callable) -> Callable | None:
         """The operator with ``self.substitute(kernel)`` as its kernel; None if its own has to run."""
@@ -159,7 +161,7 @@ class _CachingTorchDispatchMode(_SelectiveMode):
     def run(self, op: OpOverload, number: int, operator: Callable, args: tuple, kwargs: dict, proceed: Callable) -> Any:
         substituted = self.substituted(operator)
         result = proceed() if substituted is None else proceed(substituted)
-        returned, self.at_hand = self.at_hand, None
+        returned, self.at_hand[0] = self.at_hand[0], None
         context = SelectiveCheckpointContext(is_recompute=False, op_output=_detached(result))
         policy = self.policy_fn(context, op, *args, **kwargs)
         if isinstance(policy, bool):
@@ -174,9 +176,11 @@ class _CachingTorchDispatchMode(_SelectiveMode):
         return result
 
     def substitute(self, kernel: Callable) -> Callable:
+        at_hand = self.at_hand
+
         def run_kernel(*arrays: Any, **options: Any) -> Any:
-            self.at_hand = kernel(*arrays, **options)
-            return self.at_hand
+            result = at_hand[0] = kernel(*arrays, **options)
+            return result
 
         return run_kernel
 
@@ -217,12 +221,14 @@ class _CachedTorchDispatchMode(_SelectiveMode):
         entries[number] = _CONSUMED
         if not self.allow_cache_entry_mutation:
             entry.check_versions()
-        self.at_hand = entry.returned_by_kernel
+        self.at_hand[0] = entry.returned_by_kernel
         return proceed(self.substituted(operator))
 
     def substitute(self, kernel: Callable) -> Callable:
+        at_hand = self.at_hand
+
         def run_kernel(*arrays: Any, **options: Any) -> Any:
-            result, self.at_hand = self.at_hand, None
+            result, at_hand[0] = at_hand[0], None
             return result
 
         return run_kernel
