@@ -83,7 +83,7 @@ KNOWN = [
     # complex
     (Tensor(np.array([1.5 + 2j, 1 - 0.5j], np.complex64)), "tensor([1.5000+2.0000j, 1.0000-0.5000j])"),
     (Tensor(np.array([1 + 2j])), "tensor([1.+2.j], dtype=torch.complex128)"),
-    (Tensor(np.complex64(-0.0 - 0j)), "tensor(-0.+0.j)"),
+    (Tensor(np.complex64(complex(-0.0, 0.0))), "tensor(-0.+0.j)"),
     # empty
     (f32([]), "tensor([])"),
     (f32(np.empty((0, 3))), "tensor([], size=(0, 3))"),
