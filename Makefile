@@ -7,6 +7,8 @@ VENV   ?= .venv
 # Which tests to run, as a pytest marker expression, and further arguments for pytest.
 SELECT ?= not slow
 ARGS   ?=
+# Which versions of Python `make test-versions` is about; all if empty.
+VERSIONS ?=
 
 BIN := $(VENV)/bin
 PY  := $(BIN)/python
@@ -22,7 +24,8 @@ UNNAMED := kernels derivatives _generated
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-parity test-slow test-programs test-fast check fast bench bench-kernels coverage generate clean
+.PHONY: help demo test test-parity test-slow test-programs test-fast test-versions check fast bench bench-kernels coverage \
+        generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +49,9 @@ test-programs: $(GENERATED) $(VENV)/test.stamp $(VENV)/parity.stamp ## 100,000 r
 test-fast: $(GENERATED) $(VENV)/test.stamp $(VENV)/fast.stamp ## compile the optional kernels, and compare them with NumPy's
 	@$(PY) -m pytest -q tests/kernels $(ARGS)
 
+test-versions: ## the tests on every supported Python that is here (see tools/versions.py); VERSIONS=3.14 for one
+	@VERSIONS="$(VERSIONS)" $(PYTHON) tools/versions.py $(ARGS)
+
 check: $(GENERATED) $(VENV)/dev.stamp ## ruff and mypy
 	@$(BIN)/ruff check .
 	@$(PY) -m mypy
@@ -66,7 +72,7 @@ generate: $(VENV)/install.stamp ## write src/retrograd/_generated from the deriv
 	@touch $(GENERATED)
 
 clean: ## remove the environment, the generated files and all caches
-	rm -rf $(VENV) build dist fast/build src/retrograd/_generated .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venvs build dist fast/build src/retrograd/_generated .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # ------------------------------------------------------------------------------------------------ installation steps
