@@ -12,13 +12,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, TypeVar
 
 from .accidents import unfit
 from .arguments import HIGHEST, LOWEST, Type, wrong_type
 from .dtypes import dtype as Dtype
 from .op_support import write_out
-from .signatures import Parameter, overloads
+from .signatures import Parameter, has_overloads, overloads
 from .tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -285,28 +286,52 @@ def checked(function: F, name: str, key: str | None = None, *, out: bool = False
     """`function` under the name `name`, with its arguments checked by the signatures of `key`.
 
     With `out`, it takes ``out=``: a Tensor, or one for each result. With `method`, its first argument is not counted.
+    The wrapper is written when it is first called: of a thousand functions a program calls few.
     """
     if key is None:
-        key = f"Tensor.{name}" if method and overloads(f"Tensor.{name}") else name
-    if not overloads(key) or getattr(function, "checked", None) is function:
+        key = f"Tensor.{name}" if method and has_overloads(f"Tensor.{name}") else name
+    if not has_overloads(key) or getattr(function, "checked", None) is function:
         return function
-    parameters = list(inspect.signature(function, follow_wrapped=False).parameters.values())
-    skipped = int(method)
-    has_out = out or any(p.name == "out" or p.kind is p.VAR_KEYWORD for p in parameters)
-    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        call = _spread(function, name, key, out, has_out, skipped)
-    else:
-        text, defaults, omitted = _text(function, key, out)
-        slow = _slow(function, name, key, parameters, out, has_out, skipped, omitted)
-        scope = {"Tensor": Tensor, "Dtype": Dtype, "INTS": _INTS, "function": function, "slow": slow, "name": name,
-                 "unfit": unfit, **defaults}  # fmt: skip
-        exec(_compiled(text), scope)
-        call = scope["call"]
+    scope: dict[str, Any] = {"Tensor": Tensor, "Dtype": Dtype, "INTS": _INTS, "function": function, "name": name,
+                             "unfit": unfit}  # fmt: skip
+    call: Any = FunctionType(_ON_FIRST_CALL.replace(co_name=name, co_qualname=name), scope, name)
     functools.update_wrapper(call, function)
     call.__name__ = call.__qualname__ = name
-    call.__code__ = call.__code__.replace(co_name=name, co_qualname=name)  # errors name the operation by its code
-    call.checked = call  # type: ignore[attr-defined]  # (wrappers of it inherit the attribute, but are not it)
-    return call  # type: ignore[return-value]
+    call.checked = call  # (wrappers of it inherit the attribute, but are not it)
+
+    def first(args: tuple, kwargs: dict[str, Any]) -> Any:
+        made = _written(function, name, key, out, int(method), scope)
+        call.__defaults__, call.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
+        # Errors name the operation by its code. The last step: a thread that comes before it makes the same once more.
+        call.__code__ = made.__code__.replace(co_name=name, co_qualname=name)
+        return call(*args, **kwargs)
+
+    scope["first"] = first
+    return call
+
+
+def _on_first_call(*args: Any, **kwargs: Any) -> Any:
+    return first(args, kwargs)  # type: ignore[name-defined]  # noqa: F821  # in the scope of each wrapper
+
+
+_ON_FIRST_CALL = _on_first_call.__code__
+
+
+def _written(
+    function: Callable[..., Any], name: str, key: str, out: bool, skipped: int, scope: dict[str, Any]
+) -> FunctionType:
+    """The wrapper of a function, made in its `scope`."""
+    parameters = list(inspect.signature(function, follow_wrapped=False).parameters.values())
+    has_out = out or any(p.name == "out" or p.kind is p.VAR_KEYWORD for p in parameters)
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        text, defaults = _SPREAD, {"known": set(), "slow": _slow_spread(function, name, key, out, has_out, skipped)}
+    else:
+        text, defaults, omitted = _text(function, key, out)
+        defaults["slow"] = _slow(function, name, key, parameters, out, has_out, skipped, omitted)
+    scope.update(defaults)
+    made: dict[str, Any] = {}
+    exec(_compiled(text), scope, made)
+    return made["call"]
 
 
 def implementation(function: Any) -> Any:
@@ -336,27 +361,32 @@ def _take_out(name: str, named: dict[str, Any]) -> dict[str, Any]:
     return {"out": target}
 
 
-def _spread(
+#: The wrapper of a function that takes ``*args``: it remembers which classes of arguments it has found right.
+_SPREAD = """
+def call(*args, **kwargs):
+    if not kwargs and tuple(map(type, args)) in known:
+        try:
+            return function(*args)
+        except Exception as error:
+            raise unfit(name, error, args)
+    return slow(args, kwargs, known)
+"""
+
+
+def _slow_spread(
     function: Callable[..., Any], name: str, key: str, out: bool, has_out: bool, skipped: int
 ) -> Callable[..., Any]:
-    """The wrapper of a function that takes ``*args``: it remembers which classes of arguments it has found right."""
-    known: set[tuple[type, ...]] = set()
+    """What such a wrapper calls when it has not met such arguments."""
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if not kwargs:
-            classes = tuple(map(type, args))
-            if classes in known:
-                try:
-                    return function(*args)
-                except Exception as error:
-                    raise unfit(name, error, args)  # noqa: B904
+    def slow(args: tuple, kwargs: dict[str, Any], known: set[tuple[type, ...]]) -> Any:
         target = _take_out(name, kwargs) if has_out else {}
         parsed, named = parse(name, key, args, kwargs, skipped)
+        classes = tuple(map(type, args))
         if not kwargs and not target and _PLAIN.issuperset(classes):
             known.add(classes)
         return _run(function, name, parsed, {**named, **target}, out)
 
-    return call
+    return slow
 
 
 def _slow(

@@ -31,8 +31,6 @@ ACCEPTED = [
     Reason(r"(resize_as_|Tensor\.resize_): ", 3, "torch cannot resize memory that it shares with NumPy; ours can"),
     Reason(r"isin: (test_)?element=", 4, "beside a tensor, a number under a name of its own is not looked at"),
     Reason(r"index_put: ", 4, "formulas give it a number for its values; the method refuses one"),
-    Reason(r"(index_fill|Tensor\.index_fill_?|scatter|Tensor\.__setitem__): .* is (complex128|1j)", 5,
-           "the imaginary part is dropped: checked where numbers are written to arrays"),
     Reason(r"(gru|lstm|rnn_\w+): ", 8, "states and weights that broadcast: the whole network does not check each"),
     Reason(r"(slice_copy|\S*split\w*): .*10\*\*30", 3, "an int of more than 64 bits is as good as the size"),
     Reason(r"linalg\.(vector_)?norm: .*10\*\*30", 2, "an order of more than 64 bits, after one of its class was right"),

@@ -76,6 +76,11 @@ def _lines() -> dict[str, list[str]]:
     return found
 
 
+def has_overloads(name: str) -> bool:
+    """Does the table have the function?"""
+    return name in _lines()
+
+
 @functools.cache
 def overloads(name: str) -> tuple[tuple[Parameter, ...], ...]:
     """The overloads of a function; none, if the table does not have it."""
