@@ -91,6 +91,7 @@ def _list_of(name: str) -> frozenset | None:
 def _rules() -> dict[CodeType, frozenset]:
     """code object -> list, for the listed functions that are composed of others."""
     from . import fft, linalg, nn_functions
+    from .checked import implementation
     from .composite import registry
     from .nn import functional
 
@@ -100,6 +101,7 @@ def _rules() -> dict[CodeType, frozenset]:
     ):  # fmt: skip
         for name, function in functions.items():
             names = _list_of(name)
+            function = implementation(function)
             if names is not None and hasattr(function, "__code__"):
                 lists.setdefault(function.__code__, set()).add(names)
     # Code that functions of several lists share says nothing: their operators have to.

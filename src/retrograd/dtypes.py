@@ -143,7 +143,7 @@ def as_numpy_dtype(value: Any) -> np.dtype | None:
         return value.np
     if isinstance(value, np.dtype):
         return value
-    if value in _PYTHON_TYPES:
+    if isinstance(value, type) and value in _PYTHON_TYPES:
         return _PYTHON_TYPES[value].np
     raise TypeError(f"argument 'dtype' must be torch.dtype, not {type(value).__name__}")
 

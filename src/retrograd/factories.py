@@ -16,6 +16,7 @@ from . import dtypes
 from .autograd.forward_operators import forbid_out
 from .autograd.inplace import begin_inplace
 from .autograd.state import local
+from .autograd.where import users_level
 from .devices import as_device
 from .kernels.promotion import cast_number, complex_dtype, element, scalar_name
 from .kernels.storage import dense_like
@@ -87,7 +88,7 @@ def tensor(
             "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
             "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
             UserWarning,
-            stacklevel=2,
+            stacklevel=users_level(),
         )
     return _finish(infer_array(data, dtypes.as_numpy_dtype(dtype), dtypes.default[0]), requires_grad, device)
 
@@ -148,7 +149,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
             "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means "
             "writing to this tensor will result in undefined behavior: copy the array first if you mean to write.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=users_level(),
         )
     return wrap(array if array.__class__ is np.ndarray else array.view(np.ndarray))
 
@@ -364,7 +365,7 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, **kw: Any) -> Tensor:
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
         "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
         UserWarning,
-        stacklevel=2,
+        stacklevel=users_level(),
     )
     if end is None:
         start, end = 0, start

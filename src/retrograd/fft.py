@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from . import dtypes, ops
-from .composite.registry import with_axis, with_out
+from .checked import checked
 from .factories import _out
 from .kernels.promotion import is_half, scalar_name
 from .tensor import Tensor
@@ -33,9 +33,16 @@ __all__ = [
 _NONE, _ROOT, _WHOLE = 0, 1, 2
 
 
+def _one(n: int | None) -> int | None:
+    """The size of a transform of one dimension, in which -1 does not mean the size that is there."""
+    if n is not None and n < 1:
+        raise RuntimeError(f"Invalid number of data points ({n}) specified")
+    return n
+
+
 def _public(transform: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A transform with ``out=``, and with ``axis`` for ``dim``."""
-    return with_out(with_axis(transform), transform.__name__)
+    return checked(transform, transform.__name__, f"fft.{transform.__name__}", out=True)
 
 
 def _normalization(norm: str | None, forward: bool) -> int:
@@ -151,37 +158,37 @@ def _c2r(name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, forward
 @_public
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The transform along `dim`, of `n` points if given."""
-    return _c2c(input, n, dim, norm, True)
+    return _c2c(input, _one(n), dim, norm, True)
 
 
 @_public
 def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of `fft`."""
-    return _c2c(input, n, dim, norm, False)
+    return _c2c(input, _one(n), dim, norm, False)
 
 
 @_public
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The first half of the transform of a real tensor; the other half is its conjugate."""
-    return _r2c("rfft", input, n, dim, norm, True)
+    return _r2c("rfft", input, _one(n), dim, norm, True)
 
 
 @_public
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of `rfft`; `n` is the number of real points, even unless given."""
-    return _c2r("irfft", input, n, dim, norm, False)
+    return _c2r("irfft", input, _one(n), dim, norm, False)
 
 
 @_public
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The transform, which is real, of half a Hermitian signal."""
-    return _c2r("hfft", input, n, dim, norm, True)
+    return _c2r("hfft", input, _one(n), dim, norm, True)
 
 
 @_public
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of `hfft`."""
-    return _r2c("ihfft", input, n, dim, norm, False).conj()
+    return _r2c("ihfft", input, _one(n), dim, norm, False).conj()
 
 
 # --------------------------------------------------------------------------------------------------- several dimensions
@@ -231,7 +238,7 @@ def _two_dimensional(name: str, function: Any) -> Any:
 
     transform.__name__ = transform.__qualname__ = name
     transform.__doc__ = f"`{function.__name__}` over two dimensions, the last ones unless given."
-    return transform
+    return checked(transform, name, f"fft.{name}")
 
 
 fft2 = _two_dimensional("fft2", fftn)
@@ -278,7 +285,13 @@ def ifftshift(input: Tensor, dim: Dims = None) -> Tensor:
     return _shifted(input, dim, lambda n: (n + 1) // 2)
 
 
+for _name in ("fftfreq", "fftshift", "ifftshift", "rfftfreq"):
+    globals()[_name] = checked(globals()[_name], _name, f"fft.{_name}")
+
+
 def _shifted(input: Tensor, dim: Dims, by: Any) -> Tensor:
     ndim = input._data.ndim
     dims = [_dim(d, ndim) for d in ([dim] if isinstance(dim, int) else range(ndim) if dim is None else dim)]
+    if not dims and dim is not None:
+        raise RuntimeError("`shifts` required: there are no dimensions to shift along")
     return ops.roll(input, [by(input._data.shape[d]) for d in dims], dims) if dims else input.clone()

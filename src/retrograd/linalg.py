@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import ops
+from .checked import checked
 from .kernels.linalg_checks import LinAlgError
 from .op_support import write_out
 
@@ -47,8 +48,7 @@ def _public(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
                 kwargs[own] = kwargs.pop(given)
         return function(*args, **kwargs) if out is None else write_out(function, out, args, kwargs)
 
-    call.__name__ = call.__qualname__ = name
-    return call
+    return checked(call, name, f"linalg.{name}")
 
 
 #: Names that are more than ``linalg_NAME``.

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import ops
+from .checked import checked
 from .nn import functional, recurrent, top_level
 from .tensor import Tensor
 
@@ -49,8 +50,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **recurrent.FUNCTIONS,
 }
 for _name in _METHODS:
-    if _name in FUNCTIONS:
-        setattr(Tensor, _name, FUNCTIONS[_name])
+    setattr(Tensor, _name, checked(FUNCTIONS[_name], _name, method=True))
 
 
 def _dropout(name: str) -> None:
@@ -73,3 +73,11 @@ def _dropout(name: str) -> None:
 
 for _name in ("alpha_dropout", "dropout", "feature_alpha_dropout"):
     _dropout(_name)
+
+
+for _name in dir(functional):
+    _function = getattr(functional, _name)
+    if callable(_function) and not _name.startswith("_"):
+        setattr(functional, _name, checked(_function, _name, f"nn.functional.{_name}"))
+for _name in FUNCTIONS:
+    FUNCTIONS[_name] = checked(FUNCTIONS[_name], _name)

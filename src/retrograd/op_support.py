@@ -8,14 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from .arguments import argument, as_number
 from .autograd.inplace import begin_inplace, check_overlap
 from .autograd.state import local
+from .autograd.where import users_level
 from .kernels.promotion import can_cast
 from .lazy_conjugation import write_back
 from .tensor import Tensor, wrap
 
 #: What may stand for a number.
 NUMBERS = (int, float, complex, np.generic)
+#: The class of plain ints.
+INT = frozenset((int,))
 
 
 def not_a_tensor(operator: str, name: str, position: int, value: Any) -> TypeError:
@@ -35,11 +39,11 @@ def not_differentiable(operator: str, name: str) -> RuntimeError:
 
 def number(operator: str, name: str, position: int, value: Any) -> Any:
     """A Python number, from something that stands where a Tensor or a number may."""
-    if value.__class__ is float or value.__class__ is int:
+    if value.__class__ is float or (value.__class__ is int and -0x8000000000000000 <= value <= 0xFFFFFFFFFFFFFFFF):
         return value
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, (int, float, complex)):
+    if isinstance(value, (int, np.generic)):
+        return as_number(value)
+    if isinstance(value, (float, complex)):
         return value
     raise not_a_tensor(operator, name, position, value)
 
@@ -76,6 +80,11 @@ def array_second(function: Callable, input: Tensor, other: Any) -> Any:
     return NotImplemented
 
 
+def missing(operator: str, name: str) -> TypeError:
+    """The error for an argument that is not there."""
+    return TypeError(f'{operator}() missing 1 required positional arguments: "{name}"')
+
+
 def int_tuple(operator: str, name: str, position: int, values: tuple) -> tuple[int, ...]:
     """The ints of ``view(2, 3)`` or ``view((2, 3))``."""
     if len(values) == 1 and isinstance(values[0], (tuple, list)):
@@ -85,15 +94,7 @@ def int_tuple(operator: str, name: str, position: int, values: tuple) -> tuple[i
             break
     else:
         return tuple(values)
-    result = []
-    for value in values:
-        if isinstance(value, bool) or not hasattr(value, "__index__"):
-            raise TypeError(
-                f"{operator}(): argument '{name}' (position {position}) must be tuple of ints, but found element of "
-                f"type {type(value).__name__}"
-            )
-        result.append(value.__index__())
-    return tuple(result)
+    return argument("int[]", operator, name, position, values)
 
 
 def tensor_list(operator: str, name: str, position: int, values: Any) -> Sequence[Tensor]:
@@ -220,7 +221,7 @@ def store(out: Tensor, result: Any, warn: bool = False) -> Tensor:
                 "elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with "
                 "t.resize_(0).",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=users_level(),
             )
         out._memory = np.empty_like(result, out._memory.dtype)
     array = out._data

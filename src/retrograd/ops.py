@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import composite as _composite
+from . import factories as _factories
 from ._generated import functions as _functions
 from ._generated.functions import *
+from .checked import checked as _checked
 from .composite import registry as _registry
 from .factories import *
 from .op_overload import aten as aten
@@ -24,13 +26,22 @@ if TYPE_CHECKING:
 
 globals().update({name: f for name, f in vars(_functions).items() if callable(f) and not name.startswith("_")})
 globals().update(_functions.PUBLIC)
-globals().update(_registry.FUNCTIONS)
-
-for _name, _method in {**_functions.METHODS, **_registry.METHODS}.items():
-    setattr(Tensor, _name, _method)
+_TABLE = {*_functions.PUBLIC.values(), *_functions.METHODS.values()}
+for _name, _function in {**{n: getattr(_factories, n) for n in _factories.__all__}, **_registry.FUNCTIONS}.items():
+    globals()[_name] = _function if not callable(_function) or _function in _TABLE else _checked(_function, _name)
 
 for _module in (_composite.complex_parts, _composite.pointwise, _composite.shape):
-    for _name, _method in getattr(_module, "METHODS", {}).items():
-        setattr(Tensor, _name, _method)
+    _registry.METHODS.update(getattr(_module, "METHODS", {}))
     for _name, _getter in getattr(_module, "PROPERTIES", {}).items():
         setattr(Tensor, _name, property(_getter, getattr(_module, "SETTERS", {}).get(_name)))
+
+for _name, _method in {**_functions.METHODS, **_registry.METHODS}.items():
+    if _method not in _TABLE and not _name.startswith("__"):
+        _method = _checked(_method, _name, method=True)
+    setattr(Tensor, _name, _method)
+
+#: Methods that are not operators and take arguments, checked as the operators are.
+for _name in (
+    "copy_", "is_contiguous", "is_same_size", "is_set_to", "new_tensor", "numpy", "requires_grad_", "stride",
+):  # fmt: skip
+    setattr(Tensor, _name, _checked(getattr(Tensor, _name), _name, method=True))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .checked import checked
 from .devices import as_device, device
 from .tensor import Tensor
 
@@ -107,3 +108,6 @@ def set_default_device(device: Any) -> None:
 def get_device(input: Tensor) -> int:
     """The index of the tensor's device; -1 for the CPU."""
     return -1 if input.device.type == "cpu" else (input.device.index or 0)
+
+
+get_device = checked(get_device, "get_device")

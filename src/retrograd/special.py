@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from . import ops
+from ._generated import functions as _table
+from .checked import checked as _checked
 
 _SAME = (
     "digamma", "erf", "erfc", "erfinv", "exp2", "expm1", "i0", "log1p", "log_softmax", "logit", "logsumexp",
@@ -24,6 +26,9 @@ _PREFIX = "special_"
 _functions: dict[str, Any] = {name: getattr(ops, name) for name in _SAME}
 _functions |= {name: getattr(ops, target) for name, target in _RENAMED.items()}
 _functions |= {name.removeprefix(_PREFIX): f for name, f in vars(ops).items() if name.startswith(_PREFIX)}
+for _name, _function in _functions.items():
+    if _function not in _table.PUBLIC.values():
+        _functions[_name] = _checked(_function, _name, f"special.{_name}")
 globals().update(_functions)
 
 __all__ = sorted(_functions)

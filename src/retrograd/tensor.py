@@ -106,6 +106,8 @@ class Tensor(TensorConversion):
         from .kernels.dims import normalize_dim
 
         shape = self._memory.shape
+        if dim is True or dim is False:
+            raise TypeError("size(): argument 'dim' (position 1) must be int, not bool")
         return Size(shape) if dim is None else shape[normalize_dim(dim, len(shape))]
 
     def dim(self) -> int:

@@ -262,6 +262,12 @@ class TensorAutograd(TensorOperators):
         >>> x.grad
         tensor(6.)
         """
+        if (create_graph is not False and create_graph is not True) or (
+            retain_graph is not None and retain_graph is not False and retain_graph is not True
+        ):
+            for flag in (retain_graph, create_graph):
+                if flag is not None and not (isinstance(flag, int) and 0 <= flag < 256):
+                    raise TypeError(f"backward(): {type(flag).__name__!r} object is not a flag: give True or False")
         _run_backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     def register_hook(self, hook: Callable) -> RemovableHandle:

@@ -150,6 +150,8 @@ class TensorConversion(TensorAutograd):
     # ------------------------------------------------------------------------------------------------------- copying
 
     def __deepcopy__(self, memo: dict) -> Self:
+        if not isinstance(memo, dict):
+            raise TypeError(f"__deepcopy__(): argument 'memo' (position 1) must be dict, not {type(memo).__name__}")
         if not self.is_leaf:
             raise RuntimeError(
                 "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from . import dtypes
+from .autograd.where import users_level
 
 _INT64 = np.dtype(np.int64)
 _BOOL = np.dtype(bool)
@@ -109,7 +110,7 @@ def _regular(data: Any, dtype: np.dtype | None, default_float: np.dtype) -> np.n
             "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to "
             "a single numpy.ndarray with numpy.array() before converting to a tensor.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=users_level(),
         )
         return _stacked(level, shape, dtype)
     if not kinds <= _NUMBERS:

@@ -9,6 +9,12 @@ from . import dtypes
 __all__ = ["finfo", "iinfo"]
 
 
+def _dtype(name: str, type: object) -> np.dtype:
+    if not isinstance(type, dtypes.dtype):
+        raise TypeError(f"{name}(): argument 'type' (position 1) must be torch.dtype, not {type.__class__.__name__}")
+    return type.np
+
+
 class finfo:
     """The limits of a floating dtype, or of the parts of a complex one.
 
@@ -18,7 +24,7 @@ class finfo:
     """
 
     def __init__(self, type: dtypes.dtype | None = None) -> None:
-        found = dtypes.default[0] if type is None else type.np
+        found = dtypes.default[0] if type is None else _dtype("finfo", type)
         if found.kind not in "fcV":
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{type}'")
         info = dtypes.float_limits(found)
@@ -52,11 +58,12 @@ class iinfo:
     """
 
     def __init__(self, type: dtypes.dtype) -> None:
-        if type.np.kind == "b":
+        found = _dtype("iinfo", type)
+        if found.kind == "b":
             raise TypeError("torch.bool is not supported by torch.iinfo")
-        if type.np.kind not in "iu":
+        if found.kind not in "iu":
             raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type}'")
-        info = np.iinfo(type.np)
+        info = np.iinfo(found)
         self.bits, self.min, self.max, self.dtype = info.bits, int(info.min), int(info.max), info.dtype.name
 
     def __repr__(self) -> str:

@@ -119,10 +119,12 @@ class dispatch_trace:
 
 def _composite_codes() -> dict[Any, str]:
     """code object -> name, for every composite operator that has its own."""
+    from ..checked import implementation
     from ..composite.registry import FUNCTIONS, METHODS
 
     names: dict[Any, set[str]] = {}
     for name, f in (*METHODS.items(), *FUNCTIONS.items()):
+        f = implementation(f)
         if hasattr(f, "__code__"):
             names.setdefault(f.__code__, set()).add(name[2:-2] if name.startswith("__") else name)
     return {code: of_code.pop() for code, of_code in names.items() if len(of_code) == 1}

@@ -42,6 +42,7 @@ from .inplace import bump_version, rebase_history
 from .node import InputMetadata, Node, TensorNode, init_node, name_of
 from .state import ThreadState, local
 from .view_meta import CreationMeta, check_view
+from .where import users_level
 
 #: What the methods of FunctionCtx keep for `apply`.
 _WHILE_FORWARD_RUNS = ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiable")
@@ -290,7 +291,7 @@ class _Outputs:
                     "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been "
                     f"mutated should be passed to ctx.mark_dirty(). (In {self._who}.)",
                     UserWarning,
-                    stacklevel=_outside(),
+                    stacklevel=users_level(),
                 )
             return
         if not is_input:
@@ -387,18 +388,6 @@ def _set_gradient_edge(tensor: Tensor, edge: tuple[Node, int]) -> None:
         meta.attr_version = tensor._version
     else:
         tensor._edge = edge
-
-
-def _outside() -> int:
-    """The stacklevel of the line that called apply()."""
-    import sys
-
-    from .where import _PACKAGE
-
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 class _WrittenFirst(TensorNode):

@@ -65,6 +65,10 @@ def backward(
     outputs = _outputs(tensors)
     wanted: list[EdgeTuple] = []
     if inputs is not None:
+        if not isinstance(inputs, (Tensor, GradientEdge)) and not hasattr(inputs, "__iter__"):
+            raise TypeError(
+                f"backward(): argument 'inputs' must be Tensors or GradientEdges, not {type(inputs).__name__}"
+            )
         inputs = (inputs,) if isinstance(inputs, (Tensor, GradientEdge)) else tuple(inputs)
         if len(inputs) == 0:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
@@ -208,6 +212,8 @@ def _outputs(tensors: Any) -> tuple:
 def _as_tuple(grads: Any, number: int) -> tuple:
     if grads is None:
         return (None,) * number
+    if not isinstance(grads, Tensor) and not hasattr(grads, "__iter__"):
+        raise TypeError("gradients can be either Tensors or None, but got " + type(grads).__name__)
     given = (grads,) if isinstance(grads, Tensor) else tuple(grads)
     for grad in given:
         if grad is not None and not isinstance(grad, Tensor):

@@ -66,3 +66,12 @@ def user_location(skip: int = 1) -> Location | None:
             _ours.add(filename)
         frame = frame.f_back
     return None
+
+
+def users_level() -> int:
+    """The ``stacklevel`` with which whoever asks has to warn, for the warning to name the user's line."""
+    level = 1
+    frame: FrameType | None = _getframe(1)
+    while frame is not None and not is_user_code(frame.f_code):
+        level, frame = level + 1, frame.f_back
+    return level

@@ -6,6 +6,7 @@ the formulas that will run need, and sets the history of the result.
 
 from __future__ import annotations
 
+from .argument_checks import argument_call, not_plain, watched
 from .nodes import Slots, needed_by
 from .schema import Argument
 from .table import Entry
@@ -17,6 +18,8 @@ from __future__ import annotations
 from builtins import any as _any
 from builtins import max as _max
 from retrograd import kernels
+from retrograd.accidents import unfit
+from retrograd.arguments import argument
 from retrograd.autograd.basic_nodes import NotImplementedInPlace
 from retrograd.autograd.edge import gradient_edge
 from retrograd.autograd.inplace import begin_inplace, check_overlap, edge_before_write, end_inplace
@@ -28,10 +31,12 @@ from retrograd.dtypes import as_numpy_dtype
 from retrograd.kernels import as_array, ndarray, ufuncs
 from retrograd.lazy_conjugation import class_with_flipped_bit
 from retrograd.op_support import (
+    INT,
     NUMBERS,
     array_second,
     int_tuple,
     merge_aliases,
+    missing,
     needs_a_tensor,
     not_a_tensor,
     not_differentiable,
@@ -98,10 +103,15 @@ def signature(entry: Entry, inplace: bool = False) -> str:
         if not star:
             parts.append("*")
         parts.append("out=None")
-    public = entry.method or not entry.view
-    if any((a.name in ALIASES and public) or a.type == "int[]..." for a in entry.schema.arguments):
+    if _has_aliases(entry):
         parts.append("**aliases")
     return ", ".join(parts)
+
+
+def _has_aliases(entry: Entry) -> bool:
+    """Does the function take NumPy's names, or ``size=(2, 3)``?"""
+    public = entry.method or not entry.view
+    return any((a.name in ALIASES and public) or a.type == "int[]..." for a in entry.schema.arguments)
 
 
 def _late(entry: Entry) -> list[Argument]:
@@ -161,17 +171,26 @@ def _wrapper(entry: Entry, operator: str | None = None) -> str:
     if not operator and "**aliases" in head:
         late = _late(entry)
         names = "".join(f', "{a.parameter}"' for a in late)
-        body += [
-            f"if aliases{''.join(f' or {a.parameter} is None' for a in late)}:",
-            f"    return merge_aliases({public}, ({_call_arguments(entry)}), {_keywords(entry)}, aliases{names})",
-        ]
+        # One test for what is missing and for what is not plainly an int.
+        plain = "".join(f" or {a.parameter} {'.__class__ is not int' if a.type == 'int' else ' is None'}" for a in late)
+        absent = "".join(f" or {a.parameter} is None" for a in late)
+        call = f"return merge_aliases({public}, ({_call_arguments(entry)}), {_keywords(entry)}, aliases{names})"
+        body += [f"if aliases{plain.replace(' .', '.').replace('  ', ' ')}:"]
+        if plain.replace("  ", " ") == absent:
+            body += [f"    {call}"]
+        else:
+            body += [f"    if aliases{absent}:", f"        {call}"]
+            for position, a in enumerate(arguments, 1):
+                if a in late and a.type == "int":
+                    body += [f"    {a.parameter} = {argument_call(entry, a, position)}"]
     body.append("state = local.state")
     body += ["if state.interceptor is not None:"]
     if operator and len(arguments) > 1 and not reflected:
         body += _send_strangers_away(entry)
     body += [f"    return state.interceptor({public}, ({_call_arguments(entry)}), {_keywords(entry)})"]
     body += _unwrap(entry, operator)
-    body += _run_ufunc(entry) if operator and entry.ufunc and not reflected else _run_kernel(entry)
+    run = _run_ufunc(entry) if operator and entry.ufunc and not reflected else _run_kernel(entry)
+    body += watched(entry, entry.schema.base, run)
     body += _make_results(entry)
     if entry.differentiable:
         body += _record(entry)
@@ -191,19 +210,20 @@ def _takes_numbers(entry: Entry) -> bool:
     return any(o not in COMPARISONS for o in entry.operators) and [a.type for a in arguments[1:2]] == ["Tensor|Scalar"]
 
 
-def _unwrap(entry: Entry, operator: str | None = None) -> list[str]:
+def _unwrap(entry: Entry, operator: str | None = None, inplace: bool = False) -> list[str]:
     """Tensors to arrays, and the checks that go with it."""
     lines = []
+    late = _late(entry) if not operator and not inplace and _has_aliases(entry) else []
     for position, a in enumerate(entry.schema.arguments, 1):
         p, arr = a.parameter, _array(a)
         where = f'"{entry.schema.base}", "{p}", {position}'
-        if a.type == "Tensor":
+        if a.type == "Tensor" or (inplace and position == 1):
             # A view is taken of the memory, whatever its bits say. See Note [Lazy conjugation].
             data = "_memory" if entry.view and position == 1 else "_data"
             lines += ["try:", f"    {arr} = {p}.{data}", "except AttributeError:"]
             if operator and position == 2:
                 lines.append("    return NotImplemented")
-            elif position == 1 and _takes_numbers(entry):
+            elif position == 1 and _takes_numbers(entry) and not inplace:
                 lines.append(
                     f"    return number_first({entry.name}, {where}, ({_call_arguments(entry)}), {_keywords(entry)})"
                 )
@@ -225,11 +245,15 @@ def _unwrap(entry: Entry, operator: str | None = None) -> list[str]:
         elif a.type == "Tensor[]":
             lines += [f"{p} = tensor_list({where}, {p})", f"{arr} = tensor_list_arrays({p})"]
         elif a.type == "int[]...":
+            if not entry.view:  # (views are asked for no sizes from within)
+                lines += [f"if not {p}:", f'    raise missing("{entry.schema.base}", "{p}")']
             lines.append(f"{p} = int_tuple({where}, {p})")
+        elif operator and position > 2:
+            continue  # its default
         elif a.type == "dtype?":
             lines.append(f"{arr} = None if {p} is None else as_numpy_dtype({p})")
-        elif a.type in ("Scalar", "Scalar?") and not (operator and position > 2):
-            lines += [f"if isinstance({p}, Tensor):", f"    {p} = {p}.item()"]
+        elif (test := not_plain(a)) is not None and not (a.type == "int" and a in late):  # (or looked at already)
+            lines += [f"if {test}:", f"    {p} = {argument_call(entry, a, position)}"]
     either = [a for a in entry.schema.arguments if a.is_tensor]
     if either and all(a.type == "Tensor|Scalar" for a in either):
         # A number is its own array.
@@ -497,7 +521,7 @@ def _inplace_wrapper(entry: Entry, operator: str | None = None) -> str:
     if operator:
         body += _send_strangers_away(entry)
     body += [f"    return state.interceptor({name}, ({_call_arguments(entry)}), {_keywords(entry)})"]
-    body += _unwrap(entry, operator)
+    body += _unwrap(entry, operator, inplace=True)
     slots = Slots(entry)
     reads_self = any(a.name == "self" for a in slots.tensors)
     overlap = ", True" if entry.name in MAY_OVERLAP else ""
@@ -525,13 +549,14 @@ def _inplace_wrapper(entry: Entry, operator: str | None = None) -> str:
             # Hooks must see what is saved before it is overwritten (it may be an alias of what is written to).
             inner += ["if state.saved_tensors_hooks:", "    pack_before_write(state, node)"]
         body += ["if record:", *("    " + line for line in inner)]
-        body += ["else:", "    node = None", *_run_inplace(entry, call)]
+        body += ["else:", "    node = None", *watched(entry, f"{entry.schema.base}_", _run_inplace(entry, call))]
         body += [f'end_inplace(input, input_array, node, "{entry.schema.base}_")']
         if slots.results:
             body += ["if record:", '    save_output(node, "result", input)']
     else:
         body += [f'node = NotImplementedInPlace(input, "{entry.schema.base}_") if record else None']
-        body += [*_run_inplace(entry, call), f'end_inplace(input, input_array, node, "{entry.schema.base}_")']
+        body += watched(entry, f"{entry.schema.base}_", _run_inplace(entry, call))
+        body += [f'end_inplace(input, input_array, node, "{entry.schema.base}_")']
     body.append("return input")
     return f"\n\ndef {operator or name}({head}):\n" + "".join(f"    {line}\n" for line in body)
 
@@ -540,7 +565,9 @@ def _run_inplace(entry: Entry, call: str) -> list[str]:
     """The kernel, writing to its first argument, with the commonest case inline as in `_run_ufunc`."""
     if not entry.ufunc:
         return [call]
-    further = "".join(f" and {a.parameter} == {a.default}" for a in entry.schema.arguments[2:])
+    further = "".join(
+        f" and {a.parameter} is not True and {a.parameter} == {a.default}" for a in entry.schema.arguments[2:]
+    )
     return [
         f"if other_array.__class__ is ndarray and input_array.dtype is other_array.dtype{further}:",
         "    try:",

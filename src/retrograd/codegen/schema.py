@@ -7,6 +7,7 @@ The types that an argument can have:
     Scalar  Scalar?  int  int?  int[]  int[]?  float  float?  bool  str  any
     int[]...                       a tuple of ints, or the ints themselves: view(2, 3)
     indices                        a list of index arrays and None; kept and released like a saved tensor
+    MemoryFormat?                  or its name, from within
     dtype?                         becomes a NumPy dtype on the way to the kernel
 
 Results: ``Tensor``, ``Tensor[]`` (a tuple of unknown length), or ``(Tensor values, Tensor indices)``.
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field
 
 ARGUMENT_TYPES = {
     "Tensor", "Tensor?", "Tensor[]", "Tensor|Scalar", "Scalar", "Scalar?", "int", "int?", "int[]", "int[]?",
-    "int[]...", "float", "float?", "bool", "str", "any", "dtype?", "indices",
+    "int[]...", "float", "float?", "bool", "str", "any", "dtype?", "indices", "MemoryFormat?",
 }  # fmt: skip
 
 

@@ -29,6 +29,7 @@ TYPES = {
     "str": "str",
     "any": "Any",
     "indices": "Any",
+    "MemoryFormat?": "Any",
     "dtype?": "dtype | None",
 }
 

@@ -169,6 +169,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
         raise RuntimeError("N must be non-negative.")
     if x._data.dtype.kind in "biu":
         x = x.to(int64)  # in which the powers are multiplied up
+    np.empty((x._data.shape[0], n), x._data.dtype)  # is there memory for it? Asked before the columns are made
     columns = [table.pow_Tensor_Scalar(x, k) for k in range(n)]
     if not columns:
         return fresh(np.empty((x._data.shape[0], 0), x._data.dtype))

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import dtypes, factories
 from .._generated import functions as table
+from ..autograd.where import users_level
 from ..devices import as_device
 from ..tensor import _TYPE_NAMES, Tensor, type_name
 from .registry import METHODS, composite
@@ -25,7 +26,7 @@ def _cast(input: Tensor, np_dtype: np.dtype, copy: bool = False) -> Tensor:
         warnings.warn(
             "Casting complex values to real discards the imaginary part; use x.real to say that this is meant",
             UserWarning,
-            stacklevel=3,
+            stacklevel=users_level(),
         )
     return table._to_copy(input, dtypes.from_numpy_dtype(np_dtype))
 

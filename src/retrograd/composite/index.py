@@ -24,6 +24,7 @@ from ..autograd.node import init_node
 from ..autograd.state import local
 from ..autograd.version_counter import INFERENCE
 from ..autograd.view_meta import CreationMeta
+from ..autograd.where import users_level
 from ..factories import _out, zeros
 from ..kernels.dims import normalize_dim
 from ..kernels.indexing_key import parse_index
@@ -399,7 +400,7 @@ def _scatter_reduction(reduce: str, source: Any) -> str:
             "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future "
             "PyTorch release. Use torch.scatter_reduce instead for more reduction options.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=users_level(),
         )
     return "sum" if reduce == "add" else "prod"
 

@@ -129,6 +129,19 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 @composite(method=False)
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``input1 @ weight[k] @ input2`` for every k, plus `bias`."""
+    if input1.ndim != input2.ndim:
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}")
+    if bias is not None:
+        if bias._data.dtype != weight._data.dtype:
+            raise RuntimeError(
+                f"All tensors must have the same dtype, got input1: {input1.dtype}, input2: {input2.dtype}, weight: "
+                f"{weight.dtype}, bias: {bias.dtype}"
+            )
+        if bias._data.shape != weight._data.shape[:1]:
+            raise RuntimeError(
+                f"bilinear(): bias size does not match weight size: got {list(bias.shape)} but expected "
+                f"{list(weight.shape[:1])}"
+            )
     result = einsum("...i,kij,...j->...k", input1, weight, input2)
     return result if bias is None else result + bias
 
@@ -227,7 +240,9 @@ def einsum(*args: Any) -> Tensor:
         equation, operands = args[0], list(args[1:])
         if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
             operands = list(operands[0])
-    if len(operands) == 1 and isinstance(operands[0], Tensor) and isinstance(equation, str):
+        if not isinstance(equation, str):
+            raise TypeError(f"einsum(): argument 'equation' (position 1) must be str, not {type(equation).__name__}")
+    if len(operands) == 1 and isinstance(operands[0], Tensor):
         (labels,), output = parse_equation(equation, [operands[0]._data])
         sizes = set(zip(labels, operands[0]._data.shape))
         if set(labels) == set(output) and len(sizes) == len(output):
@@ -253,6 +268,10 @@ def _equation_of_lists(args: tuple) -> tuple[str, list[Tensor]]:
 
     def subscripts(labels: Sequence) -> str:
         text = ""
+        if not isinstance(labels, (tuple, list)) or not all(isinstance(n, int) or n is Ellipsis for n in labels):
+            raise TypeError(
+                f"einsum(): a list of subscripts must be a list of ints and Ellipsis, not {type(labels).__name__}"
+            )
         for label in labels:
             if label is Ellipsis:
                 text += "..."

@@ -97,6 +97,10 @@ def lobpcg(
         k = 1 if X is None else X.shape[-1]
     if n is not None:
         k = n
+    if k < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {k}: [{size}, {k}]")
+    if A._data.dtype.kind not in "fV":
+        raise RuntimeError(f"lobpcg: expected a matrix of floating point dtype, but got {A.dtype}")
     if size < 3 * k:
         raise ValueError(
             f"LPBPCG algorithm is not applicable when the number of A rows (={size}) is smaller than 3 x the number of "

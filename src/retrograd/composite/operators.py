@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import dtypes
 from .._generated import functions as f
+from ..arguments import as_number
 from ..op_support import NUMBERS, reflected
 from ..tensor import Tensor
 from .pointwise import pow
@@ -76,6 +77,7 @@ def number_as_tensor(value: Any, like: Tensor) -> Tensor:
     from ..factories import tensor
     from ..kernels.promotion import result_dtype
 
+    value = as_number(value)
     return tensor(value, dtype=dtypes.from_numpy_dtype(result_dtype(like._data, value)))
 
 

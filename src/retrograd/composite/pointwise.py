@@ -7,7 +7,8 @@ from typing import Any
 
 from .. import dtypes
 from .._generated import functions as f
-from ..op_support import needs_a_tensor
+from ..autograd.where import users_level
+from ..op_support import needs_a_tensor, number
 from ..tensor import Tensor
 from .registry import composite
 
@@ -58,6 +59,7 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     tensor([1., 4., 9.])
     """
     if not isinstance(exponent, Tensor):
+        exponent = number("pow", "exponent", 2, exponent)
         return f.pow_Tensor_Scalar(input, exponent, out=out)
     if isinstance(input, Tensor):
         return f.pow_Tensor_Tensor(input, exponent, out=out)
@@ -120,7 +122,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
             "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
             "version of PyTorch. Use a boolean condition instead.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=users_level(),
         )
     return f.where_self(condition, input, other, out=out)
 

@@ -13,6 +13,8 @@ from typing import Any
 
 from .. import dtypes
 from .._generated import functions as table
+from ..arguments import wrong_type
+from ..autograd.where import users_level
 from ..kernels.promotion import scalar_name
 from ..op_support import write_out
 from ..tensor import Tensor
@@ -26,13 +28,15 @@ _sum_all, _mean_all = table.sum, table.mean
 def _aliased(name: str, dim: Any, keepdim: Any, aliases: dict) -> tuple[Any, bool]:
     """`dim` and `keepdim` with NumPy's names for them taken into account; a list of dims as a tuple."""
     if aliases:
-        if dim is None:
+        if dim is None or dim is LEFT_OUT:
             dim = aliases.pop("axis", dim)
         if not keepdim:
             keepdim = aliases.pop("keepdims", keepdim)
         if aliases:  # a name that there is not, or a second one for an argument that was given
             raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(aliases))}'")
-    return (tuple(dim) if isinstance(dim, list) else dim), bool(keepdim)
+    if keepdim is not False and keepdim is not True:
+        raise wrong_type(name, "keepdim", 3, "bool", keepdim)
+    return (tuple(dim) if isinstance(dim, list) else dim), keepdim
 
 
 def _for_dtype(input: Tensor, dtype: Any) -> Tensor:
@@ -46,9 +50,19 @@ def _for_dtype(input: Tensor, dtype: Any) -> Tensor:
 # ------------------------------------------------------------------------------------------------------ sums, products
 
 
+class _LeftOut:
+    """In place of a dim that is not given: None is one that is, and may be kept."""
+
+    def __repr__(self) -> str:
+        return "None"
+
+
+LEFT_OUT = _LeftOut()
+
+
 @composite()
 def sum(
-    input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **aliases: Any
+    input: Tensor, dim: Any = LEFT_OUT, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **aliases: Any
 ) -> Tensor:
     """The sum of all elements, or over the dimensions `dim`.
 
@@ -57,9 +71,13 @@ def sum(
     >>> x.sum(), x.sum(0), x.sum(dim=1, keepdim=True).shape
     (tensor(10.), tensor([4., 6.]), torch.Size([2, 1]))
     """
-    if dim is None and not keepdim and dtype is None and out is None and not aliases:
+    if dim is LEFT_OUT and keepdim is False and dtype is None and out is None and not aliases:
         return _sum_all(input)
     dim, keepdim = _aliased("sum", dim, keepdim, aliases)
+    if dim is LEFT_OUT:
+        if keepdim is not False:
+            raise TypeError(f"sum() received an invalid combination of arguments: keepdim={keepdim!r} without a dim")
+        dim = None
     input = _for_dtype(input, dtype)
     if dim is None and not keepdim:
         return _sum_all(input, dtype=dtype, out=out)
@@ -68,12 +86,16 @@ def sum(
 
 @composite()
 def mean(
-    input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **aliases: Any
+    input: Tensor, dim: Any = LEFT_OUT, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **aliases: Any
 ) -> Tensor:
     """The mean of all elements, or over the dimensions `dim`."""
-    if dim is None and not keepdim and dtype is None and out is None and not aliases:
+    if dim is LEFT_OUT and keepdim is False and dtype is None and out is None and not aliases:
         return _mean_all(input)
     dim, keepdim = _aliased("mean", dim, keepdim, aliases)
+    if dim is LEFT_OUT:
+        if keepdim is not False:
+            raise TypeError(f"mean() received an invalid combination of arguments: keepdim={keepdim!r} without a dim")
+        dim = None
     if dim is None and not keepdim:
         return _mean_all(input, dtype=dtype, out=out)
     return table.mean_dim(input, dim, keepdim, dtype=dtype, out=out)
@@ -157,7 +179,7 @@ def _spread(operator: Any, name: str, doc: str) -> Any:
                 f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
                 "(input numel divided by output numel).",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=users_level(),
             )
         if out is not None:
             return operator(input, dim, correction=correction, keepdim=keepdim, out=out)

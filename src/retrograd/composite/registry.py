@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ..checked import checked
 from ..op_support import write_out
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,18 +25,26 @@ def composite(
     """Register a function as an operator, under its own name and `names`.
 
     With `out`, the function takes ``out=``; with `axis`, function and method take NumPy's name for `dim` as well.
+    What it may be called with is in `signatures/`.
     """
 
     def register(f: F) -> F:
-        own = with_axis(f) if axis else f
         for name in (f.__name__, *names):
             if function:
-                FUNCTIONS[name] = with_out(own, name) if out else own
+                FUNCTIONS[name] = _public(f, name, out, axis)
             if method:
-                METHODS[name] = own
+                METHODS[name] = _public(f, name, False, axis, method=True)
         return f
 
     return register
+
+
+def _public(f: F, name: str, out: bool, axis: bool, method: bool = False) -> Callable[..., Any]:
+    made: Callable[..., Any] = checked(f, name, out=out, method=method)
+    if made is not f:
+        return made
+    own = with_axis(f) if axis else f
+    return with_out(own, name) if out else own
 
 
 def with_out(f: Callable[..., Any], name: str) -> Callable[..., Any]:

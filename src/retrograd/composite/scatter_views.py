@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._generated import functions as table
+from ..constants import contiguous_format
 from ..tensor import Tensor
 from . import shape
 from .registry import FUNCTIONS, composite, with_out
@@ -111,7 +112,7 @@ _COPIED: dict[str, Callable[..., Any]] = {
 
 
 def _dense(view: Tensor) -> Tensor:
-    return table.clone(view, memory_format="contiguous_format")
+    return table.clone(view, memory_format=contiguous_format)
 
 
 def _copying(name: str, view: Callable[..., Any]) -> Callable[..., Any]:

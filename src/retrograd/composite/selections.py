@@ -67,6 +67,8 @@ def unique_consecutive(
     >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]))
     tensor([1, 2, 1])
     """
+    if input._data.dtype.kind == "c":
+        unsupported("unique", input._data.dtype)
     found = table._unique_consecutive(input, return_inverse, return_counts, dim)
     return asked_for(found, return_inverse, return_counts)
 

@@ -14,10 +14,12 @@ from typing import Any
 
 from .. import dtypes, kernels
 from .._generated import functions as table
+from ..autograd.where import users_level
+from ..constants import contiguous_format
 from ..factories import arange
 from ..kernels.dims import normalize_dim
 from ..lazy_conjugation import check_view_dtype
-from ..op_support import int_tuple
+from ..op_support import int_tuple, not_a_tensor
 from ..tensor import Tensor, wrap
 from .registry import composite
 
@@ -46,6 +48,8 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
     tensor([[0, 1],
             [2, 3]])
     """
+    if shape and (size is not None or dtype is not None):
+        raise TypeError("view() received an invalid combination of arguments: a size is given twice, or beside a dtype")
     if shape and shape[0].__class__ is int:
         try:
             return _view(input, shape)
@@ -73,13 +77,15 @@ def reshape(input: Tensor, *shape: Any, **keywords: Any) -> Tensor:
     >>> torch.zeros(2, 3).reshape(-1).shape
     torch.Size([6])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("reshape", "input", 1, input)
     size = _sizes("reshape", "shape", shape, keywords)
     data = input._memory
     if data.flags.c_contiguous:
         return _view(input, size)
     if kernels.is_viewable(data, size):
         return table._reshape_alias(input, size)
-    return table._unsafe_view(table.clone(input, memory_format="contiguous_format"), size)
+    return table._unsafe_view(table.clone(input, memory_format=contiguous_format), size)
 
 
 @composite(function=False)
@@ -141,9 +147,8 @@ def _tensors(tensors: tuple) -> tuple[Tensor, ...]:
 
 
 @composite()
-def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
+def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """Without the dimensions of size 1, or without those of `dim` that have size 1."""
-    dim = axis if dim is None else dim
     if dim is None:
         return table.squeeze(input)
     if isinstance(dim, (tuple, list)):
@@ -214,13 +219,13 @@ def _reversed(input: Tensor) -> Tensor:
             "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
             "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=users_level(),
         )
     return table.permute(input, tuple(range(n - 1, -1, -1)))
 
 
 def _of_0d(name: str, instead: str) -> None:
-    warnings.warn(f"Tensor.{name} is deprecated on 0-D tensors. {instead}", UserWarning, stacklevel=3)
+    warnings.warn(f"Tensor.{name} is deprecated on 0-D tensors. {instead}", UserWarning, stacklevel=users_level())
 
 
 def _matrix_transpose(input: Tensor) -> Tensor:
@@ -320,6 +325,11 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return table.split_Tensor(input, -(-n // chunks), dim)
 
 
+#: More parts than fit into memory.
+_MOST_PARTS = 1 << 24
+
+
+
 @composite(axis=True)
 def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, **keywords: Any) -> tuple[Tensor, ...]:
     """So many nearly equal parts along `dim`, or those between the given indices."""
@@ -334,6 +344,8 @@ def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *
                 f"{kernels.scalar_name(indices_or_sections._data.dtype)}"
             )
         indices_or_sections = indices_or_sections.tolist()
+    if isinstance(indices_or_sections, int) and indices_or_sections > _MOST_PARTS:
+        raise RuntimeError(f"tensor_split(): can't allocate memory: you tried to make {indices_or_sections} tensors")
     cuts = kernels.tensor_split_cuts(input._data, indices_or_sections, dim)
     return tuple(table.slice(input, dim, start, end, 1) for start, end in pairwise(cuts))
 
@@ -462,7 +474,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         warnings.warn(
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=users_level(),
         )
         indexing = "ij"
     kernels.meshgrid([t._data for t in vectors], indexing)  # checks the arguments
@@ -528,8 +540,12 @@ def repeat_interleave(
     if repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
     shape = input._data.shape
+    if output_size is not None and output_size != shape[dim] * repeats:
+        raise RuntimeError(
+            f"repeat_interleave: Invalid output_size, expected {shape[dim] * repeats} but got {output_size}"
+        )
     repeated = table.expand(table.unsqueeze(input, dim + 1), (*shape[: dim + 1], repeats, *shape[dim + 1 :]))
-    result = table.clone(repeated, memory_format="contiguous_format")
+    result = table.clone(repeated, memory_format=contiguous_format)
     return _view(result, (*shape[:dim], shape[dim] * repeats, *shape[dim + 1 :]))
 
 
@@ -541,4 +557,4 @@ def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor itself where it is contiguous (in `memory_format`, row-major by default), else a contiguous copy."""
     if input.is_contiguous(memory_format):
         return input
-    return table.clone(input, memory_format=memory_format or "contiguous_format")
+    return table.clone(input, memory_format=memory_format or contiguous_format)

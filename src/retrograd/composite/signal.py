@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import dtypes
 from .._generated import functions as table
+from ..autograd.where import users_level
 from ..factories import _out
 from ..tensor import Tensor, wrap
 from .registry import composite
@@ -160,7 +161,7 @@ def stft(
             "spectral leakage. To suppress this warning and use a rectangular window, explicitly set "
             "`window=torch.ones(n_fft)`.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=users_level(),
         )
     weights = _whole_window("stft", window, length, n_fft, input)
     signal: Any = _padded(input, n_fft // 2, pad_mode) if center else input

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import dtypes
 from .._generated import functions as table
-from ..kernels.promotion import check_out, scalar_name
+from ..kernels.promotion import check_out, scalar_name, unsupported
 from ..op_support import not_a_tensor, write_out
 from ..tensor import Tensor, wrap
 from .registry import METHODS, composite
@@ -77,6 +77,8 @@ def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 def _power_of_two(input: Tensor, other: Tensor) -> Tensor:
     """``2 ** other``, where integers do not widen a float `input`."""
+    if other._data.dtype.kind == "b":
+        unsupported("ldexp_cpu_exp", other._data.dtype)
     power = table.pow_Scalar(2.0, other)
     if input.is_floating_point() and other._data.dtype.kind in "iub":
         return power.to(input.dtype)

@@ -139,7 +139,8 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     """The norms over every dimension but `dim`, which are kept with size 1; over all for ``dim=-1``."""
     if dim == -1:
         return norm(v, pow)
-    others = tuple(d for d in range(v._data.ndim) if d != dim % v._data.ndim)
+    dim = normalize_dim(dim, v._data.ndim)
+    others = tuple(d for d in range(v._data.ndim) if d != dim)
     return table.linalg_vector_norm(v, pow, others, True) if others else table.abs(v)
 
 
@@ -180,6 +181,8 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
     """The p-norms of the differences between the rows of a matrix, each pair once."""
     if input._data.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input._data.ndim}D")
+    if input._data.dtype.kind == "c":
+        raise RuntimeError("pdist only supports floating-point dtypes")
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
     rows, columns = np.triu_indices(input._data.shape[0], 1)
@@ -199,7 +202,8 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Any = None
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
     if ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {ndim} dimensions")
-    others = tuple(d for d in range(ndim) if d != dim % ndim)
+    dim = normalize_dim(dim, ndim)
+    others = tuple(d for d in range(ndim) if d != dim)
     with no_grad():
         larger = table.gt(table.linalg_vector_norm(input, p, others, True), maxnorm)
     # What is not scaled takes no part in the norms either: a row with a NaN is left alone, and so is its gradient.

@@ -84,6 +84,14 @@ def broadcast_shapes(*shapes: Any) -> Any:
     """
     from ..size import Size
 
+    for position, shape in enumerate(shapes):
+        if not isinstance(shape, int) and not (
+            isinstance(shape, (tuple, list)) and all(isinstance(n, int) for n in shape)
+        ):
+            raise RuntimeError(
+                f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got "
+                f"{type(shape).__name__} as argument {position}"
+            )
     sizes = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
     result = [1] * max((len(size) for size in sizes), default=0)
     for position, size in enumerate(sizes):

@@ -49,3 +49,10 @@ def _as_index(dim: object) -> int:
         return operator.index(dim)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"argument 'dim' must be int, not {type(dim).__name__}") from None
+
+
+def check_long(*values: int) -> None:
+    """Refuse ints of more than 64 bits."""
+    for value in values:
+        if not -0x8000000000000000 <= value <= 0x7FFFFFFFFFFFFFFF:
+            raise ValueError("Overflow when unpacking long long: an int argument must be less than 2**63")

@@ -355,6 +355,8 @@ def addr(
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {v.ndim}-D")
     dtype = result_dtype(input, vec1, vec2)
     for name, x in (("alpha", alpha), ("beta", beta)):
+        if isinstance(x, bool) and dtype.kind != "b":
+            raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
         if dtype.kind in "iub" and isinstance(x, (float, complex)):
             raise RuntimeError(
                 f"For integral input tensors, argument {name} must not be a floating point number."

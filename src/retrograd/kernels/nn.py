@@ -257,6 +257,8 @@ def huber_loss(a: np.ndarray, b: np.ndarray, reduction: int = _MEAN, delta: floa
     """Half the squared difference where it is below `delta`, else `delta` times the difference minus half of it."""
     if not delta > 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    if a.dtype.kind not in "fV":
+        raise RuntimeError(f"result type can't be cast to the desired output type {scalar_name(a.dtype)}")
     x = _difference("huber_cpu", a, b)
     half, width = x.dtype.type(0.5), x.dtype.type(delta)
     return _reduced(np.where(x < delta, x * x * half, (x - half * width) * width), reduction)
@@ -298,6 +300,14 @@ def binary_cross_entropy_with_logits(
     reduction: int = _MEAN,
 ) -> np.ndarray:
     """`binary_cross_entropy` of the sigmoid of `a`, without its loss of precision."""
+    if a.dtype.kind not in "fV":
+        unsupported("log_sigmoid_cpu", a.dtype)
+    for given in (target, weight, pos_weight):
+        if given is not None and given.dtype.kind in ("iubc" if given is target else "bc"):
+            raise RuntimeError(
+                f"result type {scalar_name(given.dtype)} can't be cast to the desired output type "
+                f"{scalar_name(a.dtype)}: convert the targets and weights to it"
+            )
     # -log(sigmoid(a)) = log(1 + exp(-a)), without overflow
     no = np.log1p(np.exp(-np.abs(a))) + np.maximum(-a, 0)
     if pos_weight is not None:

@@ -568,6 +568,10 @@ def clamp(a: ndarray, min: Operand = None, max: Operand = None, out: ndarray | N
     """a, at least `min` and at most `max` (numbers or arrays); NaN stays."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if min is not None and max is not None and bool(getattr(min, "ndim", 0)) is not bool(getattr(max, "ndim", 0)) and (
+        not hasattr(min, "ndim") or not hasattr(max, "ndim")
+    ):  # fmt: skip
+        raise TypeError("clamp() received an invalid combination of arguments: give two Tensors or two numbers")
     d = result_dtype(a, min, max)
     if out is not None:
         check_out(out, d, broadcast_shape(a, min, max))

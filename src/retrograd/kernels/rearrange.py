@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .dims import normalize_dim, normalize_dims
+from .dims import check_long, normalize_dim, normalize_dims
 from .promotion import as_array, broadcast_shape, cast_number, promote_dtypes, store, unsupported
 from .shape import expand
 from .storage import as_strided, shape_text, storage_offset, strides
@@ -183,6 +183,7 @@ def roll(a: np.ndarray, shifts: int | Sequence[int], dims: int | Sequence[int] |
     along = [] if dims is None else [dims] if isinstance(dims, int) else list(dims)
     if not many:
         raise RuntimeError("`shifts` required")
+    check_long(*many)
     if not along and len(many) == 1:
         return np.roll(a, many[0])
     if len(many) != len(along):
@@ -201,6 +202,7 @@ def rot90(a: np.ndarray, k: int = 1, dims: Sequence[int] = (0, 1)) -> np.ndarray
     d0, d1 = normalize_dim(dims[0], a.ndim), normalize_dim(dims[1], a.ndim)
     if d0 == d1:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
+    check_long(k)
     return np.rot90(a, k, (d0, d1)).copy("K")
 
 

@@ -513,6 +513,11 @@ def _cumulate(
     ufunc: np.ufunc, name: str, a: ndarray, dim: int, dtype: np.dtype | None, out: ndarray | None
 ) -> ndarray:
     dim = normalize_dim(dim, a.ndim)
+    if out is not None and dtype is not None and out.dtype != dtype:
+        raise RuntimeError(
+            f"Bad in-place call: input tensor dtype {scalar_name(out.dtype)} and output tensor dtype "
+            f"{scalar_name(dtype)} should match"
+        )
     d = dtype or (out.dtype if out is not None else a.dtype if a.dtype.kind in "fcV" else _INT64)
     if d == _BOOL:
         unsupported(name, d)

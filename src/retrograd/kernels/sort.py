@@ -49,6 +49,8 @@ def topk(
     """The `k` largest (or smallest) elements along `dim`, and their indices."""
     if a.dtype.kind == "c":
         raise RuntimeError(" topk does not support complex dtypes on CPU")
+    if a.dtype.kind == "b":
+        raise RuntimeError("topk does not support bool dtypes on CPU")
     dim = normalize_dim(dim, a.ndim)
     n = a.shape[dim] if a.ndim else 1
     if not 0 <= k <= n:

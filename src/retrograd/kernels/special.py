@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from retrograd.kernels.dims import check_long
 from retrograd.kernels.promotion import apply_unary, check_out, float_dtype, operand, store, unsupported, work_dtype
 
 _FLOAT32 = np.dtype(np.float32)
@@ -133,6 +134,7 @@ def digamma(a: ndarray, out: ndarray | None = None) -> ndarray:
 
 def polygamma(n: int, a: ndarray, out: ndarray | None = None) -> ndarray:
     """The n-th derivative of digamma."""
+    check_long(n)
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     if n == 0:
@@ -141,7 +143,8 @@ def polygamma(n: int, a: ndarray, out: ndarray | None = None) -> ndarray:
     def derivative(x: Any) -> Any:
         # The Hurwitz zeta function in double precision: in float32 the factorial soon overflows.
         wide = x.astype(np.float64) if hasattr(x, "dtype") else x
-        r = (-1.0) ** (n + 1) * math.factorial(n) * special.zeta(n + 1.0, wide)
+        factorial = math.factorial(n) if n <= 170 else math.inf
+        r = (-1.0) ** ((n + 1) % 2) * factorial * special.zeta(n + 1.0, wide)
         return r.astype(x.dtype) if hasattr(x, "dtype") else r
 
     return _special(derivative, "polygamma", a, out)

@@ -135,6 +135,10 @@ special_zeta = _binary("special_zeta", "zeta", "The Hurwitz zeta function.", "ze
 # ----------------------------------------------------------------------------------------------- orthogonal polynomials
 
 
+#: The highest degree of a polynomial: its recurrence takes about a second.
+_HIGHEST = 100_000
+
+
 def _polynomial(
     name: str, first: Callable[..., Any], following: Callable[..., Any], doc: str, shift: bool = False
 ) -> Callable[..., Any]:
@@ -144,6 +148,11 @@ def _polynomial(
         if shift:
             x = 2 * x - 1
         degree = np.trunc(n)
+        if degree.max(initial=0) > _HIGHEST:
+            raise RuntimeError(
+                f"{name}: polynomials of degree {int(degree.max())} are computed one by one, which would not end. The "
+                f"highest degree is {_HIGHEST}"
+            )
         before, now = np.ones_like(x), first(x)
         result = np.where(degree == 0, before, np.where(degree == 1, now, x.dtype.type(0)))
         for k in range(1, int(degree.max(initial=0))):

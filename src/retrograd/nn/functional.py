@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import kernels, ops
 from .._generated import functions as generated
+from ..autograd.where import users_level
 from ..lazy_conjugation import write_back
 from ..op_support import write_out
 from ..random import default_generator
@@ -131,7 +132,7 @@ def _warn_of_broadcasting(input: Tensor, target: Tensor) -> None:
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
             "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=users_level(),
         )
 
 
@@ -160,7 +161,7 @@ def _softmax_dim(name: str, ndim: int) -> int:
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
         UserWarning,
-        stacklevel=3,
+        stacklevel=users_level(),
     )
     return 0 if ndim in (0, 1, 3) else 1
 
@@ -420,7 +421,7 @@ def kl_div(
             "reduction: 'mean' divides the total loss by both the batch size and the support size. 'batchmean' divides "
             "only by the batch size, and aligns with the KL div math definition.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=users_level(),
         )
     number = 2 if by_batch else _reduction(reduction, size_average, reduce)
     for given in (input, target):
@@ -536,6 +537,8 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, o
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along `dim`."""
+    if eps < 0:
+        raise RuntimeError(f"eps must be non-negative, got: {eps}")
     x1, x2 = _same_shape(x1, x2)
     common = ops.result_type(x1, x2)
     if not common.is_floating_point:

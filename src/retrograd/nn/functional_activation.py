@@ -132,8 +132,10 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """The input moved towards zero by `lambd`, and zero where it is nearer to it than that."""
+    data = input._data
+    if data.dtype.kind not in "fV":
+        unsupported("softshrink_cpu", data.dtype)
     if lambd < 0:
-        data = input._data
         largest = f"{np.finfo(data.dtype).max:g}" if data.dtype.kind == "f" else "its largest number"
         raise RuntimeError(
             f"lambda must be in range [0, {largest}] for input dtype {scalar_name(data.dtype)}, but found {lambd:g}"

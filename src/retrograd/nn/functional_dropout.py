@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import kernels, ops
 from .._generated import functions as generated
+from ..autograd.where import users_level
 from ..dtypes import float_limits
 from ..random import default_generator
 from ..tensor import Tensor, wrap
@@ -61,7 +62,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         warnings.warn(
             f"dropout2d: Received a {len(shape)}-D input to dropout2d, which is deprecated and will result in an error "
             "in a future release.",
-            stacklevel=2,
+            stacklevel=users_level(),
         )
     # torch takes (N, C, L) for a batch of signals here
     return _feature_dropout(input, (*shape[:2], *[1] * (len(shape) - 2)), p, training, inplace)

@@ -33,6 +33,21 @@ def embedding_bag(
     """
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
+    if weight._data.dtype.kind not in "fV":
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, "
+            f"Float, Double; but got {weight.dtype} instead"
+        )
+    if offsets is not None and offsets._data.dtype not in ("int64", "int32"):
+        raise RuntimeError(
+            "Expected tensor for argument #1 'offsets' to have one of the following scalar types: Long, Int; but got "
+            f"{offsets.dtype} instead"
+        )
+    if per_sample_weights is not None and per_sample_weights._data.dtype != weight._data.dtype:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have the same type as tensor for argument "
+            f"'per_sample_weights'; but type {weight.dtype} does not equal {per_sample_weights.dtype}"
+        )
     if per_sample_weights is not None and per_sample_weights._data.shape != input._data.shape:
         raise ValueError(
             f"embedding_bag: If per_sample_weights ({list(per_sample_weights._data.shape)}) is not None, then it must "

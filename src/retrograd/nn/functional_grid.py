@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
+from ..autograd.where import users_level
 from ..kernels.promotion import is_half, scalar_name, unsupported
 from ..tensor import Tensor, wrap
 
@@ -28,7 +29,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
             "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
             "specify align_corners=True if the old behavior is desired. See the documentation of grid_sample for "
             "details.",
-            stacklevel=2,
+            stacklevel=users_level(),
         )
         align_corners = False
     if theta._data.dtype.kind not in "fV":
@@ -85,7 +86,7 @@ def grid_sample(
             "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
             "specify align_corners=True if the old behavior is desired. See the documentation of grid_sample for "
             "details.",
-            stacklevel=2,
+            stacklevel=users_level(),
         )
         align_corners = False
     _check(input, grid, mode)

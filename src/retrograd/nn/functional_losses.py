@@ -58,6 +58,8 @@ def soft_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """``log(1 + exp(-target * input))``."""
+    if input._data.dtype.kind not in "fV" or target._data.dtype.kind == "c":
+        unsupported("soft_margin_loss", (input if input._data.dtype.kind not in "fV" else target)._data.dtype)
     return reduced((-target * input).exp().log1p(), reduction_number(reduction, size_average, reduce))
 
 

@@ -24,6 +24,8 @@ def _sizes(name: str, what: str, value: Ints, dims: int) -> tuple[int, ...]:
     if len(values) != dims:
         words = {1: "one int", 2: "two ints", 3: "three ints"}[dims]
         raise RuntimeError(f"{name}: {what} must either be a single int, or a tuple of {words}")
+    if max(values) > 0x7FFFFFFF:
+        raise RuntimeError(f"{name}: {what}: value cannot be converted to type int without overflow")
     return values
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+from ..autograd.where import users_level
 from ..tensor import Tensor
 
 _NUMBERS = {"none": 0, "mean": 1, "sum": 2}
@@ -17,7 +18,7 @@ def reduction_number(reduction: str, size_average: bool | None = None, reduce: b
         warnings.warn(
             f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=users_level(),
         )
     number = _NUMBERS.get(reduction)
     if number is None:

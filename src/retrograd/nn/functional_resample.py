@@ -9,6 +9,8 @@ from typing import Any
 
 from .. import ops
 from .._generated import functions as generated
+from ..autograd.where import users_level
+from ..kernels.promotion import unsupported
 from ..tensor import Tensor
 
 # --------------------------------------------------------------------------------------------------------------- pad
@@ -105,6 +107,8 @@ def interpolate(
     >>> torch.nn.functional.interpolate(torch.tensor([[[1., 2.]]]), scale_factor=2)
     tensor([[[1., 1., 2., 2.]]])
     """
+    if input._data.dtype.kind in "bic":
+        unsupported(f"upsample_{mode}", input._data.dtype)
     if mode in ("nearest", "area", "nearest-exact"):
         if align_corners is not None:
             raise ValueError(
@@ -182,14 +186,17 @@ def upsample(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Tensor:
     """`interpolate`, by its old name."""
-    warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    warnings.warn(
+        "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=users_level()
+    )
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """`interpolate` in mode "nearest", by an old name."""
     warnings.warn(
-        "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
+        "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.",
+        stacklevel=users_level(),
     )
     return interpolate(input, size, scale_factor, "nearest")
 
@@ -197,7 +204,8 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """`interpolate` in mode "bilinear", corners aligned, by an old name."""
     warnings.warn(
-        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
+        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.",
+        stacklevel=users_level(),
     )
     return interpolate(input, size, scale_factor, "bilinear", align_corners=True)
 

@@ -92,6 +92,11 @@ def _cell(name: str, input: Tensor, state: State, *weights: Any) -> State:
         )
     width = w.hh._data.shape[1]
     for hidden in state:
+        if hidden._data.ndim != input._data.ndim or hidden._data.shape[:-1] != input._data.shape[:-1]:
+            raise RuntimeError(
+                f"Input batch size {list(input._data.shape[:-1])} doesn't match hidden0 batch size "
+                f"{list(hidden._data.shape[:-1])}"
+            )
         if hidden._data.shape[-1] != width or w.hh._data.shape[0] != gates * width:
             raise RuntimeError(
                 f"hidden0 has inconsistent hidden_size: got {hidden._data.shape[-1]}, expected {width} (and "

@@ -191,6 +191,11 @@ def native_group_norm(
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`group_norm`, and the mean and the inverse standard deviation of each group of each image."""
+    if N * C * HxW != input._data.size or group <= 0 or C % group:
+        raise RuntimeError(
+            f"Expected number of channels in input to be divisible by num_groups, and X.numel() == N * C * HxW to be "
+            f"true, but got N={N}, C={C}, HxW={HxW}, num_groups={group} for an input of shape {list(input.shape)}"
+        )
     groups = input.detach().reshape((N, group, -1))
     return functional.group_norm(input, group, weight, bias, eps), *_statistics(groups, -1, False, eps)
 

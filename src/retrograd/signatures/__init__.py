@@ -1,0 +1,87 @@
+"""How public functions may be called: ``*.txt``, one line an overload, in the language of `codegen/schema.py`.
+
+Operators of the table (`derivatives/`) are not here: the generator writes their checks from their own entries. A line
+is for the function and for the Tensor method of its name; one that begins with ``Tensor.``, ``linalg.`` ... is for that
+namespace alone. ``out=`` is not here: a function takes it if its implementation does. One word stands for what many
+lines share:
+
+    options     dtype? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None,
+                bool requires_grad=False
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+from ..arguments import Type, type_of
+
+_SHORT = {
+    "options": "dtype? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+    "bool requires_grad=False",
+}
+
+
+class Parameter:
+    """One parameter of an overload."""
+
+    __slots__ = ("keyword_only", "name", "required", "type")
+
+    def __init__(self, text: str, keyword_only: bool) -> None:
+        declaration, _, default = text.partition("=")
+        type_, _, self.name = declaration.rpartition(" ")
+        self.type: Type = type_of(type_)
+        self.required = not default
+        self.keyword_only = keyword_only
+
+    def __str__(self) -> str:
+        return f"{self.type.word} {self.name}"
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas outside brackets."""
+    parts, depth, current = [], 0, ""
+    for char in text:
+        depth += (char in "([") - (char in ")]")
+        if char == "," and depth == 0:
+            parts.append(current.strip())
+            current = ""
+        else:
+            current += char
+    return [*parts, current.strip()] if current.strip() else parts
+
+
+@functools.cache
+def _parameters(text: str) -> tuple[Parameter, ...]:
+    for short, long in _SHORT.items():
+        if text.endswith((f", {short}", f"* {short}")) or f", {short}," in text:
+            text = text.replace(f", {short}", f", {long}", 1)
+    found, keyword_only = [], False
+    for part in _split(text):
+        if part == "*":
+            keyword_only = True
+        else:
+            found.append(Parameter(part, keyword_only))
+    return tuple(found)
+
+
+@functools.cache
+def _lines() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for path in sorted(Path(__file__).parent.glob("*.txt")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if line and not line.startswith("#"):
+                name, _, rest = line.partition("(")
+                found.setdefault(name, []).append(rest.removesuffix(")"))
+    return found
+
+
+def has_overloads(name: str) -> bool:
+    """Does the table have the function?"""
+    return name in _lines()
+
+
+@functools.cache
+def overloads(name: str) -> tuple[tuple[Parameter, ...], ...]:
+    """The overloads of a function; none, if the table does not have it."""
+    return tuple(_parameters(text) for text in _lines().get(name, ()))
