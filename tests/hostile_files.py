@@ -500,7 +500,7 @@ def main() -> None:
 
     def hook(event: str, arguments: tuple) -> None:
         if watching[0]:
-            seen[event] += 1
+            seen[f"{event} {arguments[1]}" if event == "object.__getattr__" else event] += 1
 
     sys.addaudithook(hook)
     report: dict[str, Any] = {"problems": [], "loaded": Counter(), "refused": Counter()}
