@@ -200,6 +200,32 @@ def mish(a: ndarray, out: ndarray | None = None) -> ndarray:
     return _end(np.multiply(r, x, out=r), a, out)
 
 
+def hardshrink(a: ndarray, lambd: float = 0.5) -> ndarray:
+    """a, but 0 from -lambd to lambd."""
+    x = _begin(a, "hardshrink_cpu")
+    lambd = real_number(lambd)
+    return _end(np.where((x >= -lambd) & (x <= lambd), x.dtype.type(0), x), a, None)
+
+
+def softshrink(a: ndarray, lambd: float = 0.5) -> ndarray:
+    """a moved towards 0 by lambd, and 0 from -lambd to lambd."""
+    x = _begin(a, "softshrink_cpu")
+    lambd = real_number(lambd)
+    return _end(np.subtract(x, np.minimum(np.maximum(x, -lambd), lambd)), a, None)
+
+
+def prelu(a: ndarray, weight: ndarray) -> ndarray:
+    """a where a > 0, else weight * a."""
+    x = _begin(a, "prelu_cpu")
+    # The weight meets what is below 0 only: an infinite number above it is not its factor.
+    return _end(np.where(x > 0, x, np.multiply(np.minimum(x, 0), operand(weight, x.dtype))), a, None)
+
+
+def flat_in(a: ndarray, other: ndarray) -> ndarray:
+    """a itself; the operator knows a derivative of it."""
+    return a
+
+
 def softsign(a: ndarray) -> ndarray:
     """a / (1 + |a|)."""
     if a.dtype.kind == "b":

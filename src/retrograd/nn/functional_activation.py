@@ -140,14 +140,12 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
         raise RuntimeError(
             f"lambda must be in range [0, {largest}] for input dtype {scalar_name(data.dtype)}, but found {lambd:g}"
         )
-    return input - input.clamp(-lambd, lambd)
+    return generated.softshrink(input, lambd)
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """The input, with zero where it is not farther from it than `lambd`."""
-    if input._data.dtype.kind not in "fV":
-        unsupported("hardshrink_cpu", input._data.dtype)
-    return input.masked_fill((input >= -lambd) & (input <= lambd), 0)
+    return generated.hardshrink(input, lambd)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -170,9 +168,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
                 f"and channel size = {channels}."
             )
     slope = weight.reshape([-1 if d == 1 else 1 for d in range(n)] if n > 1 else [-1] if n else [])
-    positive = input > 0
-    # The slope meets the negative part only: an infinite input above zero is not its factor.
-    return ops.where(positive, input, slope * ops.where(positive, 0.0, input))
+    return generated._prelu_kernel(input, slope)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:

@@ -114,7 +114,7 @@ def rrelu(
         return leaky_relu(input, (lower + upper) / 2, inplace)
     drawn = default_generator.uniform(input._data.shape, input._data.dtype)
     slopes = np.where(input._data <= 0, lower + (upper - lower) * drawn, 1).astype(input._data.dtype)
-    return input.mul_(wrap(slopes)) if inplace else input * wrap(slopes)
+    return (generated._rrelu_with_noise_ if inplace else generated._rrelu_with_noise)(input, wrap(slopes))
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
