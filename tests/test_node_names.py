@@ -37,3 +37,23 @@ def test_what_they_save(torch: Any) -> None:
     assert x.square().grad_fn._saved_exponent == 2
     assert x.clamp(0, 1).grad_fn._saved_max == 1
     assert x.clamp(max=torch.ones(3)).grad_fn._saved_max.tolist() == [1, 1, 1]
+
+
+def test_numbers_have_no_edges(torch: Any) -> None:
+    """Where there is a node for numbers and one for tensors, the first has no edge for the number."""
+    x, t = torch.rand(3, requires_grad=True), torch.ones(3)
+    for number, tensor in [
+        (x % 2, x % t),
+        (x.fmod(2), x.fmod(t)),
+        ((x * 1).fmod_(2), (x * 1).fmod_(t)),
+        (x.clamp_min(0), x.clamp_min(t)),
+        (x.clamp_max(2), x.clamp_max(t)),
+        (torch.lerp(x, x, 0.5), torch.lerp(x, x, t)),
+    ]:
+        fewer, more = number.grad_fn.next_functions, tensor.grad_fn.next_functions
+        assert len(fewer) + 1 == len(more) and all(node for node, _ in fewer) and more[-1][0] is None
+        for create_graph in (False, True):
+            (grad,) = torch.autograd.grad(number.sum(), x, retain_graph=True, create_graph=create_graph)
+            assert grad.tolist() == [1, 1, 1]
+    assert len(x.clamp(0, 1).grad_fn.next_functions) == 1
+    assert len(x.clamp(max=t).grad_fn.next_functions) == 3

@@ -135,3 +135,20 @@ def test_no_wrong_number_ends_the_interpreter() -> None:
     done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"ended by {done.stderr.splitlines()[-1:]}"
     assert int(done.stdout) > 100_000
+
+
+@pytest.mark.parametrize("value", [-0.375, -1.5, 255.5, 256.0, 256])
+def test_floats_do_not_wrap_in_unsigned_tensors(torch: Any, value: float) -> None:
+    """-1 is 255 there; -0.375 and 255.5 are beyond the ends."""
+    x = torch.ones(2, dtype=torch.uint8)
+    for write in (x.fill_, lambda v: x.__setitem__(0, v), lambda v: torch.full((2,), v, dtype=torch.uint8)):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            write(value)
+    assert x.tolist() == [1, 1] and x.fill_(-1).tolist() == [255, 255] and x.fill_(254.5).tolist() == [254, 254]
+
+
+def test_bits_of_bfloat16(torch: Any) -> None:
+    x = torch.ones(2, dtype=torch.bfloat16)
+    for operator in (lambda: x & x, lambda: x | x, lambda: x ^ x, lambda: x.clone().bitwise_xor_(x)):
+        with pytest.raises(NotImplementedError, match="not implemented for 'BFloat16'"):
+            operator()

@@ -179,7 +179,7 @@ def test_gradients_do_not_overwrite_arguments(entries):
         if not entry.differentiable or len(entry.differentiable_arguments) < 2:
             continue
         arguments = {a.name for a in entry.schema.arguments}
-        for method in (n for n in classes[entry.node].body if isinstance(n, ast.FunctionDef)):
+        for method in (n for n in classes[entry.tensor_node or entry.node].body if isinstance(n, ast.FunctionDef)):
             returned = [n.value for n in ast.walk(method) if isinstance(n, ast.Return)]
             names = {n.id for value in returned for n in ast.walk(value) if isinstance(n, ast.Name)}
             if method.name in ("apply", "apply_tensors"):

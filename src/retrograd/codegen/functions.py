@@ -350,7 +350,10 @@ def _connect(entry: Entry) -> list[str]:
     if entry.tensor_node:
         either = [a for a in entry.schema.arguments if a.type == "Tensor|Scalar"]
         given = " or ".join(f"{a.parameter} is not {_array(a)}" for a in either)
-        lines = [f"node = nodes.{entry.tensor_node}() if {given} else nodes.{entry.node}()"]
+        lines = []
+        for test, name, form in (f"if {given}", entry.tensor_node, entry), ("else", entry.node, entry.for_numbers()):
+            edges = "".join(f"edge_{a.name}, " for a in form.differentiable_arguments)
+            lines += [f"{test}:", f"    node = nodes.{name}()", f"    node.next_edges = ({edges})"]
     if arguments[0].is_list:
         lines += ["node.next_edges = edges"]
         lines += ["node.topological_nr = 1 + _max(edge[0].topological_nr for edge in edges if edge is not None)"]
@@ -359,7 +362,8 @@ def _connect(entry: Entry) -> list[str]:
         lines += [f"node.next_edges = ({edge},)", f"node.topological_nr = {edge}[0].topological_nr + 1"]
     else:
         edges = [f"edge_{a.name}" for a in arguments]
-        lines += [f"node.next_edges = ({', '.join(edges)})"]
+        if not entry.tensor_node:
+            lines += [f"node.next_edges = ({', '.join(edges)})"]
         lines += [f"topological_nr = 0 if {edges[0]} is None else {edges[0]}[0].topological_nr"]
         for edge in edges[1:]:
             lines += [f"if {edge} is not None and {edge}[0].topological_nr > topological_nr:"]

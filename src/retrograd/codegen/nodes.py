@@ -112,7 +112,7 @@ def _node(entry: Entry, names: Names) -> str:
     if saved:
         lines.append(f"    saved_tensors_names = ({''.join(repr(n) + ', ' for n in saved)})")
     for arrays in (True, False):
-        lines += ["", *_apply(entry, slots, names, arrays)]
+        lines += ["", *_apply(entry.for_numbers(), slots, names, arrays)]
     indices = [a for a in slots.plain if a.type == "indices"]
     if saved or slots.saves or indices:
         released = [f"node.{a.name}_ = freed" for a in (*slots.tensors, *indices)]
@@ -127,6 +127,8 @@ def _node(entry: Entry, names: Names) -> str:
     if entry.tensor_node:
         lines += ["", "", f"class {entry.tensor_node}({entry.node}):"]
         lines += [f'    """The same, where {entry.schema.base} has tensors for numbers."""', "", "    __slots__ = ()"]
+        for arrays in (True, False):
+            lines += ["", *_apply(entry, slots, names, arrays)]
         lines += _release(released) if numbers else []
     return "\n".join(lines) + "\n"
 

@@ -8,7 +8,7 @@ A mistake is an error that names file, line, entry and column:
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import yaml
@@ -84,6 +84,13 @@ class Entry:
         """Arguments that get an edge, in the order of the signature."""
         named = {name for f in self.formulas for name in f.arguments}
         return [a for a in self.schema.arguments if a.name in named]
+
+    def for_numbers(self) -> Entry:
+        """The entry as it is where numbers are given: they have no edges if torch has a node of its own for that."""
+        if not self.tensor_node:
+            return self
+        either = {a.name for a in self.schema.arguments if a.type == "Tensor|Scalar"}
+        return replace(self, formulas=[f for f in self.formulas if not either.intersection(f.arguments)])
 
     def reads(self) -> formula.Reads:
         """What all reverse formulas together read."""

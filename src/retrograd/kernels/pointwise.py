@@ -294,11 +294,11 @@ fmax = _binary("fmax", np.fmax, "c", _NO_COMPLEX.format("fmax"), "The larger; Na
 fmin = _binary("fmin", np.fmin, "c", _NO_COMPLEX.format("fmin"), "The smaller; NaN only if both are.")
 hypot = _binary("hypot", np.hypot, "biuc", "hypot_cpu", "The length of the hypotenuse over a and b.")
 logaddexp2 = _binary("logaddexp2", np.logaddexp2, "biuc", "logaddexp2_cpu", "log2(2 ** a + 2 ** b), without overflow.")
-bitwise_and = _binary("bitwise_and", np.bitwise_and, "fc", "bitwise_and_cpu", "a & b.")
-bitwise_or = _binary("bitwise_or", np.bitwise_or, "fc", "bitwise_or_cpu", "a | b.")
-bitwise_xor = _binary("bitwise_xor", np.bitwise_xor, "fc", "bitwise_xor_cpu", "a ^ b.")
-bitwise_left_shift = _binary("bitwise_left_shift", np.left_shift, "bfc", "lshift_cpu", "a << b.")
-bitwise_right_shift = _binary("bitwise_right_shift", np.right_shift, "bfc", "rshift_cpu", "a >> b, with a's sign.")
+bitwise_and = _binary("bitwise_and", np.bitwise_and, "fcV", "bitwise_and_cpu", "a & b.")
+bitwise_or = _binary("bitwise_or", np.bitwise_or, "fcV", "bitwise_or_cpu", "a | b.")
+bitwise_xor = _binary("bitwise_xor", np.bitwise_xor, "fcV", "bitwise_xor_cpu", "a ^ b.")
+bitwise_left_shift = _binary("bitwise_left_shift", np.left_shift, "bfcV", "lshift_cpu", "a << b.")
+bitwise_right_shift = _binary("bitwise_right_shift", np.right_shift, "bfcV", "rshift_cpu", "a >> b, with a's sign.")
 
 
 def logaddexp(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:

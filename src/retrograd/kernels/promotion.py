@@ -207,8 +207,8 @@ def _fits(x: float, dtype: np.dtype) -> bool:
     kind = dtype.kind
     if kind in "iu":
         info = np.iinfo(dtype)  # type: ignore[arg-type]
-        # Negative numbers wrap in unsigned types, as long as their size fits.
-        return math.isfinite(x) and (info.min if info.min else -info.max) <= int(x) <= info.max
+        # Negative integers wrap in unsigned types, as long as their size fits; floats do not.
+        return math.isfinite(x) and (info.min if info.min or isinstance(x, float) else -info.max) <= x <= info.max
     return builtins.abs(x) <= _LARGEST[dtype.name] or not math.isfinite(x)
 
 
