@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import pytest
 
@@ -307,3 +308,18 @@ def test_each_gradient_is_checked(torch, x, gradient):
 def test_backward_to_inputs_that_do_not_require_grad(torch, x):
     with pytest.raises(RuntimeError, match="can't retain_grad on Tensor that has requires_grad=False"):
         x.sum().backward(inputs=[torch.ones(2)])
+
+
+def test_a_gradient_that_no_node_changes_is_the_callers(torch: Any) -> None:
+    """grad() gives back the tensor that it was given, and so its history."""
+    x = torch.ones(3, requires_grad=True)
+    given = torch.ones(3, requires_grad=True) * 2
+    for output in (x * 1, x * 2 + 1):
+        for root in (output, output + 1):
+            for create_graph in (False, True):
+                (found,) = torch.autograd.grad([root], [output], [given], create_graph=create_graph, retain_graph=True)
+                assert found is given
+    (found,) = torch.autograd.grad([x, x], [x], [given, given])
+    assert found is not given and not found.requires_grad and found.tolist() == [4, 4, 4]
+    (found,) = torch.autograd.grad([x * 2], [x], [given])
+    assert found is not given and not found.requires_grad and given.tolist() == [2, 2, 2]

@@ -126,7 +126,12 @@ class Engine:
             state.graph_task, state.current_node = outer, node_before
         if accumulate_grad:
             return []
-        return [g if g is None or as_tensors else wrap(g) for g in task.captured or ()]
+        captured = task.captured or ()
+        if as_tensors:
+            return list(captured)
+        # A gradient that no node has changed is the caller's own tensor, with its history.
+        given = {id(g._data): g for g in grads}
+        return [None if g is None else given[id(g)] if id(g) in given else wrap(g) for g in captured]
 
     def queue_callback(self, callback: Callable[[], None]) -> None:
         """Call ``callback()`` when the backward pass that this thread is running has finished.
