@@ -352,8 +352,8 @@ def _connect(entry: Entry) -> list[str]:
         given = " or ".join(f"{a.parameter} is not {_array(a)}" for a in either)
         lines = []
         for test, name, form in (f"if {given}", entry.tensor_node, entry), ("else", entry.node, entry.for_numbers()):
-            edges = "".join(f"edge_{a.name}, " for a in form.differentiable_arguments)
-            lines += [f"{test}:", f"    node = nodes.{name}()", f"    node.next_edges = ({edges})"]
+            named = "".join(f"edge_{a.name}, " for a in form.differentiable_arguments)
+            lines += [f"{test}:", f"    node = nodes.{name}()", f"    node.next_edges = ({named})"]
     if arguments[0].is_list:
         lines += ["node.next_edges = edges"]
         lines += ["node.topological_nr = 1 + _max(edge[0].topological_nr for edge in edges if edge is not None)"]
