@@ -167,3 +167,106 @@ def test_a_nan_in_a_matrix_spoils_its_inverse(torch: Any) -> None:
     assert torch.isnan(torch.linalg.solve(matrix, torch.ones(3))).all()
     with pytest.raises(RuntimeError, match="not positive-definite"):
         torch.linalg.cholesky(matrix)
+
+
+SINGULAR = [[[1.0, 2.0], [2.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]]]
+
+
+@pytest.mark.parametrize("matrix", SINGULAR, ids=["of rank 1", "of rank 0"])
+def test_derivatives_of_singular_matrices(matrix: Any) -> None:
+    """slogdet and solve_ex do not refuse a singular matrix, nor do their derivatives: none of them is finite.
+
+    torch has the same, but refuses where the gradient is recorded.
+    """
+    torch = retrograd
+    forward = torch.autograd.forward_ad
+    a = torch.tensor(matrix, dtype=torch.float64)
+    b = torch.ones(2, 2, dtype=torch.float64)
+    for function in (lambda x: torch.linalg.slogdet(x)[1], torch.logdet):
+        for (gradient,) in _grads(torch, function, a):
+            assert not torch.isfinite(gradient).any()
+        with forward.dual_level():
+            out = forward.unpack_dual(function(forward.make_dual(a, b)))
+            assert out.primal.item() == -math.inf
+            assert not torch.isfinite(out.tangent)
+    for gradients in _grads(torch, lambda x, y: torch.linalg.solve_ex(x, y)[0], a, b):
+        assert not any(torch.isfinite(g).any() for g in gradients)
+    with pytest.raises(RuntimeError, match="singular"):
+        torch.linalg.solve(a, b)
+
+
+def test_a_singular_part_does_not_spoil_the_other(torch: Any) -> None:
+    """diag(0, 3): the row that is 0 has an infinite solution, the other one is what it is."""
+    a, b = torch.tensor([[0.0, 0.0], [0.0, 3.0]]), torch.tensor([[1.0], [6.0]])
+    assert torch.linalg.solve_ex(a, b)[0].tolist() == [[math.inf], [2.0]]
+    lu, pivots = torch.linalg.lu_factor_ex(a)[:2]
+    assert torch.linalg.lu_solve(lu, pivots, b).tolist() == [[math.inf], [2.0]]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("size", [1, 7, 70_000])
+def test_sign_of_zero(torch: Any, dtype: str, size: int) -> None:
+    """relu keeps -0., and a remainder of zero has the sign of the dividend (IEEE's fmod, which both are made of)."""
+    d = getattr(torch, dtype)
+    zeros, twos = torch.full((size,), -0.0, dtype=d), torch.full((size,), -2.0, dtype=d)
+    assert torch.signbit(torch.relu(zeros)).all()
+    assert torch.signbit(torch.relu_(zeros.clone())).all()
+    for found in (zeros % 2, twos % 2, twos.clone().remainder_(2), torch.fmod(twos, 2)):
+        assert (found == 0).all()
+        assert torch.signbit(found).all()
+    for found in (-zeros % -2, -twos % -2, torch.fmod(-twos, -2)):
+        assert not torch.signbit(found).any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_scaled_sum_overflows_only_where_the_sum_does(torch: Any, dtype: str) -> None:
+    d = getattr(torch, dtype)
+    most = torch.finfo(d).max
+    x = torch.tensor([most, -most, 1.0, math.inf], dtype=d)
+    expected = [-most, most, -1.0, math.nan]
+    for found in (
+        torch.sub(x, x, alpha=2),
+        torch.rsub(x, x, alpha=2),
+        torch.add(x, x, alpha=-2),
+        x.clone().sub_(x, alpha=2),
+    ):
+        np.testing.assert_array_equal(found.tolist(), expected)
+    assert torch.add(x[:1], x[:1], alpha=2).item() == math.inf
+
+
+def test_infinite_complex_numbers(torch: Any) -> None:
+    """A number with an infinite part is infinite, whatever the other part is: its size is inf, its inverse 0."""
+    x = torch.tensor([complex(math.inf, math.nan), complex(math.nan, -math.inf), complex(math.inf, 1)])
+    for exponent in (-1.0, -2.0):
+        assert (x ** torch.full((3,), exponent, dtype=x.dtype)).tolist() == [0, 0, 0]
+    pair = torch.tensor([complex(math.inf, math.nan), 1 + 1j])
+    assert torch.linalg.vector_norm(pair).item() == math.inf
+    for (gradient,) in _grads(torch, torch.linalg.vector_norm, pair):
+        assert gradient[1].item() == 0
+
+
+def test_gradient_of_bicubic_weights_at_an_infinite_pixel(torch: Any) -> None:
+    """A weight's slope is one number: times infinity it is infinite, not the difference of two infinities."""
+    image = torch.zeros(1, 1, 4, 4, dtype=torch.float64)
+    image[0, 0, 1, 1] = math.inf
+    place = torch.tensor([[[[0.1, 0.2]]]], dtype=torch.float64)
+    sample = torch.nn.functional.grid_sample
+    for (gradient,) in _grads(torch, lambda p: sample(image, p, "bicubic", align_corners=False), place):
+        assert torch.isinf(gradient).all()
+
+
+def test_soft_margin_loss_overflows_only_where_the_loss_does(torch: Any) -> None:
+    most = torch.finfo(torch.float64).max
+    forward = torch.autograd.forward_ad
+    with forward.dual_level():
+        x = forward.make_dual(torch.tensor([0.0], dtype=torch.float64), torch.tensor([1.5], dtype=torch.float64))
+        loss = torch.nn.functional.soft_margin_loss(x, torch.tensor([most], dtype=torch.float64), reduction="sum")
+        assert forward.unpack_dual(loss).tangent.item() == -0.75 * most
+
+
+def test_numbers_that_do_not_fit_are_refused(torch: Any) -> None:
+    x = torch.zeros(2, dtype=torch.uint8)
+    for write in (lambda: x.__setitem__(0, 300), lambda: x.fill_(300), lambda: x.__setitem__(slice(None), 300)):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            write()
+    assert x.tolist() == [0, 0]

@@ -9,8 +9,8 @@ import numpy as np
 
 from .. import dtypes
 from .._generated import functions as table
-from ..kernels.promotion import check_out, scalar_name, unsupported
-from ..op_support import not_a_tensor, write_out
+from ..kernels.promotion import check_out, scalar_name
+from ..op_support import write_out
 from ..tensor import Tensor, wrap
 from .registry import METHODS, composite
 
@@ -60,35 +60,6 @@ def polygamma_(input: Tensor, n: int) -> Tensor:
     result = table.polygamma(n, table.clone(input))
     check_out(input._data, result._data.dtype, result._data.shape)
     return table.copy_(input, result, False)
-
-
-@composite()
-def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """``input * 2 ** other``.
-
-    >>> import retrograd as torch
-    >>> torch.ldexp(torch.tensor([1.]), torch.tensor([1, 2, 3]))
-    tensor([2., 4., 8.])
-    """
-    if not isinstance(input, Tensor):
-        raise not_a_tensor("ldexp", "input", 1, input)
-    return table.mul(input, _power_of_two(input, other), out=out)
-
-
-def _power_of_two(input: Tensor, other: Tensor) -> Tensor:
-    """``2 ** other``, where integers do not widen a float `input`."""
-    if other._data.dtype.kind == "b":
-        unsupported("ldexp_cpu_exp", other._data.dtype)
-    power = table.pow_Scalar(2.0, other)
-    if input.is_floating_point() and other._data.dtype.kind in "iub":
-        return power.to(input.dtype)
-    return power
-
-
-@composite(function=False)
-def ldexp_(input: Tensor, other: Tensor) -> Tensor:
-    """In-place `ldexp`."""
-    return table.mul_(input, _power_of_two(input, other))
 
 
 @composite(function=False)

@@ -29,7 +29,7 @@ from retrograd.kernels.promotion import (
 from retrograd.kernels.special import erf
 
 # 0-d arrays: as operands of a ufunc they cost half of what a Python number does.
-_ZERO = {np.dtype(t): np.zeros((), t) for t in ("u1", "i1", "i2", "i4", "i8", "f2", "f4", "f8")}
+_ZERO = {np.dtype(t): np.zeros((), t) for t in ("u1", "i1", "i2", "i4", "i8", "f4", "f8")}
 _INFINITY = {np.dtype(t): np.array(np.inf, t) for t in ("f2", "f4", "f8")}
 _ONE = {np.dtype(t): np.ones((), t) for t in ("f4", "f8", "c8", "c16")}
 
@@ -61,17 +61,20 @@ def relu(a: ndarray, out: ndarray | None = None) -> ndarray:
                 return fast
             if a.size > LARGE and a.dtype.kind == "f":
                 return np.clip(a, zero, _INFINITY[a.dtype])  # with two limits it is quicker than the maximum
-            r = np.maximum(a, zero)
+            r = np.maximum(zero, a)  # of equal numbers the second: -0. stays, as in torch
             return r if r.__class__ is ndarray else as_array(r)
     kind = a.dtype.kind
     if kind == "b":
         raise RuntimeError("Boolean inputs not supported for relu")
     if kind == "c":
         raise NotImplementedError("clamp is not supported for complex types")
+    zero = np.zeros((), a.dtype)
+    # Of equal numbers NumPy's maximum gives the first in float16, and else the second.
+    first, second = (a, zero) if a.dtype == np.float16 else (zero, a)
     if out is None:
-        return as_array(np.maximum(a, 0))
+        return as_array(np.maximum(first, second))
     check_out(out, a.dtype, a.shape)
-    return np.maximum(a, 0, out=out)
+    return np.maximum(first, second, out=out)
 
 
 def leaky_relu(a: ndarray, negative_slope: float = 0.01, out: ndarray | None = None) -> ndarray:

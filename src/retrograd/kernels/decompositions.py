@@ -116,14 +116,19 @@ def _parts(lu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.tril(lu[..., :k], -1) + np.eye(lu.shape[-2], k, dtype=lu.dtype), np.triu(lu[..., :k, :])
 
 
-def _permutation_matrix(pivots: np.ndarray, m: int, dtype: Any) -> np.ndarray:
+def _order(pivots: np.ndarray, m: int) -> np.ndarray:
+    """Which row each row of ``L @ U`` is of A."""
     order = np.empty((*pivots.shape[:-1], m), np.int64)
     for index in np.ndindex(*pivots.shape[:-1]):
         rows = list(range(m))
         for i, p in enumerate(pivots[index].tolist()):
             rows[i], rows[p - 1] = rows[p - 1], rows[i]
         order[index] = rows
-    return np.eye(m, dtype=dtype)[order].swapaxes(-1, -2)
+    return order
+
+
+def _permutation_matrix(pivots: np.ndarray, m: int, dtype: Any) -> np.ndarray:
+    return np.eye(m, dtype=dtype)[_order(pivots, m)].swapaxes(-1, -2)
 
 
 def lu_unpack(
@@ -161,17 +166,24 @@ def linalg_lu_solve(
             f"{shape_text(pivots.shape)} instead"
         )
     check_equation(LU, B, left, "linalg.lu_solve")
-    p = _permutation_matrix(pivots, LU.shape[-2], LU.dtype)
-    pt = p.swapaxes(-1, -2)
+    order = _order(pivots, LU.shape[-2])
     if left and not adjoint:
-        return _trsm(LU, _trsm(LU, pt @ B, False, True, True), True)
+        return _trsm(LU, _trsm(LU, _picked(B, order, -2), False, True, True), True)
     if left:
         low = _trsm(_adjoint(LU), B, False)
-        return p @ _trsm(_adjoint(LU), low, True, True, True)
+        return _picked(_trsm(_adjoint(LU), low, True, True, True), order.argsort(-1), -2)
     if not adjoint:
-        return _trsm(LU, _trsm(LU, B, True, False), False, False, True) @ pt
-    up = _trsm(_adjoint(LU), B @ p, True, False, True)
+        return _picked(_trsm(LU, _trsm(LU, B, True, False), False, False, True), order.argsort(-1), -1)
+    up = _trsm(_adjoint(LU), _picked(B, order, -1), True, False, True)
     return _trsm(_adjoint(LU), up, False, False)
+
+
+def _picked(x: np.ndarray, order: np.ndarray, dim: int) -> np.ndarray:
+    """Rows or columns in another order: not by a product, in which 0 times infinity would spoil the others."""
+    order = order[..., :, None] if dim == -2 else order[..., None, :]
+    ndim = max(x.ndim, order.ndim)
+    x, order = (a.reshape((1,) * (ndim - a.ndim) + a.shape) for a in (x, order))
+    return np.take_along_axis(x, order, dim)
 
 
 # ------------------------------------------------------------------------------------------------------ systems
@@ -196,7 +208,10 @@ def _inverse(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         lu, pivots, info = _lu(a)
         eye = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
         with np.errstate(all="ignore"):
-            return linalg_lu_solve(lu, pivots, eye), info
+            result = linalg_lu_solve(lu, pivots, eye)
+        if undefined is not None:
+            result[undefined] = np.nan
+        return result, info
 
 
 def linalg_inv_ex(A: np.ndarray, check_errors: bool = False) -> tuple[np.ndarray, np.ndarray]:

@@ -17,6 +17,7 @@ from .blocks import dots, row_blocks
 from .compiled import LARGE
 from .dims import normalize_dim
 from .index import add_rows
+from .pointwise import exp, log1p, mul, neg
 from .promotion import broadcast_shape, cast_number, is_half, promote, scalar_name, unsupported, work_dtype
 from .storage import shape_text
 
@@ -251,6 +252,11 @@ def smooth_l1_loss(a: np.ndarray, b: np.ndarray, reduction: int = _MEAN, beta: f
     if beta:
         x = np.where(x < beta, x * x * x.dtype.type(0.5 / beta), x - x.dtype.type(0.5 * beta))
     return _reduced(x, reduction)
+
+
+def soft_margin_loss(a: np.ndarray, target: np.ndarray, reduction: int = _MEAN) -> np.ndarray:
+    """The logarithm of 1 + exp(-target * a)."""
+    return _reduced(log1p(exp(mul(neg(target), a))), reduction)
 
 
 def huber_loss(a: np.ndarray, b: np.ndarray, reduction: int = _MEAN, delta: float = 1.0) -> np.ndarray:

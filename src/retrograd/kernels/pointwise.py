@@ -109,14 +109,20 @@ def _scaled(ufunc: Callable[..., Any], a: Operand, b: Operand, alpha: Operand, o
     if d.kind != "c" and isinstance(alpha, builtins.complex):
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
     x, y = operand(a, d, b), operand(b, d, a)
-    if out is None:
-        shape = broadcast_shape(x, y)
-        y = np.multiply(y, operand(alpha, d, y))
-        # The scaled operand is ours: the result goes there where it fits.
-        r = ufunc(x, y, out=y) if type(y) is ndarray and y.shape == shape else ufunc(x, y)
-        return r if r.__class__ is ndarray else as_array(r)
-    check_out(out, d, broadcast_shape(x, y))
-    return ufunc(x, np.multiply(y, operand(alpha, d, y)), out=out, casting="unsafe")
+    shape = broadcast_shape(x, y)
+    if out is not None:
+        check_out(out, d, shape)
+    scaled = np.multiply(y, operand(alpha, d, y))
+    if d.kind in "fV" and not -1 <= alpha <= 1 and (np.isinf(scaled) & np.isfinite(y)).any():
+        # alpha * b is too large, but the sum may not be: divided by alpha before, and multiplied after.
+        factor = operand(alpha, d, y)
+        r = np.where(np.isinf(scaled), np.multiply(ufunc(np.divide(x, factor), y), factor), ufunc(x, scaled))
+        return store(r, out)
+    if out is not None:
+        return ufunc(x, scaled, out=out, casting="unsafe")
+    # The scaled operand is ours: the result goes there where it fits.
+    r = ufunc(x, scaled, out=scaled) if type(scaled) is ndarray and scaled.shape == shape else ufunc(x, scaled)
+    return r if r.__class__ is ndarray else as_array(r)
 
 
 def mul(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
@@ -165,13 +171,21 @@ def floor_divide(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
 
 
 def remainder(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
-    """a modulo b, with the sign of b."""
-    return _integer_division(np.remainder, "remainder_cpu", a, b, out)
+    """a modulo b, with the sign of b; a zero has that of a."""
+    return _integer_division(_remainder, "remainder_cpu", a, b, out)
 
 
 def fmod(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
     """a modulo b, with the sign of a."""
     return _integer_division(np.fmod, "fmod_cpu", a, b, out)
+
+
+def _remainder(a: Any, b: Any, out: ndarray | None = None, **kwargs: Any) -> Any:
+    if getattr(a, "dtype", _BOOL).kind not in "fV":
+        return np.remainder(a, b, out=out, **kwargs)
+    sign = a if out is None else np.copy(a)  # which may be written over
+    r = as_array(np.remainder(a, b, out=out, **kwargs))
+    return np.copysign(r, sign, out=r, where=np.equal(r, 0))
 
 
 def _integer_division(
@@ -215,11 +229,25 @@ def pow(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
 
 
 def _complex_power(a: Any, b: Any, **kwargs: Any) -> Any:
+    infinite = np.isinf(a) & np.isfinite(b)  # before the result, which may be written over `a`
+    if not infinite.any():
+        return np.power(a, b, **kwargs)
+    base, exponent = np.copy(a), np.copy(b)
     r = np.power(a, b, **kwargs)
-    lost = np.isnan(r) & np.isinf(a) & np.isfinite(b)
-    if lost.any():  # NumPy multiplies infinities, where the logarithm keeps its angle
-        np.copyto(r, np.exp(np.multiply(b, np.log(a))), where=lost)
+    # NumPy multiplies infinities, where the logarithm keeps its angle; and the size of a power of infinity hangs on
+    # no angle where the exponent is real: it is 0 for a negative one.
+    lost = np.isnan(r) & infinite
+    np.copyto(r, np.exp(np.multiply(exponent, np.log(base))), where=lost)
+    np.copyto(r, 0, where=lost & (exponent.real < 0) & (exponent.imag == 0))
     return r
+
+
+def ldexp(a: ndarray, b: ndarray, out: ndarray | None = None) -> ndarray:
+    """a * 2 ** b; integers do not widen a float `a`."""
+    power = pow(2.0, b)
+    if a.dtype.kind in "fV" and b.dtype.kind in "iub":
+        power = power.astype(a.dtype)
+    return mul(a, power, out)
 
 
 def _cube(a: ndarray) -> Any:

@@ -282,7 +282,11 @@ def _vector_norm(x: ndarray, p: float, axis: tuple[int, ...] | None, keepdim: bo
             flat = x.reshape(-1)
             return np.sqrt(np.dot(flat, flat))  # no array of squares
         squares = x.real**2 + x.imag**2 if x.dtype.kind == "c" else np.multiply(x, x)
-        return np.sqrt(_reduce(np.add, squares, axis, keepdim))
+        r = np.sqrt(_reduce(np.add, squares, axis, keepdim))
+        if x.dtype.kind != "c" or not np.isnan(r).any():
+            return r
+        # The size of an infinite number is infinite also where the other part is NaN: the absolute value knows.
+        return np.sqrt(_reduce(np.add, np.square(np.absolute(x)), axis, keepdim))
     if p == 0:
         return _reduce(np.add, x != 0, axis, keepdim, real_dtype(x.dtype))
     size = np.absolute(x)

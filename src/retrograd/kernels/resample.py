@@ -261,9 +261,15 @@ def pixel_unshuffle(a: np.ndarray, downscale_factor: int) -> np.ndarray:
     return np.array(moved, order="C").reshape(*lead, c * r * r, h // r, w // r)
 
 
+def cubic(x: np.ndarray, a: float, b: float, c: float, d: float) -> np.ndarray:
+    """The polynomial ``a x^3 + b x^2 + c x + d``."""
+    return np.asarray(((x * a + b) * x + c) * x + d)
+
+
 __all__ = [
     "adaptive_avg_pool",
     "adaptive_avg_pool_backward",
+    "cubic",
     "pixel_shuffle",
     "pixel_unshuffle",
     "resample",

@@ -134,8 +134,8 @@ def _weight(part: Tensor, tap: int, mode: str) -> Tensor:
     a = -0.75
     distance = part - tap if tap <= 0 else tap - part
     if tap in (0, 1):
-        return ((a + 2) * distance - (a + 3)) * distance * distance + 1
-    return ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
+        return ops._cubic(distance, a + 2, -(a + 3), 0, 1)
+    return ops._cubic(distance, a, -5 * a, 8 * a, -4 * a)
 
 
 def _inside(place: Tensor, n: int, padding: str, align_corners: bool) -> Tensor:

@@ -60,7 +60,7 @@ def soft_margin_loss(
     """``log(1 + exp(-target * input))``."""
     if input._data.dtype.kind not in "fV" or target._data.dtype.kind == "c":
         unsupported("soft_margin_loss", (input if input._data.dtype.kind not in "fV" else target)._data.dtype)
-    return reduced((-target * input).exp().log1p(), reduction_number(reduction, size_average, reduce))
+    return ops.soft_margin_loss(input, target, reduction_number(reduction, size_average, reduce))
 
 
 def cosine_embedding_loss(

@@ -21,7 +21,7 @@ def solve_backward(ops: Any, grad: Any, a: Any, x: Any, left: bool, b_shape: tup
     vector = is_vector_rhs(tuple(a.shape), tuple(b_shape))
     if vector:
         grad, x = grad[..., None], x[..., None]
-    grad_b = ops.linalg_solve(adjoint_of(ops, a), grad, left=left)
+    grad_b = ops.linalg_solve_ex(adjoint_of(ops, a), grad, left=left)[0]
     grad_a = None
     if edges[0] is not None:
         grad_a = -(grad_b @ adjoint_of(ops, x)) if left else -(adjoint_of(ops, x) @ grad_b)
@@ -29,11 +29,11 @@ def solve_backward(ops: Any, grad: Any, a: Any, x: Any, left: bool, b_shape: tup
 
 
 def solve_jvp(ops: Any, a: Any, a_t: Any, b_t: Any, x: Any, left: bool) -> Any:
-    """``A^-1 (dB - dA X)``."""
+    """``A^-1 (dB - dA X)``; infinite or NaN where A is singular, which solve_ex does not refuse."""
     vector = is_vector_rhs(tuple(a.shape), tuple(b_t.shape))
     if vector:
         b_t, x = b_t[..., None], x[..., None]
-    result = ops.linalg_solve(a, b_t - (a_t @ x if left else x @ a_t), left=left)
+    result = ops.linalg_solve_ex(a, b_t - (a_t @ x if left else x @ a_t), left=left)[0]
     return result[..., 0] if vector else result
 
 
@@ -127,12 +127,13 @@ def slogdet_backward(ops: Any, grads: Any, a: Any, sign: Any) -> Any:
         factor = _plus(factor, turned)
     if factor is None:
         return ops.zeros_like(a)
-    return factor[..., None, None] * adjoint_of(ops, ops.linalg_inv_ex(a)[0])
+    wanted = ops.diag_embed(ops.expand(factor[..., None], tuple(a.shape[:-1])))
+    return ops.linalg_solve_ex(adjoint_of(ops, a), wanted)[0]
 
 
 def slogdet_jvp(ops: Any, tangent: Any, a: Any, sign: Any) -> tuple:
     """The tangents of the sign and of the logarithm."""
-    trace = ops.sum(ops.diagonal(ops.linalg_solve(a, tangent), 0, -2, -1), -1)
+    trace = ops.sum(ops.diagonal(ops.linalg_solve_ex(a, tangent)[0], 0, -2, -1), -1)
     if not _is_complex(a):
         return ops.zeros_like(sign), trace
     return sign * (0.5 * (trace - ops.conj(trace))), ops.real(trace)

@@ -65,6 +65,12 @@ def huber_loss_backward(ops: Any, grad: Any, self: Any, target: Any, reduction: 
     return ops.clamp(self - target, -delta, delta) * shared_grad(ops, grad, reduction, self, target)
 
 
+def soft_margin_loss_backward(ops: Any, grad: Any, self: Any, target: Any, reduction: int) -> Any:
+    """The gradient of `soft_margin_loss` for `self`; the factor that is at most 1 comes first, against overflow."""
+    power = ops.exp(-target * self)
+    return shared_grad(ops, grad, reduction, self, target) * (power / (power + 1)) * -target
+
+
 def binary_cross_entropy_backward(ops: Any, grad: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
     """The gradient of `binary_cross_entropy` for the probabilities."""
     grad = shared_grad(ops, grad, reduction, self)
