@@ -168,16 +168,39 @@ class Outcome:
         grads = self.module.autograd.grad(roots, leaves, sent, create_graph=create_graph, allow_unused=True)
         return [None if g is None else _numbers(g) for g in grads]
 
+    def directions(self) -> list[np.ndarray]:
+        """What the tangents of the inputs are."""
+        rng = np.random.default_rng(6)
+        return [random_cotangent(rng, a.shape, a.dtype) for a in self.arrays]
+
     def tangent(self) -> list[Any]:
         """Of all results."""
-        rng = np.random.default_rng(6)
         forward = self.module.autograd.forward_ad
         with forward.dual_level():
-            along = [random_cotangent(rng, a.shape, a.dtype) for a in self.arrays]
-            (args, kwargs), _ = self.build(False, along)
+            (args, kwargs), _ = self.build(False, self.directions())
             outputs = flat(self.op.call(self.module, args, kwargs))
             found = [forward.unpack_dual(out).tangent if is_tensor(out) else None for out in outputs]
             return [None if t is None else _numbers(t) for t in found]
+
+
+    def tangent_by_gradients(self) -> list[Any]:
+        """The tangents that the gradients say: of each element of a result, its slopes times the directions."""
+        (args, kwargs), leaves = self.build(True)
+        along = [d for d, spec in zip(self.directions(), self.sample.specs, strict=True) if spec.differentiable]
+        found: list[Any] = []
+        for root in flat(self.op.call(self.module, args, kwargs)):
+            if not is_tensor(root) or not root.requires_grad:
+                found.append(None)
+                continue
+            changes = np.zeros(tuple(root.shape))
+            for cell in np.ndindex(*changes.shape):
+                sent = np.zeros(changes.shape)
+                sent[cell] = 1
+                sent = self.module.from_numpy(sent).to(root.dtype)
+                grads = self.module.autograd.grad(root, leaves, sent, retain_graph=True, allow_unused=True)
+                changes[cell] = sum((_numbers(g) * d).sum() for g, d in zip(grads, along) if g is not None)
+            found.append(changes)
+        return found
 
 
 def _built(
@@ -317,6 +340,24 @@ def differences(op: Op, thorough: bool = False) -> dict[str, list[str]]:
                     continue
                 for aspect, text in _differing(torch, op, single, turn, half):
                     found.setdefault(aspect, []).append(f"{sample.name}, {half} / {turn.name}: {text}")
+    return found
+
+
+def tangents_unlike_their_gradients(op: Op) -> list[str]:
+    """Where our tangent differs from torch's, and from what torch's own gradient says as well."""
+    import torch
+
+    found = []
+    for sample in chosen_samples(op, 2):
+        for turn in rounds(op, sample):
+            digits = digits_of(sample, None)
+            ours, theirs = (Outcome(m, op, sample, turn.arrays, None) for m in (retrograd, torch))
+            mine, expected = attempt(ours.tangent), attempt(theirs.tangent)
+            if isinstance(expected, Exception) or compare(mine, expected, turn.arrays, digits, turn.lenient) is None:
+                continue
+            text = compare(mine, attempt(theirs.tangent_by_gradients), turn.arrays, digits, False)
+            if text is not None:
+                found.append(f"{sample.name} / {turn.name}: {text}")
     return found
 
 

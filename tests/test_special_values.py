@@ -16,7 +16,7 @@ import pytest
 import retrograd
 from samples import OPS, Op
 from special_value_exceptions import MEANT, MOST, WHY
-from special_values import differences
+from special_values import differences, special_numbers, tangents_unlike_their_gradients
 from test_operators import needs_torch
 
 pytestmark = [pytest.mark.filterwarnings("ignore")]
@@ -43,6 +43,54 @@ def test_exceptions_are_counted() -> None:
     assert all(why in WHY for _, why in MEANT.values())
     assert set(WHY) == {why for _, why in MEANT.values()}, "a reason that nothing has"
     assert len(MEANT) <= MOST
+
+
+#: Pointwise, and in other elements' rows of the Jacobian 0 * inf: the next test but one has them.
+POINTWISE = {
+    "div", "divide", "true_divide", "__truediv__", "atan2", "lerp", "nn.functional.prelu", "logit_, options",
+}  # fmt: skip
+
+
+@needs_torch
+@pytest.mark.parity
+@pytest.mark.parametrize(
+    "op",
+    [op for op in HERE if MEANT.get(op.name, "")[1:] == ("as the gradient",) and op.name not in POINTWISE],
+    ids=lambda op: op.name,
+)
+def test_tangents_are_what_the_gradients_say(op: Op) -> None:
+    """Where our tangent is not torch's, it is the sum of the slopes that torch's own backward pass gives."""
+    assert not tangents_unlike_their_gradients(op)
+
+
+@needs_torch
+@pytest.mark.parity
+@pytest.mark.parametrize(
+    ("function", "count"),
+    [
+        (lambda torch, x, y: torch.div(x, y), 2),
+        (lambda torch, x, y: torch.atan2(x, y), 2),
+        (lambda torch, x, y, z: torch.lerp(x, y, z), 3),
+        (lambda torch, x, y: torch.nn.functional.prelu(x[None], y)[0], 2),
+        (lambda torch, x: torch.logit(x, 0.1), 1),
+    ],
+    ids=["div", "atan2", "lerp", "prelu", "logit"],
+)
+def test_tangents_are_what_the_gradients_say_pointwise(function: Any, count: int) -> None:
+    import torch as oracle
+
+    grid = np.meshgrid(*[special_numbers("float64")] * count)
+    arrays = [a.ravel() for a in grid]
+    directions = [np.random.default_rng(i).standard_normal(arrays[0].size) for i in range(count)]
+    leaves = [oracle.from_numpy(a).requires_grad_() for a in arrays]
+    slopes = oracle.autograd.grad(function(oracle, *leaves).sum(), leaves)
+    with np.errstate(all="ignore"):
+        expected = sum(slope.numpy() * d for slope, d in zip(slopes, directions, strict=True))
+    forward = retrograd.autograd.forward_ad
+    with forward.dual_level():
+        duals = [forward.make_dual(*map(retrograd.from_numpy, pair)) for pair in zip(arrays, directions, strict=True)]
+        found = forward.unpack_dual(function(retrograd, *duals)).tangent.numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
 # ---------------------------------------------------------------------------------------------- what was wrong before
@@ -270,3 +318,15 @@ def test_numbers_that_do_not_fit_are_refused(torch: Any) -> None:
         with pytest.raises(RuntimeError, match="without overflow"):
             write()
     assert x.tolist() == [0, 0]
+
+
+def test_a_query_without_keys_gives_zeros_whatever_it_is() -> None:
+    """Scores of -inf, all of them: torch gives zeros too, and the gradient 0, but the tangent NaN."""
+    query, key = (retrograd.tensor([[x]], dtype=retrograd.float64) for x in ([-math.inf, 0.0], [1.0, 1.0]))
+    attention = retrograd.nn.functional.scaled_dot_product_attention
+    for (gradient,) in _grads(retrograd, lambda q: attention(q, key, key), query):
+        assert gradient.tolist() == [[[0.0, 0.0]]]
+    forward = retrograd.autograd.forward_ad
+    with forward.dual_level():
+        out = attention(forward.make_dual(query, retrograd.ones_like(query)), key, key)
+        assert forward.unpack_dual(out).tangent.tolist() == [[[0.0, 0.0]]]

@@ -60,8 +60,8 @@ def scatter_reduce_backward(
         return _prod_backward(ops, grad, self, dim, index, src, include_self, result)
     if reduce in ("amax", "amin"):
         # The gradient is shared by all that have the extreme value.
-        mine = ops.eq(self, result)
-        theirs = ops.eq(src, ops.gather(result, dim, index))
+        mine = _is(ops, self, result)
+        theirs = _is(ops, src, ops.gather(result, dim, index))
         if not include_self:
             mine = ops.scatter(mine, dim, index, False)
         count = ops.scatter_add(_as(ops, mine, grad), dim, index, _as(ops, theirs, src))
@@ -71,6 +71,11 @@ def scatter_reduce_backward(
         grad = ops.div(grad, _mean_count(ops, self, dim, index, src, include_self))
     grad_src = ops.gather(grad, dim, index)
     return grad if include_self else ops.scatter(grad, dim, index, 0), grad_src
+
+
+def _is(ops: Any, value: Any, extreme: Any) -> Any:
+    # Whether it is the extreme value; a NaN is the largest and the smallest.
+    return ops.logical_or(ops.eq(value, extreme), ops.logical_and(ops.isnan(value), ops.isnan(extreme)))
 
 
 def _as(ops: Any, mask: Any, like: Any) -> Any:
