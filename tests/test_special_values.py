@@ -330,3 +330,57 @@ def test_a_query_without_keys_gives_zeros_whatever_it_is() -> None:
     with forward.dual_level():
         out = attention(forward.make_dual(query, retrograd.ones_like(query)), key, key)
         assert forward.unpack_dual(out).tangent.tolist() == [[[0.0, 0.0]]]
+
+
+_L = retrograd.linalg
+_ONES, _EYE = retrograd.ones(3, 1, dtype=retrograd.float64), retrograd.eye(3, dtype=retrograd.float64)
+BY_LAPACK: dict[str, Any] = {
+    "lu": _L.lu,
+    "lu_factor": _L.lu_factor,
+    "qr": _L.qr,
+    "geqrf": retrograd.geqrf,
+    "ormqr": lambda a: retrograd.ormqr(a, _ONES[:, 0], _EYE),
+    "householder_product": lambda a: _L.householder_product(a, _ONES[:, 0]),
+    "eig": _L.eig,
+    "eigvals": _L.eigvals,
+    "eigh": _L.eigh,
+    "eigvalsh": _L.eigvalsh,
+    "lobpcg": lambda a: retrograd.lobpcg(a, 1),
+    "lstsq": lambda a: _L.lstsq(a, _ONES)[0],
+    "svd": _L.svd,
+    "svdvals": _L.svdvals,
+    "pinv": _L.pinv,
+    "matrix_rank": _L.matrix_rank,
+    "cond": _L.cond,
+    "norm of order 2": lambda a: _L.matrix_norm(a, 2),
+    "nuclear norm": lambda a: _L.matrix_norm(a, "nuc"),
+    "cholesky": _L.cholesky,
+    "cholesky_solve": lambda a: retrograd.cholesky_solve(_ONES, a),
+    "cholesky_inverse": retrograd.cholesky_inverse,
+    "ldl_factor": _L.ldl_factor,
+    "solve_triangular": lambda a: _L.solve_triangular(a, _ONES, upper=False),
+    "inv": _L.inv,
+    "solve": lambda a: _L.solve(a, _ONES),
+    "det": _L.det,
+    "slogdet": _L.slogdet,
+    "matrix_exp": retrograd.matrix_exp,
+}
+#: Right with an infinity: what is divided by an infinite pivot is 0, in torch too.
+FINITE = {"inv", "solve"}
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+@pytest.mark.parametrize("name", BY_LAPACK)
+def test_a_matrix_that_is_not_finite(name: str, value: float) -> None:
+    """Refused, or not finite.  LAPACK does not promise it: torch's eigvals of a NaN, and lstsq of inf, are finite."""
+    matrix = retrograd.tensor([[4.0, 1.0, 0.0], [1.0, 3.0, value], [0.0, value, 2.0]], dtype=retrograd.float64)
+    if value == math.inf and name in FINITE:
+        assert retrograd.isfinite(BY_LAPACK[name](matrix)).any()
+        return
+    try:
+        found = BY_LAPACK[name](matrix)
+    except RuntimeError as error:
+        assert any(text in str(error) for text in ("converge", "infs or NaNs", "positive-definite"))
+        return
+    parts = [found] if isinstance(found, retrograd.Tensor) else found
+    assert not all(retrograd.isfinite(part).all() for part in parts)
