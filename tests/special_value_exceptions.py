@@ -25,8 +25,8 @@ WHY = {
         "for an answer."
     ),
     "uninitialized": (
-        "torch hands out memory that it has not written to (the numbers change from call to call); NaN is the"
-        " answer."
+        "torch ends the recurrence at a NaN and returns the variable that it has not written to (the numbers change "
+        "from call to call); NaN is the answer."
     ),
     "bfloat16 kernels": (
         "torch's convolution in bfloat16 fills blocks with zeros, which meet the NaN or infinity of other "
@@ -100,8 +100,8 @@ WHY = {
         "finds no element that equals it, and divides by their number, 0."
     ),
     "attention": (
-        "torch's fused kernel loses a NaN among the keys; the product of the weights, NaN by softmax, and the"
-        " values is NaN."
+        "torch's fused kernel loses a NaN among the keys; with need_weights=True, where it computes the softmax "
+        "itself, torch has NaN as we do."
     ),
 }
 
@@ -244,6 +244,7 @@ _BY_REASON: dict[str, dict[str, str]] = {
     "order of products": {
         "nn.functional.group_norm": "result",
         "fft.hfft": "result",
+        "fft.irfft": "result",
         "nn.functional.bilinear": "gradient, recorded gradient",
         "chain_matmul": "result, tangent",
         "istft, options": "result",
@@ -272,4 +273,4 @@ MEANT = {
 }
 
 #: How many there may be.
-MOST = 108
+MOST = 109

@@ -7,8 +7,8 @@ Tensors) and the tangent (both ways of computing it).  `test_special_values.py` 
 What counts as equal: the same NaNs and infinities, and numbers that agree to rounding.  The sign of a zero is not
 looked at.  Complex numbers with an infinite or undefined part are all equal: which of the parts becomes NaN depends
 on the order of multiplications, and torch's own vectorized and plain loops differ in it.  Where numbers are complex,
-or so large or small that intermediate results over- or underflow, whatever we have is as good as a NaN or infinity of
-torch's; the reverse is a difference.
+or so large or small that intermediate results over- or underflow, whatever we have is as good as a NaN of torch's, and
+all but a NaN as good as an infinity; the reverse is a difference.
 """
 
 from __future__ import annotations
@@ -273,7 +273,7 @@ def _agree(ours: np.ndarray, theirs: np.ndarray, digits: float, lenient: bool) -
             infinite = (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
         finite = np.isfinite(ours) & np.isfinite(theirs)
         near = np.abs(ours - theirs) <= digits * (1 + np.abs(theirs))
-        better = ~np.isfinite(theirs) & lenient
+        better = (np.isnan(theirs) | (np.isinf(theirs) & ~np.isnan(ours))) & lenient
         return infinite | (finite & near) | better
 
 

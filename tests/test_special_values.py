@@ -384,3 +384,35 @@ def test_a_matrix_that_is_not_finite(name: str, value: float) -> None:
         return
     parts = [found] if isinstance(found, retrograd.Tensor) else found
     assert not all(retrograd.isfinite(part).all() for part in parts)
+
+
+def test_attention_keeps_a_nan_among_the_keys(torch: Any) -> None:
+    """The weights of a query are a softmax over all keys.  torch says so where it returns the weights; its fused
+    kernel for when it does not loses the NaN."""
+    inputs = torch.ones(2, 1, 2, dtype=torch.float64)
+    weight = torch.ones(6, 2, dtype=torch.float64)
+    weight[2, 0] = math.nan
+    zeros, eye = torch.zeros(6, dtype=torch.float64), torch.eye(2, dtype=torch.float64)
+    for need_weights in (True, False) if torch is retrograd else (True,):
+        out, _ = torch.nn.functional.multi_head_attention_forward(
+            inputs, inputs, inputs, 2, 1, weight, zeros, None, None, False, 0.0, eye, zeros[:2],
+            need_weights=need_weights,
+        )  # fmt: skip
+        assert torch.isnan(out).all()
+
+
+def test_lobpcg_leaves_an_eigenvector_that_is_not_the_one() -> None:
+    """Started from the vector of 1, the smallest eigenvalue: its residual is 0 and torch stays there."""
+    matrix = retrograd.diag(retrograd.tensor([1.0, 2.0, 3.0], dtype=retrograd.float64))
+    start = retrograd.eye(3, 1, dtype=retrograd.float64)
+    values, vectors = retrograd.lobpcg(matrix, X=start, largest=True)
+    np.testing.assert_allclose(values.tolist(), [3.0])
+    np.testing.assert_allclose((matrix @ vectors).tolist(), (3 * vectors).tolist(), atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["chebyshev_polynomial_u", "laguerre_polynomial_l", "legendre_polynomial_p"])
+def test_a_polynomial_of_no_degree(name: str) -> None:
+    """NaN, where torch ends its loop at a NaN and returns what it has not computed."""
+    x = retrograd.tensor([0.5, 2.0, math.nan])
+    found = getattr(retrograd.special, name)(x, retrograd.tensor([math.nan, math.nan, 3.0]))
+    assert retrograd.isnan(found).all()

@@ -244,6 +244,8 @@ def _complex_power(a: Any, b: Any, **kwargs: Any) -> Any:
 
 def ldexp(a: ndarray, b: ndarray, out: ndarray | None = None) -> ndarray:
     """a * 2 ** b; integers do not widen a float `a`."""
+    if b.dtype.kind == "b":
+        unsupported("ldexp_cpu_exp", b.dtype)
     power = pow(2.0, b)
     if a.dtype.kind in "fV" and b.dtype.kind in "iub":
         power = power.astype(a.dtype)

@@ -147,7 +147,7 @@ def _polynomial(
     def polynomial(library: Any, x: ndarray, n: ndarray) -> ndarray:
         if shift:
             x = 2 * x - 1
-        degree = np.trunc(n)
+        degree = np.where(np.isnan(n), -1, np.trunc(n))
         if degree.max(initial=0) > _HIGHEST:
             raise RuntimeError(
                 f"{name}: polynomials of degree {int(degree.max())} are computed one by one, which would not end. The "
