@@ -83,10 +83,6 @@ WHY = {
         "Of several matrix products, or of a transform's terms, the order decides whether inf - inf comes "
         "about."
     ),
-    "identity": (
-        "The slope of what is the input itself is 1, also where that is NaN; torch's vectorized comparison "
-        "says 0."
-    ),
     "stuck": (
         "The largest eigenvalue of diag(1, 2, 3) is 3; torch stays at the eigenvector that it happens to "
         "start from."
@@ -216,6 +212,8 @@ _BY_REASON: dict[str, dict[str, str]] = {
         "nn.functional.gelu": "result",
         "nn.functional.hardtanh": "gradient, recorded gradient, tangent",
         "nn.functional.relu6": "gradient, recorded gradient, tangent",
+        "nn.functional.hardshrink": "gradient, recorded gradient, tangent",
+        "nn.functional.softshrink": "gradient, recorded gradient, tangent",
         "nn.functional.hardtanh, options": "gradient, recorded gradient, tangent",
     },
     "sign of nan": {
@@ -248,10 +246,6 @@ _BY_REASON: dict[str, dict[str, str]] = {
         "nn.functional.bilinear": "gradient, recorded gradient",
         "chain_matmul": "result, tangent",
         "istft, options": "result",
-    },
-    "identity": {
-        "nn.functional.hardshrink": "gradient, recorded gradient, tangent",
-        "nn.functional.softshrink": "gradient, recorded gradient, tangent",
     },
     "stuck": {
         "lobpcg": "result",

@@ -416,3 +416,21 @@ def test_a_polynomial_of_no_degree(name: str) -> None:
     x = retrograd.tensor([0.5, 2.0, math.nan])
     found = getattr(retrograd.special, name)(x, retrograd.tensor([math.nan, math.nan, 3.0]))
     assert retrograd.isnan(found).all()
+
+
+@pytest.mark.parametrize("name", ["hardtanh", "relu6", "hardshrink", "softshrink"])
+def test_the_slope_at_a_nan_is_that_of_the_nan_passed_on(torch: Any, name: str) -> None:
+    """The result is the NaN itself: 1.  torch's plain loop says so; its vectorized one, for longer tensors, says 0."""
+    for size in (1, 17) if torch is retrograd else (1,):
+        for (gradient,) in _grads(torch, getattr(torch.nn.functional, name), torch.full((size,), math.nan)):
+            assert gradient.tolist() == [1.0] * size
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["i1", "i1e"])
+def test_slopes_of_bessel_functions_at_denormal_numbers(torch: Any, name: str, dtype: str) -> None:
+    """A half at 0, and next to it: a quotient of denormal numbers has no digits left."""
+    info = np.finfo(dtype)
+    x = torch.tensor([3 * float(info.smallest_subnormal), -float(info.tiny), 1e-30, 0.0], dtype=getattr(torch, dtype))
+    for (gradient,) in _grads(torch, getattr(torch.special, name), x):
+        np.testing.assert_allclose(gradient.tolist(), [0.5] * 4, rtol=1e-6)

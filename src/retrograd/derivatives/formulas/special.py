@@ -7,8 +7,8 @@ from typing import Any
 
 
 def _over(ops: Any, value: Any, x: Any, limit: float) -> Any:
-    # value / x, and `limit` where x is 0.
-    zero = ops.eq(x, 0)
+    # value / x, and `limit` where x is 0, or so small that the value has lost its digits to being denormal.
+    zero = ops.lt(ops.abs(x), 1e-36)
     return ops.masked_fill(ops.div(value, ops.masked_fill(x, zero, 1)), zero, limit)
 
 
