@@ -185,7 +185,7 @@ def _remainder(a: Any, b: Any, out: ndarray | None = None, **kwargs: Any) -> Any
         return np.remainder(a, b, out=out, **kwargs)
     sign = a if out is None else np.copy(a)  # which may be written over
     r = as_array(np.remainder(a, b, out=out, **kwargs))
-    return np.copysign(r, sign, out=r, where=np.equal(r, 0))
+    return r if r.all() else np.copysign(r, sign, out=r, where=np.equal(r, 0))
 
 
 def _integer_division(
