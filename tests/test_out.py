@@ -22,8 +22,7 @@ def _takes_out(op: Op) -> bool:
     function = lookup(retrograd, op.fn)
     if not isinstance(function, types.FunctionType):
         return False
-    wrapped = hasattr(function, "__wrapped__") and "out" in function.__code__.co_varnames
-    return wrapped or "out" in inspect.signature(function).parameters
+    return getattr(function, "takes_out", False) or "out" in inspect.signature(function).parameters
 
 
 CASES = [(op, sample) for op in OPS if _takes_out(op) for sample in op.samples[:3]]

@@ -298,6 +298,7 @@ def checked(function: F, name: str, key: str | None = None, *, out: bool = False
     functools.update_wrapper(call, function)
     call.__name__ = call.__qualname__ = name
     call.checked = call  # (wrappers of it inherit the attribute, but are not it)
+    call.takes_out = out  # besides the parameters that the signature, that of `function`, shows
 
     def first(args: tuple, kwargs: dict[str, Any]) -> Any:
         made = _written(function, name, key, out, int(method), scope)
