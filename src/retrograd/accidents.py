@@ -59,6 +59,8 @@ def _instead(name: str, error: BaseException, args: Any, kwargs: Any) -> BaseExc
     if isinstance(error, MemoryError):
         return RuntimeError(f"{name}(): can't allocate memory: {_bytes(error)}got ({', '.join(given)})")
     kind = type(error) if type(error) in (TypeError, IndexError, NotImplementedError) else RuntimeError
+    if isinstance(error, AttributeError):  # something is not of the class that has it
+        kind = TypeError
     if isinstance(error, OverflowError):
         kind = ValueError if "C long" in str(error) else RuntimeError
     return kind(f"{name}() received arguments that do not go together - got ({', '.join(given)})")

@@ -86,6 +86,10 @@ def as_device(value: Any) -> device:
     """What a caller gave for a ``device`` argument; None is the CPU."""
     if value is None:
         return CPU
+    if isinstance(value, int) and not isinstance(value, bool):  # the number of an accelerator
+        if value < 0:
+            raise RuntimeError(f"Device index must not be negative, but got {value}")
+        value = device("cuda", value)
     found = value if isinstance(value, device) else device(value)
     if found.type not in {known.type for known in _BY_ARRAY_CLASS.values()}:
         raise RuntimeError(f"no backend for device '{found}' is loaded; this build computes on the CPU with NumPy")

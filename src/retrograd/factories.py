@@ -44,7 +44,7 @@ strided = _Layout()
 
 def _finish(array: Any, requires_grad: bool, device: Any = None) -> Tensor:
     as_device(device)
-    if not isinstance(requires_grad, bool):
+    if requires_grad is not None and not isinstance(requires_grad, bool):
         raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
     result = wrap(array, local.state.new_vc)
     if requires_grad:

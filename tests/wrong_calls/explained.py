@@ -55,6 +55,46 @@ ACCEPTED = [
 ]  # fmt: skip
 
 
+#: What torch takes and we do not: nothing here has a value that one could want.
+REFUSED = [
+    Reason(r"triplet_margin_loss: argument 4 is -7", 1, "a negative margin, as nn.functional's refuses it"),
+    Reason(r"(\w+_loss|kl_div|grid_sampler\w*): (argument \d|reduction)(=| is )(-7|3|10\*\*15)", 37,
+           "a number that is no reduction, interpolation or padding mode (top-level losses, grid samplers)"),
+    Reason(r"nn\.functional\.poisson_nll_loss: reduction=", 5, "torch makes the error, and does not raise it"),
+    Reason(r"(special\.)?(shifted_)?(chebyshev|hermite)\w+: .*10\*\*15", 10, "NaN in torch, a degree without end"),
+    Reason(r"(special\.|Tensor\.)?round_?: decimals is 10\*\*15", 5, "NaN in torch, more decimals than there are"),
+    Reason(r"(\w+|nn\.functional\.normalize): out=2\.5", 9, "torch writes the result to a number that nobody sees"),
+    Reason(r"(nn\.functional\.)?(conv_tbc|conv_transpose\dd): argument 3", 17,
+           "a bias of another dtype, as conv2d refuses it"),
+    Reason(r"linalg\.solve_triangular: ", 6, "a mixture of dtypes that torch's kernel does not look at"),
+    Reason(r"(nn\.functional\.)?(instance_norm|native_batch_norm|batch_norm): ", 10,
+           "weights of another dtype or size (torch reads past their end), a negative eps"),
+    Reason(r"nn\.functional\.hardtanh_: ", 7, "bounds that are upside down: hardtanh refuses them, in torch too"),
+    Reason(r"affine_grid_generator: ", 2, "affine_grid refuses what are no floats, in torch too"),
+    Reason(r"(nn\.functional\.)?\w*(cross_entropy|binary_cross_entropy_with_logits): ", 5,
+           "a negative label_smoothing; targets and weights whose dtype the loss could not have"),
+    Reason(r"\S*(bincount|fill_?|native_dropout|soft_margin_loss|adaptive_avg_pool1d|gradient): ", 10,
+           "complex numbers that lose their imaginary part, bools that are negated"),
+    Reason(r"(nn\.functional\.)?ctc_loss: argument 2 is tensor", 2, "torch reads the bits of floats as labels"),
+    Reason(r"(nn\.functional\.)?embedding_bag: ", 6,
+           "bools for indices, whose bytes torch reads as longer ints; offsets that do not cover the indices"),
+    Reason(r"nn\.functional\.fractional_max_pool\dd(_with_indices)?: argument 2 is -7", 6,
+           "a negative size of the window"),
+    Reason(r"(Tensor\.)?histogram: argument 2 is tensor", 2, "bins whose edges go down"),
+    Reason(r"(Tensor\.)?istft: length=-7", 2, "a negative length"),
+    Reason(r"lobpcg: (niter|method)=", 6, "an option of a method that is not used"),
+    Reason(r"broadcast_shapes: ", 3, "None is no shape"),
+    Reason(r"einsum: argument 5 is {}", 1, "a dictionary is no list of subscripts"),
+    Reason(r"unravel_index: argument 2 is True", 2, "True is no shape"),
+    Reason(r"nn\.functional\.max_unpool\dd: ", 4, "True and 2.5 are no sizes; torch's arithmetic happens to pass them"),
+    Reason(r"nn\.functional\.multi_margin_loss: argument 4 is True", 1, "True is no margin"),
+    Reason(r"linalg\.pinv: rtol is tensor", 1, "one tolerance a matrix, and there are two for one"),
+    Reason(r"nn\.functional\.elu_: one more argument, 3", 1, "the factors are the operator's"),
+    Reason(r"Tensor\.[dh]split: one more argument, 3", 2, "a list of indices is one argument"),
+    Reason(r"Tensor\.to: argument 2 is (2\.5|1j|True)", 6, "torch takes the dtype of a number, which it says nowhere"),
+]  # fmt: skip
+
+
 def remaining(calls: list[Call], reasons: list[Reason]) -> list[str]:
     """The calls without a reason, and the reasons with too many calls or none."""
     used: Counter[Reason] = Counter()

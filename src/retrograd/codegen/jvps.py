@@ -36,7 +36,8 @@ from retrograd.tensor import Tensor
 
 
 #: Arguments that a kernel takes as the operator got them, apart from Tensors.
-PLAIN = {"Tensor", "Tensor?", "Tensor|Scalar", "Scalar", "Scalar?", "int", "int?", "float", "float?", "bool", "str"}
+PLAIN = {"Tensor", "Tensor?", "Tensor|Scalar", "Scalar", "Scalar?", "int", "int?", "float", "float?", "bool",
+         "bool?", "str", "str?"}  # fmt: skip
 
 
 def write_jvps(entries: list[Entry], names: Names) -> str:

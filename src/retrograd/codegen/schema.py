@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 ARGUMENT_TYPES = {
     "Tensor", "Tensor?", "Tensor[]", "Tensor|Scalar", "Scalar", "Scalar?", "int", "int?", "int[]", "int[]?",
-    "int[]...", "float", "float?", "bool", "str", "any", "dtype?", "indices", "MemoryFormat?",
+    "int[]...", "float", "float?", "bool", "bool?", "str", "str?", "any", "dtype?", "indices", "MemoryFormat?",
 }  # fmt: skip
 
 

@@ -313,6 +313,8 @@ def linalg_matrix_norm(
 @composite(method=False, out=True)
 def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False) -> Tensor:
     """The sum of the singular values."""
+    if isinstance(dim, bool):  # without dimensions, keepdim may be the second argument
+        dim, keepdim = (-2, -1), dim
     return linalg_matrix_norm(input, "nuc", dim, keepdim)
 
 
@@ -326,7 +328,7 @@ def frobenius_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Ten
 def linalg_norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The norm of vectors or of matrices, by the number of dimensions in `dim`."""
     if dim is not None:
-        dim = (dim,) if isinstance(dim, int) else tuple(dim)
+        dim = (int(dim),) if isinstance(dim, (int, Tensor)) else tuple(dim)
         if len(dim) not in (1, 2):
             raise RuntimeError(
                 f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got [{', '.join(str(d) for d in dim)}]"

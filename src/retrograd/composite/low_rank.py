@@ -41,6 +41,8 @@ def svd_lowrank(A: Tensor, q: int = 6, niter: int = 2, M: Tensor | None = None) 
     >>> torch.svd_lowrank(A, q=1)[1]
     tensor([5.])
     """
+    if q is None:
+        q = 6
     if A.shape[-2] < A.shape[-1]:
         u, s, v = svd_lowrank(_adjoint(A), q, niter, None if M is None else _adjoint(M))
         return v, s, u

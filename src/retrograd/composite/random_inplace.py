@@ -213,7 +213,7 @@ def _bernoulli(g: Generator, p: np.ndarray, given: Tensor) -> np.ndarray:
 
 @composite()
 def bernoulli(
-    input: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None
+    input: Tensor, p: Any = None, *, generator: Generator | None = None, out: Tensor | None = None
 ) -> Tensor:
     """1 with the probability that `input` says (or with `p` everywhere), else 0, in the dtype of `input`.
 
@@ -223,7 +223,8 @@ def bernoulli(
     """
     result = input.clone() if out is None else out.resize_(input.shape)
     if p is not None:
-        return bernoulli_(result, p, generator=generator)
+        number = isinstance(p, Tensor) and not p._data.ndim and p._data.dtype.kind in "iu"
+        return bernoulli_(result, p.item() if number else p, generator=generator)
     drawn = _bernoulli(_generator("bernoulli", generator), input._data, input)
     return overwrite(result, drawn.astype(input._data.dtype))
 

@@ -306,7 +306,7 @@ def corrcoef(input: Tensor) -> Tensor:
 
 @composite(out=True)
 def histogram(
-    input: Tensor, bins: Any, *, range: Sequence[float] | None = None, weight: Tensor | None = None,
+    input: Tensor, bins: Any = 100, *, range: Sequence[float] | None = None, weight: Tensor | None = None,
     density: bool = False,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """(hist, bin_edges): how many elements, or how much weight, lies in each of the bins."""

@@ -548,7 +548,7 @@ embedding_dense_backward = embedding_backward
 def dropout_mask(shape: Sequence[int], p: float, dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
     """Zeros with probability `p`, and elsewhere what keeps the mean: ``1 / (1 - p)``."""
     if not 0 <= p <= 1:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
     if dtype.kind == "c":
         unsupported("bernoulli_scalar_cpu_", dtype)
     if dtype.kind not in "fV":

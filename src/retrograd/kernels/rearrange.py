@@ -14,7 +14,7 @@ import numpy as np
 
 from .dims import check_long, normalize_dim, normalize_dims
 from .promotion import as_array, broadcast_shape, cast_number, promote_dtypes, store, unsupported
-from .shape import expand
+from .shape import diagonal, expand
 from .storage import as_strided, shape_text, storage_offset, strides
 
 _slice = builtins.slice
@@ -148,13 +148,7 @@ def diag_embed(a: np.ndarray, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     rest = iter(a.shape[:-1])
     shape = tuple([size if d in (d1, d2) else next(rest) for d in range(n)])
     result = np.zeros_like(a, shape=shape, order="C")
-    _writable_diagonal(result, offset, d1, d2)[...] = a
-    return result
-
-
-def _writable_diagonal(a: np.ndarray, offset: int, dim1: int, dim2: int) -> np.ndarray:
-    result = a.diagonal(offset, dim1, dim2)
-    result.flags.writeable = True
+    diagonal(result, offset, d1, d2)[...] = a
     return result
 
 
@@ -370,8 +364,7 @@ def diagonal_backward(
 ) -> np.ndarray:
     """Zeros of `input_sizes` with `grad` on the diagonal."""
     result = np.zeros_like(grad, shape=tuple(input_sizes), order="C")
-    n = result.ndim
-    _writable_diagonal(result, offset, normalize_dim(dim1, n), normalize_dim(dim2, n))[...] = grad
+    diagonal(result, offset, dim1, dim2)[...] = grad
     return result
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .dims import normalize_dim, normalize_dims
+from .dims import check_long, normalize_dim, normalize_dims
 from .promotion import scalar_name
 from .storage import restride, shape_text, storage_offset, strides
 
@@ -103,6 +103,11 @@ def _wrong_size(a: np.ndarray, size: Sequence[int]) -> Exception:
     if size.count(-1) > 1:
         return RuntimeError("only one dimension can be inferred")
     for i, s in enumerate(size):
+        if not -(2**63) <= s < 2**63:
+            return TypeError(
+                f"argument 'shape' failed to unpack the object at pos {i + 1} with error "
+                '"Overflow when unpacking long long: an int argument must be less than 2**63"'
+            )
         if s < -1:
             return RuntimeError(f"invalid shape dimension {s} at index {i} of shape {text}")
     if a.size == 0 and -1 in size and 0 in size:
@@ -257,7 +262,7 @@ def transpose(a: np.ndarray, dim0: int, dim1: int) -> np.ndarray:
     """`a` with two dimensions exchanged."""
     try:
         return a.swapaxes(dim0, dim1)
-    except (IndexError, ValueError, TypeError):  # NumPy's AxisError is both of the first two
+    except (IndexError, ValueError, TypeError, OverflowError):  # NumPy's AxisError is both of the first two
         normalize_dim(dim0, a.ndim)
         normalize_dim(dim1, a.ndim)
         return a[...]
@@ -291,6 +296,11 @@ def t(a: np.ndarray) -> np.ndarray:
 def movedim(a: np.ndarray, source: int | Sequence[int], destination: int | Sequence[int]) -> np.ndarray:
     """`a` with the dimensions `source` moved to the places `destination`."""
     n = a.ndim
+    if isinstance(source, int) is not isinstance(destination, int):
+        raise TypeError(
+            f"movedim() received an invalid combination of arguments - got (Tensor, {type(source).__name__}, "
+            f"{type(destination).__name__}), but expected two ints, or two tuples of ints"
+        )
     given_from = [source] if isinstance(source, int) else list(source)
     given_to = [destination] if isinstance(destination, int) else list(destination)
     if len(given_from) != len(given_to):
@@ -378,6 +388,9 @@ def diagonal(a: np.ndarray, offset: int = 0, dim1: int = 0, dim2: int = 1) -> np
     d1, d2 = normalize_dim(dim1, a.ndim), normalize_dim(dim2, a.ndim)
     if d1 == d2:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    if not -a.shape[d1] <= offset <= a.shape[d2]:  # beyond the matrix all are alike, and NumPy takes 32 bits
+        check_long(offset)
+        offset = a.shape[d2] if offset > 0 else -a.shape[d1]
     result = a.diagonal(offset, d1, d2)
     if a.flags.writeable:  # NumPy protects diagonals; torch writes to them
         result.flags.writeable = True

@@ -109,7 +109,7 @@ def _check(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_ca
     if mask is not None:
         if is_causal:
             raise RuntimeError("Explicit attn_mask should not be set when is_causal=True")
-        if mask._data.dtype != np.bool_ and mask._data.dtype != query._data.dtype:
+        if mask._data.dtype not in (np.bool_, np.float32, query._data.dtype):
             raise RuntimeError(
                 "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
                 f"{mask.dtype} and  query.dtype: {query.dtype} instead."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -113,9 +114,11 @@ def with_indices(pools: tuple[Callable[..., Any], ...]) -> tuple[Callable[..., A
     """The functions with ``return_indices=True``."""
 
     def make(pool: Callable[..., Any]) -> Callable[..., Any]:
+        most = list(inspect.signature(pool).parameters).index("return_indices")  # given, it makes no difference
+
         @functools.wraps(pool)
         def function(*args: Any, **kwargs: Any) -> Any:
-            return pool(*args, **{**kwargs, "return_indices": True})
+            return pool(*args[:most], **{**kwargs, "return_indices": True})
 
         function.__name__ = function.__qualname__ = f"{pool.__name__}_with_indices"
         function.__doc__ = f"`{pool.__name__}` with ``return_indices=True``."

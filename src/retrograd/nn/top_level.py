@@ -52,6 +52,8 @@ def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0
 ) -> Tensor:
     """`nn.functional.margin_ranking_loss`, with the reduction as a number."""
+    # The function in nn.functional wants them of one rank.
+    input1, input2, target = ops.broadcast_tensors(input1, input2, target)
     return functional.margin_ranking_loss(input1, input2, target, margin, reduction=_reduction(reduction))
 
 

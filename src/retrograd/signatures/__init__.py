@@ -6,7 +6,7 @@ namespace alone. ``out=`` is not here: a function takes it if its implementation
 lines share:
 
     options     dtype? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None,
-                bool requires_grad=False
+                bool? requires_grad=False
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..arguments import Type, type_of
 
 _SHORT = {
     "options": "dtype? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
-    "bool requires_grad=False",
+    "bool? requires_grad=False",
 }
 
 
