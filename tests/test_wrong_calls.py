@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import retrograd
+from retrograd import accidents
 from retrograd.accidents import is_accident, unfit
 from retrograd.arguments import argument
 from retrograd.signatures import _lines, overloads
@@ -213,3 +214,15 @@ def test_a_diagonal_outside_has_a_gradient_of_zeros(torch) -> None:
     x = torch.ones(2, 3, requires_grad=True)
     x.diagonal(10**15).sum().backward()
     assert x.grad.tolist() == [[0.0] * 3] * 2
+
+
+def test_opcodes_tell() -> None:
+    """On every interpreter that the tests run on; on one where they do not, no error of ours counts as an accident."""
+    assert accidents._opcodes_tell()
+
+
+def test_nothing_is_an_accident_where_opcodes_do_not_tell(monkeypatch) -> None:
+    monkeypatch.setattr(accidents, "_OPCODES_TELL", False)
+    with pytest.raises(AttributeError) as caught:
+        retrograd.kernels.shape.transpose(None, 0, 1)
+    assert unfit("transpose", caught.value, ()) is caught.value

@@ -15,7 +15,7 @@ from typing import Any
 from .tensor import Tensor
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_RAISE = {dis.opmap["RAISE_VARARGS"], dis.opmap["RERAISE"]}
+_RAISE = {dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE") if name in dis.opmap}
 _LIBRARIES = tuple(f"{os.sep}{name}{os.sep}" for name in ("numpy", "scipy", "ml_dtypes"))
 
 
@@ -29,7 +29,29 @@ def is_accident(error: BaseException) -> bool:
     code = last.tb_frame.f_code
     if not code.co_filename.startswith(_HERE):
         return code.co_filename.endswith(".pyx") or any(part in code.co_filename for part in _LIBRARIES)
-    return code.co_code[last.tb_lasti] not in _RAISE
+    return _OPCODES_TELL and code.co_code[last.tb_lasti] not in _RAISE
+
+
+def _opcodes_tell() -> bool:
+    """Does this interpreter's bytecode tell a ``raise`` from an accident? Where it does not, all count as raised."""
+
+    def caught(what: str) -> Exception:
+        try:
+            if what == "raised":
+                raise ValueError
+            what.nothing  # type: ignore[attr-defined]  # noqa: B018
+        except Exception as error:
+            return error
+        raise AssertionError
+
+    def opcode(error: Exception) -> int:
+        trace = error.__traceback__
+        return -1 if trace is None else trace.tb_frame.f_code.co_code[trace.tb_lasti]
+
+    return opcode(caught("raised")) in _RAISE and opcode(caught("an accident")) not in _RAISE
+
+
+_OPCODES_TELL = _opcodes_tell()
 
 
 def describe(value: Any) -> str:

@@ -53,9 +53,11 @@ class Windows:
         self.width = self.out[0] * row if self.flat else self.count
         steps = [math.prod(self.padded[d + 1 :]) for d in range(len(self.kernel))]
         self.span = sum((o - 1) * s for o, s in zip(self.out, steps, strict=True)) + 1
+        # A kernel that does not fit has no windows: its taps, of which there may be without number, are not listed.
+        kernel = self.kernel if all(o > 0 for o in self.out) else (0,)
         self.offsets = [
             sum(k * d * s for k, d, s in zip(tap, self.dilation, steps, strict=True))
-            for tap in itertools.product(*(range(k) for k in self.kernel))
+            for tap in itertools.product(*(range(k) for k in kernel))
         ]
 
     def pad(self, x: np.ndarray) -> np.ndarray:
