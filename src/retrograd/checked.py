@@ -256,6 +256,7 @@ def _text(function: Callable[..., Any], key: str, out: bool) -> tuple[str, dict[
                 test = f"{' and '.join(f'{o} is not OMITTED' for o in needed)} and ({test})"
             head.append(f"{p.name}={default}")
             same = f"{p.name} is {default}"
+            test = test.removeprefix(f"{same} or ") if optional else test
             tests.append(f"{same} or {test}" if optional and test else same if optional else test)
         call.append(f"{p.name}={p.name}" if keyword_only else p.name)
         (keywords if keyword_only else names).append(p.name)
@@ -325,7 +326,8 @@ def _written(
     parameters = list(inspect.signature(function, follow_wrapped=False).parameters.values())
     has_out = out or any(p.name == "out" or p.kind is p.VAR_KEYWORD for p in parameters)
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        text, defaults = _SPREAD, {"known": set(), "slow": _slow_spread(function, name, key, out, has_out, skipped)}
+        text = _SIZES if not skipped and any(_is_sizes(o) for o in overloads(key)) else _SPREAD
+        defaults: dict[str, Any] = {"known": set(), "slow": _slow_spread(function, name, key, out, has_out, skipped)}
     else:
         text, defaults, omitted = _text(function, key, out)
         defaults["slow"] = _slow(function, name, key, parameters, out, has_out, skipped, omitted)
@@ -372,6 +374,26 @@ def call(*args, **kwargs):
             raise unfit(name, error, args)
     return slow(args, kwargs, known)
 """
+#: The same where all are ints, as in ``zeros(2, 3)``.
+_SIZES = """
+def call(*args, **kwargs):
+    if not kwargs and args:
+        for one in args:
+            if one.__class__ is not int:
+                break
+        else:
+            try:
+                return function(*args)
+            except Exception as error:
+                if max(args) < 2**63:  # else refused below
+                    raise unfit(name, error, args)
+    return slow(args, kwargs, known)
+"""
+
+
+def _is_sizes(parameters: tuple[Parameter, ...]) -> bool:
+    positional = [p.type.base for p in parameters if not p.keyword_only]
+    return positional == ["int[]"]
 
 
 def _slow_spread(
