@@ -672,7 +672,7 @@ def masked_fill(a: ndarray, mask: ndarray, value: Operand, out: ndarray | None =
             "masked_fill_ only supports a 0-dimensional value tensor, but got tensor "
             f"with {value.ndim} dimension(s)."
         )
-    fill = operand(value, a.dtype, a) if getattr(value, "dtype", None) is a.dtype else cast_number(value, a.dtype)
+    fill = value if getattr(value, "dtype", None) is a.dtype else np.asarray(cast_number(value, a.dtype))
     if out is None:
         try:
             return blocks.where(mask, fill, a) if mask.size > LARGE else np.where(mask, fill, a)
