@@ -15,7 +15,7 @@ PY  := $(BIN)/python
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet
 
 GENERATED := src/retrograd/_generated/.stamp
-SOURCES   := $(shell find src/retrograd/codegen src/retrograd/derivatives src/retrograd/kernels src/retrograd/composite \
+SOURCES   := $(shell find src/retrograd/codegen src/retrograd/derivatives src/retrograd/kernels src/retrograd/ops \
                      -name '*.py' -o -name '*.yaml' 2>/dev/null)
 
 MAKEFLAGS += --no-print-directory

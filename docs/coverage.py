@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 import retrograd
-from retrograd import nn_functions
-from retrograd.composite import registry
+from retrograd.nn import shared_functions as nn_functions
+from retrograd.ops import registry
 
 HERE = Path(__file__).parent
 DERIVATIVES = Path(retrograd.__file__).parent / "derivatives"

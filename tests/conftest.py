@@ -25,8 +25,8 @@ def torch(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture
 def clean_state() -> Iterator[None]:
     """The thread's modes are after a test what they were before it."""
-    from retrograd import dtypes
-    from retrograd.autograd.state import local
+    from retrograd.core import dtypes
+    from retrograd.core.state import local
 
     yield
     state = local.state

@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 import retrograd
-from retrograd.autograd.state import local
+from retrograd.core.state import local
 from retrograd.utils.checkpoint import checkpoint
 
 pytest.importorskip("ml_dtypes")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import retrograd as torch
-from retrograd.composite.foreach import _BINARY, _UNARY, FOREACH
+from retrograd.ops.composite.foreach import _BINARY, _UNARY, FOREACH
 
 
 def tensors() -> list[Any]:

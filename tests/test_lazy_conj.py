@@ -1,4 +1,4 @@
-"""Lazily conjugated and negated views: lazy_conjugation.py, beside torch."""
+"""Lazily conjugated and negated views: tensor/lazy_conjugation.py, beside torch."""
 
 from __future__ import annotations
 

@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from retrograd import dtypes, printing
-from retrograd.printing import format_number, get_printoptions, printoptions, set_printoptions, tensor_str
+from retrograd.core import dtypes
+from retrograd.tensor import printing
+from retrograd.tensor.printing import format_number, get_printoptions, printoptions, set_printoptions, tensor_str
 
 
 class GradFn:

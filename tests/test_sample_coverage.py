@@ -17,7 +17,7 @@ import pytest
 
 import retrograd
 from retrograd._generated import functions as table
-from retrograd.composite.registry import FUNCTIONS, METHODS
+from retrograd.ops.registry import FUNCTIONS, METHODS
 from samples import OPS
 
 #: Operators without a sample, and why.

@@ -92,7 +92,7 @@ def test_defaults_are_torchs(space: str) -> None:
                 continue  # numbers in a schema
             if isinstance(default, (bool, int, float, str)) and mine.default != default:
                 wrong.append(f"{space}.{name}: {argument.name}={mine.default!r}, torch has {default!r}")
-    allowed = {  # torch.NAME does not do what its schema says: see nn/top_level.py
+    allowed = {  # torch.NAME does not do what its schema says: see nn/functional/top_level.py
         f"torch.{name}: reduction=0, torch has 1"
         for name in ("cosine_embedding_loss", "hinge_embedding_loss", "kl_div", "margin_ranking_loss",
                      "triplet_margin_loss")

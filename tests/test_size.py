@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
-from retrograd.size import Size
+from retrograd.core.size import Size
 
 PAIR = Size([2, 3])
 

@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pytest
 
-from retrograd.tensor_data import infer_array
+from retrograd.tensor.data import infer_array
 
 
 class FakeTensor:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from retrograd import threads
+from retrograd.core import threads
 
 
 @pytest.fixture(autouse=True)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import retrograd
-from retrograd import accidents
-from retrograd.accidents import is_accident, unfit
-from retrograd.arguments import argument
-from retrograd.signatures import _lines, overloads
+from retrograd.ops import accidents
+from retrograd.ops.accidents import is_accident, unfit
+from retrograd.ops.arguments import argument
+from retrograd.ops.signatures import _lines, overloads
 from wrong_calls.base_calls import NAMES, base_calls, public_names
 from wrong_calls.explained import ACCEPTED, LEAKS, REFUSED, remaining
 from wrong_calls.mutations import Call, wrong_calls

@@ -10,7 +10,6 @@ from . import (
     autograd,
     backends,
     cuda,
-    dtypes,
     fft,
     linalg,
     nn,
@@ -31,12 +30,11 @@ from .autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
-from .composite.foreach import FOREACH as _FOREACH
-from .constants import *
-from .devices import device
-from .dlpack import from_dlpack, to_dlpack
-from .dtypes import bool_ as bool
-from .dtypes import (
+from .core import dtypes
+from .core.constants import *
+from .core.devices import device
+from .core.dtypes import bool_ as bool
+from .core.dtypes import (
     cdouble,
     cfloat,
     complex64,
@@ -57,29 +55,31 @@ from .dtypes import (
     short,
     uint8,
 )
-from .dtypes import float_ as float
-from .dtypes import int_ as int
-from .nn_functions import FUNCTIONS as _NN_FUNCTIONS
-from .ops import *
-from .ops import _conj, _conj_copy, _conj_physical, _neg_view, _neg_view_copy
-from .printing import set_printoptions
-from .quiet import drop_warnings
+from .core.dtypes import float_ as float
+from .core.dtypes import int_ as int
+from .core.quiet import drop_warnings
+from .core.size import Size
+from .core.threads import *
+from .core.type_info import finfo, iinfo
+from .nn.shared_functions import FUNCTIONS as _NN_FUNCTIONS
+from .ops.composite.foreach import FOREACH as _FOREACH
+from .ops.namespace import *
+from .ops.namespace import _conj, _conj_copy, _conj_physical, _neg_view, _neg_view_copy
+from .ops.settings import *
 from .random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from .serialization import load, save
-from .settings import *
-from .size import Size
 from .storage import TypedStorage, UntypedStorage
 from .tensor import Tensor
-from .tensor_types import *
-from .threads import *
-from .type_info import finfo, iinfo
+from .tensor.dlpack import from_dlpack, to_dlpack
+from .tensor.printing import set_printoptions
+from .tensor.types import *
 
 __version__ = "0.1.0"
 
 
 
 def __getattr__(name: str) -> _Any:
-    if name == "bfloat16":  # made when it is first asked for: see Note [bfloat16] in dtypes.py
+    if name == "bfloat16":  # made when it is first asked for: see Note [bfloat16] in core/dtypes.py
         return dtypes.bfloat16
     if name == "testing":  # imported by who tests
         from importlib import import_module

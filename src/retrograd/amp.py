@@ -18,13 +18,13 @@ from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
-from . import dtypes
 from .autograd.grad_mode import _Mode
 from .autograd.intercept import interceptor_of, set_observers
-from .autograd.state import ThreadState, local
-from .autograd.where import is_user_code
-from .devices import device
-from .op_overload import overload_of
+from .core import dtypes
+from .core.devices import device
+from .core.state import ThreadState, local
+from .core.where import is_user_code
+from .ops.overload import overload_of
 from .tensor import Tensor
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
@@ -90,10 +90,11 @@ def _list_of(name: str) -> frozenset | None:
 @functools.cache
 def _rules() -> dict[CodeType, frozenset]:
     """code object -> list, for the listed functions that are composed of others."""
-    from . import fft, linalg, nn_functions
-    from .checked import implementation
-    from .composite import registry
+    from . import fft, linalg
     from .nn import functional
+    from .nn import shared_functions as nn_functions
+    from .ops import registry
+    from .ops.checked import implementation
 
     lists: dict[CodeType, set] = {}
     for functions in (
@@ -173,7 +174,7 @@ class restored_autocast:
             return
         try:  # others have come or gone meanwhile
             set_observers(state, _with(state, mode))
-        except BaseException:  # Note [Interrupts and modes] in autograd/state.py
+        except BaseException:  # Note [Interrupts and modes] in core/state.py
             set_observers(state, _with(state, mode))
             raise
 

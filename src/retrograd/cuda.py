@@ -1,14 +1,14 @@
 """``torch.cuda``: what programs ask before they decide for a device.
 
-A device is there if a library of arrays was registered for it (devices.py); this package brings none for CUDA, so that
-the answer is no, and what needs a device says so.
+A device is there if a library of arrays was registered for it (core/devices.py); this package brings none for CUDA, so
+that the answer is no, and what needs a device says so.
 """
 
 from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from .devices import accelerators
+from .core.devices import accelerators
 
 __all__ = [
     "current_device", "device_count", "empty_cache", "is_available", "is_initialized", "manual_seed", "manual_seed_all",

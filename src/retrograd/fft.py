@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from . import dtypes, ops
-from .checked import checked
-from .factories import _out
+from .core import dtypes
 from .kernels.promotion import is_half, scalar_name
+from .ops import namespace as ops
+from .ops.checked import checked
+from .ops.factories import _out
 from .tensor import Tensor
 
 Dims = Sequence[int] | int | None

@@ -1,6 +1,6 @@
 """``torch.linalg``: decompositions, solutions, determinants, norms and products of matrices, batched.
 
-Thin: the operators are in the table (``derivatives/decompositions.yaml``) and in ``composite/decompositions.py``.
+Thin: the operators are in the table (``derivatives/decompositions.yaml``) and in ``ops/composite/decompositions.py``.
 
 >>> import retrograd as torch
 >>> A = torch.tensor([[2., 1.], [1., 3.]])
@@ -14,10 +14,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from . import ops
-from .checked import checked
 from .kernels.linalg_checks import LinAlgError
-from .op_support import write_out
+from .ops import namespace as ops
+from .ops.checked import checked
+from .ops.support import write_out
 
 __all__ = ["LinAlgError"]
 

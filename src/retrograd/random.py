@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .devices import as_device
+from .core.devices import as_device
 
 #: Bytes of a generator's state: its seed, then PCG64's position, increment, and half-used draw.
 _STATE_SIZES = (8, 16, 16, 1, 4)
@@ -161,7 +161,7 @@ class fork_rng(contextlib.ContextDecorator):
         if self.before is not None:
             try:
                 set_rng_state(self.before)
-            except BaseException:  # Note [Interrupts and modes] in autograd/state.py
+            except BaseException:  # Note [Interrupts and modes] in core/state.py
                 set_rng_state(self.before)
                 raise
 

@@ -67,7 +67,7 @@ class safe_globals:
         global _added
         added = tuple([thing for thing in self.given if thing not in _added])
         self.before = _added
-        _added += added  # last: Note [Interrupts and modes] in autograd/state.py
+        _added += added  # last: Note [Interrupts and modes] in core/state.py
 
     def __exit__(self, *exc_info: object) -> None:
         global _added

@@ -26,10 +26,10 @@ from typing import IO, Any
 
 import numpy as np
 
-from . import dtypes
-from .devices import as_device, device
+from .core import dtypes
+from .core.devices import as_device, device
+from .core.size import Size
 from .kernels import as_strided, contiguous_strides, storage_offset, storage_root, strides
-from .lazy_conjugation import bits_of, set_bits
 from .nn.parameter import Parameter
 from .safe_unpickler import (
     LoadError,
@@ -39,8 +39,8 @@ from .safe_unpickler import (
     get_safe_globals,
     safe_globals,
 )
-from .size import Size
 from .tensor import Tensor, new, wrap
+from .tensor.lazy_conjugation import bits_of, set_bits
 from .write_aside import replacing
 
 _MAGIC = b"retrograd tensors 2\n"

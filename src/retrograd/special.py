@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import ops
 from ._generated import functions as _table
-from .checked import checked as _checked
+from .ops import namespace as ops
+from .ops.checked import checked as _checked
 
 _SAME = (
     "digamma", "erf", "erfc", "erfinv", "exp2", "expm1", "i0", "log1p", "log_softmax", "logit", "logsumexp",

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import dtypes, kernels
-from .devices import device, device_of_array_class
+from . import kernels
+from .core import dtypes
+from .core.devices import device, device_of_array_class
 from .tensor import Tensor, wrap
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from . import dtypes
-from .factories import from_numpy
+from .core import dtypes
+from .ops.factories import from_numpy
 from .random import default_generator
 from .tensor import Tensor, wrap
 

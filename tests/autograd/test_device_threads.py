@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import retrograd as torch
-from retrograd import devices
 from retrograd.autograd.device_threads import DevicePass, device_thread_of, threads
 from retrograd.autograd.graph_task import GraphTask
 from retrograd.autograd.node_call import call_node
-from retrograd.autograd.state import local
 from retrograd.autograd.worker_threads import MAX_DEPTH
+from retrograd.core import devices
+from retrograd.core.state import local
 from retrograd.tensor import wrap
 from retrograd.utils.checkpoint import checkpoint
 

@@ -8,7 +8,7 @@ import operator
 import pytest
 
 import retrograd as torch
-from retrograd.autograd.state import local
+from retrograd.core.state import local
 
 pytestmark = pytest.mark.usefixtures("clean_state")
 

@@ -10,7 +10,7 @@ import pytest
 
 import retrograd
 from retrograd.autograd.node import MultiOutputNode, Node, init_node, set_history
-from retrograd.autograd.state import local
+from retrograd.core.state import local
 from retrograd.tensor import wrap
 
 pytestmark = pytest.mark.usefixtures("clean_state")

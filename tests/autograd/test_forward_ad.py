@@ -18,7 +18,7 @@ import pytest
 import retrograd
 import retrograd.autograd.forward_ad as fwAD
 from retrograd.autograd.forward_grad import has_same_meta, zeros_of_layout
-from retrograd.autograd.state import local
+from retrograd.core.state import local
 
 pytestmark = pytest.mark.usefixtures("clean_state")
 

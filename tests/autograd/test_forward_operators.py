@@ -15,7 +15,7 @@ import retrograd
 import retrograd.autograd.forward_ad as fwAD
 from retrograd._generated import functions, jvps
 from retrograd.autograd.intercept import observing
-from retrograd.autograd.state import local
+from retrograd.core.state import local
 
 pytestmark = pytest.mark.usefixtures("clean_state")
 

@@ -21,7 +21,7 @@ import pytest
 
 import retrograd as torch
 from retrograd.autograd import forward_ad, grad_mode, intercept
-from retrograd.autograd.state import ThreadState, local
+from retrograd.core.state import ThreadState, local
 from retrograd.utils._python_dispatch import TorchDispatchMode
 from retrograd.utils.checkpoint import (
     GraphExecGroup,

@@ -12,8 +12,8 @@ import threading
 import pytest
 
 import retrograd as torch
-from retrograd.autograd.state import local
 from retrograd.autograd.worker_threads import MAX_DEPTH
+from retrograd.core.state import local
 from retrograd.utils.checkpoint import checkpoint
 from running_threads import run_threads
 

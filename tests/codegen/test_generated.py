@@ -29,7 +29,7 @@ def entries():
 
     names = Names(
         kernels=main._top_level_names(sorted((PACKAGE / "kernels").glob("*.py"))),
-        ops=main._top_level_names([*sorted((PACKAGE / "composite").glob("*.py")), PACKAGE / "factories.py"]),
+        ops=main._top_level_names([*sorted((PACKAGE / "composite").glob("*.py")), PACKAGE / "ops/factories.py"]),
         helpers=main._top_level_names(sorted((PACKAGE / "derivatives" / "formulas").glob("*.py"))),
     )
     return {e.name: e for e in load_table(sorted((PACKAGE / "derivatives").glob("*.yaml")), names)}

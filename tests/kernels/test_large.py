@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from retrograd import backends, kernels, threads
+from retrograd import backends, kernels
+from retrograd.core import threads
 from retrograd.kernels import blocks, compiled
 
 needs_library = pytest.mark.skipif(

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from retrograd import dtypes
+from retrograd.core import dtypes
 from retrograd.kernels import activation, comparison, complex_parts, pointwise, promotion, special
 
 F32 = np.dtype(np.float32)

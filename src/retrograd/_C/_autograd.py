@@ -6,7 +6,7 @@ from ..autograd.grad_mode import unsafe_set_version_counter as _unsafe_set_versi
 from ..autograd.saved_tensors_hooks import saved_tensors_hooks_is_enabled as _saved_tensors_hooks_is_enabled
 from ..autograd.saved_variable import SavedVariable as SavedTensor
 from ..autograd.saved_variable import save_variable as _make_saved_tensor
-from ..autograd.state import local
+from ..core.state import local
 
 __all__ = [
     "SavedTensor",

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import kernels
+from ..core.locks import graph_lock
+from ..core.state import local
+from ..core.version_counter import INFERENCE, inference_error, version_counter
 from ..kernels import accumulate
-from ..lazy_conjugation import write_back
 from ..tensor import Tensor, wrap
+from ..tensor.lazy_conjugation import write_back
 from .hooks import run_post_accumulate_grad_hooks
-from .locks import graph_lock
 from .node import Node
 from .ownership import held_alone
-from .state import local
-from .version_counter import INFERENCE, inference_error, version_counter
 
 #: Larger than any sequence number that a thread will reach.
 LAST_SEQUENCE_NR = 2**64 - 1

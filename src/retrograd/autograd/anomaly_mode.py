@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from .. import kernels
+from ..core.state import ThreadState, local
+from ..core.where import Location, is_user_code, user_location
 from ..tensor import Tensor
 from .intercept import interceptor_of, new_node, results_of, set_observers
 from .node import name_of
-from .state import ThreadState, local
-from .where import Location, is_user_code, user_location
 
 if TYPE_CHECKING:
     from .node import Node

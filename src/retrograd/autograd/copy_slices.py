@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import kernels
-from ..lazy_conjugation import apply_bits
+from ..tensor.lazy_conjugation import apply_bits
 from .edge import gradient_edge
 from .node import Node, init_node
 from .view_meta import Step, replay_on_array, replay_on_tensor

@@ -29,14 +29,14 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from ..devices import device_of_array_class
+from ..core.devices import device_of_array_class
+from ..core.state import ThreadState, local
 from .anomaly_mode import explain_error
 from .graph_task import GraphTask
 from .input_buffer import InputBuffer
 from .node import Node
 from .node_call import Call, call_node, run_node
 from .ready_queue import SharedReadyQueue
-from .state import ThreadState, local
 from .validation import validate_array, validate_tensor
 
 

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, NamedTuple, TextIO
 
-from ..op_overload import overload_of
+from ..core.state import ThreadState, local
+from ..ops.overload import overload_of
 from ..tensor import Tensor
 from .intercept import interceptor_of, set_observers
-from .state import ThreadState, local
 
 
 class Call(NamedTuple):
@@ -119,8 +119,8 @@ class dispatch_trace:
 
 def _composite_codes() -> dict[Any, str]:
     """code object -> name, for every composite operator that has its own."""
-    from ..checked import implementation
-    from ..composite.registry import FUNCTIONS, METHODS
+    from ..ops.checked import implementation
+    from ..ops.registry import FUNCTIONS, METHODS
 
     names: dict[Any, set[str]] = {}
     for name, f in (*METHODS.items(), *FUNCTIONS.items()):

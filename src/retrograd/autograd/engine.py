@@ -18,11 +18,12 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush, heappushpop
 from typing import Any
 
-from ..devices import accelerators
+from ..core import where
+from ..core.devices import accelerators
+from ..core.quiet import is_quiet, once, quietly
+from ..core.state import ThreadState, local
 from ..kernels import accumulate
-from ..quiet import is_quiet, once, quietly
 from ..tensor import Tensor, wrap
-from . import where
 from .anomaly_mode import anomaly_of, explain_error
 from .basic_nodes import GraphRoot
 from .device_threads import needs_other_threads, run_on_devices
@@ -35,7 +36,6 @@ from .node import Node
 from .node_call import call_node, call_with_hooks, run_late_hooks, wanted_edges
 from .ready_queue import Entry
 from .saved_variable import Freed
-from .state import ThreadState, local
 from .validation import validate_array, validate_tensor
 from .worker_threads import MAX_DEPTH, pool
 

@@ -11,19 +11,19 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.cuts import cuts_of, last_no_grad
+from ..core.state import ThreadState, local
+from ..core.version_counter import INFERENCE
+from ..core.where import Location
 from ..tensor import Tensor
 from .accumulate_grad import AccumulateGrad
 from .anomaly_mode import how_it_was_made
 from .copy_slices import CopySlices
-from .cuts import cuts_of, last_no_grad
 from .edge import gradient_edge
 from .function_ctx import BackwardCFunction
 from .node import name_of
 from .saved_variable import Freed, SavedVariable
-from .state import ThreadState, local
-from .version_counter import INFERENCE
 from .view_meta import CreationMeta
-from .where import Location
 
 if TYPE_CHECKING:
     from .graph import GradientEdge

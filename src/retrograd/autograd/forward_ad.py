@@ -12,12 +12,12 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..core.state import ThreadState, local
 from ..tensor import Tensor
 from .forward_grad import Level, attach, fw_grad, set_fw_grad, zeros_of_layout
 from .forward_operators import observer_of, seeing_levels_outside
 from .grad_mode import F, _Mode, _not_yet_on
 from .intercept import interceptor_of
-from .state import ThreadState, local
 from .view_meta import FORWARD_BASE
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ def _alias(tensor: Tensor, level: Level) -> Tensor:
 
 @cache
 def _alias_operator() -> Callable[[Tensor], Tensor]:
-    from ..ops import alias  # the operators import this package
+    from ..ops.namespace import alias  # the operators import this package
 
     return alias
 

@@ -48,11 +48,11 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref as reference
 
 from .. import kernels
-from ..lazy_conjugation import bits_of, keep_bits
+from ..core.locks import fork_safe_lock
+from ..core.meta import AutogradMeta
+from ..core.state import local
 from ..tensor import Tensor, new, wrap
-from .locks import fork_safe_lock
-from .meta import AutogradMeta
-from .state import local
+from ..tensor.lazy_conjugation import bits_of, keep_bits
 from .view_meta import FORWARD_BASE, Step, replay_on_tensor, steps_by_place
 
 if TYPE_CHECKING:

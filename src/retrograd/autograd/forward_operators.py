@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.meta import AutogradMeta
+from ..core.quiet import quietly
+from ..core.state import ThreadState, local
+from ..core.version_counter import version_counter
 from ..kernels import as_array, ndarray
-from ..lazy_conjugation import keep_bits
-from ..quiet import quietly
-from ..tensor import Tensor, new, version_counter, wrap
+from ..tensor import Tensor, new, wrap
+from ..tensor.lazy_conjugation import keep_bits
 from .edge import gradient_edge
 from .forward_grad import Level, attach, attach_view, fw_grad, has_fw_grad, set_fw_grad
 from .intercept import intercept, interceptor_of, new_node, set_observers
-from .meta import AutogradMeta
 from .saved_variable import raw_saved_output
-from .state import ThreadState, local
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -167,7 +168,7 @@ def observer_of(level: Level) -> Callable[..., Any]:
             if state.fw_grad_enabled:
                 try:
                     result = short_cut(state, level, *args, **kwargs)
-                except RuntimeWarning:  # see quiet.py
+                except RuntimeWarning:  # see core/quiet.py
                     result = quietly(short_cut, state, level, *args, **kwargs)
                 if result is UNVARIED:
                     this, state.interceptor = state.interceptor, None

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
+from ..core.state import local
 from ..tensor import Tensor
 from .basic_nodes import Error
 from .edge import collect_next_edges
@@ -19,7 +20,6 @@ from .function_apply import apply as _apply
 from .function_ctx import BackwardCFunction, FunctionCtx
 from .function_structure import take_apart
 from .node import init_node, set_history
-from .state import local
 
 __all__ = [
     "BackwardCFunction",

@@ -30,7 +30,9 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..dtypes import float32
+from ..core.dtypes import float32
+from ..core.state import ThreadState, local
+from ..core.where import users_level
 from ..kernels import ndarray
 from ..tensor import Tensor
 from .edge import gradient_edge
@@ -40,9 +42,7 @@ from .function_structure import LEAF, put_together, take_apart
 from .hooks import NodeHooks, rebase_hooks
 from .inplace import bump_version, rebase_history
 from .node import InputMetadata, Node, TensorNode, init_node, name_of
-from .state import ThreadState, local
 from .view_meta import CreationMeta, check_view
-from .where import users_level
 
 #: What the methods of FunctionCtx keep for `apply`.
 _WHILE_FORWARD_RUNS = ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiable")
@@ -366,7 +366,7 @@ def _metadata(value: Any) -> InputMetadata:
 
 def _alias(tensor: Tensor) -> Tensor:
     """A view of all of `tensor`, by an operation that nobody records or observes."""
-    from ..ops import alias
+    from ..ops.namespace import alias
 
     state = local.state
     before = state.grad_enabled, state.interceptor

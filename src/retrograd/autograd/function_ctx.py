@@ -17,13 +17,13 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ..core.state import local
 from ..kernels import zeros
 from ..tensor import Tensor, unwrap, wrap
 from .function_structure import Structure, put_together
 from .node import TensorNode, name_of
 from .saved_variable import Freed, SavedVariable, save_variable
 from .saved_variable_errors import freed_error
-from .state import local
 
 if TYPE_CHECKING:
     from .node import InputMetadata

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.state import local
 from ..tensor import Tensor
 from .forward_grad import Level, forward_view
 from .forward_operators import seeing_levels_outside, set_tangent, tangents_of
 from .function_ctx import zeros_of
 from .function_structure import put_together
-from .state import local
 from .view_meta import FORWARD_BASE
 
 

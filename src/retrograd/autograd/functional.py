@@ -366,7 +366,7 @@ def jacobian(
 
 def _rows(outputs: tuple, which: int, inputs: tuple, create_graph: bool, strict: bool) -> tuple[Tensor, ...]:
     """The Jacobians of one output, from one backward pass an element."""
-    from ..ops import stack
+    from ..ops.namespace import stack
 
     output = outputs[which]
     columns: list[list[Tensor]] = [[] for _ in inputs]
@@ -449,7 +449,7 @@ def _construct_standard_basis_for(tensors: Sequence[Tensor], tensor_numels: Sequ
 
 def _forward_jacobian(func: Callable, inputs: Any) -> Any:
     """The same from one forward pass an element of the inputs."""
-    from ..ops import stack
+    from ..ops.namespace import stack
 
     is_inputs_tuple, inputs = _as_tuple(inputs, "inputs", "jacobian")
     inputs = _own(inputs, False, requires_grad=False)

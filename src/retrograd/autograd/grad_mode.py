@@ -12,9 +12,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .cuts import remember_no_grad
-from .state import ThreadState, local
-from .version_counter import INFERENCE
+from ..core.cuts import remember_no_grad
+from ..core.state import ThreadState, local
+from ..core.version_counter import INFERENCE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -343,7 +343,7 @@ class _unsafe_preserve_version_counter(_Mode):
 
 def unsafe_set_version_counter(tensors: Any, versions: Any) -> None:
     """Set versions by hand: what nodes have saved is then checked against a lie."""
-    from .version_counter import version_counter
+    from ..core.version_counter import version_counter
 
     for tensor, version in zip(tensors, versions, strict=True):
         if version < 0:

@@ -189,7 +189,7 @@ def gradgradcheck(
 
 
 def _random_like(output: Tensor, spread: bool) -> Tensor:
-    from ..factories import randn_like
+    from ..ops.factories import randn_like
 
     result = randn_like(output)
     if spread:

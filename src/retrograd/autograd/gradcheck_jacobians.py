@@ -119,7 +119,7 @@ def vector_products(output: Tensor, inputs: Sequence[Tensor], v: np.ndarray) -> 
 
 def pull(output: Tensor, inputs: Sequence[Tensor], v: np.ndarray) -> tuple[Tensor | None, ...]:
     """The gradients of the inputs; None where the output does not depend on one."""
-    from ..factories import from_numpy
+    from ..ops.factories import from_numpy
 
     vector = from_numpy(v.reshape(tuple(output.shape)).astype(output._data.dtype)).to(output.device)
     return grad([output], list(inputs), [vector], retain_graph=True, allow_unused=True)
@@ -166,7 +166,7 @@ def same_values(one: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
 
 def push(func: Callable, inputs: tuple, steps: dict[int, np.ndarray | None]) -> list[tuple[Tensor, Tensor | None]]:
     """Primals and tangents of the outputs as the inputs in `steps` move; None: an input without a tangent."""
-    from ..factories import from_numpy
+    from ..ops.factories import from_numpy
 
     with forward_ad.dual_level():
         given = []

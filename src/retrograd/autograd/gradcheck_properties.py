@@ -59,7 +59,7 @@ def differentiable(outputs: tuple) -> list[Tensor]:
 
 def random_seed() -> int:
     """From the package's generator, so that `manual_seed` makes a check repeatable."""
-    from ..factories import randint
+    from ..ops.factories import randint
 
     return int(randint(0, 2**31 - 1, (1,)).item())
 
@@ -74,8 +74,8 @@ def shown(jacobian: Any) -> str:
 
 def check_batched(check: Check, outputs: list[Tensor]) -> None:
     """A batch of two gradients gives what each of them gives."""
-    from ..factories import randn_like
-    from ..ops import stack
+    from ..ops.factories import randn_like
+    from ..ops.namespace import stack
 
     for number, output in enumerate(outputs):
         vectors = [randn_like(output) for _ in range(2)]
@@ -139,7 +139,7 @@ def _random_step(rng: np.random.Generator, x: Tensor) -> np.ndarray:
 
 def check_zero_gradient(check: Check, outputs: list[Tensor]) -> None:
     """A gradient of zeros gives gradients of zeros, of the kind of their inputs."""
-    from ..factories import zeros_like
+    from ..ops.factories import zeros_like
 
     if not outputs:
         return

@@ -12,9 +12,9 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from ..core.state import local
 from . import node as _node
 from .hooks import RemovableHandle
-from .state import local
 
 if TYPE_CHECKING:
     from ..tensor import Tensor

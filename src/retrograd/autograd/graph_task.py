@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from .where import Location
+from ..core.where import Location
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -26,10 +26,10 @@ import weakref
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
+from ..core.locks import graph_lock
+from ..core.meta import materialize_autograd_meta
+from ..core.state import local
 from ..tensor import Tensor, type_name, unwrap, wrap
-from .locks import graph_lock
-from .meta import materialize_autograd_meta
-from .state import local
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,19 +10,19 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from .. import kernels
-from ..lazy_conjugation import relative_bits, write_back
+from ..core.version_counter import INFERENCE, inference_error, new_version_counter, version_counter
+from ..core.where import is_user_code, theirs
 from ..tensor import Tensor
+from ..tensor.lazy_conjugation import relative_bits, write_back
 from .edge import gradient_edge
 from .hooks import rebase_hooks
-from .version_counter import INFERENCE, inference_error, new_version_counter, version_counter
 from .view_meta import check_view, steps_by_place, view_edge
-from .where import is_user_code, theirs
 
 if TYPE_CHECKING:
+    from ..core.state import ThreadState
+    from ..core.version_counter import VersionCounter
     from .edge import EdgeTuple
     from .node import Node
-    from .state import ThreadState
-    from .version_counter import VersionCounter
 
 
 def begin_inplace(state: ThreadState, tensor: Tensor, record: bool, may_overlap: bool = False) -> None:

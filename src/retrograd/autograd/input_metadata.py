@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from ..devices import device as Device
-    from ..dtypes import dtype as DType
-    from ..size import Size
+    from ..core.devices import device as Device
+    from ..core.dtypes import dtype as DType
+    from ..core.size import Size
 
 
 class NodeInputMetadata(NamedTuple):

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..core.state import ThreadState, local
 from ..tensor import Tensor
 from .copy_slices import CopySlices
-from .state import ThreadState, local
 
 Observer = Callable[[Callable, tuple, dict, Callable[..., Any]], Any]
 

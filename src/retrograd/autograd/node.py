@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..core.locks import graph_lock
+from ..core.state import local
 from ..tensor import unwrap, wrap
 from .hooks import NodeHooks, RemovableHandle
-from .locks import graph_lock
-from .state import local
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -124,9 +124,9 @@ class Node:
 
     @property
     def _input_metadata(self) -> list[Any]:
-        from ..devices import device_of_array_class
-        from ..dtypes import from_numpy_dtype
-        from ..size import Size
+        from ..core.devices import device_of_array_class
+        from ..core.dtypes import from_numpy_dtype
+        from ..core.size import Size
         from .input_metadata import NodeInputMetadata
 
         return [

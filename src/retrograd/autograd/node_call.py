@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.state import ThreadState, local
 from .hooks import run_post_hooks, run_pre_hooks, run_tensor_hooks
-from .state import ThreadState, local
 from .validation import validate_array, validate_tensor
 
 if TYPE_CHECKING:

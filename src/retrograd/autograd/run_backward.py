@@ -168,7 +168,7 @@ def _grad_batched(
     outputs: Sequence, inputs: Sequence, given: tuple, keep: bool, create: bool, allow_unused: bool, materialize: bool
 ) -> tuple:
     """One pass a row of `grad_outputs`, and the results stacked."""
-    from ..ops import stack
+    from ..ops.namespace import stack
 
     sizes = {g.shape[0] for g in given if g is not None}
     if len(sizes) != 1:

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import kernels
-from ..lazy_conjugation import bits_of
+from ..core.state import ThreadState, local
 from ..tensor import Tensor
+from ..tensor.lazy_conjugation import bits_of
 from .grad_mode import _Mode
 from .intercept import interceptor_of, new_node, take_away
 from .saved_variable import pack_saved
-from .state import ThreadState, local
 
 
 def _pack_what_is_saved(operator: Callable, args: tuple, kwargs: dict, proceed: Callable[[], Any]) -> Any:

@@ -20,13 +20,13 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..core import where
+from ..core.meta import materialize_autograd_meta
+from ..core.state import local
+from ..core.version_counter import INFERENCE, VersionCounter, new_version_counter, version_counter
 from ..tensor import Tensor, wrap
-from . import where
 from .edge import gradient_edge
-from .meta import materialize_autograd_meta
 from .saved_variable_errors import detached_error, freed_error, modified_error
-from .state import local
-from .version_counter import INFERENCE, VersionCounter, new_version_counter, version_counter
 
 if TYPE_CHECKING:
     from .forward_grad import ForwardGrad

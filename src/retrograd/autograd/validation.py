@@ -51,7 +51,7 @@ def validate_tensor(grad: Any, metadata: InputMetadata, node: Node, index: int) 
 
 
 def _check_device(grad: Any, array_class: type, node: Node, index: int) -> None:
-    from ..devices import device_of_array_class
+    from ..core.devices import device_of_array_class
 
     raise RuntimeError(
         f"Function {name_of(node)} returned an invalid gradient at index {index} - "

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .. import kernels
-from ..lazy_conjugation import relative_bits
+from ..tensor.lazy_conjugation import relative_bits
 from .view_meta import Step, replay_on_tensor
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def reverse_view_func(view: Tensor, new_view: Tensor) -> Tensor | None:
     It lies in that memory as the base of `view` lies in its own.
     """
     from .._generated.functions import _conj, _neg_view
-    from ..ops import as_strided, view_as_complex, view_as_real
+    from ..ops.namespace import as_strided, view_as_complex, view_as_real
 
     meta: Any = view._meta
     if meta is None or not meta.is_view:

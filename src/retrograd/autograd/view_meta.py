@@ -23,17 +23,17 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, Any
 
-from ..lazy_conjugation import FLIPPING, inherit_bits, relative_bits
+from ..core.meta import AutogradMeta
+from ..core.state import local
+from ..core.version_counter import INFERENCE
 from ..tensor import Tensor, new
+from ..tensor.lazy_conjugation import FLIPPING, inherit_bits, relative_bits
 from .hooks import rebase_hooks
-from .meta import AutogradMeta
 from .node import name_of
-from .state import local
-from .version_counter import INFERENCE
 
 if TYPE_CHECKING:
+    from ..core.state import ThreadState
     from .edge import EdgeTuple
-    from .state import ThreadState
 
 #: One step from base to view: the kernel, the operator, its arguments, and which output (None: it has one).
 Step = tuple[Any, Any, tuple, "int | None"]
@@ -163,7 +163,7 @@ def view_edge(view: Tensor) -> EdgeTuple | None:
 def _regenerate(view: Tensor, meta: DifferentiableViewMeta) -> EdgeTuple | None:
     """The edge that the view would get if it were taken of the base now."""
     from .. import kernels
-    from ..ops import as_strided
+    from ..ops.namespace import as_strided
 
     state = local.state
     before = state.grad_enabled, state.interceptor

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
-from .state import ThreadState, local
+from ..core.state import ThreadState, local
 
 #: How many reentrant passes may lie on one thread's stack.
 MAX_DEPTH = 16

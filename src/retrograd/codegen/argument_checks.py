@@ -1,4 +1,4 @@
-"""The checks of arguments that are written into operators: see `arguments.py` and `accidents.py` for what they call."""
+"""The checks of arguments that are written into operators; what they call is in ops/arguments.py."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def argument_call(entry: Entry, a: Argument, position: int) -> str:
 
 
 def watched(entry: Entry, name: str, lines: list[str]) -> list[str]:
-    """The lines, and what is said if they meet with an accident: see accidents.py."""
+    """The lines, and what is said if they meet with an accident: see ops/accidents.py."""
     given = "".join(f"{a.parameter}, " for a in entry.schema.arguments)
     return ["try:", *("    " + line for line in lines), "except Exception as error:",
             f'    raise unfit("{name}", error, ({given.strip()}))']  # fmt: skip

@@ -18,19 +18,19 @@ from __future__ import annotations
 from builtins import any as _any
 from builtins import max as _max
 from retrograd import kernels
-from retrograd.accidents import unfit
-from retrograd.arguments import argument
+from retrograd.ops.accidents import unfit
+from retrograd.ops.arguments import argument
 from retrograd.autograd.basic_nodes import NotImplementedInPlace
 from retrograd.autograd.edge import gradient_edge
 from retrograd.autograd.inplace import begin_inplace, check_overlap, edge_before_write, end_inplace
 from retrograd.autograd.saved_variable import SavedVariable, pack_before_write, save_list, save_output
-from retrograd.autograd.state import local
-from retrograd.autograd.version_counter import INFERENCE, VersionCounter, version_counter
+from retrograd.core.state import local
+from retrograd.core.version_counter import INFERENCE, VersionCounter, version_counter
 from retrograd.autograd.view_meta import DifferentiableViewMeta, as_view
-from retrograd.dtypes import as_numpy_dtype
+from retrograd.core.dtypes import as_numpy_dtype
 from retrograd.kernels import as_array, ndarray, ufuncs
-from retrograd.lazy_conjugation import class_with_flipped_bit
-from retrograd.op_support import (
+from retrograd.tensor.lazy_conjugation import class_with_flipped_bit
+from retrograd.ops.support import (
     INT,
     NUMBERS,
     array_second,
@@ -47,7 +47,7 @@ from retrograd.op_support import (
     tensor_list_arrays,
     write_out,
 )
-from retrograd.quiet import once, quietly
+from retrograd.core.quiet import once, quietly
 from retrograd.return_types import return_type
 from retrograd.tensor import Tensor, new
 
@@ -286,7 +286,7 @@ def _run_kernel(entry: Entry) -> list[str]:
         ]
     if entry.view:
         return [call]
-    # See quiet.py.
+    # See core/quiet.py.
     return [
         "try:",
         f"    {call}",
@@ -577,7 +577,7 @@ def _run_inplace(entry: Entry, call: str) -> list[str]:
         "    try:",
         f"        ufunc_{entry.ufunc}(input_array, other_array, input_array)",
         "    except RuntimeWarning:",
-        "        pass  # see quiet.py: NumPy has written by then",
+        "        pass  # see core/quiet.py: NumPy has written by then",
         "    except (TypeError, ValueError):",
         f"        {call}",
         "else:",

@@ -25,12 +25,12 @@ HEADER = '''"""Forward-mode formulas, generated from derivatives/*.yaml. Do not 
 
 from __future__ import annotations
 
-import retrograd.ops as ops
+from retrograd.ops import namespace as ops
 from retrograd import kernels
 from retrograd.autograd.forward_formula import ForwardFormula
 from retrograd.autograd.forward_operators import NUMBERS, RECORDED, UNVARIED, dual_result, tangent_array
 from retrograd.derivatives import formulas
-from retrograd.op_support import conj_tangent, zero_tangent, zero_tangents
+from retrograd.ops.support import conj_tangent, zero_tangent, zero_tangents
 from retrograd.tensor import Tensor
 '''
 

@@ -18,11 +18,11 @@ def generate(table_dir: Path, out_dir: Path) -> list[Path]:
     package = table_dir.parent
     names = Names(
         kernels=_top_level_names(sorted((package / "kernels").glob("*.py"))),
-        ops=_top_level_names([*sorted((package / "composite").glob("*.py")), package / "factories.py"]),
+        ops=_top_level_names([*sorted((package / "ops" / "composite").glob("*.py")), package / "ops" / "factories.py"]),
         helpers=_top_level_names(sorted((table_dir / "formulas").glob("*.py"))),
     )
     entries = load_table(sorted(table_dir.glob("*.yaml")), names)
-    composites = read_composites(sorted((package / "composite").glob("*.py")))
+    composites = read_composites(sorted((package / "ops" / "composite").glob("*.py")))
     names.ops |= {entry.name for entry in entries}
     out_dir.mkdir(parents=True, exist_ok=True)
     files = {

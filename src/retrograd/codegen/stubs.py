@@ -39,7 +39,7 @@ HEADER = """# Generated from derivatives/*.yaml. Do not edit: change the table.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from retrograd.dtypes import dtype
+from retrograd.core.dtypes import dtype
 from retrograd.tensor import Tensor
 
 Number = bool | int | float | complex

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from retrograd import dtypes
+from retrograd.core import dtypes
 from retrograd.kernels.promotion import (
     Operand,
     apply_binary,

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from retrograd.threads import threads
+from retrograd.core.threads import threads
 
 LARGE = 1 << 15  # elements: with fewer, what a call through ctypes costs begins to count
 _SUFFIXES = {np.dtype(np.float32): "_f32", np.dtype(np.float64): "_f64"}

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from retrograd import dtypes
+from retrograd.core import dtypes
 from retrograd.kernels import blocks, compiled
 from retrograd.kernels.compiled import LARGE
 from retrograd.kernels.promotion import (

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from retrograd import dtypes
+from retrograd.core import dtypes
 
 ndarray = np.ndarray
 Operand = Any  # an array or a Python number

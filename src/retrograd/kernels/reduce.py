@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from retrograd import dtypes
+from retrograd.core import dtypes
 from retrograd.kernels import compiled
 from retrograd.kernels.compiled import LARGE
 from retrograd.kernels.dims import axes, normalize_dim, normalize_dims

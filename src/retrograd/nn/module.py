@@ -594,8 +594,8 @@ def _wrong_kind(value: Any, kind: str, name: str, expected: str) -> TypeError:
 
 def _parse_to(args: tuple, kwargs: dict) -> tuple[Any, Any]:
     """The (dtype, device) of a call of `Module.to`."""
-    from .. import dtypes
-    from ..devices import as_device
+    from ..core import dtypes
+    from ..core.devices import as_device
 
     dtype, device = kwargs.get("dtype"), kwargs.get("device")
     unknown = set(kwargs) - {"dtype", "device", "tensor", "non_blocking", "memory_format"}

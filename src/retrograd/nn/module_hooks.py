@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import factories
 from ..autograd.grad_mode import is_grad_enabled
 from ..autograd.hooks import RemovableHandle
+from ..ops import factories
 from ..tensor import Tensor
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from ..printing import tensor_str
+from ..core import dtypes
 from ..tensor import Tensor, new, wrap
+from ..tensor.printing import tensor_str
 
 
 class Parameter(Tensor):

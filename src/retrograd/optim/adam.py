@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .. import dtypes, factories, ops
+from ..core import dtypes
+from ..ops import factories
+from ..ops import namespace as ops
 from ..tensor import Tensor
 from .optimizer import Optimizer, check_setting, grouped_step
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..autograd.intercept import interceptor_of, set_observers
-from ..autograd.state import local
-from ..op_overload import OpOverload, overload_of
+from ..core.state import local
+from ..ops.overload import OpOverload, overload_of
 
 
 class _ModeObserver:
@@ -62,7 +62,7 @@ class TorchDispatchMode:
         before = state.observers
         try:
             set_observers(state, self._without(before))
-        except BaseException:  # Note [Interrupts and modes] in autograd/state.py
+        except BaseException:  # Note [Interrupts and modes] in core/state.py
             set_observers(state, self._without(before))
             raise
         finally:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ..dlpack import from_dlpack, to_dlpack
+from ..tensor.dlpack import from_dlpack, to_dlpack
 
 __all__ = ["from_dlpack", "to_dlpack"]

@@ -6,7 +6,8 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
-from ... import dtypes, factories
+from ...core import dtypes
+from ...ops import factories
 from ...tensor import Tensor
 from .. import functional as F
 from .. import init

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...devices import as_device
+from ...core.devices import as_device
 from ..module import Module
 
 

@@ -7,8 +7,9 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from ... import factories, ops
 from ...autograd.grad_mode import no_grad
+from ...ops import factories
+from ...ops import namespace as ops
 from ...tensor import Tensor
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ... import ops
+from ...ops import namespace as ops
 from ...tensor import Tensor
 
 

@@ -3,7 +3,7 @@
 * recomputation.py: the way that ``use_reentrant=False`` goes, through saved-tensor hooks;
 * reentrant.py: the older way, ``use_reentrant=True``, a backward pass inside a backward pass;
 * selective.py: policies that keep the results of some operators;
-* debug.py and settings.py: errors that tell all, settings of a thread, random state.
+* debug.py and ops/settings.py: errors that tell all, settings of a thread, random state.
 """
 
 from __future__ import annotations

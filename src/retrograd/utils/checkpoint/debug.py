@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...autograd.intercept import interceptor_of
-from ...autograd.state import local
-from ...autograd.where import is_user_code
-from ...op_overload import overload_of
+from ...core.state import local
+from ...core.where import is_user_code
+from ...ops.overload import overload_of
 from ...tensor import Tensor
 from .recomputation import CheckpointError
 
@@ -29,7 +29,7 @@ class OperatorLog:
         observers = (*state.observers, self._write)
         interceptor = interceptor_of(observers)
         self._before = state.observers, interceptor_of(state.observers), self._before
-        state.observers, state.interceptor = observers, interceptor  # Note [Interrupts and modes] in autograd/state.py
+        state.observers, state.interceptor = observers, interceptor  # Note [Interrupts and modes] in core/state.py
         return self
 
     def __exit__(self, *exc_info: Any) -> None:

@@ -34,12 +34,12 @@ from ...autograd.grad_mode import enable_grad
 from ...autograd.intercept import observing, set_observers
 from ...autograd.saved_tensors_hooks import saved_tensors_hooks
 from ...autograd.saved_variable import SavedVariable, save_variable
-from ...autograd.state import local
-from ...autograd.where import Location, is_user_code, user_location
-from ...devices import device_of_array_class
-from ...dtypes import from_numpy_dtype
-from ...op_overload import original, overload_of
-from ...size import Size
+from ...core.devices import device_of_array_class
+from ...core.dtypes import from_numpy_dtype
+from ...core.size import Size
+from ...core.state import local
+from ...core.where import Location, is_user_code, user_location
+from ...ops.overload import original, overload_of
 from ...tensor import Tensor
 from .._python_dispatch import _get_current_dispatch_mode
 from .settings import forked_rng

@@ -13,7 +13,7 @@ from ...amp import current_autocast, restored_autocast
 from ...autograd.function import Function
 from ...autograd.grad_mode import enable_grad, no_grad
 from ...autograd.run_backward import backward
-from ...autograd.state import local
+from ...core.state import local
 from ...random import get_rng_state
 from ...tensor import Tensor
 from .settings import check_backward_validity, forked_rng

@@ -15,7 +15,7 @@ from typing import Any
 
 from ... import kernels
 from ...autograd.intercept import results_of
-from ...op_overload import OpOverload, OpOverloadPacket, aten, kernel_name, overload_of, with_kernel
+from ...ops.overload import OpOverload, OpOverloadPacket, aten, kernel_name, overload_of, with_kernel
 from ...tensor import Tensor
 from .._python_dispatch import TorchDispatchMode
 

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from ...autograd.grad_mode import _Mode
-from ...autograd.state import local
+from ...core.state import local
 from ...random import default_generator, fork_rng
 from ...tensor import Tensor
 

@@ -1,0 +1,1 @@
+"""What everything stands on: dtypes, devices, the thread's state, what autograd knows of a tensor."""

@@ -1,0 +1,183 @@
+"""Activations; part of ``functional``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..._generated import functions as generated
+from ...kernels.dims import normalize_dim
+from ...kernels.promotion import scalar_name, unsupported
+from ...ops import namespace as ops
+from ...tensor import Tensor
+
+
+def _activation(name: str, inplace: bool, input: Tensor, *args: Any) -> Tensor:
+    """An operator or, if `inplace`, its in-place variant."""
+    if not inplace:
+        return getattr(ops, name)(input, *args)
+    function: Callable | None = getattr(generated, name + "_", None)
+    if function is None:  # no in-place variant: the result of a copy, which keeps the values, over the input
+        return input.copy_(getattr(ops, name)(input.clone(), *args))  # type: ignore[attr-defined]
+    return function(input, *args)
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """The positive part.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.relu(torch.tensor([-1., 2.]))
+    tensor([0., 2.])
+    """
+    return generated.relu_(input) if inplace else generated.relu(input)
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """Clamped between 0 and 6."""
+    return _activation("hardtanh", inplace, input, 0.0, 6.0)
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """``1 / (1 + exp(-input))``."""
+    return generated.sigmoid(input)
+
+
+def tanh(input: Tensor) -> Tensor:
+    """The hyperbolic tangent."""
+    return generated.tanh(input)
+
+
+def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm of the sigmoid."""
+    return generated.log_sigmoid(input, out=out)
+
+
+def softplus(
+    input: Tensor, beta: float = 1, threshold: float = 20, *, out: Tensor | None = None
+) -> Tensor:
+    """``log(1 + exp(beta * input)) / beta``, and the input itself where ``beta * input`` is above `threshold`."""
+    return generated.softplus(input, beta, threshold, out=out)
+
+
+def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
+    """The input times the normal distribution function of it, or (``"tanh"``) an approximation."""
+    return generated.gelu(input, approximate=approximate, out=out)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """The input times its sigmoid."""
+    return _activation("silu", inplace, input)
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """The input times the tanh of its softplus."""
+    return _activation("mish", inplace, input)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """The positive part plus `negative_slope` times the negative part."""
+    return _activation("leaky_relu", inplace, input, negative_slope)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """The positive part, and ``alpha * (exp(input) - 1)`` where the input is negative."""
+    return _activation("elu", inplace, input, alpha)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """`elu` scaled so that a normal distribution keeps its mean and variance."""
+    return _activation("elu", inplace, input, 1.6732632423543772, 1.0507009873554805)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """`elu` made continuously differentiable for every `alpha`."""
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return _activation("elu", inplace, input, alpha, 1.0, 1.0 / alpha)
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """Clamped between `min_val` and `max_val`."""
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    return _activation("hardtanh", inplace, input, min_val, max_val)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """``clamp(input + 3, 0, 6) / 6``."""
+    return _activation("hardsigmoid", inplace, input)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """The input times its `hardsigmoid`."""
+    return _activation("hardswish", inplace, input)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """The input where it is above `threshold`, else `value`."""
+    return _activation("threshold", inplace, input, threshold, value)
+
+
+def softsign(input: Tensor) -> Tensor:
+    """``input / (1 + abs(input))``."""
+    return generated.softsign(input)
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """``input - tanh(input)``."""
+    return input - input.tanh()
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """The input moved towards zero by `lambd`, and zero where it is nearer to it than that."""
+    data = input._data
+    if data.dtype.kind not in "fV":
+        unsupported("softshrink_cpu", data.dtype)
+    if lambd < 0:
+        largest = f"{np.finfo(data.dtype).max:g}" if data.dtype.kind == "f" else "its largest number"
+        raise RuntimeError(
+            f"lambda must be in range [0, {largest}] for input dtype {scalar_name(data.dtype)}, but found {lambd:g}"
+        )
+    return generated.softshrink(input, lambd)
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """The input, with zero where it is not farther from it than `lambd`."""
+    return generated.hardshrink(input, lambd)
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """`leaky_relu` with a learned slope, one or one for each channel."""
+    n = input._data.ndim
+    if weight._data.ndim > 1:
+        raise RuntimeError(
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight._data.ndim}"
+        )
+    if weight._data.dtype != input._data.dtype:
+        names = scalar_name(input._data.dtype), scalar_name(weight._data.dtype)
+        raise RuntimeError("prelu: Type promoting not supported. Got {} and {}".format(*names))
+    if weight._data.size != 1:
+        if not n:
+            raise RuntimeError("Not allow zero-dim input tensor.")
+        channels = input._data.shape[1] if n > 1 else 1
+        if weight._data.size != channels:
+            raise RuntimeError(
+                f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {weight._data.size} "
+                f"and channel size = {channels}."
+            )
+    slope = weight.reshape([-1 if d == 1 else 1 for d in range(n)] if n > 1 else [-1] if n else [])
+    return generated._prelu_kernel(input, slope)
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """One half of the input times the sigmoid of the other, halved along `dim`."""
+    if not input._data.ndim:
+        raise RuntimeError("glu does not support scalars because halving size must be even")
+    if input._data.dtype.kind not in "fV":
+        unsupported("glu_cpu", input._data.dtype)
+    n = input._data.shape[normalize_dim(dim, input._data.ndim)]
+    if n % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {n}")
+    return input.narrow(dim, 0, n // 2) * input.narrow(dim, n // 2, n // 2).sigmoid()

@@ -1,0 +1,136 @@
+"""Dropout of whole channels, dropout that keeps the variance, other random functions; part of ``functional``."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from ... import kernels
+from ..._generated import functions as generated
+from ...core.dtypes import float_limits
+from ...core.where import users_level
+from ...ops import namespace as ops
+from ...random import default_generator
+from ...tensor import Tensor, wrap
+
+
+def _check_probability(p: float) -> None:
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def _mask(shape: tuple[int, ...], p: float, dtype: np.dtype) -> Tensor:
+    """Zeros with probability `p`, and else 1 / (1 - p)."""
+    with default_generator.lock:
+        return wrap(kernels.dropout_mask(shape, p, dtype, default_generator.bits))
+
+
+def _channels(input: Tensor, dims: int) -> tuple[int, ...]:
+    """A number for each channel of a batch, or of one image."""
+    shape = input._data.shape
+    lead = len(shape) - dims if len(shape) > dims else 1
+    return (*shape[:lead], *[1] * (len(shape) - lead))
+
+
+def _feature_dropout(input: Tensor, shape: tuple[int, ...], p: float, training: bool, inplace: bool) -> Tensor:
+    _check_probability(p)
+    if not training or p == 0 or not input._data.size:
+        return input
+    if input._data.ndim < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+    mask = _mask(shape, p, input._data.dtype)
+    return input.mul_(mask) if inplace else generated.mul(input, mask)
+
+
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Whole channels of signals (batch, channels, length) zeroed with probability `p`, the others divided by 1 - p."""
+    _check_probability(p)
+    if input._data.ndim not in (2, 3):
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {input._data.ndim}D input. Note that dropout1d exists "
+            "to provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional "
+            "batch dimension (i.e. 2D or 3D inputs)."
+        )
+    return _feature_dropout(input, _channels(input, 1), p, training, inplace)
+
+
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Whole channels of images (batch, channels, height, width) zeroed with probability `p`."""
+    _check_probability(p)
+    shape = input._data.shape
+    if len(shape) not in (3, 4):
+        warnings.warn(
+            f"dropout2d: Received a {len(shape)}-D input to dropout2d, which is deprecated and will result in an error "
+            "in a future release.",
+            stacklevel=users_level(),
+        )
+    # torch takes (N, C, L) for a batch of signals here
+    return _feature_dropout(input, (*shape[:2], *[1] * (len(shape) - 2)), p, training, inplace)
+
+
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Whole channels of volumes (batch, channels, depth, height, width) zeroed with probability `p`."""
+    return _feature_dropout(input, _channels(input, 3), p, training, inplace)
+
+
+_SATURATED = -1.7580993408473766  # what selu tends to for large negative numbers
+
+
+def _alpha(input: Tensor, shape: tuple[int, ...], p: float, training: bool, inplace: bool) -> Tensor:
+    _check_probability(p)
+    if not training or p == 0 or not input._data.size:
+        return input
+    if p == 1:
+        return input.mul_(0) if inplace else input * 0
+    scale = ((1 - p) * (1 + p * _SATURATED**2)) ** -0.5
+    kept = _mask(shape, p, input._data.dtype)._data != 0
+    shift = np.where(kept, 0, scale * _SATURATED) - scale * _SATURATED * p
+    factor, shift = kept.astype(input._data.dtype) * input._data.dtype.type(scale), shift.astype(input._data.dtype)
+    if inplace:
+        return input.mul_(wrap(factor)).add_(wrap(shift))
+    return input * wrap(factor) + wrap(shift)
+
+
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """Elements saturated with probability `p`, and the result scaled to keep mean and variance; for use with `selu`."""
+    return _alpha(input, input._data.shape, p, training, inplace)
+
+
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """`alpha_dropout` of whole channels."""
+    shape = input._data.shape
+    return _alpha(input, (*shape[:2], *[1] * (len(shape) - 2)), p, training, inplace)
+
+
+def rrelu(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """`leaky_relu` with a slope drawn from [lower, upper] for each element if `training`, else with their mean."""
+    from . import leaky_relu
+
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2, inplace)
+    drawn = default_generator.uniform(input._data.shape, input._data.dtype)
+    slopes = np.where(input._data <= 0, lower + (upper - lower) * drawn, 1).astype(input._data.dtype)
+    return (generated._rrelu_with_noise_ if inplace else generated._rrelu_with_noise)(input, wrap(slopes))
+
+
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """A sample of the Gumbel-softmax distribution; if `hard`, one-hot with the gradient of the soft one.
+
+    >>> import retrograd as torch
+    >>> float(torch.nn.functional.gumbel_softmax(torch.zeros(3), hard=True).sum())
+    1.0
+    """
+    dtype = logits._data.dtype
+    uniform = np.maximum(default_generator.uniform(logits._data.shape, dtype), float_limits(dtype).smallest_normal)
+    gumbels = -np.log(np.maximum(-np.log(uniform), float_limits(dtype).smallest_normal))
+    soft = generated._softmax((logits + wrap(gumbels.astype(dtype))) / tau, dim)
+    if not hard:
+        return soft
+    index = soft.detach().argmax(dim, keepdim=True)
+    one_hot = ops.zeros_like(logits.detach()).scatter(dim, index, 1.0)
+    return one_hot - soft.detach() + soft

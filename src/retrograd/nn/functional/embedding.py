@@ -1,0 +1,148 @@
+"""Bags of embeddings; part of ``functional``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._generated import functions as generated
+from ...tensor import Tensor, wrap
+
+
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """The sum, mean or maximum of the rows of `weight` in each bag of indices: a row of `input`, or from an offset on.
+
+    >>> import retrograd as torch
+    >>> w = torch.tensor([[1., 2.], [3., 4.]])
+    >>> torch.nn.functional.embedding_bag(torch.tensor([0, 1, 1]), w, torch.tensor([0, 2]), mode="sum")
+    tensor([[4., 6.],
+            [3., 4.]])
+    """
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError("mode has to be one of sum, mean or max")
+    if weight._data.dtype.kind not in "fV":
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, "
+            f"Float, Double; but got {weight.dtype} instead"
+        )
+    if offsets is not None and offsets._data.dtype not in ("int64", "int32"):
+        raise RuntimeError(
+            "Expected tensor for argument #1 'offsets' to have one of the following scalar types: Long, Int; but got "
+            f"{offsets.dtype} instead"
+        )
+    if per_sample_weights is not None and per_sample_weights._data.dtype != weight._data.dtype:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have the same type as tensor for argument "
+            f"'per_sample_weights'; but type {weight.dtype} does not equal {per_sample_weights.dtype}"
+        )
+    if per_sample_weights is not None and per_sample_weights._data.shape != input._data.shape:
+        raise ValueError(
+            f"embedding_bag: If per_sample_weights ({list(per_sample_weights._data.shape)}) is not None, then it must "
+            f"have the same shape as the input ({list(input._data.shape)})"
+        )
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError(
+            "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' "
+            f"(got mode='{mode}'). Please open a feature request on GitHub."
+        )
+    bags, count = _bags(input, offsets, include_last_offset)
+    padding = _padding(padding_idx, weight._data.shape[0])
+    if max_norm is not None:
+        from . import _renormalize_rows
+
+        _renormalize_rows(weight, input, max_norm, norm_type)
+    indices = input.reshape(-1)
+    samples = None if per_sample_weights is None else per_sample_weights.reshape(-1)
+    if padding is not None:
+        kept = np.flatnonzero(indices._data != padding)
+        if kept.size != bags.size:
+            indices, bags = wrap(indices._data[kept]), bags[kept]
+            samples = None if samples is None else samples.index_select(0, wrap(kept))
+    if mode == "max":
+        return _maxima(indices, weight, bags, count)
+    rows = generated.embedding(weight, indices, -1, scale_grad_by_freq, sparse)
+    if samples is not None:
+        rows = rows * samples.unsqueeze(-1)
+    if input._data.ndim == 2 and bags.size == input._data.size and bags.size:
+        bagged = rows.reshape((*input._data.shape, weight._data.shape[1]))
+        return bagged.sum(1) if mode == "sum" else bagged.mean(1)
+    zeros = weight.new_zeros((count, weight._data.shape[1]))
+    result: Any = zeros.index_add(0, wrap(bags), rows)
+    if mode == "mean":
+        sizes = np.maximum(np.bincount(bags, minlength=count), 1).astype(weight._data.dtype)
+        result = result / wrap(sizes[:, None])
+    return result
+
+
+def _padding(padding_idx: int | None, rows: int) -> int | None:
+    if padding_idx is None:
+        return None
+    if not -rows <= padding_idx < rows:
+        raise RuntimeError(
+            f"padding_idx must be within the number of embeddings, -{rows} through {rows - 1}, but got {padding_idx}"
+        )
+    return padding_idx % rows
+
+
+def _bags(input: Tensor, offsets: Tensor | None, include_last: bool) -> tuple[np.ndarray, int]:
+    """The bag of each index, and how many bags there are."""
+    indices = input._data
+    if indices.ndim == 2:
+        if offsets is not None:
+            raise ValueError(
+                f"if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
+                f"sequences. However, found offsets of type {type(offsets)}"
+            )
+        return np.repeat(np.arange(indices.shape[0]), indices.shape[1]), indices.shape[0]
+    if indices.ndim != 1:
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {indices.ndim}")
+    if offsets is None:
+        raise ValueError("offsets has to be a 1D Tensor but got None")
+    if offsets._data.ndim != 1:
+        raise ValueError("offsets has to be a 1D Tensor")
+    starts = offsets._data.astype(np.int64)
+    if starts.size and starts[0] != 0:
+        raise RuntimeError(
+            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
+            f"However, got {int(starts[0])}"
+        )
+    if starts.size and starts[-1] > indices.size:
+        raise RuntimeError(
+            f"offsets[-1] can not be greater than input's length({indices.size}), but got offsets[-1] of "
+            f"{int(starts[-1])}"
+        )
+    count = starts.size
+    if include_last:
+        count -= 1
+        ends = starts[1:]
+        starts = starts[:-1]
+    else:
+        ends = np.append(starts[1:], indices.size)
+    return np.repeat(np.arange(count), ends - starts), count
+
+
+def _maxima(indices: Tensor, weight: Tensor, bags: np.ndarray, count: int) -> Tensor:
+    """The maximum of each bag: rows are chosen by the numbers, and their elements gathered."""
+    chosen = np.zeros((count, weight._data.shape[1]), np.int64)
+    rows = generated.embedding(weight.detach(), indices)._data
+    bounds = np.searchsorted(bags, np.arange(count + 1))
+    for bag in range(count):
+        first, last = bounds[bag], bounds[bag + 1]
+        if last > first:
+            chosen[bag] = indices._data[first + rows[first:last].argmax(0)]
+    result = weight.gather(0, wrap(chosen))
+    empty = bounds[1:] == bounds[:-1]
+    return result.masked_fill(wrap(empty[:, None]), 0) if empty.any() else result

@@ -1,0 +1,370 @@
+"""Pooling; part of ``functional``.  One spatial dimension is computed as an image of height 1, as torch does."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ... import kernels
+from ..._generated import functions as generated
+from ...ops.registry import with_out
+from ...random import default_generator
+from ...tensor import Tensor, wrap
+from .conv import Ints, spread
+from .family import family
+
+OptionalInts = Sequence[int | None]
+
+# ---------------------------------------------------------------------------------------------------------- max_pool
+
+
+def _sizes(name: str, what: str, value: Ints, dims: int) -> tuple[int, ...]:
+    values = spread(value, dims)
+    if len(values) != dims:
+        words = {1: "one int", 2: "two ints", 3: "three ints"}[dims]
+        raise RuntimeError(f"{name}: {what} must either be a single int, or a tuple of {words}")
+    if max(values) > 0x7FFFFFFF:
+        raise RuntimeError(f"{name}: {what}: value cannot be converted to type int without overflow")
+    return values
+
+
+def _stride(name: str, stride: Ints | None, kernel: tuple[int, ...]) -> tuple[int, ...]:
+    empty = stride is None or (not isinstance(stride, int) and not len(stride))
+    return kernel if empty else _sizes(name, "stride", stride, len(kernel))  # type: ignore[arg-type]
+
+
+def _max_pool(
+    dims: int, input: Tensor, kernel_size: Ints, stride: Ints | None, padding: Ints, dilation: Ints, ceil_mode: bool,
+    return_indices: bool,
+) -> Any:  # fmt: skip
+    name = f"max_pool{dims}d"
+    kernel = _sizes(name, "kernel_size", kernel_size, dims)
+    step = _stride(name, stride, kernel)
+    edge, gap = _sizes(name, "padding", padding, dims), _sizes(name, "dilation", dilation, dims)
+    if dims == 1:
+        _check_max_pool1d(input, kernel[0], step[0], edge[0], gap[0], ceil_mode)
+        kernel, step, edge, gap = (1, *kernel), (1, *step), (0, *edge), (1, *gap)
+        input = generated.unsqueeze(input, -2)
+    pool = generated._max_pool3d if dims == 3 else generated._max_pool2d
+    values, taps = pool(input, kernel, step, edge, gap, bool(ceil_mode))
+    indices = generated.max_pool_indices(taps, input._data.shape, kernel, step, edge, gap) if return_indices else None
+    if dims == 1:
+        values = generated.squeeze_dim(values, -2)
+        indices = None if indices is None else generated.squeeze_dim(indices, -2)
+    return (values, indices) if return_indices else values
+
+
+def _check_max_pool1d(input: Tensor, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> None:
+    shape = input._data.shape
+    if len(shape) not in (2, 3) or 0 in shape[-2:]:
+        raise RuntimeError(
+            "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:"
+            f"{list(shape)}"
+        )
+    for what, value in (("kernel_size", kernel), ("stride", stride), ("dilation", dilation)):
+        if value <= 0:
+            raise RuntimeError(f"max_pool1d() {what} must be greater than zero, but got {value}")
+    if padding < 0:
+        # (Here and below, torch says one thing or the other, depending on return_indices.)
+        raise RuntimeError(
+            f"max_pool1d() padding must be non-negative, but got {padding} (pad must be non-negative, but got pad: "
+            f"{padding})"
+        )
+    if padding > kernel // 2:
+        raise RuntimeError(
+            f"max_pool1d() padding should be at most half of kernel size, but got padding={padding} and "
+            f"kernel_size={kernel} (pad should be at most half of effective kernel size, but got pad={padding}, "
+            f"kernel_size={kernel} and dilation={dilation})"
+        )
+    (size,) = kernels.pooled_size(shape[-1:], (kernel,), (stride,), (padding,), (dilation,), ceil_mode)
+    if size <= 0:
+        raise RuntimeError(f"max_pool1d() Invalid computed output size: {size}")
+
+
+def _make_max_pool(dims: int) -> Callable[..., Any]:
+    def max_pool(
+        input: Tensor,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        dilation: Ints = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        return _max_pool(dims, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+    return max_pool
+
+
+max_pool1d, max_pool2d, max_pool3d = family(
+    "max_pool{d}d",
+    _make_max_pool,
+    """The maximum of each window of {things}; with its index if `return_indices`.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.max_pool1d(torch.tensor([[1., 3., 2., 5.]]), 2)
+    tensor([[3., 5.]])
+    """,
+)
+
+
+def with_indices(pools: tuple[Callable[..., Any], ...]) -> tuple[Callable[..., Any], ...]:
+    """The functions with ``return_indices=True``."""
+
+    def make(pool: Callable[..., Any]) -> Callable[..., Any]:
+        most = list(inspect.signature(pool).parameters).index("return_indices")  # given, it makes no difference
+
+        @functools.wraps(pool)
+        def function(*args: Any, **kwargs: Any) -> Any:
+            return pool(*args[:most], **{**kwargs, "return_indices": True})
+
+        function.__name__ = function.__qualname__ = f"{pool.__name__}_with_indices"
+        function.__doc__ = f"`{pool.__name__}` with ``return_indices=True``."
+        return function
+
+    return tuple([make(pool) for pool in pools])
+
+
+max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = with_indices(
+    (max_pool1d, max_pool2d, max_pool3d)
+)
+
+
+# ---------------------------------------------------------------------------------------------------------- avg_pool
+
+
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """The mean of each window of signals.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.avg_pool1d(torch.tensor([[1., 3., 2., 5.]]), 2)
+    tensor([[2.0000, 3.5000]])
+    """
+    _check_signal("avg_pool1d", input)
+    kernel = _sizes("avg_pool1d", "kernel_size", kernel_size, 1)
+    step, edge = _stride("avg_pool1d", stride, kernel), _sizes("avg_pool1d", "padding", padding, 1)
+    image = generated.unsqueeze(input, -2)
+    args = (1, *kernel), (1, *step), (0, *edge), bool(ceil_mode), bool(count_include_pad), None
+    return generated.squeeze_dim(generated._avg_pool2d(image, *args), -2)
+
+
+def _avg_pool(
+    dims: int, input: Tensor, kernel_size: Ints, stride: Ints | None, padding: Ints, ceil_mode: bool,
+    count_include_pad: bool, divisor_override: int | None,
+) -> Tensor:  # fmt: skip
+    name = f"avg_pool{dims}d"
+    if divisor_override == 0:
+        raise RuntimeError("divisor must be not zero")
+    kernel = _sizes(name, "kernel_size", kernel_size, dims)
+    step, edge = _stride(name, stride, kernel), _sizes(name, "padding", padding, dims)
+    pool = generated._avg_pool3d if dims == 3 else generated._avg_pool2d
+    return pool(input, kernel, step, edge, bool(ceil_mode), bool(count_include_pad), divisor_override)
+
+
+def _make_avg_pool(dims: int) -> Callable[..., Tensor]:
+    def avg_pool(
+        input: Tensor,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Tensor:
+        return _avg_pool(dims, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+    return with_out(avg_pool, f"avg_pool{dims}d")
+
+
+avg_pool2d, avg_pool3d = family(
+    "avg_pool{d}d",
+    _make_avg_pool,
+    "The mean of each window of {things}, or the sum divided by `divisor_override`.",
+    (2, 3),
+)
+
+
+def _check_signal(name: str, input: Tensor) -> None:
+    ndim = input._data.ndim
+    if ndim not in (2, 3):
+        raise RuntimeError(
+            f"Expected 2 to 3 dimensions, but got {ndim}-dimensional tensor for argument #1 'self' (while checking "
+            f"arguments for {name})"
+        )
+
+
+# ---------------------------------------------------------------------------------------------------------- lp_pool
+
+
+def _lp_pool(dims: int, input: Tensor, norm_type: float, kernel_size: Ints, stride: Any, ceil_mode: bool) -> Tensor:
+    kernel = spread(kernel_size, dims)
+    step = None if stride is None else spread(stride, dims)
+    pool: Any = (avg_pool1d, avg_pool2d, avg_pool3d)[dims - 1]
+    mean = pool(input.pow(norm_type), kernel, step, 0, ceil_mode)
+    area = 1
+    for k in kernel:
+        area *= k
+    return ((mean.sign() * mean.abs().relu()) * area).pow(1.0 / norm_type)
+
+
+def _make_lp_pool(dims: int) -> Callable[..., Tensor]:
+    def lp_pool(
+        input: Tensor, norm_type: float, kernel_size: Ints, stride: Ints | None = None, ceil_mode: bool = False
+    ) -> Tensor:
+        return _lp_pool(dims, input, norm_type, kernel_size, stride, ceil_mode)
+
+    return lp_pool
+
+
+lp_pool1d, lp_pool2d, lp_pool3d = family(
+    "lp_pool{d}d", _make_lp_pool, "The `norm_type`-norm of each window of {things}."
+)
+
+
+# --------------------------------------------------------------------------------------------------------- adaptive
+
+
+def _adaptive_size(name: str, input: Tensor, output_size: int | OptionalInts, dims: int) -> tuple[int, ...]:
+    shape = input._data.shape
+    if dims == 1:
+        _check_signal(name, input)
+    elif not isinstance(output_size, int) and len(shape) <= len(output_size):
+        raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
+    elif len(shape) not in (dims + 1, dims + 2):
+        colon = ":" if "max" in name else ""
+        raise RuntimeError(f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor, but got{colon} {list(shape)}")
+    if isinstance(output_size, int):
+        size: tuple[int, ...] = (output_size,) * dims
+    else:
+        given = tuple(output_size) * (dims if len(tuple(output_size)) == 1 else 1)
+        if len(given) != dims:
+            if dims == 1:
+                raise RuntimeError(f"{name}() argument 'output_size' should contain one int (got {len(given)})")
+            what = f"{name}(): internal error: output_size.size()" if "max" in name else f"{name}: output_size"
+            raise RuntimeError(f"{what} must be {dims}")
+        size = tuple([n if s is None else int(s) for s, n in zip(given, shape[-dims:], strict=True)])
+    if any(s < 0 for s in size):
+        if "max" in name:
+            negative = next(s for s in size if s < 0)
+            whole = [*shape[: len(shape) - dims], *([1] if dims == 1 else []), *size]
+            raise RuntimeError(f"Trying to create tensor with negative dimension {negative}: {whole}")
+        values = ", ".join(str(s) for s in size)
+        raise RuntimeError(
+            f"{name}: elements of output_size must be greater than or equal to 0 but received {{{values}}}"
+        )
+    return size
+
+
+def _make_adaptive_max_pool(dims: int) -> Callable[..., Any]:
+    pool = generated._adaptive_max_pool3d if dims == 3 else generated._adaptive_max_pool2d
+
+    def adaptive_max_pool(input: Tensor, output_size: int | OptionalInts, return_indices: bool = False) -> Any:
+        size = _adaptive_size(f"adaptive_max_pool{dims}d", input, output_size, dims)
+        if dims == 1:
+            found = pool(generated.unsqueeze(input, -2), (1, *size))
+            values, indices = (generated.squeeze_dim(part, -2) for part in found)
+        else:
+            values, indices = pool(input, size)
+        return (values, indices) if return_indices else values
+
+    return adaptive_max_pool
+
+
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = family(
+    "adaptive_max_pool{d}d",
+    _make_adaptive_max_pool,
+    """The maxima of the windows that divide {things} into `output_size` parts.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.adaptive_max_pool2d(torch.arange(12.).reshape(1, 3, 4), (1, 2))
+    tensor([[[ 9., 11.]]])
+    """,
+)
+adaptive_max_pool1d_with_indices, adaptive_max_pool2d_with_indices, adaptive_max_pool3d_with_indices = with_indices(
+    (adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d)
+)
+
+
+def _make_adaptive_avg_pool(dims: int) -> Callable[..., Tensor]:
+    pool = generated._adaptive_avg_pool3d if dims == 3 else generated._adaptive_avg_pool2d
+
+    def adaptive_avg_pool(input: Tensor, output_size: int | OptionalInts) -> Tensor:
+        size = _adaptive_size(f"adaptive_avg_pool{dims}d", input, output_size, dims)
+        if dims == 1:
+            return generated.squeeze_dim(pool(generated.unsqueeze(input, -2), (1, *size)), -2)
+        if set(size) == {1}:
+            return input.mean(tuple(range(-1, -dims - 1, -1)), keepdim=True)
+        return pool(input, size)
+
+    return adaptive_avg_pool
+
+
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = family(
+    "adaptive_avg_pool{d}d",
+    _make_adaptive_avg_pool,
+    """The means of the windows that divide {things} into `output_size` parts.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.adaptive_avg_pool2d(torch.arange(12.).reshape(1, 3, 4), 1)
+    tensor([[[5.5000]]])
+    """,
+)
+
+
+# ------------------------------------------------------------------------------------------------------- fractional
+
+
+def _make_fractional_max_pool(dims: int) -> Callable[..., Any]:
+    pool = generated._fractional_max_pool3d if dims == 3 else generated._fractional_max_pool2d
+    name = f"fractional_max_pool{dims}d"
+
+    def fractional_max_pool(
+        input: Tensor,
+        kernel_size: Ints,
+        output_size: Ints | None = None,
+        output_ratio: float | Sequence[float] | None = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> Any:
+        shape = input._data.shape
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+        if output_size is None:
+            ratios = (output_ratio,) * dims if isinstance(output_ratio, (int, float)) else tuple(output_ratio or ())
+            if len(ratios) != dims:
+                raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
+            output_size = tuple([int(n * r) for n, r in zip(shape[-dims:], ratios, strict=True)])
+        if _random_samples is None:
+            batch = shape[0] if len(shape) == dims + 2 else 1
+            planes = (batch, shape[len(shape) - dims - 1], dims)
+            _random_samples = wrap(default_generator.uniform(planes, input._data.dtype))
+        kernel, size = _sizes(name, "kernel_size", kernel_size, dims), _sizes(name, "output_size", output_size, dims)
+        values, indices = pool(input, kernel, size, _random_samples)
+        return (values, indices) if return_indices else values
+
+    return fractional_max_pool
+
+
+fractional_max_pool2d, fractional_max_pool3d = family(
+    "fractional_max_pool{d}d",
+    _make_fractional_max_pool,
+    """The maxima of windows of {things} whose steps are drawn at random, to make `output_size` of them.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.fractional_max_pool2d(torch.ones(1, 5, 5), 2, output_size=3).shape
+    torch.Size([1, 3, 3])
+    """,
+    (2, 3),
+)
+fractional_max_pool2d_with_indices, fractional_max_pool3d_with_indices = with_indices(
+    (fractional_max_pool2d, fractional_max_pool3d)
+)

@@ -1,0 +1,254 @@
+"""Recurrent networks as functions: ``torch.lstm``, ``gru``, ``rnn_tanh``, ``rnn_relu`` and their cells.
+
+Made of other operators, so that every derivative follows.  What does not depend on the hidden state (the product of
+the inputs with the input weights) is computed for all steps at once; a step is then one product and its gates.
+
+A sequence is (time, batch, features), or packed: the steps one after the other in `data`, with `batch_sizes[t]`
+sequences still running at step t, the longest first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...ops import namespace as ops
+from ...tensor import Tensor
+from .. import functional
+
+State = tuple[Tensor, ...]
+#: (what the inputs contribute to a step, the state, the weights) to the new state, the output first.
+Step = Callable[[Tensor, State, "Weights"], State]
+
+
+class Weights:
+    """The parameters of one layer in one direction; `hr` projects the output of an LSTM."""
+
+    def __init__(
+        self,
+        ih: Tensor,
+        hh: Tensor,
+        b_ih: Tensor | None = None,
+        b_hh: Tensor | None = None,
+        hr: Tensor | None = None,
+    ) -> None:
+        self.ih, self.hh, self.b_ih, self.b_hh, self.hr = ih, hh, b_ih, b_hh, hr
+
+    def of_input(self, input: Tensor) -> Tensor:
+        """The contribution of the inputs, of one step or of many."""
+        return functional.linear(input, self.ih, self.b_ih)
+
+    def of_hidden(self, hidden: Tensor) -> Tensor:
+        """The contribution of the hidden state."""
+        return functional.linear(hidden, self.hh, self.b_hh)
+
+
+# ---------------------------------------------------------------------------------------------------------------- steps
+
+
+def _simple(activation: Callable[[Tensor], Tensor]) -> Step:
+    def step(part: Tensor, state: State, weights: Weights) -> State:
+        return (activation(part + weights.of_hidden(state[0])),)
+
+    return step
+
+
+def _gru_step(part: Tensor, state: State, weights: Weights) -> State:
+    (hidden,) = state
+    reset, update, new = part.chunk(3, -1)
+    h_reset, h_update, h_new = weights.of_hidden(hidden).chunk(3, -1)
+    update = (update + h_update).sigmoid()
+    new = (new + (reset + h_reset).sigmoid() * h_new).tanh()
+    return (new + update * (hidden - new),)
+
+
+def _lstm_step(part: Tensor, state: State, weights: Weights) -> State:
+    hidden, cell = state
+    enter, forget, new, leave = (part + weights.of_hidden(hidden)).chunk(4, -1)
+    cell = forget.sigmoid() * cell + enter.sigmoid() * new.tanh()
+    hidden = leave.sigmoid() * cell.tanh()
+    if weights.hr is not None:
+        hidden = functional.linear(hidden, weights.hr)
+    return hidden, cell
+
+
+_STEPS: dict[str, tuple[Step, int]] = {
+    "rnn_tanh": (_simple(Tensor.tanh), 1),  # type: ignore[attr-defined]
+    "rnn_relu": (_simple(Tensor.relu), 1),  # type: ignore[attr-defined]
+    "gru": (_gru_step, 3),
+    "lstm": (_lstm_step, 4),
+}
+
+
+# ---------------------------------------------------------------------------------------------------------------- cells
+
+
+def _cell(name: str, input: Tensor, state: State, *weights: Any) -> State:
+    step, gates = _STEPS[name]
+    w = Weights(*weights)
+    if input._data.shape[-1] != w.ih._data.shape[1]:
+        raise RuntimeError(
+            f"input has inconsistent input_size: got {input._data.shape[-1]} expected {w.ih._data.shape[1]}"
+        )
+    width = w.hh._data.shape[1]
+    for hidden in state:
+        if hidden._data.ndim != input._data.ndim or hidden._data.shape[:-1] != input._data.shape[:-1]:
+            raise RuntimeError(
+                f"Input batch size {list(input._data.shape[:-1])} doesn't match hidden0 batch size "
+                f"{list(hidden._data.shape[:-1])}"
+            )
+        if hidden._data.shape[-1] != width or w.hh._data.shape[0] != gates * width:
+            raise RuntimeError(
+                f"hidden0 has inconsistent hidden_size: got {hidden._data.shape[-1]}, expected {width} (and "
+                f"{gates * width} rows of w_hh, which has {w.hh._data.shape[0]})"
+            )
+    return step(w.of_input(input), state, w)
+
+
+def _make_cell(name: str) -> Callable[..., Tensor]:
+    def cell(
+        input: Tensor,
+        hx: Tensor,
+        w_ih: Tensor,
+        w_hh: Tensor,
+        b_ih: Tensor | None = None,
+        b_hh: Tensor | None = None,
+    ) -> Tensor:
+        return _cell(name, input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
+
+    cell.__name__ = cell.__qualname__ = f"{name}_cell"
+    cell.__doc__ = f"One step of `{name}`: the next hidden state of each sequence."
+    return cell
+
+
+rnn_tanh_cell, rnn_relu_cell, gru_cell = _make_cell("rnn_tanh"), _make_cell("rnn_relu"), _make_cell("gru")
+
+
+def lstm_cell(
+    input: Tensor,
+    hx: Sequence[Tensor],
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> State:
+    """One step of `lstm`: the next hidden and cell states."""
+    if len(hx) != 2:
+        raise RuntimeError("lstm_cell expects two hidden states")
+    return _cell("lstm", input, tuple(hx), w_ih, w_hh, b_ih, b_hh)
+
+
+# ------------------------------------------------------------------------------------------------------------ sequences
+
+
+def _run(step: Step, input: Tensor, sizes: list[int], state: State, weights: Weights, backwards: bool) -> Any:
+    """One layer in one direction: the outputs, packed as the input is, and the state of each sequence at its end."""
+    parts = weights.of_input(input).split(sizes)
+    outputs: list[Any] = [None] * len(parts)
+    whole = state[0]._data.shape[0]
+    # Forwards the batch shrinks, and who has ended is put aside; backwards it grows by those who begin.
+    start = state if not backwards else tuple([s[:0] for s in state])
+    running, ended = start, []
+    for t in range(len(parts) - 1, -1, -1) if backwards else range(len(parts)):
+        size, had = sizes[t], running[0]._data.shape[0]
+        if size < had:
+            ended.append(tuple([s[size:] for s in running]))
+            running = tuple([s[:size] for s in running])
+        elif size > had:
+            running = tuple([ops.cat([s, s0[had:size]]) for s, s0 in zip(running, state, strict=True)])
+        running = step(parts[t], running, weights)
+        outputs[t] = running[0]
+    if backwards and running[0]._data.shape[0] < whole:
+        running = tuple([ops.cat([s, s0[len(s) :]]) for s, s0 in zip(running, state, strict=True)])
+    ended.append(running)
+    last = tuple([ops.cat(list(pieces[::-1])) if len(pieces) > 1 else pieces[0] for pieces in zip(*ended, strict=True)])
+    return ops.cat(outputs), last
+
+
+def _layers(
+    name: str, input: Tensor, sizes: list[int], states: State, params: Sequence[Tensor], has_biases: bool,
+    num_layers: int, dropout: float, train: bool, bidirectional: bool,
+) -> tuple[Tensor, State]:  # fmt: skip
+    """All layers, each on the outputs of the one below."""
+    step, _ = _STEPS[name]
+    projected = name == "lstm" and states[0]._data.shape[-1] != states[1]._data.shape[-1]
+    count = (4 if has_biases else 2) + projected
+    directions = 2 if bidirectional else 1
+    if len(params) != count * num_layers * directions:
+        raise RuntimeError("got an incorrect number of RNN parameters")
+    if states[0]._data.shape[0] != num_layers * directions:
+        raise RuntimeError(
+            f"Expected more hidden states in stacked_rnn: {num_layers * directions}, one for each layer and direction"
+        )
+    finals: list[State] = []
+    for layer in range(num_layers):
+        outputs = []
+        for direction in range(directions):
+            at = layer * directions + direction
+            mine = params[at * count : (at + 1) * count]
+            weights = Weights(*mine[: count - projected])
+            weights.hr = mine[-1] if projected else None
+            result, last = _run(step, input, sizes, tuple([s[at] for s in states]), weights, bool(direction))
+            outputs.append(result)
+            finals.append(last)
+        input = outputs[0] if directions == 1 else ops.cat(outputs, -1)
+        if dropout and train and layer < num_layers - 1:
+            input = functional.dropout(input, dropout, True)
+    return input, tuple([ops.stack(list(parts)) for parts in zip(*finals, strict=True)])
+
+
+def _network(name: str, input: Tensor, second: Any, third: Any, args: tuple, kwargs: dict) -> tuple:
+    """The call with a tensor of sequences, or (data, batch_sizes, hx, params, ...) with packed ones."""
+    if isinstance(third, Tensor) or (name == "lstm" and isinstance(second, Tensor)):
+        return _packed(name, input, second, third, *args, **kwargs)
+    return _padded(name, input, second, third, *args, **kwargs)
+
+
+def _states(name: str, hx: Any) -> State:
+    if name == "lstm":
+        if len(hx) != 2:
+            raise RuntimeError("lstm expects two hidden states")
+        return tuple(hx)
+    return (hx,)
+
+
+def _packed(
+    name: str, data: Tensor, batch_sizes: Tensor, hx: Any, params: Sequence[Tensor], has_biases: bool,
+    num_layers: int, dropout: float, train: bool, bidirectional: bool,
+) -> tuple:  # fmt: skip
+    sizes = [int(n) for n in batch_sizes._data]
+    states = _states(name, hx)
+    output, last = _layers(name, data, sizes, states, params, has_biases, num_layers, dropout, train, bidirectional)
+    return output, *last
+
+
+def _padded(
+    name: str, input: Tensor, hx: Any, params: Sequence[Tensor], has_biases: bool, num_layers: int, dropout: float,
+    train: bool, bidirectional: bool, batch_first: bool,
+) -> tuple:  # fmt: skip
+    if batch_first:
+        input = input.transpose(0, 1)
+    steps, batch = input.shape[:2]
+    flat, last = _layers(
+        name, input.reshape((steps * batch, -1)), [batch] * steps, _states(name, hx), params, has_biases, num_layers,
+        dropout, train, bidirectional,
+    )  # fmt: skip
+    output = flat.reshape((steps, batch, -1))
+    return output.transpose(0, 1) if batch_first else output, *last
+
+
+def _make_network(name: str) -> Callable[..., tuple]:
+    def network(input: Tensor, hx: Any, params: Any, *args: Any, **kwargs: Any) -> tuple:
+        return _network(name, input, hx, params, args, kwargs)
+
+    network.__name__ = network.__qualname__ = name
+    network.__doc__ = (
+        f"`{name}` over sequences (input, hx, params, has_biases, num_layers, dropout, train, bidirectional, "
+        "batch_first), or over packed ones (data, batch_sizes, hx, params, has_biases, ...)."
+    )
+    return network
+
+
+rnn_tanh, rnn_relu, gru, lstm = (_make_network(name) for name in _STEPS)
+
+FUNCTIONS = {f.__name__: f for f in (rnn_tanh_cell, rnn_relu_cell, gru_cell, lstm_cell, rnn_tanh, rnn_relu, gru, lstm)}

@@ -1,0 +1,247 @@
+"""Padding and interpolation; part of ``functional``."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from ..._generated import functions as generated
+from ...core.where import users_level
+from ...kernels.promotion import unsupported
+from ...ops import namespace as ops
+from ...tensor import Tensor
+
+# --------------------------------------------------------------------------------------------------------------- pad
+
+
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+    """`input` made larger: two numbers a dimension, the last dimension first; what is negative crops.
+
+    The modes: "constant" (`value` around it), "reflect", "replicate" (the edge, repeated), "circular".
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.pad(torch.tensor([[1., 2., 3.]]), (1, 1), mode="reflect")
+    tensor([[2., 1., 2., 3., 2.]])
+    """
+    sides = tuple([int(p) for p in pad])
+    if len(sides) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    shape = input._data.shape
+    if len(sides) > 2 * len(shape):
+        raise RuntimeError(
+            f"Padding length should be less than or equal to two times the input dimension but got padding length "
+            f"{len(sides)} and input of dimension {len(shape)}"
+        )
+    if mode == "constant":
+        return generated.constant_pad_nd(input, sides, 0 if value is None else value)
+    if value is not None and value != 0:
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    dims = len(sides) // 2
+    if dims not in (1, 2, 3) or len(shape) not in (dims + 1, dims + 2):
+        raise NotImplementedError(
+            "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now"
+            if mode in ("reflect", "replicate", "circular") and dims not in (1, 2, 3)
+            else f"Padding size {len(sides)} is not supported for {len(shape)}D input tensor."
+            if mode in ("reflect", "replicate", "circular")
+            else f"Unrecognised padding mode {mode}"
+        )
+    if mode == "circular":
+        return _circular(input, sides)
+    if mode not in ("reflect", "replicate"):
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    size = shape[len(shape) - dims :]
+    before, after = sides[-2::-2], sides[-1::-2]
+    for d, (s, b, a) in enumerate(zip(size, before, after, strict=True)):
+        if mode == "reflect" and (b >= s or a >= s):
+            raise RuntimeError(
+                "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
+                f"({b}, {a}) at dimension {len(shape) - dims + d} of input {list(shape)}"
+            )
+        if s + b + a < 1:
+            letter = "DHW"[3 - dims + d]
+            raise RuntimeError(f"input ({letter}: {s}) is too small. Calculated output {letter}: {s + b + a}")
+    out = tuple([s + b + a for s, b, a in zip(size, before, after, strict=True)])
+    kind = "reflection" if mode == "reflect" else "replication"
+    return getattr(generated, f"_{kind}_pad{dims}d_map")(input, out, mode, False, before)
+
+
+def _circular(input: Tensor, sides: tuple[int, ...]) -> Tensor:
+    """Around each dimension, what is at its other end."""
+    ndim = input._data.ndim
+    for d in range(len(sides) // 2):
+        dim = ndim - 1 - d
+        size, before, after = input._data.shape[dim], sides[2 * d], sides[2 * d + 1]
+        if before > size or after > size:
+            raise RuntimeError("Padding value causes wrapping around more than once.")
+        if size + before + after < 0:
+            raise RuntimeError("Negative padding value is resulting in an empty dimension.")
+        start = max(-before, 0)
+        size += min(before, 0) + min(after, 0)
+        kept = input.narrow(dim, start, size)
+        parts = [kept.narrow(dim, size - before, before)] if before > 0 else []
+        parts += [kept, kept.narrow(dim, 0, after)] if after > 0 else [kept]
+        input = ops.cat(parts, dim) if len(parts) > 1 else parts[0].clone()
+    return input
+
+
+# ------------------------------------------------------------------------------------------------------- interpolate
+
+_RANK = {"linear": 3, "bilinear": 4, "bicubic": 4, "trilinear": 5}
+_MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
+
+
+def interpolate(
+    input: Tensor,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
+    """`input` (batch, channels, ...) brought to `size`, or scaled by `scale_factor`.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.interpolate(torch.tensor([[[1., 2.]]]), scale_factor=2)
+    tensor([[[1., 1., 2., 2.]]])
+    """
+    if input._data.dtype.kind in "bic":
+        unsupported(f"upsample_{mode}", input._data.dtype)
+    if mode in ("nearest", "area", "nearest-exact"):
+        if align_corners is not None:
+            raise ValueError(
+                "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | "
+                "trilinear"
+            )
+    shape = input._data.shape
+    dims = len(shape) - 2
+    out, scales = _output_size(shape, size, scale_factor, recompute_scale_factor)
+    corners = bool(align_corners)
+    if antialias and not (mode in ("bilinear", "bicubic") and len(shape) == 4):
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input"
+        )
+    if dims not in (1, 2, 3) or (mode not in _RANK and mode not in ("nearest", "nearest-exact", "area")):
+        raise NotImplementedError(
+            f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {len(shape)}D) for the modes: {_MODES} "
+            f"(got {mode})"
+        )
+    rank = _RANK.get(mode, len(shape))
+    if rank != len(shape):
+        raise NotImplementedError(f"Got {len(shape)}D input, but {mode} mode needs {rank}D input")
+    if mode == "area":
+        from . import pool as pool
+
+        functions: Any = (pool.adaptive_avg_pool1d, pool.adaptive_avg_pool2d, pool.adaptive_avg_pool3d)
+        return functions[dims - 1](input, out)
+    if any(s <= 0 for s in (*shape[2:], *out)):
+        sizes = [", ".join(f"{'DHW'[3 - dims + d]}: {s}" for d, s in enumerate(part)) for part in (shape[2:], out)]
+        raise RuntimeError(
+            f"Input and output sizes should be greater than 0, but got input ({sizes[0]}) output ({sizes[1]})"
+        )
+    if mode in ("nearest", "nearest-exact"):
+        function = getattr(generated, f"_upsample_{mode.replace('-', '_')}{dims}d")
+        return function(input, out, mode, False, scales)
+    kind = "cubic" if mode == "bicubic" else "linear"
+    if antialias:
+        kind = f"antialias-{kind}"
+    function = getattr(generated, f"_upsample_{mode}{dims}d{'_aa' if antialias else ''}")
+    return function(input, out, kind, corners, scales)
+
+
+def _output_size(
+    shape: Sequence[int], size: Any, scale_factor: Any, recompute: bool | None
+) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
+    """The spatial sizes of the result, and the scales to compute with (None: by the sizes)."""
+    dims = len(shape) - 2
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    if size is not None:
+        if recompute:
+            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+        out = tuple(int(s) for s in size) if isinstance(size, (list, tuple)) else (int(size),) * dims
+        if len(out) != dims:
+            raise ValueError(
+                f"Input and output must have the same number of spatial dimensions, but got input with spatial "
+                f"dimensions of {list(shape[2:])} and output size of {size}. Please provide input tensor in (N, C, d1, "
+                "d2, ...,dK) format and output size in (o1, o2, ...,oK) format."
+            )
+        return out, (None,) * dims
+    if scale_factor is None:
+        raise ValueError("either size or scale_factor should be defined")
+    scales = tuple(scale_factor) if isinstance(scale_factor, (list, tuple)) else (scale_factor,) * dims
+    if len(scales) != dims:
+        raise ValueError(
+            f"Input and scale_factor must have the same number of spatial dimensions, but got input with spatial "
+            f"dimensions of {list(shape[2:])} and scale_factor of shape {scale_factor}. Please provide input tensor in "
+            "(N, C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format."
+        )
+    out = tuple([math.floor(float(s) * float(f)) for s, f in zip(shape[2:], scales, strict=True)])
+    return out, (None,) * dims if recompute else tuple([float(f) for f in scales])
+
+
+def upsample(
+    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
+) -> Tensor:
+    """`interpolate`, by its old name."""
+    warnings.warn(
+        "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=users_level()
+    )
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """`interpolate` in mode "nearest", by an old name."""
+    warnings.warn(
+        "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.",
+        stacklevel=users_level(),
+    )
+    return interpolate(input, size, scale_factor, "nearest")
+
+
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """`interpolate` in mode "bilinear", corners aligned, by an old name."""
+    warnings.warn(
+        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.",
+        stacklevel=users_level(),
+    )
+    return interpolate(input, size, scale_factor, "bilinear", align_corners=True)
+
+
+# ------------------------------------------------------------------------------------------------------ pixel_shuffle
+
+
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
+    """Channels made into pixels: (..., C * r * r, H, W) to (..., C, H * r, W * r).
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.pixel_shuffle(torch.arange(4.).reshape(4, 1, 1), 2)
+    tensor([[[0., 1.],
+             [2., 3.]]])
+    """
+    return generated.pixel_shuffle(input, upscale_factor)
+
+
+def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
+    """Pixels made into channels: (..., C, H * r, W * r) to (..., C * r * r, H, W)."""
+    return generated.pixel_unshuffle(input, downscale_factor)
+
+
+def channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """The channels of `groups` groups, interleaved."""
+    shape = input._data.shape
+    if len(shape) < 3:
+        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(shape)}")
+    if groups <= 0:
+        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
+    if shape[1] % groups:
+        raise RuntimeError(
+            f"Number of channels must be divisible by groups. Got {shape[1]} channels and {groups} groups."
+        )
+    split = input.reshape((shape[0], groups, shape[1] // groups, *shape[2:]))
+    return split.transpose(1, 2).reshape(shape)
+
+
+native_channel_shuffle = channel_shuffle

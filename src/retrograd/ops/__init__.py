@@ -1,0 +1,16 @@
+"""The operators: how they are declared, checked and found.
+
+``ops.namespace`` has them all by name; ``ops.aten`` is torch's way to one overload of an operator.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    if name == "aten":  # torch.ops.aten
+        from .overload import aten
+
+        return aten
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,99 @@
+"""Errors that nobody raised: what Python and NumPy say when they are given what they cannot take.
+
+A check of ours ends in a ``raise``. An exception that comes from anywhere else in a public function (an attribute that
+None does not have, a shape that NumPy cannot broadcast, memory that is not there) is an accident: its message is about
+our insides. The function that was called says in its own words that its arguments do not go together; the accident is
+the error's cause, for who looks for a mistake of ours.
+"""
+
+from __future__ import annotations
+
+import dis
+import os
+from typing import Any
+
+from ..tensor import Tensor
+
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_RAISE = {dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE") if name in dis.opmap}
+_LIBRARIES = tuple(f"{os.sep}{name}{os.sep}" for name in ("numpy", "scipy", "ml_dtypes"))
+
+
+def is_accident(error: BaseException) -> bool:
+    """Did the error come from our code, or from an array library that it called, without a ``raise`` of ours?"""
+    last = error.__traceback__
+    if last is None:
+        return False
+    while last.tb_next is not None:
+        last = last.tb_next
+    code = last.tb_frame.f_code
+    if not code.co_filename.startswith(_HERE):
+        return code.co_filename.endswith(".pyx") or any(part in code.co_filename for part in _LIBRARIES)
+    return _OPCODES_TELL and code.co_code[last.tb_lasti] not in _RAISE
+
+
+def _opcodes_tell() -> bool:
+    """Does this interpreter's bytecode tell a ``raise`` from an accident? Where it does not, all count as raised."""
+
+    def caught(what: str) -> Exception:
+        try:
+            if what == "raised":
+                raise ValueError
+            what.nothing  # type: ignore[attr-defined]  # noqa: B018
+        except Exception as error:
+            return error
+        raise AssertionError
+
+    def opcode(error: Exception) -> int:
+        trace = error.__traceback__
+        return -1 if trace is None else trace.tb_frame.f_code.co_code[trace.tb_lasti]
+
+    return opcode(caught("raised")) in _RAISE and opcode(caught("an accident")) not in _RAISE
+
+
+_OPCODES_TELL = _opcodes_tell()
+
+
+def describe(value: Any) -> str:
+    """An argument in a few words."""
+    if isinstance(value, Tensor):
+        return f"{value.dtype} Tensor of shape {list(value._memory.shape)}"
+    if isinstance(value, (tuple, list)) and len(value) < 9:
+        inside = ", ".join(describe(one) for one in value)
+        return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+    if value is None or isinstance(value, (bool, int, float, complex, str)):
+        text = repr(value)
+        return text if len(text) < 40 else f"{text[:30]}..."
+    return type(value).__name__
+
+
+def unfit(name: str, error: BaseException, args: Any, kwargs: Any = ()) -> BaseException:
+    """What is to be raised instead of an accident; any other error itself."""
+    if not is_accident(error):
+        return error
+    instead = _instead(name, error, args, kwargs)
+    instead.__cause__ = error
+    return instead
+
+
+def _instead(name: str, error: BaseException, args: Any, kwargs: Any) -> BaseException:
+    given = [describe(a) for a in args] + [f"{k}={describe(v)}" for k, v in dict(kwargs).items() if v is not None]
+    if isinstance(error, MemoryError):
+        return RuntimeError(f"{name}(): can't allocate memory: {_bytes(error)}got ({', '.join(given)})")
+    kind = type(error) if type(error) in (TypeError, IndexError, NotImplementedError) else RuntimeError
+    if isinstance(error, AttributeError):  # something is not of the class that has it
+        kind = TypeError
+    if isinstance(error, OverflowError):
+        kind = ValueError if "C long" in str(error) else RuntimeError
+    return kind(f"{name}() received arguments that do not go together - got ({', '.join(given)})")
+
+
+def _bytes(error: MemoryError) -> str:
+    """NumPy's error knows the shape and the dtype."""
+    shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
+    if shape is None or dtype is None:
+        return ""
+    count = 1
+    for n in shape:
+        count *= int(n)
+    return f"you tried to allocate {count * dtype.itemsize} bytes; "

@@ -1,0 +1,176 @@
+"""Differences, integrals and derivatives of sampled functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._generated import functions as table
+from ...core.dtypes import int64
+from ...tensor import Tensor, fresh
+from ..registry import composite
+from ..support import write_out
+from .shape import narrow
+
+
+def _dim(dim: int, ndim: int) -> int:
+    if not -ndim <= dim < ndim:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")
+    return dim % ndim
+
+
+def _neighbours(values: Any, dim: int) -> tuple[Any, Any]:
+    """All but the last and all but the first along `dim`."""
+    n = max(values._data.shape[dim] - 1, 0)
+    return narrow(values, dim, 0, n), narrow(values, dim, min(1, values._data.shape[dim]), n)
+
+
+@composite(axis=True)
+def diff(
+    input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *,
+    out: Any = None,
+) -> Tensor:  # fmt: skip
+    """The differences of neighbours along `dim`, taken `n` times.
+
+    >>> import retrograd as torch
+    >>> torch.diff(torch.tensor([1, 3, 2]))
+    tensor([ 2, -1])
+    """
+    if out is not None:
+        return write_out(diff, out, (input, n, dim, prepend, append), {})
+    if not input._data.ndim:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    dim = _dim(dim, input._data.ndim)
+    if not n:
+        return table.clone(input)
+    parts = [part for part in (prepend, input, append) if part is not None]
+    result = table.cat(parts, dim) if len(parts) > 1 else input
+    for _ in range(min(n, result._data.shape[dim])):
+        before, after = _neighbours(result, dim)
+        result = table.logical_xor(after, before) if result._data.dtype == np.bool_ else table.sub(after, before)
+    return result
+
+
+@composite("trapz", method=False, axis=True)
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
+    """The integral of `y` along `dim` by the trapezoidal rule, at the places `x` or `dx` apart."""
+    return _areas("trapezoid", y, x, dx, dim).sum(_dim(dim, y._data.ndim))
+
+
+@composite(method=False, axis=True)
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
+    """The integrals of `y` up to each place along `dim`."""
+    return _areas("cumulative_trapezoid", y, x, dx, dim).cumsum(_dim(dim, y._data.ndim))
+
+
+def _areas(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Any:
+    if x is not None and dx is not None:
+        raise TypeError(f"{name}() received an invalid combination of arguments: x or dx, but not both")
+    if any(t is not None and t._data.dtype == np.bool_ for t in (y, x)):
+        raise RuntimeError(f"{name}: received a bool input for `x` or `y`, but bool is not supported")
+    ndim = y._data.ndim
+    dim = _dim(dim, ndim)
+    before, after = _neighbours(y, dim)
+    if x is None:
+        return table.mul(table.add(before, after), (1.0 if dx is None else dx) / 2)
+    if x._data.ndim == 1:
+        if x._data.shape[0] != y._data.shape[dim]:
+            raise RuntimeError(
+                f"{name}: There must be one `x` value for each sample point, got {x._data.shape[0]} for "
+                f"{y._data.shape[dim]} points"
+            )
+        widths: Any = diff(x).reshape((-1,) + (1,) * (ndim - 1 - dim))
+    else:
+        widths = diff(x, 1, dim - ndim)
+    return table.mul(table.add(before, after), widths) / 2
+
+
+@composite(method=False)
+def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
+    """The derivatives of the function that `input` samples, one tensor a dimension; second-order within.
+
+    >>> import retrograd as torch
+    >>> torch.gradient(torch.tensor([1., 4., 9., 16.]))
+    (tensor([3., 4., 6., 7.]),)
+    """
+    ndim = input._data.ndim
+    if edge_order not in (1, 2):
+        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    given = [dim] if isinstance(dim, int) else range(ndim) if dim is None else dim
+    dims = [_dim(d, ndim) for d in given]
+    for d in dims:
+        if dims.count(d) > 1:
+            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+    if spacing is None:
+        spacing = 1
+    spacings = list(spacing) if isinstance(spacing, Sequence) else [spacing] * len(dims)
+    if len(spacings) != len(dims):
+        raise RuntimeError(
+            "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the "
+            f"same length, but got a spacing argument of length {len(spacings)} and a dim argument of length "
+            f"{len(dims)}."
+        )
+    for d in dims:
+        if input._data.shape[d] < edge_order + 1:
+            raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+    return tuple(_slope(input, d, h, edge_order) for d, h in zip(dims, spacings, strict=True))
+
+
+def _slope(input: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
+    """The derivative along `dim`; `spacing` is the distance of the places, or the places."""
+    n = input._data.shape[dim]
+
+    def at(start: int, length: int) -> Any:
+        return narrow(input, dim, start, length)
+
+    places = spacing if isinstance(spacing, Tensor) and spacing._data.ndim else None
+    if places is None:
+        gaps: Any = [spacing] * (n - 1)
+        inner = (at(2, n - 2) - at(0, n - 2)) / (2 * spacing)
+    else:
+        widths: Any = diff(places)
+        gaps = [widths[i] for i in range(n - 1)]
+        shape = (-1,) + (1,) * (input._data.ndim - 1 - dim)
+        left, right = widths[:-1].reshape(shape), widths[1:].reshape(shape)
+        inner = (
+            at(2, n - 2) * left / (right * (left + right))
+            + at(1, n - 2) * (right - left) / (left * right)
+            - at(0, n - 2) * right / (left * (left + right))
+        )
+    if edge_order == 1:
+        first = (at(1, 1) - at(0, 1)) / gaps[0]
+        last = (at(n - 1, 1) - at(n - 2, 1)) / gaps[-1]
+    else:
+        first = _edge(at(0, 1), at(1, 1), at(2, 1), gaps[0], gaps[1])
+        last = -_edge(at(n - 1, 1), at(n - 2, 1), at(n - 3, 1), gaps[-1], gaps[-2])
+    return table.cat([first, inner, last], dim)
+
+
+def _edge(a: Any, b: Any, c: Any, near: Any, far: Any) -> Any:
+    """The slope at `a` of the parabola through it and the two places after it."""
+    return (
+        -a * (2 * near + far) / (near * (near + far))
+        + b * (near + far) / (near * far)
+        - c * near / (far * (near + far))
+    )
+
+
+@composite(method=False)
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """The matrix whose columns are the powers of `x`, highest first unless `increasing`."""
+    if x._data.ndim != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    n = x._data.shape[0] if N is None else N
+    if n < 0:
+        raise RuntimeError("N must be non-negative.")
+    if x._data.dtype.kind in "biu":
+        x = x.to(int64)  # in which the powers are multiplied up
+    np.empty((x._data.shape[0], n), x._data.dtype)  # is there memory for it? Asked before the columns are made
+    columns = [table.pow_Tensor_Scalar(x, k) for k in range(n)]
+    if not columns:
+        return fresh(np.empty((x._data.shape[0], 0), x._data.dtype))
+    return table.stack(columns if increasing else columns[::-1], 1)

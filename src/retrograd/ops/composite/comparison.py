@@ -1,0 +1,62 @@
+"""Comparisons in place (``x.eq_(y)``), whose results become 0 and 1 of the tensor's own dtype, and membership."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._generated import functions as table
+from ...kernels.promotion import scalar_name
+from ...tensor import Tensor, fresh
+from ..registry import composite
+from ..support import needs_a_tensor
+from .overwrite import overwrite
+
+
+def _in_place(name: str, *aliases: str) -> None:
+    operator = getattr(table, name)
+
+    def method(input: Tensor, other: Any) -> Tensor:
+        result = operator(input, other)._data
+        if result.shape != input._data.shape:
+            raise RuntimeError(
+                f"output with shape {list(input._data.shape)} doesn't match the broadcast shape {list(result.shape)}"
+            )
+        return overwrite(input, result)
+
+    method.__name__ = method.__qualname__ = name + "_"
+    method.__doc__ = f"In-place {name}: 1 where it is true, else 0."
+    composite(*(alias + "_" for alias in aliases), function=False)(method)
+
+
+_in_place("eq")
+_in_place("ne", "not_equal")
+_in_place("lt", "less")
+_in_place("le", "less_equal")
+_in_place("gt", "greater")
+_in_place("ge", "greater_equal")
+
+
+@composite(method=False, out=True)
+def isin(
+    elements: Any = None, test_elements: Any = None, *, assume_unique: bool = False, invert: bool = False,
+    element: Any = None, test_element: Any = None,
+) -> Tensor:  # fmt: skip
+    """Which of `elements` are among `test_elements` (or, with `invert`, are not); either may be a number.
+
+    >>> import retrograd as torch
+    >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2, 5]))
+    tensor([False,  True, False])
+    """
+    # A number may also be given by a name of its own.
+    elements = element if elements is None else elements
+    test_elements = test_element if test_elements is None else test_elements
+    for value in (elements, test_elements):
+        if value is None:
+            raise needs_a_tensor("isin", elements, test_elements)
+        dtype = value._data.dtype if isinstance(value, Tensor) else np.asarray(value).dtype
+        if dtype.kind in "bc":
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {scalar_name(dtype)}")
+    first, second = (value._data if isinstance(value, Tensor) else value for value in (elements, test_elements))
+    return fresh(np.isin(first, second, assume_unique=assume_unique and np.ndim(second) > 0, invert=invert))

@@ -1,0 +1,106 @@
+"""Conjugates and parts of complex tensors, which are views. See Note [Lazy conjugation]."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._generated import functions as table
+from ...tensor import Tensor
+from ...tensor.lazy_conjugation import bits_of
+from ..registry import FUNCTIONS, composite
+
+# `conjugate` is what formulas call, since arrays and Python numbers have it too.
+
+
+@composite("conjugate")
+def conj(input: Tensor) -> Tensor:
+    """The complex conjugate, a view of the same memory; a real tensor itself.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor([1+2j, 3-1j])
+    >>> y = x.conj()
+    >>> y.is_conj(), y._base is x
+    (True, True)
+    >>> y.mul_(1j); x
+    tensor([ 2.+1.j, -1.+3.j])
+    tensor([ 2.-1.j, -1.-3.j])
+    """
+    return table._conj(input) if input._memory.dtype.kind == "c" else input
+
+
+del FUNCTIONS["conjugate"]
+
+
+@composite(method=False)
+def is_conj(input: Tensor) -> bool:
+    """Is the memory to be read as its conjugate?"""
+    return bits_of(input)[0]
+
+
+@composite(method=False)
+def is_neg(input: Tensor) -> bool:
+    """Is the memory to be read with the other sign?"""
+    return bits_of(input)[1]
+
+
+@composite()
+def resolve_conj(input: Tensor) -> Tensor:
+    """The tensor itself, or a copy without the conj bit."""
+    return table.clone(input) if bits_of(input)[0] else input
+
+
+@composite()
+def resolve_neg(input: Tensor) -> Tensor:
+    """The tensor itself, or a copy without the neg bit."""
+    return table.clone(input) if bits_of(input)[1] else input
+
+
+@composite()
+def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
+    """The complex conjugate, computed; a real tensor itself."""
+    if out is None and input._memory.dtype.kind != "c":
+        return input
+    return table._conj_physical(input, out=out)
+
+
+@composite()
+def conj_physical_(input: Tensor) -> Tensor:
+    """In-place `conj_physical`."""
+    return table._conj_physical_(input)
+
+
+@composite(method=False)
+def real(input: Tensor) -> Tensor:
+    """The real parts of a complex tensor, a view; a real tensor itself."""
+    if input._memory.dtype.kind != "c":
+        return input
+    return table.select(table.view_as_real(table._conj(input) if bits_of(input)[0] else input), -1, 0)
+
+
+@composite(method=False)
+def imag(input: Tensor) -> Tensor:
+    """The imaginary parts of a complex tensor, a view."""
+    if input._memory.dtype.kind != "c":
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    if bits_of(input)[0]:
+        return table.select(table._neg_view(table.view_as_real(table._conj(input))), -1, 1)
+    return table.select(table.view_as_real(input), -1, 1)
+
+
+def _set_real(self: Tensor, value: Any) -> None:
+    _write(real(self), value)
+
+
+def _set_imag(self: Tensor, value: Any) -> None:
+    _write(imag(self), value)
+
+
+def _write(part: Tensor, value: Any) -> None:
+    if isinstance(value, Tensor):
+        table.copy_(part, value, False)
+    else:
+        table.fill_Scalar_(part, value)
+
+
+PROPERTIES = {"real": real, "imag": imag}
+SETTERS = {"real": _set_real, "imag": _set_imag}

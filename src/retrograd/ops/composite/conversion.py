@@ -1,0 +1,158 @@
+"""Conversions between dtypes and devices, and new tensors after the model of another: methods of Tensor."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ..._generated import functions as table
+from ...core import dtypes
+from ...core.devices import as_device
+from ...core.where import users_level
+from ...tensor import Tensor, type_name
+from ...tensor.tensor import TYPE_NAMES
+from .. import factories
+from ..registry import METHODS, composite
+
+
+def _cast(input: Tensor, np_dtype: np.dtype, copy: bool = False) -> Tensor:
+    """`input` with elements of `np_dtype`: itself, unless there is something to convert or a copy is asked for."""
+    have = input._data.dtype
+    if have == np_dtype and not copy:
+        return input
+    if np_dtype.kind not in "fcV":
+        input = input.detach()  # integers have no gradient
+    if have.kind == "c" and np_dtype.kind not in "cb":
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part; use x.real to say that this is meant",
+            UserWarning,
+            stacklevel=users_level(),
+        )
+    return table._to_copy(input, dtypes.from_numpy_dtype(np_dtype))
+
+
+def _is_dtype(value: Any) -> bool:
+    return isinstance(value, (dtypes.dtype, np.dtype)) or value in (bool, int, float, complex)
+
+
+@composite(function=False)
+def to(
+    input: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False, copy: bool = False,
+    memory_format: Any = None,
+) -> Tensor:  # fmt: skip
+    """The tensor in another dtype or on another device, or as another tensor is; itself if it is so already.
+
+    >>> import retrograd as torch
+    >>> torch.ones(2).to(torch.float64).dtype
+    torch.float64
+    """
+    flags = []
+    for value in args:
+        if isinstance(value, Tensor):
+            dtype, device = value._data.dtype, value.device
+        elif isinstance(value, bool):
+            flags.append(value)
+        elif value is None:
+            continue
+        elif _is_dtype(value):
+            dtype = value
+        else:
+            device = value
+    if len(flags) > 1:
+        copy = flags[1]
+    as_device(input.device if device is None else device)
+    result = _cast(input, input._data.dtype if dtype is None else dtypes.as_numpy_dtype(dtype), copy)  # type: ignore[arg-type]
+    if memory_format is None or "preserve" in str(memory_format):
+        return result
+    return result.contiguous(memory_format=memory_format)
+
+
+@composite(function=False)
+def bfloat16(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as torch.bfloat16."""
+    return to(input, dtypes.bfloat16, memory_format=memory_format)
+
+
+def _conversion(name: str, target: dtypes.dtype) -> None:
+    def convert(input: Tensor, memory_format: Any = None) -> Tensor:
+        return to(input, target, memory_format=memory_format)
+
+    convert.__name__ = convert.__qualname__ = name
+    convert.__doc__ = f"The tensor as {target}."
+    METHODS[name] = convert
+
+
+for _name, _dtype in {
+    "bool": dtypes.bool_, "byte": dtypes.uint8, "char": dtypes.int8, "short": dtypes.int16, "int": dtypes.int32,
+    "long": dtypes.int64, "half": dtypes.float16, "float": dtypes.float32, "double": dtypes.float64,
+    "cfloat": dtypes.complex64, "cdouble": dtypes.complex128,
+}.items():  # fmt: skip
+    _conversion(_name, _dtype)
+
+
+@composite(function=False)
+def type_as(input: Tensor, other: Tensor) -> Tensor:
+    """The tensor in the dtype of another."""
+    return _cast(input, other._data.dtype)
+
+
+@composite(function=False)
+def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The name of the tensor's type, such as ``'torch.FloatTensor'``; with a dtype or such a name, the conversion."""
+    if dtype is None:
+        return type_name(input)
+    if isinstance(dtype, str):
+        for name, word in TYPE_NAMES.items():
+            if dtype == f"torch.{word}":
+                return _cast(input, dtypes.by_name(name).np)
+        raise ValueError(f"invalid type: '{dtype}'")
+    dtype = getattr(dtype, "dtype", dtype)  # torch.FloatTensor
+    return _cast(input, dtypes.as_numpy_dtype(dtype))  # type: ignore[arg-type]
+
+
+@composite(function=False)
+def cpu(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor in the host's memory."""
+    return input
+
+
+# ------------------------------------------------------------------------------------------------- after a model
+
+
+def _like(input: Tensor, keywords: dict) -> dict:
+    """Keywords for a factory, with the dtype of `input` unless another is given."""
+    return {**keywords, "dtype": input.dtype if keywords.get("dtype") is None else keywords["dtype"]}
+
+
+@composite(function=False)
+def new_ones(input: Tensor, *size: Any, **keywords: Any) -> Tensor:
+    """Ones of another size, with the dtype of this tensor."""
+    return factories.ones(*size, **_like(input, keywords))
+
+
+@composite(function=False)
+def new_empty(input: Tensor, *size: Any, **keywords: Any) -> Tensor:
+    """Uninitialised memory of another size, with the dtype of this tensor."""
+    return factories.empty(*size, **_like(input, keywords))
+
+
+@composite(function=False)
+def new_full(input: Tensor, size: Any, fill_value: Any, **keywords: Any) -> Tensor:
+    """A tensor of another size with every element `fill_value`, with the dtype of this tensor."""
+    return factories.full(size, fill_value, **_like(input, keywords))
+
+
+@composite(function=False)
+def new_tensor(input: Tensor, data: Any, **keywords: Any) -> Tensor:
+    """A tensor with a copy of `data`, with the dtype of this tensor."""
+    return factories.tensor(data, **_like(input, keywords))
+
+
+@composite(function=False)
+def new(input: Tensor, *args: Any, device: Any = None) -> Tensor:
+    """A tensor of the same dtype, of a size or of data, as the older constructors make it."""
+    from ...tensor.types import legacy_new
+
+    return legacy_new(input.dtype, *args)

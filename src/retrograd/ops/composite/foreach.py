@@ -1,0 +1,124 @@
+"""``_foreach_*``: an operator on each tensor of a list.
+
+Torch runs these as one kernel, for its optimisers; here they are the operator in a loop, with the same arguments: a
+number or a 0-d tensor for all, or a list with one for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..._generated import functions as table
+from ...tensor import Tensor
+from ..registry import METHODS
+
+_UNARY = (
+    "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor", "frac", "lgamma",
+    "log", "log10", "log1p", "log2", "neg", "reciprocal", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt",
+    "tan", "tanh", "trunc",
+)  # fmt: skip
+_BINARY = ("add", "sub", "mul", "div", "pow", "maximum", "minimum", "clamp_min", "clamp_max")
+_TERNARY = ("addcdiv", "addcmul", "lerp")
+
+#: By their public names, which begin with an underscore in torch too.
+FOREACH: dict[str, Callable[..., Any]] = {}
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    return METHODS.get(name) or getattr(table, name)
+
+
+def _each(value: Any, count: int) -> list[Any]:
+    """One value for each tensor: those of a list, or the same one."""
+    if not isinstance(value, (list, tuple)):
+        return [value] * count
+    if len(value) != count:
+        raise RuntimeError(f"Tensor lists must have the same number of tensors, got {count} and {len(value)}")
+    return list(value)
+
+
+def _check(self: Any) -> None:
+    if not isinstance(self, (list, tuple)) or not self:
+        raise RuntimeError("Tensor list must have at least one tensor.")
+
+
+def _pointwise(name: str, inplace: bool) -> Callable[..., Any]:
+    """`name` on each tensor, with the further arguments taken one each."""
+    bounds = {"maximum": "clamp_min", "minimum": "clamp_max"}
+
+    def each(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _check(self)
+        many = [_each(arg, len(self)) for arg in args]
+        if name in ("addcdiv", "addcmul") and len(many) == 3:
+            kwargs["value"] = many.pop()
+        if isinstance(kwargs.get("value"), Tensor):
+            kwargs["value"] = kwargs["value"].tolist()
+        options = {key: _each(value, len(self)) for key, value in kwargs.items() if value is not None}
+        results = []
+        for i, tensor in enumerate(self if isinstance(self, (list, tuple)) else [self]):
+            used = name
+            mine = [arg[i] for arg in many]
+            if name in bounds and not isinstance(mine[0], Tensor):
+                used = bounds[name]
+            if inplace and used in ("maximum", "minimum"):
+                result = table.copy_(tensor, _operator(used)(table.clone(tensor), *mine), False)
+            else:
+                named = {key: value[i] for key, value in options.items()}
+                result = _operator(used + "_" if inplace else used)(tensor, *mine, **named)
+            results.append(result)
+        return None if inplace else tuple(results)
+
+    each.__name__ = each.__qualname__ = f"_foreach_{name}{'_' if inplace else ''}"
+    each.__doc__ = f"`{name}` on each tensor of a list{', in place' if inplace else ''}."
+    return each
+
+
+def _foreach_zero_(self: Sequence[Tensor]) -> None:
+    """Set every tensor to zero."""
+    _check(self)
+    for tensor in self:
+        table.zero_(tensor)
+
+
+def _foreach_copy_(self: Sequence[Tensor], src: Sequence[Tensor], non_blocking: bool = False) -> None:
+    """Copy each of `src` into the tensor in its place."""
+    _check(self)
+    for tensor, source in zip(self, _each(src, len(self)), strict=True):
+        table.copy_(tensor, source, non_blocking)
+
+
+def _foreach_clone(self: Sequence[Tensor], *, memory_format: Any = None) -> tuple[Tensor, ...]:
+    """A copy of each tensor."""
+    _check(self)
+    return tuple(table.clone(tensor) for tensor in self)
+
+
+def _foreach_norm(self: Sequence[Tensor], ord: Any = 2, dtype: Any = None) -> tuple[Tensor, ...]:
+    """The norm of each tensor."""
+    _check(self)
+    return tuple(table.linalg_vector_norm(tensor, ord, dtype=dtype) for tensor in self)
+
+
+def _foreach_max(self: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """The largest element of each tensor."""
+    _check(self)
+    return tuple(table.max(tensor) for tensor in self)
+
+
+def _foreach_mm(self: Sequence[Tensor], mat2: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """The product of each matrix with the one in its place."""
+    _check(self)
+    return tuple(table.mm(a, b) for a, b in zip(self, _each(mat2, len(self)), strict=True))
+
+
+def _install() -> None:
+    for name in (*_UNARY, *_BINARY, *_TERNARY):
+        for inplace in (False, True):
+            function = _pointwise(name, inplace)
+            FOREACH[function.__name__] = function
+    for function in (_foreach_zero_, _foreach_copy_, _foreach_clone, _foreach_norm, _foreach_max, _foreach_mm):
+        FOREACH[function.__name__] = function
+
+
+_install()

@@ -1,0 +1,522 @@
+"""Subscripts, ``x[key]`` and ``x[key] = value``, and indexing operators that choose an overload or are made of others.
+
+A key is taken apart as torch does it: ints, slices and None become a chain of views (select, slice, unsqueeze), and
+what is left, arrays of indices and masks, one `index` of the last view.
+"""
+
+from __future__ import annotations
+
+import builtins
+import warnings
+from collections.abc import Sequence
+from operator import getitem
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ... import kernels
+from ..._generated import functions as generated
+from ..._generated.nodes import CopyBackwards, FillBackward0
+from ...autograd.copy_slices import CopySlices
+from ...autograd.edge import gradient_edge
+from ...autograd.inplace import begin_inplace, check_no_internal_overlap, check_overlap, end_inplace
+from ...autograd.node import init_node
+from ...autograd.view_meta import CreationMeta
+from ...core import dtypes
+from ...core.quiet import once
+from ...core.state import local
+from ...core.version_counter import INFERENCE
+from ...core.where import users_level
+from ...kernels.dims import normalize_dim
+from ...kernels.indexing_key import parse_index
+from ...kernels.promotion import cast_number
+from ...tensor import Tensor, fresh, type_name, wrap
+from ..factories import _out, zeros
+from ..registry import composite
+from ..support import int_tuple, not_a_tensor, number
+
+if TYPE_CHECKING:
+    from ...core.state import ThreadState
+
+_slice, _select, _take_slice = builtins.slice, generated.select, generated.slice
+_ALL = builtins.slice(None)
+_LONG = np.dtype(np.int64)
+
+
+@composite()
+def new_zeros(
+    input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **keywords: Any
+) -> Tensor:
+    """Zeros of a given size, with the dtype and device of `input`."""
+    if keywords:
+        return zeros(*size, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad, **keywords)
+    shape = int_tuple("new_zeros", "size", 1, size)
+    array = kernels.new_zeros(input._data, shape)
+    result = fresh(array if dtype is None else array.astype(dtypes.as_numpy_dtype(dtype)))
+    return result.requires_grad_() if requires_grad else result
+
+
+# --------------------------------------------------------------------------------------------------------------- x[key]
+
+
+@composite(function=False)
+def __getitem__(self: Tensor, key: Any) -> Tensor:
+    """``self[key]``: a view where the key holds no arrays, else a copy.
+
+    >>> import retrograd as torch
+    >>> x = torch.arange(6).reshape(2, 3)
+    >>> x[1], x[:, [0, 2]]
+    (tensor([3, 4, 5]), tensor([[0, 2],
+            [3, 5]]))
+    """
+    cls = key.__class__
+    if cls is int:
+        try:
+            return _select(self, 0, key)
+        except IndexError:
+            pass  # told better below
+    elif cls is _slice:
+        if self._memory.ndim and key.step is None:
+            start, stop = key.start, key.stop
+            if start.__class__ is not int:
+                start = _bound(start)
+            if stop.__class__ is not int:
+                stop = _bound(stop)
+            return _take_slice(self, 0, start, stop)
+    elif cls is Tensor:
+        array = key._data
+        if array.dtype is _LONG and array.ndim and self._memory.ndim:
+            return generated.index(self, [array])
+    basic, advanced = parse_index(_arrays(key), self._memory.shape)
+    return _read(self, basic, advanced)
+
+
+def _bound(bound: Any) -> Any:
+    # A slice may be bounded by anything that stands for an int, such as a tensor.
+    return bound if bound is None or bound.__class__ is int else bound.__index__()
+
+
+def _is_all(k: builtins.slice, n: int) -> bool:
+    """Is this slice so plainly all of a dimension of size `n` that there is no need to take it?"""
+    start, stop, step = _bound(k.start), _bound(k.stop), _bound(k.step)
+    return (start is None or start == 0) and (stop is None or stop >= n) and (step is None or step == 1)
+
+
+def _arrays(key: Any) -> Any:
+    """A key with arrays for the Tensors in it."""
+    if isinstance(key, Tensor):
+        return key._data
+    if isinstance(key, (tuple, list)):
+        return key.__class__([_arrays(k) for k in key]) if key.__class__ in (tuple, list) else [_arrays(k) for k in key]
+    return key
+
+
+def _read(self: Tensor, basic: tuple, advanced: list | None) -> Tensor:
+    result = self
+    dim = 0
+    for k in basic:
+        if k is None:
+            result = generated.unsqueeze(result, dim)
+            dim += 1
+        elif k is Ellipsis:
+            break
+        elif isinstance(k, builtins.slice):
+            if not _is_all(k, result._memory.shape[dim]):
+                step = 1 if k.step is None else _bound(k.step)
+                result = generated.slice(result, dim, _bound(k.start), _bound(k.stop), step)
+            dim += 1
+        else:
+            result = generated.select(result, dim, k)
+    if advanced is not None:
+        return generated.index(result, advanced)
+    return generated.alias(result) if result is self else result
+
+
+# ------------------------------------------------------------------------------------------------------- x[key] = value
+
+
+@composite(function=False)
+def __setitem__(self: Tensor, key: Any, value: Any) -> None:
+    """``self[key] = value``, in place.
+
+    >>> import retrograd as torch
+    >>> x = torch.zeros(3)
+    >>> x[1:] = torch.tensor([1., 2.])
+    >>> x
+    tensor([0., 1., 2.])
+    """
+    data = self._data
+    if value.__class__ is Tensor or isinstance(value, Tensor):
+        values = value._data
+        if data.dtype.kind not in "fcV" and value.requires_grad:
+            value = value.detach()  # what an integer tensor holds has no gradient
+    else:
+        values = value = _number_to_write(self, value)
+    if key.__class__ is bool:
+        if not key:
+            return  # none of it
+        key = None
+    basic, advanced = parse_index(key if key.__class__ is int else _arrays(key), data.shape)
+    state = local.state
+    if (
+        state.interceptor is not None
+        or (state.grad_enabled and (self.requires_grad or (isinstance(value, Tensor) and value.requires_grad)))
+    ):
+        if advanced is None and state.interceptor is None and _write_slice(state, self, basic, value, values):
+            end_inplace(self, data, None, "__setitem__")
+            return
+        place = _place(self, basic)
+        if place is not self and place._meta is not None:
+            place._meta.fleeting = True  # type: ignore[attr-defined]
+        _write(place, advanced, value)
+        return
+    # Nothing to record: straight to memory.
+    begin_inplace(state, self, False, True)
+    if advanced is None and 0 in self._memory.strides:
+        check_no_internal_overlap(self._memory[basic])
+    if value is not values and value._vc is self._vc and value._vc is not None:
+        if advanced is not None:
+            check_overlap(data[basic], values, True)
+        elif values.size > 1:
+            check_overlap(data[basic], kernels.expand(_stripped(values, data[basic]), data[basic].shape))
+    kernels.setitem(data, basic, advanced, values, out=data)
+    end_inplace(self, data, None, "__setitem__")
+
+
+def _number_to_write(self: Tensor, value: Any) -> Any:
+    """The number `value`, if it can be an element of the tensor."""
+    if not isinstance(value, (bool, int, float, complex)):
+        kind = type(value)
+        name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+        raise TypeError(f"can't assign a {name} to a {type_name(self)}: make it a tensor first, with torch.tensor(...)")
+    dtype = self._memory.dtype
+    if isinstance(value, complex) or (dtype.kind in "iu" and isinstance(value, float)):
+        kernels.element(value, dtype)  # does it fit? (asked before the key is looked at)
+        if isinstance(value, complex) and dtype.kind not in "bc":
+            value = value.real
+    return number("__setitem__", "value", 2, value)
+
+
+def _stripped(values: Any, place: Any) -> Any:
+    """Values without leading dimensions of size 1 that the place does not have."""
+    while values.ndim > place.ndim and values.shape[0] == 1:
+        values = values[0]
+    return values
+
+
+def _write_slice(state: ThreadState, self: Tensor, basic: tuple, value: Any, values: Any) -> bool:
+    """Write to the part `basic` of a tensor and record it, without making the view; False where a view is needed.
+
+    The history is what writing to the view would give: that of the base, which becomes a CopySlices.
+    """
+    data = self._data
+    place = data[basic]
+    if data is not self._memory:
+        return False
+    if 0 in data.strides or place.shape == data.shape or state.mutation_guard is not None or self._vc is INFERENCE:
+        return False
+    edge_value = None
+    if value is not values:
+        if values.dtype is not data.dtype or values.ndim > place.ndim or value._vc is self._vc is not None:
+            return False
+        edge_value = value._edge or (value._meta and gradient_edge(value))
+    meta: Any = self._meta
+    base, steps = self, ((getitem, getitem, (basic,), None),)
+    if meta is not None:
+        if not meta.is_view or meta.hooks is not None or meta.retains_grad:
+            return False
+        if meta.creation_meta is not CreationMeta.DEFAULT:
+            return False
+        base, steps = meta.base, (*meta.replay, *steps)
+        if base._edge is None or base._meta is not None:
+            return False
+    if value is not values:
+        try:
+            place[...] = values
+        except ValueError:
+            return False  # it does not fit: told better elsewhere
+        node: Any = CopyBackwards()
+        init_node(node, (None, edge_value))
+    else:
+        node = FillBackward0()
+        init_node(node, (None,))
+        once(kernels.fill, place, values, out=place)
+    node.shape, node.dtype, node.array_class = place.shape, data.dtype, data.__class__
+    base._edge = (CopySlices(base, steps, node), 0)
+    return True
+
+
+def _place(self: Tensor, basic: tuple) -> Tensor:
+    """The view of `self` that ``self[key] = value`` writes to; `self` where it is all of it."""
+    if all(
+        k is Ellipsis or (isinstance(k, builtins.slice) and _is_all(k, n))
+        for k, n in zip(basic, (*self._memory.shape, 0))
+    ):
+        return self
+    return _read(self, basic, None)
+
+
+def _write(place: Tensor, advanced: list | None, value: Any) -> None:
+    """Write to all of `place`, or to the places in it that arrays give. The history is that of the writing operator."""
+    number = False
+    if isinstance(value, Tensor):
+        shape = value._memory.shape
+        number = not shape
+        if (advanced is not None or shape != place._memory.shape) and shape[:1] == (1,):
+            first = next((i for i, n in enumerate(shape) if n != 1), len(shape))
+            value = generated.view(value, shape[first:])
+    if advanced is not None:
+        generated.index_put_(place, advanced, value)
+    elif not isinstance(value, Tensor):
+        if not place._memory.ndim:
+            generated.copy_(place, wrap(np.asarray(cast_number(value, place._memory.dtype))))
+        else:
+            if 0 in place._memory.strides:
+                check_no_internal_overlap(place._memory)
+            generated.fill_Scalar_(place, value)
+    elif number and place._memory.ndim:
+        generated.fill_Tensor_(place, value)
+    else:
+        if value._memory.shape != place._memory.shape:
+            value = generated.expand(value, place._memory.shape)
+        generated.copy_(place, value)
+
+
+# ------------------------------------------------------------------------------------------------------------ index_put
+
+
+def _index_arrays(indices: Sequence) -> list:
+    """The indices of index_put as arrays."""
+    if isinstance(indices, Tensor) or not isinstance(indices, (tuple, list)):
+        raise TypeError(
+            "index_put(): argument 'indices' (position 1) must be tuple of Tensors, not " + type(indices).__name__
+        )
+    return [i._data if isinstance(i, Tensor) else i for i in indices]
+
+
+@composite()
+def index_put(input: Tensor, indices: Sequence, values: Any, accumulate: bool = False) -> Tensor:
+    """`input` with `values` written to (or, with `accumulate`, added at) the places that a tuple of tensors gives.
+
+    >>> import retrograd as torch
+    >>> torch.zeros(3).index_put((torch.tensor([0, 0]),), torch.ones(2), accumulate=True)
+    tensor([2., 0., 0.])
+    """
+    return generated.index_put(input, _index_arrays(indices), values, accumulate)
+
+
+@composite()
+def index_put_(input: Tensor, indices: Sequence, values: Any, accumulate: bool = False) -> Tensor:
+    """`index_put` in place."""
+    return generated.index_put_(input, _index_arrays(indices), values, accumulate)
+
+
+# ------------------------------------------------------------------------------------------------- a Tensor or a number
+
+
+@composite()
+def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """`input` with `value` (a number or a 0-d tensor) where `mask` is True.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor([1., 2., 3.])
+    >>> x.masked_fill(x > 1.5, 0)
+    tensor([1., 0., 0.])
+    """
+    if isinstance(value, Tensor):
+        return generated.masked_fill_Tensor(input, mask, value)
+    return generated.masked_fill_Scalar(input, mask, number("masked_fill", "value", 2, value))
+
+
+@composite(function=False)
+def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """`masked_fill` in place."""
+    if isinstance(value, Tensor):
+        return generated.masked_fill_Tensor_(input, mask, value)
+    return generated.masked_fill_Scalar_(input, mask, number("masked_fill_", "value", 2, value))
+
+
+@composite()
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """`input` with `value` (a number or a 0-d tensor) at the positions `index` along `dim`."""
+    if isinstance(value, Tensor):
+        return generated.index_fill_int_Tensor(input, dim, index, value)
+    return generated.index_fill_int_Scalar(input, dim, index, number("index_fill", "value", 4, value))
+
+
+@composite(function=False)
+def index_fill_(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """`index_fill` in place."""
+    if isinstance(value, Tensor):
+        return generated.index_fill_int_Tensor_(input, dim, index, value)
+    return generated.index_fill_int_Scalar_(input, dim, index, number("index_fill_", "value", 4, value))
+
+
+@composite(out=True, axis=True)
+def scatter(
+    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+) -> Tensor:
+    """`input` with `src` (a tensor or a number) written where ``gather(input, dim, index)`` would read.
+
+    >>> import retrograd as torch
+    >>> torch.zeros(3).scatter(0, torch.tensor([2, 0]), torch.tensor([5., 6.]))
+    tensor([6., 0., 5.])
+    """
+    source = _scatter_source(src, value)
+    if reduce is not None:
+        name = _scatter_reduction(reduce, source)
+        source = source if isinstance(source, Tensor) else _filled_like(index, source, input)
+        return generated.scatter_reduce(input, dim, index, source, name)
+    if isinstance(source, Tensor):
+        return generated.scatter_src(input, dim, index, source)
+    return generated.scatter_value(input, dim, index, number("scatter", "value", 4, source))
+
+
+@composite(function=False)
+def scatter_(
+    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+) -> Tensor:
+    """`scatter` in place."""
+    source = _scatter_source(src, value)
+    if reduce is not None:
+        name = _scatter_reduction(reduce, source)
+        source = source if isinstance(source, Tensor) else _filled_like(index, source, input)
+        return generated.scatter_reduce_(input, dim, index, source, name)
+    if isinstance(source, Tensor):
+        return generated.scatter_src_(input, dim, index, source)
+    return generated.scatter_value_(input, dim, index, number("scatter_", "value", 4, source))
+
+
+def _scatter_source(src: Any, value: Any) -> Any:
+    if (src is None) == (value is None):
+        raise TypeError("scatter(): expected exactly one of 'src' (a Tensor) and 'value' (a number)")
+    return value if src is None else src
+
+
+def _scatter_reduction(reduce: str, source: Any) -> str:
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    if isinstance(source, Tensor):
+        warnings.warn(
+            "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future "
+            "PyTorch release. Use torch.scatter_reduce instead for more reduction options.",
+            UserWarning,
+            stacklevel=users_level(),
+        )
+    return "sum" if reduce == "add" else "prod"
+
+
+def _filled_like(index: Tensor, value: Any, like: Tensor) -> Tensor:
+    # A number as the source of a scatter.
+    return wrap(np.full_like(like._data, kernels.cast_number(value, like._data.dtype), shape=index._data.shape))
+
+
+# ------------------------------------------------------------------------------------------------------- made of others
+
+
+@composite(out=True, axis=True)
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """As `gather`, the other dimensions broadcast; along the flattened tensor without a `dim`.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor([[3., 1.], [2., 4.]])
+    >>> torch.take_along_dim(x, x.argmax(1, keepdim=True), 1)
+    tensor([[3.],
+            [4.]])
+    """
+    if not isinstance(indices, Tensor):
+        raise not_a_tensor("take_along_dim", "indices", 2, indices)
+    if indices._data.dtype != _LONG:
+        raise RuntimeError(
+            "torch.take_along_dim(): dtype of indices should be Long but got "
+            + kernels.scalar_name(indices._data.dtype)
+        )
+    if dim is None:
+        return generated.gather(input.reshape(-1), 0, indices.reshape(-1))
+    n = input._data.ndim
+    dim = normalize_dim(dim, n)
+    if n != indices._data.ndim:
+        raise RuntimeError(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+            f"{n} dimensions for input, and {indices._data.ndim} dimensions for indices"
+        )
+    if not n:
+        return generated.gather(input, dim, indices)
+    mine, theirs = list(input._data.shape), list(indices._data.shape)
+    along, mine[dim], theirs[dim] = (mine[dim], theirs[dim]), 1, 1
+    common = list(kernels.broadcast_shape(np.empty(mine, bool), np.empty(theirs, bool)))
+    mine, theirs = common[:], common
+    mine[dim], theirs[dim] = along
+    return generated.gather(input.expand(mine), dim, _from_start(indices, along[0]).expand(theirs))
+
+
+def _from_start(indices: Tensor, n: int) -> Tensor:
+    """Indices of which some may count from the end."""
+    return generated.where_self(indices < 0, indices + n, indices) if (indices._data < 0).any() else indices
+
+
+@composite(out=True)
+def msort(input: Tensor) -> Tensor:
+    """The elements sorted along the first dimension."""
+    return generated.sort(input, 0)[0]
+
+
+@composite(out=True)
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+    """The indices of the nonzero elements: one in each row or, with `as_tuple`, one tensor for each dimension.
+
+    >>> import retrograd as torch
+    >>> torch.nonzero(torch.tensor([0, 3, 0, 5]), as_tuple=True)
+    (tensor([1, 3]),)
+    """
+    found = generated.nonzero(input)
+    if not as_tuple:
+        return found
+    columns = found._data if input._data.ndim else np.zeros((len(found._data), 1), _LONG)
+    return tuple(fresh(columns[:, i].copy()) for i in range(columns.shape[1]))
+
+
+@composite(method=False)
+def tril_indices(
+    row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, **keywords: Any
+) -> Tensor:
+    """The indices of the lower triangle of a matrix, as two rows."""
+    array = kernels.tril_indices(row, col, offset, dtypes.as_numpy_dtype(dtype))
+    return _out(array, False, device, keywords)
+
+
+@composite(method=False)
+def triu_indices(
+    row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, **keywords: Any
+) -> Tensor:
+    """The indices of the upper triangle of a matrix, as two rows."""
+    array = kernels.triu_indices(row, col, offset, dtypes.as_numpy_dtype(dtype))
+    return _out(array, False, device, keywords)
+
+
+@composite()
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The different elements (or parts along `dim`); with where they occur and how often, a tuple.
+
+    >>> import retrograd as torch
+    >>> torch.unique(torch.tensor([3, 1, 3]), return_counts=True)
+    (tensor([1, 3]), tensor([1, 2]))
+    """
+    found: Any
+    if dim is None:
+        found = generated._unique2(input, sorted, return_inverse, return_counts)
+    else:
+        found = generated.unique_dim(input, dim, sorted, return_inverse, return_counts)
+    return asked_for(found, return_inverse, return_counts)
+
+
+def asked_for(found: Sequence[Tensor], return_inverse: bool, return_counts: bool) -> Any:
+    """Of what `unique` finds, the part that was asked for."""
+    results = [part for part, asked in zip(found, (True, return_inverse, return_counts), strict=True) if asked]
+    return results[0] if len(results) == 1 else tuple(results)

@@ -1,0 +1,346 @@
+"""Products that are made of others: `matmul` and its relatives, which choose among mm, bmm, mv and dot by dimensions.
+
+The graph of each is torch's: ``x @ y`` of two matrices is one MmBackward0, of batches a BmmBackward0 between views.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ..._generated import functions as generated
+from ...kernels.dims import normalize_dim
+from ...kernels.einsum import parse_equation
+from ...tensor import Tensor
+from ..registry import composite
+from ..support import not_a_tensor, tensor_list
+
+
+@composite()
+def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The product of vectors, matrices or batches of them, which are broadcast.
+
+    >>> import retrograd as torch
+    >>> torch.matmul(torch.ones(2, 3), torch.tensor([1., 2., 3.]))
+    tensor([6., 6.])
+    """
+    for name, position, x in (("input", 1, input), ("other", 2, other)):
+        if not isinstance(x, Tensor):
+            raise not_a_tensor("matmul", name, position, x)
+    if out is not None:
+        from ..support import write_out
+
+        return write_out(_matmul, out, (input, other), {})
+    return _matmul(input, other)
+
+
+@composite(function=False)
+def __matmul__(self: Tensor, other: Any) -> Any:
+    """``self @ other``."""
+    if not isinstance(other, Tensor):
+        return NotImplemented
+    if self._memory.ndim == 2 == other._memory.ndim:
+        return generated.mm(self, other)
+    return _matmul(self, other)
+
+
+@composite(function=False)
+def __rmatmul__(self: Tensor, other: Any) -> Any:
+    """``other @ self``; where other is not a Tensor, nothing that torch multiplies."""
+    return _matmul(other, self) if isinstance(other, Tensor) else NotImplemented
+
+
+def _matmul(input: Tensor, other: Tensor) -> Tensor:
+    a, b = input._data, other._data
+    n, m = a.ndim, b.ndim
+    if n == 2 and m == 2:
+        return generated.mm(input, other)
+    if n == 0 or m == 0:
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {n}D and {m}D")
+    if n == 1 and m == 1:
+        return generated.dot(input, other)
+    if n == 2 and m == 1:
+        return generated.mv(input, other)
+    if n == 1 and m == 2:
+        return generated._squeeze_result(generated.mm(input.unsqueeze(0), other), 0)
+    shape = a.shape
+    if m <= 2:
+        # One product with the rows of all matrices at once.
+        rows = input.reshape(math.prod(shape[:-1]), shape[-1])
+        result = generated.mv(rows, other) if m == 1 else generated.mm(rows, other)
+        return generated._unsafe_view(result, (*shape[:-1], *b.shape[1:]))
+    if n == 1:
+        return _broadcast_bmm(input.unsqueeze(0), other).squeeze(-2)
+    return _broadcast_bmm(input, other)
+
+
+def _broadcast_bmm(input: Tensor, other: Tensor) -> Tensor:
+    """The products of two batches whose batch dimensions are broadcast."""
+    a, b = input._memory.shape, other._memory.shape
+    if a[:-2] == b[:-2] and len(a) == 3:
+        return generated.bmm(input, other)
+    batch = a[:-2] if a[:-2] == b[:-2] else _broadcast_shape(a[:-2], b[:-2])
+    count = math.prod(batch)
+    left = input.expand((*batch, *a[-2:])).reshape(count, *a[-2:])
+    right = other.expand((*batch, *b[-2:])).reshape(count, *b[-2:])
+    product = generated.bmm(left, right)
+    return product if len(batch) == 1 else generated._unsafe_view(product, (*batch, a[-2], b[-1]))
+
+
+def _broadcast_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    result = list(a if len(a) >= len(b) else b)
+    for d in range(1, min(len(a), len(b)) + 1):
+        n, m = a[-d], b[-d]
+        if n != m and n != 1 and m != 1:
+            raise RuntimeError(
+                f"The size of tensor a ({n}) must match the size of tensor b ({m}) at non-singleton dimension "
+                f"{len(result) - d}"
+            )
+        result[-d] = m if n == 1 else n
+    return tuple(result)
+
+
+@composite(method=False)
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``input @ weight.T + bias``: one addmm where there is a bias.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.linear(torch.ones(2, 3), torch.ones(1, 3), torch.ones(1))
+    tensor([[4.],
+            [4.]])
+    """
+    for name, position, x in (("input", 1, input), ("weight", 2, weight)):
+        if not isinstance(x, Tensor):
+            raise not_a_tensor("linear", name, position, x)
+    a, w = input._data, weight._data
+    n = a.ndim
+    if n == 0 or w.ndim == 0:
+        raise RuntimeError(f"both arguments to linear need to be at least 1D, but they are {n}D and {w.ndim}D")
+    if n == 2 == w.ndim and bias is not None:
+        return generated.addmm(bias, input, generated.t(weight))
+    if bias is None or w.ndim != 2 or bias._data.ndim > 1:
+        result = _matmul(input, generated.t(weight))
+        return result if bias is None else result + bias
+    rows = input.reshape(math.prod(a.shape[:-1]), a.shape[-1])
+    return generated.addmm(bias, rows, generated.t(weight)).view((*a.shape[:-1], w.shape[0]))
+
+
+@composite(method=False)
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``input1 @ weight[k] @ input2`` for every k, plus `bias`."""
+    if input1.ndim != input2.ndim:
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}")
+    if bias is not None:
+        if bias._data.dtype != weight._data.dtype:
+            raise RuntimeError(
+                f"All tensors must have the same dtype, got input1: {input1.dtype}, input2: {input2.dtype}, weight: "
+                f"{weight.dtype}, bias: {bias.dtype}"
+            )
+        if bias._data.shape != weight._data.shape[:1]:
+            raise RuntimeError(
+                f"bilinear(): bias size does not match weight size: got {list(bias.shape)} but expected "
+                f"{list(weight.shape[:1])}"
+            )
+    result = einsum("...i,kij,...j->...k", input1, weight, input2)
+    return result if bias is None else result + bias
+
+
+@composite("ger", out=True)
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
+    """Every element of one vector times every element of the other.
+
+    >>> import retrograd as torch
+    >>> torch.outer(torch.tensor([1., 2.]), torch.tensor([3., 4.]))
+    tensor([[3., 4.],
+            [6., 8.]])
+    """
+    for name, v in (("self", input), ("vec2", vec2)):
+        if v._data.ndim != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {v._data.ndim}-D")
+    return generated.mul(generated.unsqueeze(input, 1), vec2)
+
+
+@composite(out=True)
+def inner(input: Tensor, other: Tensor) -> Tensor:
+    """The sums of products over the last dimension of both."""
+    if not input._data.ndim or not other._data.ndim:
+        return generated.mul(input, other)
+    n, m = input._data.shape[-1], other._data.shape[-1]
+    if n != m:
+        raise RuntimeError(
+            f"inner() the last dimension must match on both input tensors but got shapes {list(input._data.shape)} and "
+            f"{list(other._data.shape)}"
+        )
+    return tensordot(input, other, ([-1], [-1]))
+
+
+@composite(method=False, out=True)
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+    """The sum of products over the last `dims` dimensions of `a` and the first of `b`, or over two lists of them.
+
+    >>> import retrograd as torch
+    >>> torch.tensordot(torch.ones(2, 3, 4), torch.ones(4, 3), dims=([1, 2], [1, 0]))
+    tensor([12., 12.])
+    """
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    x, y = a._data, b._data
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(x.ndim, y.ndim):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        dims = (list(range(-dims, 0)), list(range(dims)))
+    over_a, over_b = ([d] if isinstance(d, int) else list(d) for d in dims)
+    if len(over_a) != len(over_b):
+        raise RuntimeError("both dimension lists should have same length")
+    if x.dtype != y.dtype:
+        raise RuntimeError("both inputs should have same dtype")
+    over_a = [normalize_dim(d, x.ndim) for d in over_a]
+    over_b = [normalize_dim(d, y.ndim) for d in over_b]
+    for d, e in zip(over_a, over_b):
+        n, m = x.shape[d], y.shape[e]
+        # A dimension of size 1 is repeated: what it meets is summed.
+        if n == 1 != m:
+            b = b.sum(e, keepdim=True, dtype=b.dtype)
+        elif m == 1 != n:
+            a = a.sum(d, keepdim=True, dtype=a.dtype)
+        elif n != m:
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {n} in dim {d} and second has size {m} in "
+                f"dim {e}"
+            )
+    x, y = a._data, b._data
+    keep_a = [d for d in range(x.ndim) if d not in over_a]
+    keep_b = [d for d in range(y.ndim) if d not in over_b]
+    shape_a, shape_b = [x.shape[d] for d in keep_a], [y.shape[d] for d in keep_b]
+    inside = math.prod([x.shape[d] for d in over_a])
+    left = a.permute([*keep_a, *over_a]).reshape(math.prod(shape_a), inside)
+    right = b.permute([*over_b, *keep_b]).reshape(inside, math.prod(shape_b))
+    return generated.mm(left, right).reshape(shape_a + shape_b)
+
+
+@composite(method=False)
+def einsum(*args: Any) -> Tensor:
+    """The sum of products that an equation describes; or, in place of one, each operand followed by its list of labels.
+
+    >>> import retrograd as torch
+    >>> torch.einsum("ij,j->i", torch.ones(2, 3), torch.ones(3))
+    tensor([3., 3.])
+    """
+    if len(args) < 2:
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least one operand and its "
+            "subscripts list"
+        )
+    if isinstance(args[0], Tensor):
+        equation, operands = _equation_of_lists(args)
+    else:
+        equation, operands = args[0], list(args[1:])
+        if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+            operands = list(operands[0])
+        if not isinstance(equation, str):
+            raise TypeError(f"einsum(): argument 'equation' (position 1) must be str, not {type(equation).__name__}")
+    if len(operands) == 1 and isinstance(operands[0], Tensor):
+        (labels,), output = parse_equation(equation, [operands[0]._data])
+        sizes = set(zip(labels, operands[0]._data.shape))
+        if set(labels) == set(output) and len(sizes) == len(output):
+            return _rearranged(operands[0], labels, output)
+    return generated.einsum(equation, operands)
+
+
+def _rearranged(operand: Tensor, labels: list[int], output: list[int]) -> Tensor:
+    """An einsum that sums nothing, such as ``"ij->ji"`` or ``"ii->i"``: a view."""
+    labels = list(labels)
+    for label in output:
+        while labels.count(label) > 1:
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            operand = generated.diagonal(operand, 0, first, second)
+            del labels[second], labels[first]
+            labels.append(label)
+    return generated.permute(operand, [labels.index(label) for label in output])
+
+
+def _equation_of_lists(args: tuple) -> tuple[str, list[Tensor]]:
+    """``x, [0, 1], y, [1, 2], [0, 2]`` as ``"AB,BC->AC"`` and the operands."""
+
+    def subscripts(labels: Sequence) -> str:
+        text = ""
+        if not isinstance(labels, (tuple, list)) or not all(isinstance(n, int) or n is Ellipsis for n in labels):
+            raise TypeError(
+                f"einsum(): a list of subscripts must be a list of ints and Ellipsis, not {type(labels).__name__}"
+            )
+        for label in labels:
+            if label is Ellipsis:
+                text += "..."
+            elif 0 <= label < 26:
+                text += chr(ord("A") + label)
+            elif 26 <= label < 52:
+                text += chr(ord("a") + label - 26)
+            else:
+                raise ValueError(f"einsum(): subscript {label} in subscript list is not within the valid range [0, 52)")
+        return text
+
+    equation = ",".join([subscripts(labels) for labels in args[1::2]])
+    if len(args) % 2:
+        equation += "->" + subscripts(args[-1])
+    return equation, list(args[: len(args) // 2 * 2 : 2])
+
+
+@composite(out=True)
+def kron(input: Tensor, other: Tensor) -> Tensor:
+    """The Kronecker product: `other`, scaled by every element of `input`, side by side."""
+    n = max(input._data.ndim, other._data.ndim)
+    a = (1,) * (n - input._data.ndim) + input._data.shape
+    b = (1,) * (n - other._data.ndim) + other._data.shape
+    left = input.reshape([s for size in a for s in (size, 1)])
+    right = other.reshape([s for size in b for s in (1, size)])
+    return generated._unsafe_view(generated.mul(left, right), [x * y for x, y in zip(a, b)])
+
+
+@composite(out=True, axis=True)
+def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+    """The cross products of the vectors of length 3 along `dim`, by default the first dimension of that size."""
+    if dim is None:
+        if input._data.ndim != other._data.ndim:
+            raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+        dim = next((d for d, n in enumerate(input._data.shape) if n == 3), None)
+        if dim is None:
+            raise RuntimeError("no dimension of size 3 in input")
+    return generated.linalg_cross(input, other, dim=dim)
+
+
+@composite(method=False, out=True)
+def chain_matmul(*matrices: Tensor) -> Tensor:
+    """The product of matrices, in the order of multiplications that costs least."""
+    if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
+        matrices = tuple(matrices[0])
+    tensor_list("chain_matmul", "matrices", 1, matrices)
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    if len(matrices) == 1:
+        return generated.clone(matrices[0])
+    sizes = [x._data.shape[0] for x in matrices] + [matrices[-1]._data.shape[-1]]
+    return _multiply_chain(matrices, _cheapest_splits(sizes), 0, len(matrices) - 1)
+
+
+def _cheapest_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """Where to split each part of the chain, by dynamic programming over its length."""
+    n = len(sizes) - 1
+    cost = {(i, i): 0 for i in range(n)}
+    split = {}
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            options = [(cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)]
+            cost[i, j], split[i, j] = min(options)
+    return split
+
+
+def _multiply_chain(matrices: Sequence[Tensor], split: dict, i: int, j: int) -> Tensor:
+    if i == j:
+        return matrices[i]
+    k = split[i, j]
+    return generated.mm(_multiply_chain(matrices, split, i, k), _multiply_chain(matrices, split, k + 1, j))

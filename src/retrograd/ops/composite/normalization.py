@@ -1,0 +1,66 @@
+"""The gradients of batch and group normalisation made of other operators, so that they can be differentiated again.
+
+The kernels of the same names use the statistics of the forward pass.  Here they are computed anew, for they depend on
+the input, and a second derivative must know it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..registry import composite
+
+Gradients = tuple[Any, Any, Any]
+
+
+def _per_channel(values: Any, ndim: int) -> Any:
+    return values.reshape((1, -1, *[1] * (ndim - 2)))
+
+
+def _gradients(grad: Any, normal: Any, edges: tuple) -> tuple[Any, Any]:
+    """The gradients for the weight and the bias."""
+    others = tuple(d for d in range(grad.ndim) if d != 1)
+    grad_weight = (grad * normal).sum(others) if edges[1] is not None else None
+    return grad_weight, grad.sum(others) if edges[2] is not None else None
+
+
+@composite(method=False)
+def native_batch_norm_backward(
+    grad: Any, input: Any, weight: Any, mean: Any, rstd: Any, training: bool, eps: float, edges: tuple
+) -> Gradients:
+    """The gradients of batch_norm for its input, weight and bias, those that `edges` asks for."""
+    dims = tuple(d for d in range(input.ndim) if d != 1)
+    if training:
+        centered = input - input.mean(dims, True)
+        scale = ((centered * centered).mean(dims, True) + eps).rsqrt()
+        normal = centered * scale
+    else:
+        scale = _per_channel(rstd.to(input.dtype), input.ndim)
+        normal = (input - _per_channel(mean.to(input.dtype), input.ndim)) * scale
+    grad_input = None
+    if edges[0] is not None:
+        g = grad
+        if training:
+            g = g - g.mean(dims, True) - normal * (g * normal).mean(dims, True)
+        # The weight last: an infinite one makes NaN of a difference that it is multiplied into.
+        grad_input = scale * g if weight is None else scale * g * _per_channel(weight, input.ndim)
+    return (grad_input, *_gradients(grad, normal, edges))
+
+
+@composite(method=False)
+def native_group_norm_backward(
+    grad: Any, input: Any, weight: Any, mean: Any, rstd: Any, num_groups: int, eps: float, edges: tuple
+) -> Gradients:
+    """The gradients of group_norm for its input, weight and bias, those that `edges` asks for."""
+    shape = tuple(input.shape)
+    rows = (shape[0] * num_groups, input.numel() // max(shape[0] * num_groups, 1))
+    x = input.reshape(rows)
+    centered = x - x.mean(1, True)
+    scale = ((centered * centered).mean(1, True) + eps).rsqrt()
+    normal = centered * scale
+    grad_input = None
+    if edges[0] is not None:
+        g = (grad if weight is None else grad * _per_channel(weight, input.ndim)).reshape(rows)
+        g = g - g.mean(1, True) - normal * (g * normal).mean(1, True)
+        grad_input = (scale * g).reshape(shape)
+    return (grad_input, *_gradients(grad, normal.reshape(shape), edges))

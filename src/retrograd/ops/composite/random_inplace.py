@@ -1,0 +1,322 @@
+"""Random numbers into a tensor that is there already (``x.normal_()``), and draws that depend on a tensor's values.
+
+A draw has no derivative: what a tensor held before it gets the gradient zero.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ... import kernels
+from ...core.dtypes import float_limits
+from ...random import Generator, default_generator
+from ...tensor import Tensor, fresh
+from ..registry import composite
+from .overwrite import overwrite, overwrite_by
+
+
+def _generator(operator: str, given: Generator | None) -> Generator:
+    if given is None:
+        return default_generator
+    if not isinstance(given, Generator):
+        raise TypeError(f"{operator}(): argument 'generator' must be torch.Generator, not {type(given).__name__}")
+    return given
+
+
+def _check_dtype(kernel: str, input: Tensor, kinds: str) -> None:
+    if input._data.dtype.kind not in kinds:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{kernels.scalar_name(input._data.dtype)}'")
+
+
+def _check_continuous(distribution: str, input: Tensor) -> None:
+    if input._data.dtype.kind not in "fV":
+        raise RuntimeError(
+            f"{distribution} distribution is a continuous probability distribution. dtype must be a floating point but "
+            f"you specified {kernels.scalar_name(input._data.dtype)}"
+        )
+
+
+def _draw_parts(draw: Any, input: Tensor) -> np.ndarray:
+    """Draws in the shape and dtype of `input`, for a complex one in both parts."""
+    data = input._data
+    if data.dtype.kind != "c":
+        return draw(data.shape, data.dtype)
+    part = np.dtype(f"f{data.itemsize // 2}")
+    return draw((*data.shape, 2), part).view(data.dtype)[..., 0]
+
+
+# ------------------------------------------------------------------------------------------------- of any real number
+
+
+@composite(function=False)
+def uniform_(input: Tensor, *bounds: float, generator: Generator | None = None, **named: float) -> Tensor:
+    """Fill with uniform numbers: ``uniform_(from=0, to=1)``.
+
+    >>> import retrograd as torch
+    >>> x = torch.empty(100).uniform_(2, 3)
+    >>> bool((x >= 2).all()), bool((x <= 3).all())
+    (True, True)
+    """
+    low, high = [_real("uniform_", "from", bound) for bound in _bounds("uniform_", bounds, named, (0.0, 1.0))]
+    g = _generator("uniform_", generator)
+    _check_dtype("check_uniform_bounds", input, "fcV")
+    limit = float(float_limits(input._data.real.dtype).max)
+    for name, bound in (("from", low), ("to", high)):
+        if not -limit <= bound <= limit:
+            raise RuntimeError(f"{name} is out of bounds for {kernels.scalar_name(input._data.dtype)}: {bound:g}")
+    if low > high:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
+
+    def draw() -> np.ndarray:
+        drawn = _draw_parts(g.uniform, input)
+        if (low, high) == (0, 1):
+            return drawn
+        width = kernels.cast_number(high - low, drawn.real.dtype)
+        return drawn * width + kernels.cast_number(low if drawn.dtype.kind in "fV" else complex(low, low), drawn.dtype)
+
+    return overwrite_by(input, draw)
+
+
+@composite(function=False)
+def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Generator | None = None) -> Tensor:
+    """Fill with normal numbers of a mean and a standard deviation (complex ones: of variance ``std ** 2`` in all)."""
+    g = _generator("normal_", generator)
+    mean, std = _real("normal_", "mean", mean), _real("normal_", "std", std)
+    if not std >= 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    _check_dtype("normal_kernel_cpu", input, "fcV")
+
+    def draw() -> np.ndarray:
+        drawn = _draw_parts(g.normal, input)
+        scale = np.float64(std * math.sqrt(0.5) if drawn.dtype.kind == "c" else std)
+        shift = np.float64(mean).astype(drawn.dtype)
+        return drawn * scale.astype(drawn.real.dtype) + shift
+
+    return overwrite_by(input, draw)
+
+
+@composite(function=False)
+def exponential_(input: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
+    """Fill with numbers of density ``lambd * exp(-lambd * x)``."""
+    g = _generator("exponential_", generator)
+    _check_continuous("Exponential", input)
+    lambd = _real("exponential_", "lambd", lambd)
+    if not lambd > 0.0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
+    return overwrite_by(input, lambda: -np.log1p(-_open(g, input)) / lambd)
+
+
+@composite(function=False)
+def cauchy_(input: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator | None = None) -> Tensor:
+    """Fill with numbers of the Cauchy distribution."""
+    g = _generator("cauchy_", generator)
+    median, sigma = _real("cauchy_", "median", median), _real("cauchy_", "sigma", sigma)
+    if not sigma > 0.0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
+    _check_continuous("Cauchy", input)
+    return overwrite_by(input, lambda: median + sigma * np.tan(np.pi * (_open(g, input) - 0.5)))
+
+
+@composite(function=False)
+def log_normal_(input: Tensor, mean: float = 1, std: float = 2, *, generator: Generator | None = None) -> Tensor:
+    """Fill with numbers whose logarithm is normal with a mean and a standard deviation."""
+    g = _generator("log_normal_", generator)
+    mean, std = _real("log_normal_", "mean", mean), _real("log_normal_", "std", std)
+    if not std > 0.0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
+    _check_dtype("log_normal_cpu", input, "fV")
+    return overwrite_by(input, lambda: np.exp(mean + std * g.normal(input._data.shape, np.dtype(np.float64))))
+
+
+# ------------------------------------------------------------------------------------------------------ of integers
+
+
+@composite(function=False)
+def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
+    """Fill with how many trials it takes until one of probability `p` succeeds."""
+    g = _generator("geometric_", generator)
+    p = _real("geometric_", "p", p)
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+    _check_dtype("geometric_cpu", input, "iufV")
+    return overwrite_by(input, lambda: np.ceil(np.log(_open(g, input)) / math.log1p(-p)))
+
+
+@composite(function=False)
+def random_(input: Tensor, *bounds: int, generator: Generator | None = None, **named: Any) -> Tensor:
+    """Fill with integers: of the whole range, ``random_(to)`` below `to`, or ``random_(from, to)``.
+
+    >>> import retrograd as torch
+    >>> x = torch.empty(50, dtype=torch.int64).random_(3, 5)
+    >>> sorted({*x.tolist()} | {3, 4})
+    [3, 4]
+    """
+    g = _generator("random_", generator)
+    _check_dtype("random_kernel_cpu", input, "biufV")
+    dtype = input._data.dtype
+    least, most = _exact_integers(dtype)
+    if len(bounds) == 1 and not named:
+        bounds = (0, *bounds)
+    low, high = _bounds("random_", bounds, named, (0, None))
+    low = least if low is None else low
+    high = most + 1 if high is None else high
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    if dtype.kind not in "fV":
+        for name, value in (("from", low), ("to - 1", high - 1)):
+            if not least <= value <= most:
+                raise RuntimeError(f"{name} is out of bounds for {dtype}")
+    with g.lock:
+        return overwrite_by(
+            input, lambda: np.asarray(g.bits.integers(low, high - 1, input._data.shape, endpoint=True))
+        )
+
+
+def _exact_integers(dtype: np.dtype) -> tuple[int, int]:
+    """The least and greatest of the consecutive integers that `dtype` can tell apart."""
+    if dtype.kind == "b":
+        return 0, 1
+    if dtype.kind in "fV":
+        most = 2 ** (float_limits(dtype).nmant + 1)
+        return -most, most
+    info = np.iinfo(dtype)  # type: ignore[arg-type]
+    return int(info.min), int(info.max)
+
+
+@composite(function=False)
+def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """Fill with 1 with probability `p`, a number or a tensor that is expanded to the shape, and with 0 otherwise."""
+    g = _generator("bernoulli_", generator)
+    if isinstance(p, Tensor):
+        _check_dtype("bernoulli_tensor_cpu_self_", input, "biufV")
+        return overwrite_by(input, lambda: _bernoulli(g, np.broadcast_to(p._data, _expanded(p, input)), p))
+    _check_dtype("bernoulli_scalar_cpu_", input, "biufV")
+    p = _real("bernoulli_", "p", p)
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+    return overwrite_by(input, lambda: g.uniform(input._data.shape, np.dtype(np.float64)) < p)
+
+
+def _expanded(p: Tensor, input: Tensor) -> tuple[int, ...]:
+    return p.expand(input._data.shape)._data.shape  # which has torch's words for shapes that do not fit
+
+
+def _bernoulli(g: Generator, p: np.ndarray, given: Tensor) -> np.ndarray:
+    _check_dtype("bernoulli_tensor_cpu_p_", given, "fV")
+    if not ((p >= 0) & (p <= 1)).all():
+        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false: a probability is out of [0, 1]")
+    return g.uniform(p.shape, np.dtype(np.float64)) < p
+
+
+@composite()
+def bernoulli(
+    input: Tensor, p: Any = None, *, generator: Generator | None = None, out: Tensor | None = None
+) -> Tensor:
+    """1 with the probability that `input` says (or with `p` everywhere), else 0, in the dtype of `input`.
+
+    >>> import retrograd as torch
+    >>> torch.bernoulli(torch.tensor([0., 1.]))
+    tensor([0., 1.])
+    """
+    result = input.clone() if out is None else out.resize_(input.shape)
+    if p is not None:
+        number = isinstance(p, Tensor) and not p._data.ndim and p._data.dtype.kind in "iu"
+        return bernoulli_(result, p.item() if number else p, generator=generator)
+    drawn = _bernoulli(_generator("bernoulli", generator), input._data, input)
+    return overwrite(result, drawn.astype(input._data.dtype))
+
+
+@composite(out=True)
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Numbers of the Poisson distributions whose rates are the elements of `input`."""
+    g = _generator("poisson", generator)
+    _check_dtype("poisson_cpu", input, "fV")
+    if (input._data < 0).any():
+        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+    with g.lock:
+        drawn = np.asarray(g.bits.poisson(input._data))
+    return overwrite(input.clone(), drawn.astype(input._data.dtype))
+
+
+def _check_probabilities(weights: np.ndarray, one_by_one: bool) -> None:
+    negative, finite = (weights < 0).any(), np.isfinite(weights).all()
+    if finite and not negative:
+        return
+    if not one_by_one:
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    entry = "< 0" if negative else "= infinity or NaN"
+    raise RuntimeError(f"invalid multinomial distribution (encountering probability entry {entry})")
+
+
+@composite(out=True)
+def multinomial(
+    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
+) -> Tensor:
+    """`num_samples` indices for each row of `input`, whose elements say how likely each index is.
+
+    >>> import retrograd as torch
+    >>> torch.multinomial(torch.tensor([0., 1., 0.]), 2, replacement=True)
+    tensor([1, 1])
+    """
+    g = _generator("multinomial", generator)
+    weights = input._data
+    if weights.ndim not in (1, 2):
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if weights.dtype.kind not in "fV":
+        raise RuntimeError(
+            f"multinomial only supports floating-point dtypes for input, got: {kernels.scalar_name(weights.dtype)}"
+        )
+    if num_samples <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if not replacement and num_samples > weights.shape[-1]:
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    if weights.shape[-1] > 1 << 24:
+        raise RuntimeError("number of categories cannot exceed 2^24")
+    _check_probabilities(weights, replacement and num_samples > 1)
+    weights = weights.astype(np.float64)
+    total = weights.sum(-1, keepdims=True)
+    if (total <= 0).any():
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    if not replacement:
+        # Waiting times with these rates: who comes first, and second, is a draw without replacement.
+        waits = -np.log1p(-g.uniform(weights.shape, np.dtype(np.float64)))
+        speeds = np.divide(weights, np.maximum(waits, np.finfo(np.float64).tiny))
+        return fresh(np.argsort(-speeds, axis=-1, kind="stable")[..., :num_samples].copy())
+    steps = (weights / total).cumsum(-1)
+    steps /= steps[..., -1:]
+    draws = g.uniform((*weights.shape[:-1], num_samples), np.dtype(np.float64))
+    if weights.ndim == 1:
+        return fresh(np.searchsorted(steps, draws, side="right"))
+    rows = [np.searchsorted(step, draw, side="right") for step, draw in zip(steps, draws, strict=True)]
+    return fresh(np.array(rows, np.int64).reshape(draws.shape))
+
+
+# -------------------------------------------------------------------------------------------------------- arguments
+
+
+def _bounds(operator: str, given: tuple, named: dict[str, Any], default: tuple) -> tuple[Any, Any]:
+    """The two bounds, positional or as ``from=`` (a keyword of Python, so it comes in a dictionary) and ``to=``."""
+    bounds = dict(zip(("from", "to"), default, strict=True))
+    if len(given) > 2 or set(named) - set(bounds):
+        raise TypeError(f"{operator}() received an invalid combination of arguments: {(*given, *named)}")
+    bounds.update(zip(("from", "to"), given, strict=False))
+    bounds.update(named)
+    return bounds["from"], bounds["to"]
+
+
+def _real(operator: str, name: str, value: Any) -> float:
+    """A number for a parameter of a distribution, before anything is drawn."""
+    if isinstance(value, Tensor) and value._data.ndim == 0 and value._data.dtype.kind in "biufV":
+        value = value.item()
+    if not isinstance(value, (int, float)):
+        raise TypeError(f"{operator}(): argument '{name}' must be float, not {type(value).__name__}")
+    return float(value)
+
+
+def _open(g: Generator, input: Tensor) -> np.ndarray:
+    """Uniform numbers in the shape of `input`, none of them 0."""
+    drawn = g.uniform(input._data.shape, np.dtype(np.float64))
+    return np.maximum(drawn, np.finfo(np.float64).tiny)

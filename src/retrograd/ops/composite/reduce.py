@@ -1,0 +1,278 @@
+"""Reductions that have overloads, and those that are made of others.
+
+A dispatcher looks at what it was given and calls the operator of the table; the commonest call, over all elements,
+comes first and costs one test.  NumPy's ``axis`` and ``keepdims`` are understood for ``dim`` and ``keepdim``.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from ..._generated import functions as table
+from ...core import dtypes
+from ...core.where import users_level
+from ...kernels.promotion import scalar_name
+from ...tensor import Tensor
+from ..arguments import wrong_type
+from ..registry import composite
+from ..support import write_out
+
+Dims = int | Sequence[int] | None
+
+_sum_all, _mean_all = table.sum, table.mean
+
+
+def _aliased(name: str, dim: Any, keepdim: Any, aliases: dict) -> tuple[Any, bool]:
+    """`dim` and `keepdim` with NumPy's names for them taken into account; a list of dims as a tuple."""
+    if aliases:
+        if dim is None or dim is LEFT_OUT:
+            dim = aliases.pop("axis", dim)
+        if not keepdim:
+            keepdim = aliases.pop("keepdims", keepdim)
+        if aliases:  # a name that there is not, or a second one for an argument that was given
+            raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(aliases))}'")
+    if keepdim is not False and keepdim is not True:
+        raise wrong_type(name, "keepdim", 3, "bool", keepdim)
+    return (tuple(dim) if isinstance(dim, list) else dim), keepdim
+
+
+def _for_dtype(input: Tensor, dtype: Any) -> Tensor:
+    """`input`, or what is to be reduced in its place if the result has a dtype that has no gradient."""
+    np_dtype = dtypes.as_numpy_dtype(dtype)
+    if np_dtype is not None and np_dtype.kind not in "fcV" and input.requires_grad:
+        return input.detach()
+    return input
+
+
+# ------------------------------------------------------------------------------------------------------ sums, products
+
+
+class _LeftOut:
+    """In place of a dim that is not given: None is one that is, and may be kept."""
+
+    def __repr__(self) -> str:
+        return "None"
+
+
+LEFT_OUT = _LeftOut()
+
+
+@composite()
+def sum(
+    input: Tensor, dim: Any = LEFT_OUT, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **aliases: Any
+) -> Tensor:
+    """The sum of all elements, or over the dimensions `dim`.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor([[1., 2.], [3., 4.]])
+    >>> x.sum(), x.sum(0), x.sum(dim=1, keepdim=True).shape
+    (tensor(10.), tensor([4., 6.]), torch.Size([2, 1]))
+    """
+    if dim is LEFT_OUT and keepdim is False and dtype is None and out is None and not aliases:
+        return _sum_all(input)
+    dim, keepdim = _aliased("sum", dim, keepdim, aliases)
+    if dim is LEFT_OUT:
+        if keepdim is not False:
+            raise TypeError(f"sum() received an invalid combination of arguments: keepdim={keepdim!r} without a dim")
+        dim = None
+    input = _for_dtype(input, dtype)
+    if dim is None and not keepdim:
+        return _sum_all(input, dtype=dtype, out=out)
+    return table.sum_dim_IntList(input, dim, keepdim, dtype=dtype, out=out)
+
+
+@composite()
+def mean(
+    input: Tensor, dim: Any = LEFT_OUT, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **aliases: Any
+) -> Tensor:
+    """The mean of all elements, or over the dimensions `dim`."""
+    if dim is LEFT_OUT and keepdim is False and dtype is None and out is None and not aliases:
+        return _mean_all(input)
+    dim, keepdim = _aliased("mean", dim, keepdim, aliases)
+    if dim is LEFT_OUT:
+        if keepdim is not False:
+            raise TypeError(f"mean() received an invalid combination of arguments: keepdim={keepdim!r} without a dim")
+        dim = None
+    if dim is None and not keepdim:
+        return _mean_all(input, dtype=dtype, out=out)
+    return table.mean_dim(input, dim, keepdim, dtype=dtype, out=out)
+
+
+@composite()
+def nanmean(
+    input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **aliases: Any
+) -> Tensor:
+    """The mean of what is not NaN."""
+    if not (input.is_floating_point() or input.is_complex()):
+        raise RuntimeError(
+            "nanmean(): expected input to have floating point or complex dtype but got "
+            f"{scalar_name(input._data.dtype)}"
+        )
+    dim, keepdim = _aliased("nanmean", dim, keepdim, aliases)
+    valid = sum(table.logical_not(table.isnan(input)), dim, keepdim)
+    return table.div(table.nansum(input, dim, keepdim, dtype=dtype), valid, out=out)
+
+
+@composite()
+def prod(
+    input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **aliases: Any
+) -> Tensor:
+    """The product of all elements, or over the dimension `dim`."""
+    dim, keepdim = _aliased("prod", dim, keepdim, aliases)
+    input = _for_dtype(input, dtype)
+    if dim is None:
+        return table.prod(input, dtype=dtype, out=out)
+    return table.prod_dim_int(input, dim, keepdim, dtype=dtype, out=out)
+
+
+@composite()
+def sum_to_size(input: Tensor, *size: Any) -> Tensor:
+    """`input` summed over the dimensions along which a tensor of `size` was broadcast to it."""
+    if len(size) == 1 and isinstance(size[0], (tuple, list)):
+        size = tuple(size[0])
+    shape = input._data.shape
+    if shape == size and size:
+        return input
+    lead = len(shape) - len(size)
+    if lead < 0 or any(n not in (1, m) for n, m in zip(size, shape[lead:], strict=True)):
+        raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(shape)}}}.")
+    if not size:
+        return _sum_all(input)
+    kept = [d for d, n in enumerate(size, lead) if n == 1 and shape[d] != 1]
+    result = table.sum_dim_IntList(input, (*range(lead), *kept), True)
+    return table.view(result, size) if lead else result
+
+
+# ------------------------------------------------------------------------------------------------------------- spreads
+
+
+def _reduced_count(input: Tensor, dim: Any) -> int:
+    """How many elements go into one of the result; 0 where `dim` is wrong, for the operator to say so."""
+    shape = input._data.shape
+    if dim is None or dim == () or not shape:
+        return input._data.size
+    dims = (dim,) if isinstance(dim, int) else dim
+    return math.prod([shape[d] for d in dims]) if all(-len(shape) <= d < len(shape) for d in dims) else 0
+
+
+def _spread(operator: Any, name: str, doc: str) -> Any:
+    """var, std, var_mean or std_mean: ``unbiased=False`` is the older way to say ``correction=0``."""
+
+    def spread(
+        input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+        correction: float | None = None, out: Any = None, **aliases: Any,
+    ) -> Any:  # fmt: skip
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
+        dim, keepdim = _aliased(name, dim, keepdim, aliases)
+        if unbiased is not None:
+            if correction is not None:
+                raise TypeError(f"{name}() received both unbiased and correction; correction=0 is unbiased=False")
+            correction = int(unbiased)
+        if correction is None:
+            correction = 1
+        if correction > 0 and _reduced_count(input, dim) <= correction and input._data.size:
+            warnings.warn(
+                f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
+                "(input numel divided by output numel).",
+                UserWarning,
+                stacklevel=users_level(),
+            )
+        if out is not None:
+            return operator(input, dim, correction=correction, keepdim=keepdim, out=out)
+        return operator(input, dim, correction=correction, keepdim=keepdim)
+
+    spread.__name__ = spread.__qualname__ = name
+    spread.__doc__ = doc
+    return composite()(spread)
+
+
+var = _spread(table.var_correction, "var", "The variance over `dim`, divided by n - correction.")
+std = _spread(table.std_correction, "std", "The standard deviation over `dim`.")
+var_mean = _spread(table.var_mean_correction, "var_mean", "Variance and mean over `dim`.")
+std_mean = _spread(table.std_mean_correction, "std_mean", "Standard deviation and mean over `dim`.")
+
+
+@composite()
+def norm(
+    input: Tensor, p: Any = "fro", dim: Dims = None, keepdim: bool = False, out: Any = None, dtype: Any = None,
+    **aliases: Any,
+) -> Tensor:  # fmt: skip
+    """The p-norm of all elements, or over the dimensions `dim`.
+
+    >>> import retrograd as torch
+    >>> torch.tensor([3., 4.]).norm()
+    tensor(5.)
+    """
+    dim, keepdim = _aliased("norm", dim, keepdim, aliases)
+    if isinstance(p, Tensor):
+        p = p.item()
+    if p is None or p == "fro":
+        p = 2
+    elif p == "nuc":
+        if out is not None:
+            return write_out(norm, out, (input, p, dim, keepdim), {})
+        return _nuclear_norm(input, dim, keepdim)
+    elif isinstance(p, str):
+        raise RuntimeError(f"norm(): expected p to be a number, 'fro' or 'nuc', but got {p!r}")
+    return table.linalg_vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
+
+
+def _nuclear_norm(input: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    """The sum of the singular values of the matrices in two dimensions."""
+    from .. import namespace as ops
+
+    if not hasattr(ops, "linalg_svdvals"):
+        raise NotImplementedError("norm(): p='nuc' needs the singular values, which retrograd does not compute yet")
+    rows, columns = (-2, -1) if dim is None else dim
+    matrices = ops.movedim(input, (rows, columns), (-2, -1))
+    values: Any = ops.linalg_svdvals
+    result: Any = sum(values(matrices), -1)
+    for d in sorted(d % input.ndim for d in (rows, columns)) if keepdim else ():
+        result = table.unsqueeze(result, d)
+    return result
+
+
+# ------------------------------------------------------------------------------------------------------------ extremes
+
+
+def _extreme(name: str, whole: Any, along: Any, elementwise: str) -> Any:
+    """max or min: of all elements, along a dimension (with the indices), or of two tensors element by element."""
+
+    def extreme(
+        input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, out: Any = None,
+        **aliases: Any,
+    ) -> Any:  # fmt: skip
+        if dim is None and other is None and out is None and not aliases:
+            return whole(input)
+        if isinstance(dim, Tensor):
+            dim, other = None, dim
+        if other is not None:
+            return getattr(table, elementwise)(input, other, out=out)
+        dim, keepdim = _aliased(name, dim, keepdim, aliases)
+        if dim is None:
+            return whole(input, out=out)
+        return along(input, dim, keepdim, out=out)
+
+    extreme.__name__ = extreme.__qualname__ = name
+    extreme.__doc__ = (
+        f"The {'largest' if name == 'max' else 'smallest'} of all elements; with a `dim`, those along it and their "
+        f"indices; with another tensor, `{elementwise}`."
+    )
+    return composite()(extreme)
+
+
+max = _extreme("max", table.max, table.max_dim, "maximum")
+min = _extreme("min", table.min, table.min_dim, "minimum")
+
+
+@composite()
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None, **aliases: Any) -> Any:
+    """The lower median of all elements; with a `dim`, those along it and their indices."""
+    dim, keepdim = _aliased("median", dim, keepdim, aliases)
+    if dim is None:
+        return table.median(input, out=out)
+    return table.median_dim(input, dim, keepdim, out=out)

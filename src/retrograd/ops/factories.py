@@ -1,0 +1,562 @@
+"""Factories: tensors from data, filled tensors, ranges, random tensors.
+
+All take ``dtype=``, ``device=`` and ``requires_grad=`` as torch's do.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..autograd.forward_operators import forbid_out
+from ..autograd.inplace import begin_inplace
+from ..core import dtypes
+from ..core.devices import as_device
+from ..core.state import local
+from ..core.where import users_level
+from ..kernels.promotion import cast_number, complex_dtype, element, scalar_name
+from ..kernels.storage import dense_like
+from ..random import Generator, default_generator
+from ..tensor import Tensor, new, wrap
+from ..tensor.data import infer_array
+from .support import int_tuple, store
+
+__all__ = [
+    "arange", "as_tensor", "asarray", "empty", "empty_like", "empty_strided", "eye", "from_numpy", "full",
+    "full_like", "linspace", "logspace", "normal", "ones", "ones_like", "rand", "rand_like", "randint", "randint_like",
+    "randn", "randn_like", "randperm", "range", "scalar_tensor", "strided", "tensor", "zeros", "zeros_like",
+]  # fmt: skip
+
+
+class _Layout:
+    """``torch.strided``: the one layout there is."""
+
+    def __repr__(self) -> str:
+        return "torch.strided"
+
+
+strided = _Layout()
+
+
+def _finish(array: Any, requires_grad: bool, device: Any = None) -> Tensor:
+    as_device(device)
+    if requires_grad is not None and not isinstance(requires_grad, bool):
+        raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
+    result = wrap(array, local.state.new_vc)
+    if requires_grad:
+        if array.dtype.kind not in "fcV":
+            raise RuntimeError(
+                "Only Tensors of floating point and complex dtype can require gradients; this one would have dtype "
+                f"{result.dtype}"
+            )
+        result.requires_grad_()
+    return result
+
+
+def _shape(name: str, size: tuple) -> tuple[int, ...]:
+    shape = int_tuple(name, "size", 1, size)
+    for n in shape:
+        if n < 0:
+            if name == "zeros":
+                raise RuntimeError(f"zeros: Dimension size must be non-negative. Got {list(shape)}")
+            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(shape)}")
+    return shape
+
+
+def _float_dtype(dtype: Any) -> np.dtype:
+    return dtypes.default[0] if dtype is None else dtypes.as_numpy_dtype(dtype)  # type: ignore[return-value]
+
+
+# ------------------------------------------------------------------------------------------------------------ from data
+
+
+def tensor(
+    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Tensor:
+    """A new tensor with a copy of `data`: a number, nested lists, an array or a tensor.
+
+    >>> import retrograd as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).dtype
+    torch.int64
+    """
+    if isinstance(data, Tensor):
+        warnings.warn(
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+            "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
+            UserWarning,
+            stacklevel=users_level(),
+        )
+    return _finish(infer_array(data, dtypes.as_numpy_dtype(dtype), dtypes.default[0]), requires_grad, device)
+
+
+def scalar_tensor(
+    s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any
+) -> Tensor:
+    """A 0-d tensor of the default dtype."""
+    return _out(element(s, _float_dtype(dtype)), requires_grad, device, kw)
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """`data` as a tensor, sharing memory with an array or a tensor where it can.
+
+    >>> import retrograd as torch
+    >>> x = torch.ones(2)
+    >>> torch.as_tensor(x) is x
+    True
+    """
+    np_dtype = dtypes.as_numpy_dtype(dtype)
+    if isinstance(data, Tensor):
+        return data if np_dtype is None or data._data.dtype == np_dtype else data.to(dtype)
+    if isinstance(data, np.ndarray):
+        result = from_numpy(data)
+        return result if np_dtype is None or data.dtype == np_dtype else result.to(dtype)
+    return tensor(data, dtype=dtype, device=device)
+
+
+def asarray(
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+) -> Tensor:
+    """`obj` as a tensor: shared if `copy` is not True and it can be."""
+    result = as_tensor(obj, dtype, device)
+    if copy and (result is obj or isinstance(obj, np.ndarray)):
+        result = result.clone()
+    return result.requires_grad_() if requires_grad else result
+
+
+def from_numpy(array: np.ndarray) -> Tensor:
+    """A tensor on the memory of a NumPy array.
+
+    >>> import numpy, retrograd as torch
+    >>> a = numpy.zeros(2)
+    >>> t = torch.from_numpy(a)
+    >>> a[0] = 5; t
+    tensor([5., 0.], dtype=torch.float64)
+    """
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    dtypes.from_numpy_dtype(array.dtype)
+    if any(step < 0 for step in array.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+            "currently supported. (You can probably work around this by making a copy of your array with array.copy().)"
+        )
+    if not array.flags.writeable:
+        warnings.warn(
+            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means "
+            "writing to this tensor will result in undefined behavior: copy the array first if you mean to write.",
+            UserWarning,
+            stacklevel=users_level(),
+        )
+    return wrap(array if array.__class__ is np.ndarray else array.view(np.ndarray))
+
+
+def legacy_tensor(cls: type, *args: Any, device: Any = None) -> Tensor:
+    """``Tensor(2, 3)``: uninitialised; ``Tensor([1., 2.])``: the data in the default dtype."""
+    as_device(device)
+    result: Tensor = new(cls)
+    result._vc = None
+    result._meta = None
+    result._edge = None
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        result._data = args[0]._data
+    elif len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray)) and not _is_size(args[0]):
+        result._data = infer_array(args[0], dtypes.default[0], dtypes.default[0])
+    elif not args:
+        result._data = np.empty((0,), dtypes.default[0])
+    else:
+        result._data = np.empty(_shape("new", args), dtypes.default[0])
+    return result
+
+
+def _is_size(value: Any) -> bool:
+    from ..core.size import Size
+
+    return isinstance(value, Size)
+
+
+# --------------------------------------------------------------------------------------------------------------- filled
+
+
+def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:
+    """Zeros of a given size.
+
+    >>> import retrograd as torch
+    >>> torch.zeros(2, 2)
+    tensor([[0., 0.],
+            [0., 0.]])
+    """
+    return _out(np.zeros(_size("zeros", size, kw), _float_dtype(dtype)), requires_grad, device, kw)
+
+
+def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:
+    """Ones of a given size."""
+    return _out(np.ones(_size("ones", size, kw), _float_dtype(dtype)), requires_grad, device, kw)
+
+
+def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:
+    """Uninitialised memory of a given size."""
+    return _out(np.empty(_size("empty", size, kw), _float_dtype(dtype)), requires_grad, device, kw)
+
+
+def _size(name: str, size: tuple, kw: dict) -> tuple[int, ...]:
+    if "size" in kw:
+        size = (kw["size"],)
+    elif not size:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
+    return _shape(name, size)
+
+
+def _out(array: Any, requires_grad: bool, device: Any, kw: dict) -> Tensor:
+    """Finish a factory; `kw` may hold out=, and names that mean nothing here (layout, pin_memory, memory_format)."""
+    unknown = set(kw) - {"size", "out", "layout", "pin_memory", "memory_format", "names"}
+    if unknown:
+        raise TypeError(f"unexpected keyword argument '{sorted(unknown)[0]}'")
+    out = kw.get("out")
+    if out is not None:
+        forbid_out("this factory", (out,))
+        begin_inplace(local.state, out, out.requires_grad)
+        return store(out, array)
+    return _finish(array, requires_grad, device)
+
+
+def full(
+    size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any
+) -> Tensor:
+    """A tensor of `size` with every element `fill_value`, whose type gives the dtype.
+
+    >>> import retrograd as torch
+    >>> torch.full((2,), 7)
+    tensor([7, 7])
+    """
+    if isinstance(fill_value, Tensor):
+        fill_value = fill_value.item()
+    np_dtype = dtypes.as_numpy_dtype(dtype)
+    if np_dtype is None:
+        np_dtype = infer_array(fill_value, None, dtypes.default[0]).dtype
+    shape = (size,) if isinstance(size, int) else tuple(size)
+    return _out(np.full(_shape("full", shape), cast_number(fill_value, np_dtype)), requires_grad, device, kw)
+
+
+def _like(input: Tensor, dtype: Any) -> np.dtype:
+    if not isinstance(input, Tensor):
+        raise TypeError(f"argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    return input._data.dtype if dtype is None else dtypes.as_numpy_dtype(dtype)  # type: ignore[return-value]
+
+
+def _laid_out(input: Tensor, np_dtype: np.dtype) -> np.ndarray:
+    """An array in the order of dimensions that a new one like `input` has; its values do not matter.
+
+    NumPy takes a dimension that was expanded for the innermost one, torch leaves it where it stands."""
+    data = input._data
+    return data if 0 not in data.strides else dense_like(data, np_dtype)
+
+
+def zeros_like(
+    input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, **kw: Any
+) -> Tensor:
+    """Zeros of the same size and dtype."""
+    np_dtype = _like(input, dtype)
+    return _out(np.zeros_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device, kw)
+
+
+def ones_like(
+    input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, **kw: Any
+) -> Tensor:
+    """Ones of the same size and dtype."""
+    np_dtype = _like(input, dtype)
+    return _out(np.ones_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device, kw)
+
+
+def empty_like(
+    input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, **kw: Any
+) -> Tensor:
+    """Uninitialised memory of the same size and dtype."""
+    np_dtype = _like(input, dtype)
+    return _out(np.empty_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device, kw)
+
+
+def full_like(
+    input: Tensor, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, **kw: Any
+) -> Tensor:
+    """The same size and dtype, filled with one value."""
+    if isinstance(fill_value, Tensor):
+        fill_value = fill_value.item()
+    np_dtype = _like(input, dtype)
+    array = np.full_like(_laid_out(input, np_dtype), cast_number(fill_value, np_dtype), np_dtype)
+    return _out(array, requires_grad, device, kw)
+
+
+def empty_strided(
+    size: Sequence[int], stride: Sequence[int], *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+    **kw: Any,
+) -> Tensor:  # fmt: skip
+    """Uninitialised memory with the given strides (in elements)."""
+    if len(size) != len(stride):
+        raise RuntimeError(
+            f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})"
+        )
+    if any(n < 0 for n in size) or any(s < 0 for s in stride):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
+    np_dtype = _float_dtype(dtype)
+    length = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if all(size) else 0
+    memory = np.empty(length, np_dtype)
+    steps = tuple(s * np_dtype.itemsize for s in stride)
+    array = np.lib.stride_tricks.as_strided(memory, tuple(size), steps)
+    return _out(array, requires_grad, device, kw)
+
+
+def eye(
+    n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any
+) -> Tensor:
+    """Ones on the diagonal."""
+    for name, value in (("n", n), ("m", m)):
+        if value is not None and value < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
+    return _out(np.eye(n, m, dtype=_float_dtype(dtype)), requires_grad, device, kw)
+
+
+# -------------------------------------------------------------------------------------------------------------- ranges
+
+
+def arange(
+    start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False, **kw: Any,
+) -> Tensor:  # fmt: skip
+    """``start, start + step, ...`` up to but not including `end`.
+
+    >>> import retrograd as torch
+    >>> torch.arange(3), torch.arange(0, 1, 0.5)
+    (tensor([0, 1, 2]), tensor([0.0000, 0.5000]))
+    """
+    if end is None:
+        start, end = 0, start
+    start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
+    np_dtype = _target_dtype(dtype, kw)
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if np_dtype == np.int64:
+        start, end, step = int(start), int(end), int(step)
+        if step == 0:
+            raise ValueError("step must be nonzero: a fraction becomes 0 as an integer")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if np_dtype is None:
+        integers = all(isinstance(v, int) for v in (start, end, step))
+        np_dtype = np.dtype(np.int64) if integers else dtypes.default[0]
+    if np_dtype.kind in "bc":
+        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{scalar_name(np_dtype)}'")
+    count = math.ceil((end - start) / step)
+    if all(isinstance(v, int) for v in (start, end, step)):
+        values = np.arange(start, end, step)
+    else:
+        values = start + step * np.arange(count)
+    return _out(values.astype(np_dtype), requires_grad, device, kw)
+
+
+def range(start: Any = 0, end: Any = None, step: Any = 1, **kw: Any) -> Tensor:
+    """`arange` that includes `end`; deprecated, as in torch."""
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
+        "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
+        UserWarning,
+        stacklevel=users_level(),
+    )
+    if end is None:
+        start, end = 0, start
+    kw["dtype"] = kw.get("dtype") or dtypes.get_default_dtype()
+    count = math.floor((end - start) / step) + 1 if step else 0
+    return arange(start, start + count * step, step, **kw)
+
+
+def _target_dtype(dtype: Any, kw: dict) -> np.dtype | None:
+    """The dtype that was asked for: that of ``out=`` where there is one."""
+    out = kw.get("out")
+    return dtypes.as_numpy_dtype(dtype) if out is None else out._data.dtype
+
+
+def _ends(name: str, start: Any, end: Any, steps: int, dtype: np.dtype | None) -> tuple[Any, Any, np.dtype]:
+    """The ends of a range as numbers, cut to integers for an integral dtype, and its dtype."""
+    if not isinstance(steps, int):
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got ({type(start).__name__}, "
+            f"{type(end).__name__}, {type(steps).__name__}): steps must be int"
+        )
+    if steps < 0:
+        raise RuntimeError(f"number of steps must be non-negative, got {steps}")
+    sizes = [v.ndim if isinstance(v, Tensor) else 0 for v in (start, end)]
+    if any(sizes):
+        raise RuntimeError(
+            f"{name} only supports 0-dimensional start and end tensors, but got start with {sizes[0]} dimension(s) and "
+            f"end with {sizes[1]} dimension(s)."
+        )
+    start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
+    np_dtype = dtypes.default[0] if dtype is None else dtype
+    if dtype is None and (isinstance(start, complex) or isinstance(end, complex)):
+        np_dtype = complex_dtype(np_dtype)
+    elif np_dtype.kind != "c" and (isinstance(start, complex) or isinstance(end, complex)):
+        raise RuntimeError(
+            f"torch.{name}(): inferred dtype {scalar_name(dtypes.default[1])} can't be safely cast to passed dtype "
+            f"{scalar_name(np_dtype)}"
+        )
+    if np_dtype.kind == "b":
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
+    return (int(start), int(end), np_dtype) if np_dtype.kind in "iu" else (start, end, np_dtype)
+
+
+def linspace(
+    start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any
+) -> Tensor:
+    """`steps` points from `start` to `end`, both included."""
+    start, end, np_dtype = _ends("linspace", start, end, steps, _target_dtype(dtype, kw))
+    return _out(np.linspace(start, end, steps).astype(np_dtype), requires_grad, device, kw)
+
+
+def logspace(
+    start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False, **kw: Any,
+) -> Tensor:  # fmt: skip
+    """`steps` points from ``base**start`` to ``base**end``."""
+    start, end, np_dtype = _ends("logspace", start, end, steps, _target_dtype(dtype, kw))
+    return _out((base ** np.linspace(start, end, steps)).astype(np_dtype), requires_grad, device, kw)
+
+
+# -------------------------------------------------------------------------------------------------------------- random
+
+
+def _complex_pair(draw: Any, shape: tuple[int, ...], np_dtype: np.dtype, scale: float) -> np.ndarray:
+    part = np.dtype(np.float32 if np_dtype == np.complex64 else np.float64)
+    return (draw((*shape, 2), part) * part.type(scale)).view(np_dtype)[..., 0]
+
+
+def _generator(given: Generator | None) -> Generator:
+    if given is None:
+        return default_generator
+    if not isinstance(given, Generator):
+        raise TypeError(f"argument 'generator' must be torch.Generator, not {type(given).__name__}")
+    return given
+
+
+def _check_drawable(kernel: str, np_dtype: np.dtype) -> None:
+    if np_dtype.kind not in "fcV":
+        name = wrap(np.empty(0, np_dtype)).type_name().removesuffix("Tensor")
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{name}'")
+
+
+def rand(
+    *size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+    **kw: Any,
+) -> Tensor:  # fmt: skip
+    """Uniform numbers in [0, 1)."""
+    g, shape, np_dtype = _generator(generator), _size("rand", size, kw), _float_dtype(dtype)
+    _check_drawable("check_uniform_bounds", np_dtype)
+    if np_dtype.kind == "c":
+        return _out(_complex_pair(g.uniform, shape, np_dtype, 1.0), requires_grad, device, kw)
+    return _out(g.uniform(shape, np_dtype), requires_grad, device, kw)
+
+
+def randn(
+    *size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+    **kw: Any,
+) -> Tensor:  # fmt: skip
+    """Standard normal numbers (complex ones have variance 1 in all)."""
+    g, shape, np_dtype = _generator(generator), _size("randn", size, kw), _float_dtype(dtype)
+    _check_drawable("normal_kernel_cpu", np_dtype)
+    if np_dtype.kind == "c":
+        return _out(_complex_pair(g.normal, shape, np_dtype, math.sqrt(0.5)), requires_grad, device, kw)
+    return _out(g.normal(shape, np_dtype), requires_grad, device, kw)
+
+
+def randint(
+    low: Any = None, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: Any = None,
+    device: Any = None, requires_grad: bool = False, **kw: Any,
+) -> Tensor:  # fmt: skip
+    """Integers from `low` (0 if left out) up to but not including `high`."""
+    if size is None:
+        low, high, size = 0, low, high
+    elif high is None:
+        low, high = 0, low
+    elif low is None:
+        low = 0
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    np_dtype = np.dtype(np.int64) if dtype is None else dtypes.as_numpy_dtype(dtype)
+    if np_dtype.kind in "iub":  # type: ignore[union-attr]
+        least, most = (0, 1) if np_dtype.kind == "b" else (np.iinfo(np_dtype).min, np.iinfo(np_dtype).max)  # type: ignore[union-attr,arg-type]
+        for name, value in (("from", low), ("to - 1", high - 1)):
+            if not least <= value <= most:
+                raise RuntimeError(f"{name} is out of bounds for {np_dtype}: {value}")
+    values = _generator(generator).integers(low, high, _shape("randint", (size,)), np_dtype)  # type: ignore[arg-type]
+    return _out(values, requires_grad, device, kw)
+
+
+def _laid_out_like(input: Tensor, drawn: Tensor, requires_grad: bool) -> Tensor:
+    """`drawn` in the order of dimensions that `input` has in memory."""
+    if not input._data.flags.c_contiguous:
+        array = np.empty_like(_laid_out(input, drawn._data.dtype), drawn._data.dtype)
+        array[...] = drawn._data
+        drawn = wrap(array)
+    return drawn.requires_grad_(requires_grad)
+
+
+def rand_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:
+    """Uniform numbers in the shape of another tensor."""
+    return _laid_out_like(input, rand(input.shape, dtype=input.dtype if dtype is None else dtype, **kw), requires_grad)
+
+
+def randn_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:
+    """Standard normal numbers in the shape of another tensor."""
+    return _laid_out_like(input, randn(input.shape, dtype=input.dtype if dtype is None else dtype, **kw), requires_grad)
+
+
+def randint_like(
+    input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False, **kw: Any,
+) -> Tensor:  # fmt: skip
+    """Integers in the shape of another tensor."""
+    if high is None:
+        low, high = 0, low
+    drawn = randint(low, high, tuple(input.shape), dtype=input.dtype if dtype is None else dtype)
+    return _out(drawn._data, requires_grad, device, kw)
+
+
+def randperm(
+    n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+    **kw: Any,
+) -> Tensor:  # fmt: skip
+    """The integers below `n` in random order."""
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    np_dtype = np.dtype(np.int64) if dtype is None else dtypes.as_numpy_dtype(dtype)
+    return _out(_generator(generator).permutation(n).astype(np_dtype), requires_grad, device, kw)
+
+
+def normal(
+    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, dtype: Any = None,
+    device: Any = None, requires_grad: bool = False, **kw: Any,
+) -> Tensor:  # fmt: skip
+    """Normal numbers with a mean and a standard deviation, each a number or a tensor."""
+    if isinstance(std, Tensor):
+        if (std._data < 0).any():
+            raise RuntimeError("normal expects all elements of std >= 0.0")
+    elif std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+    if size is not None:
+        drawn: Any = randn(size, generator=generator, dtype=_target_dtype(dtype, kw)) * std + mean
+        return _out(drawn._data, requires_grad, device, kw)
+    from .composite.overwrite import overwrite
+
+    like = mean if isinstance(mean, Tensor) else std
+    # Of the right shape; what it holds has the gradient zero, as every draw has.
+    result = (mean + std).to(like.dtype)
+    drawn = (randn(result.shape, generator=generator, dtype=like.dtype) * _values(std) + _values(mean)).to(like.dtype)
+    return overwrite(result, drawn._data) if kw.get("out") is None else _out(drawn._data, False, device, kw)
+
+
+def _values(value: Any) -> Any:
+    return value.detach() if isinstance(value, Tensor) else value

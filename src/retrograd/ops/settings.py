@@ -1,0 +1,113 @@
+"""Settings of the whole process, as torch has them, and what they mean where everything runs in NumPy.
+
+Every operator here is deterministic, computes float32 products in float32, and lives on the CPU: the settings that ask
+for this are remembered and change nothing else; those that ask for something else are refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.devices import as_device, device
+from ..tensor import Tensor
+from .checked import checked
+
+__all__ = [
+    "are_deterministic_algorithms_enabled", "get_default_device", "get_deterministic_debug_mode", "get_device",
+    "get_float32_matmul_precision", "is_deterministic_algorithms_warn_only_enabled", "set_default_device",
+    "is_warn_always_enabled", "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal",
+    "set_warn_always", "use_deterministic_algorithms",
+]  # fmt: skip
+
+#: 0: not asked for; 1: warn; 2: raise.  The matmul precision beside it.
+_settings: dict[str, Any] = {"deterministic": 0, "precision": "highest", "warn_always": False}
+_MODES = ("default", "warn", "error")
+_PRECISIONS = ("highest", "high", "medium")
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Ask for results that are the same in every run, which they always are.
+
+    >>> import retrograd as torch
+    >>> torch.use_deterministic_algorithms(True)
+    >>> torch.are_deterministic_algorithms_enabled()
+    True
+    >>> torch.use_deterministic_algorithms(False)
+    """
+    _settings["deterministic"] = (1 if warn_only else 2) if mode else 0
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Whether `use_deterministic_algorithms` was called."""
+    return _settings["deterministic"] > 0
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Whether it was called with ``warn_only=True``."""
+    return _settings["deterministic"] == 1
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """`use_deterministic_algorithms` by number or name: 0 "default", 1 "warn", 2 "error"."""
+    if isinstance(debug_mode, str):
+        if debug_mode not in _MODES:
+            raise RuntimeError(
+                f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got {debug_mode}"
+            )
+        debug_mode = _MODES.index(debug_mode)
+    if debug_mode not in (0, 1, 2):
+        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
+    _settings["deterministic"] = int(debug_mode)
+
+
+def get_deterministic_debug_mode() -> int:
+    """The number that `set_deterministic_debug_mode` takes."""
+    return _settings["deterministic"]
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Allow less precise products of float32 matrices, which are never computed that way."""
+    if precision not in _PRECISIONS:
+        raise RuntimeError(f"{precision} is not one of 'highest', 'high', or 'medium'")
+    _settings["precision"] = precision
+
+
+def get_float32_matmul_precision() -> str:
+    """What was last allowed."""
+    return _settings["precision"]
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Whether denormal numbers could be set to flush to zero: they cannot."""
+    return False
+
+
+def set_warn_always(b: bool, /) -> None:
+    """Ask for every warning every time.  Here Python's own filters decide that, and this is only remembered."""
+    if not isinstance(b, bool):
+        raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
+    _settings["warn_always"] = b
+
+
+def is_warn_always_enabled() -> bool:
+    """What `set_warn_always` was last given."""
+    return _settings["warn_always"]
+
+
+def get_default_device() -> device:
+    """The device on which factories make tensors."""
+    return as_device(None)
+
+
+def set_default_device(device: Any) -> None:
+    """Make tensors on that device, which must be the one there is."""
+    if as_device(device) != as_device(None):
+        raise RuntimeError(f"tensors can be made on {device} only where a factory is told so: device={device!r}")
+
+
+def get_device(input: Tensor) -> int:
+    """The index of the tensor's device; -1 for the CPU."""
+    return -1 if input.device.type == "cpu" else (input.device.index or 0)
+
+
+get_device = checked(get_device, "get_device")

@@ -1,0 +1,253 @@
+"""What generated wrappers call when a call is not the plain one: numbers, lists, ``out=``, wrong arguments."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..autograd.inplace import begin_inplace, check_overlap
+from ..core.state import local
+from ..core.where import users_level
+from ..kernels.promotion import can_cast
+from ..tensor import Tensor, wrap
+from ..tensor.lazy_conjugation import write_back
+from .arguments import argument, as_number
+
+#: What may stand for a number.
+NUMBERS = (int, float, complex, np.generic)
+#: The class of plain ints.
+INT = frozenset((int,))
+
+
+def not_a_tensor(operator: str, name: str, position: int, value: Any) -> TypeError:
+    """The error for an argument that must be a Tensor."""
+    return TypeError(
+        f"{operator}(): argument '{name}' (position {position}) must be Tensor, not {type(value).__name__}"
+    )
+
+
+def not_differentiable(operator: str, name: str) -> RuntimeError:
+    """The error for an argument that requires grad and that the operator has no derivative for."""
+    return RuntimeError(
+        f"The function '{operator}' is not differentiable with respect to argument '{name}'. This input cannot have "
+        f"requires_grad True. Pass {name}.detach(), if its gradient is not needed."
+    )
+
+
+def number(operator: str, name: str, position: int, value: Any) -> Any:
+    """A Python number, from something that stands where a Tensor or a number may."""
+    if value.__class__ is float or (value.__class__ is int and -0x8000000000000000 <= value <= 0xFFFFFFFFFFFFFFFF):
+        return value
+    if isinstance(value, (int, np.generic)):
+        return as_number(value)
+    if isinstance(value, (float, complex)):
+        return value
+    raise not_a_tensor(operator, name, position, value)
+
+
+def needs_a_tensor(operator: str, *values: Any) -> TypeError:
+    """The error for numbers alone where one of the arguments must be a Tensor."""
+    given = ", ".join(type(value).__name__ for value in values)
+    return TypeError(
+        f"{operator}() received an invalid combination of arguments - got ({given}): one of them must be a Tensor"
+    )
+
+
+def number_first(function: Callable, operator: str, name: str, position: int, args: tuple, kwargs: dict) -> Any:
+    """``torch.mul(2, x)``: the number becomes the 0-d tensor that it stands for."""
+    from .composite.operators import number_as_tensor
+
+    value, other = args[0], args[1]
+    if not isinstance(value, NUMBERS) or not isinstance(other, Tensor):
+        raise not_a_tensor(operator, name, position, value)
+    return function(number_as_tensor(number(operator, name, position, value), other), *args[1:], **kwargs)
+
+
+def reflected(name: str, input: Tensor, other: Any) -> Any:
+    """``input.__rsub__(other)`` of what is no number: Python never asks it of two Tensors, but a caller may."""
+    if not isinstance(other, Tensor):
+        return NotImplemented
+    return getattr(other, "__" + name.removeprefix("__r"))(input)
+
+
+def array_second(function: Callable, input: Tensor, other: Any) -> Any:
+    """``tensor == array``: NumPy leaves the answer to the Tensor."""
+    if isinstance(other, np.ndarray):
+        return function(input, wrap(other))
+    return NotImplemented
+
+
+def missing(operator: str, name: str) -> TypeError:
+    """The error for an argument that is not there."""
+    return TypeError(f'{operator}() missing 1 required positional arguments: "{name}"')
+
+
+def int_tuple(operator: str, name: str, position: int, values: tuple) -> tuple[int, ...]:
+    """The ints of ``view(2, 3)`` or ``view((2, 3))``."""
+    if len(values) == 1 and isinstance(values[0], (tuple, list)):
+        values = values[0]  # type: ignore[assignment]
+    for value in values:
+        if value.__class__ is not int:
+            break
+    else:
+        return tuple(values)
+    return argument("int[]", operator, name, position, values)
+
+
+def tensor_list(operator: str, name: str, position: int, values: Any) -> Sequence[Tensor]:
+    """A list of Tensors, checked."""
+    if isinstance(values, Tensor) or not isinstance(values, (tuple, list)):
+        raise TypeError(
+            f"{operator}(): argument '{name}' (position {position}) must be tuple of Tensors, "
+            f"not {type(values).__name__}"
+        )
+    for index, value in enumerate(values):
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"expected Tensor as element {index} in argument {position - 1}, but got {type(value).__name__}"
+            )
+    return values
+
+
+def tensor_list_arrays(tensors: Sequence[Tensor]) -> list:
+    return [tensor._data for tensor in tensors]
+
+
+def merge_aliases(function: Callable, args: tuple, kwargs: dict, aliases: dict, *required: str) -> Any:
+    """Call `function` with NumPy's ``axis`` and ``keepdims`` under torch's names, and ``size=(2, 3)`` as ``2, 3``.
+
+    `required` are arguments that may be missing only if an alias stands for them.
+    """
+    import inspect
+
+    names = {"axis": "dim", "keepdims": "keepdim"}
+    parameters = inspect.signature(function).parameters
+    positional = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    spread = next((p.name for p in parameters.values() if p.kind is p.VAR_POSITIONAL), None)
+    if spread in aliases and len(args) <= len(positional):
+        value = aliases.pop(spread)
+        spread_args = (value,) if isinstance(value, int) else tuple(value)
+        if aliases:
+            return merge_aliases(function, (*args, *spread_args), kwargs, aliases)
+        return function(*args, *spread_args, **kwargs)
+    kwargs = {**dict(zip(positional, args, strict=False)), **kwargs}
+    for alias, value in aliases.items():
+        name = names.get(alias)
+        if name is None or name not in parameters or kwargs[name] != parameters[name].default:
+            given = ", ".join(f"{k}={type(v).__name__}" for k, v in aliases.items())
+            raise TypeError(
+                f"{function.__name__}() received an invalid combination of arguments - got ({given}), but expected "
+                f"({', '.join(p for p in parameters if p != 'aliases')})"
+            )
+        kwargs[name] = value
+    missing = [name for name in required if kwargs[name] is None]
+    if missing:
+        listed = ", ".join(f'"{name}"' for name in missing)
+        raise TypeError(f"{function.__name__}() missing {len(missing)} required positional arguments: {listed}")
+    return function(**kwargs)
+
+
+def _tensors_in(values: Sequence) -> list[Tensor]:
+    found = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            found += [one for one in value if isinstance(one, Tensor)]
+    return found
+
+
+def write_out(function: Callable, out: Any, args: tuple, kwargs: dict, differentiable: bool = True) -> Any:
+    """``function(..., out=out)``: not differentiable; `out`, a tensor or one a result, takes the result's shape."""
+    name = function.__name__
+    outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+    for target in outs:
+        if not isinstance(target, Tensor):
+            raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(target).__name__}")
+    state = local.state
+    tensors = _tensors_in((*args, *kwargs.values()))
+    if differentiable and state.grad_enabled and any(t.requires_grad for t in (*tensors, *outs)):
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad."
+        )
+    if state.dual_levels:
+        from ..autograd.forward_operators import forbid_out
+
+        forbid_out(name.strip("_<>"), (*tensors, *outs))
+    for target in outs:
+        begin_inplace(state, target, False)
+    result = function(*args, **kwargs)
+    if isinstance(out, Tensor) and isinstance(result, Tensor):
+        _check_target(name, out, result, tensors)
+        return store(out, result._data, True)
+    if not isinstance(result, tuple) or len(result) != len(outs):
+        count = len(result) if isinstance(result, tuple) else 1
+        raise TypeError(f"{name}(): argument 'out' must be tuple of {count} Tensors, one for each result")
+    for target, value in zip(outs, result, strict=True):
+        if target._data.dtype != value._data.dtype:
+            raise RuntimeError(f"Expected out tensor to have dtype {value.dtype}, but got {target.dtype} instead")
+        _check_target(name, target, value, tensors)
+    for target, value in zip(outs, result, strict=True):
+        store(target, value._data, True)
+    return result._make(outs) if hasattr(result, "_make") else outs
+
+
+def _check_target(name: str, out: Tensor, result: Tensor, read: list[Tensor]) -> None:
+    """May `result` be written to `out`?"""
+    if not can_cast(result._data.dtype, out._data.dtype):
+        raise RuntimeError(
+            f"result type {result.type_name()[:-6]} can't be cast to the desired output type {out.type_name()[:-6]}"
+        )
+    for tensor in read:
+        check_overlap(out._memory, tensor._memory, name in _READ_ELSEWHERE or out._memory.shape != result._memory.shape)
+
+
+#: Operators that write an element before they have read all that it overlaps.
+_READ_ELSEWHERE = ("cat", "cross", "gather", "index_select", "kthvalue", "masked_select", "take", "take_along_dim")
+
+
+def store(out: Tensor, result: Any, warn: bool = False) -> Tensor:
+    """Make the array `result` the values of `out`, which takes its shape."""
+    if out._memory.shape != result.shape:
+        if warn and out._memory.size:
+            warnings.warn(
+                "An output with one or more elements was resized since it had shape "
+                f"{list(out._memory.shape)}, which does not match the required output shape {list(result.shape)}. This "
+                "behavior is deprecated, and in a future release outputs will not be resized unless they have zero "
+                "elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with "
+                "t.resize_(0).",
+                UserWarning,
+                stacklevel=users_level(),
+            )
+        out._memory = np.empty_like(result, out._memory.dtype)
+    array = out._data
+    array[...] = result
+    write_back(out, array)
+    out._bump_version()
+    return out
+
+
+# -------------------------------------------------------------------------------------------- for forward-mode formulas
+
+
+def zero_tangent(primal: Any) -> Any:
+    """The tangent of something that does not vary: zeros for a Tensor or array, 0 for a number, None for None."""
+    if isinstance(primal, Tensor):
+        return wrap(np.zeros_like(primal._data))
+    if hasattr(primal, "strides"):  # an array
+        return np.zeros_like(primal)
+    return None if primal is None else 0
+
+
+def zero_tangents(primals: Sequence, tangents: Sequence | None) -> list:
+    """The tangents of a list of tensors, with zeros for those that have none."""
+    tangents = [None] * len(primals) if tangents is None else tangents
+    return [zero_tangent(p) if t is None else t for p, t in zip(primals, tangents, strict=True)]
+
+
+def conj_tangent(tangent: Tensor) -> Tensor:
+    return tangent.conj() if tangent._data.dtype.kind == "c" else tangent

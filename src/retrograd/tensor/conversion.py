@@ -1,0 +1,207 @@
+"""A Tensor as something else: Python numbers and lists, text, NumPy arrays, copies, pickles."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.state import local
+from .autograd_attributes import TensorAutograd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Self
+
+    from . import Tensor
+
+new = object.__new__
+
+
+class TensorConversion(TensorAutograd):
+    """How a Tensor answers Python's own protocols."""
+
+    __slots__ = ()
+
+    # ----------------------------------------------------------------------------------------------------- to Python
+
+    def item(self) -> Any:
+        """The value of a one-element tensor as a Python number."""
+        data = self._data
+        if data.size != 1:
+            raise RuntimeError(f"a Tensor with {data.size} elements cannot be converted to Scalar")
+        return data.item()
+
+    def tolist(self) -> Any:
+        """The values as nested lists."""
+        return self._data.tolist()
+
+    def __bool__(self) -> bool:
+        data = self._data
+        if data.size != 1:
+            if data.size == 0:
+                raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+        return bool(data.item())
+
+    def _scalar(self) -> Any:
+        if self._memory.size != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return self._data.item()
+
+    def __int__(self) -> int:
+        value = self._scalar()
+        if isinstance(value, complex):
+            if value.imag != 0:
+                raise RuntimeError("value cannot be converted to type int64_t without overflow")
+            value = value.real
+        return int(value)
+
+    def __float__(self) -> float:
+        value = self._scalar()
+        if self.requires_grad:
+            warnings.warn(
+                "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider "
+                "using tensor.detach() first.",
+                UserWarning,
+                stacklevel=2,
+            )
+        if isinstance(value, complex):
+            if value.imag != 0:
+                raise RuntimeError("value cannot be converted to type double without overflow")
+            value = value.real
+        return float(value)
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar())
+
+    def __index__(self) -> int:
+        data = self._data
+        if data.size != 1 or data.dtype.kind not in "iub":
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(data.item())
+
+    def __len__(self) -> int:
+        if self._memory.ndim == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return self._memory.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if self._memory.ndim == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))  # type: ignore[attr-defined]
+
+    def __reversed__(self) -> Tensor:
+        """The elements along the first dimension in reverse; a Tensor, not an iterator."""
+        return self if self._data.ndim == 0 else self.flip(0)  # type: ignore[attr-defined,return-value]
+
+    def __delitem__(self, key: Any) -> None:
+        raise TypeError("Tensor does not support deleting items: select the others, x[keep]")
+
+    def __contains__(self, element: Any) -> bool:
+        if isinstance(element, (TensorConversion, int, float, complex, bool, np.generic)):
+            return bool((element == self).any().item())  # type: ignore[union-attr]
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+        from .printing import tensor_str
+
+        return tensor_str(self, tensor_contents)
+
+    def __format__(self, spec: str) -> str:
+        from .printing import format_number
+
+        return format_number(self, spec)
+
+    # ------------------------------------------------------------------------------------------------------ to NumPy
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """The values as a NumPy array that shares memory (with `force`: a copy if need be)."""
+        if force:
+            return self.detach().cpu().numpy()  # type: ignore[attr-defined]
+        if local.state.grad_enabled is not False and self.requires_grad:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        if self._memory.__class__ is not np.ndarray and self.device.type != "cpu":
+            raise TypeError(
+                f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+                "memory first."
+            )
+        if self._memory.dtype.kind == "V":
+            raise TypeError("Got unsupported ScalarType BFloat16: NumPy has no such type; use tensor.float().numpy()")
+        return self._data
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = self.numpy()
+        if dtype is not None and array.dtype != dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Tensor:
+        """What NumPy's functions return for Tensors: Tensors, of bytes where NumPy has bools, as torch has it."""
+        from . import wrap
+
+        return wrap(np.asarray(array.astype(np.uint8) if array.dtype == bool else array))
+
+    # ------------------------------------------------------------------------------------------------------- copying
+
+    def __deepcopy__(self, memo: dict) -> Self:
+        if not isinstance(memo, dict):
+            raise TypeError(f"__deepcopy__(): argument 'memo' (position 1) must be dict, not {type(memo).__name__}")
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+                f"moment. This one is the result of {self.grad_fn.name()}: use "  # type: ignore[union-attr]
+                "x.detach().clone() for its values, or x.clone() to stay in the graph."
+            )
+        if id(self) in memo:
+            return memo[id(self)]
+        result = new(type(self))
+        memo[id(self)] = result
+        result._memory = _deepcopy_array(self._memory, memo)
+        result._vc = None
+        result._meta = result._edge = None
+        meta = self._meta
+        if meta is not None:
+            result.requires_grad_(meta.requires_grad)
+            if meta.grad is not None:
+                result.grad = copy.deepcopy(meta.grad, memo)
+        if self.__dict__:
+            result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return result
+
+    def __reduce_ex__(self, protocol: Any) -> tuple:
+        if self._backward_hooks:
+            from ..utils.hooks import warn_if_has_hooks
+
+            warn_if_has_hooks(self)
+        return _rebuild, (type(self), self._data, self.requires_grad, self.__dict__)
+
+
+def _deepcopy_array(array: Any, memo: dict) -> Any:
+    """A copy of an array; views of one piece of memory are views of one copy of it."""
+    from ..kernels import storage_root
+
+    root = storage_root(array)
+    if root is array or not (root.flags.c_contiguous and root.__class__ is array.__class__ is np.ndarray):
+        return copy.deepcopy(array, memo)
+    if id(root) not in memo:
+        memo[id(root)] = root.copy()
+        memo.setdefault(id(memo), []).append(root)  # alive as long as its id is in use
+    offset = array.ctypes.data - root.ctypes.data
+    return np.ndarray(array.shape, array.dtype, memo[id(root)], offset, array.strides)
+
+
+def _rebuild(cls: type, array: Any, requires_grad: bool, attributes: dict) -> Tensor:
+    result: Tensor = new(cls)
+    result._data = array
+    result._vc = None
+    result._meta = result._edge = None
+    if requires_grad:
+        result.requires_grad_()
+    result.__dict__.update(attributes)
+    return result

@@ -1,0 +1,309 @@
+"""Tensor: a handle on an array, its version counter and, once something needs it, its AutogradMeta.
+
+The operators (``mul``, ``sum``, ``view`` ...) are generated from the table and attached to the class by
+``ops``.  This file has construction, what a tensor is (sizes, dtype, device, memory), and the other handles on
+the same memory (``detach()``, ``.data``); the autograd attributes are in autograd_attributes.py, and conversion to
+Python and NumPy, printing and copying in conversion.py.
+"""
+
+from __future__ import annotations
+
+from sys import _getframe
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core import devices, dtypes
+from ..core.cuts import remember_cut
+from ..core.meta import AutogradMeta, materialize_autograd_meta
+from ..core.size import Size
+from ..core.state import local
+from ..core.version_counter import INFERENCE, VersionCounter, version_counter
+from ..core.where import theirs
+from .conversion import TensorConversion
+
+if TYPE_CHECKING:
+    from ..autograd.edge import EdgeTuple
+
+new = object.__new__
+
+
+class Tensor(TensorConversion):
+    """A multi-dimensional array that can record what is done to it.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor([1., 2., 3.], requires_grad=True)
+    >>> y = (x * x).sum()
+    >>> y.backward()
+    >>> x.grad
+    tensor([2., 4., 6.])
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_data", "_edge", "_meta", "_vc")
+
+    #: The values: a strided array of the device's library.
+    _data: Any
+    #: The same slot by another name, for those who read how the values lie: see Note [Lazy conjugation].
+    _memory: Any
+    #: See Note [Version counters] (core/version_counter.py).
+    _vc: VersionCounter | None
+    _meta: AutogradMeta | None
+    #: The gradient edge of a non-leaf: (grad_fn, output_nr).
+    _edge: EdgeTuple | None
+
+    # NumPy: let Tensor.__rmul__ and friends answer for ``ndarray * tensor``.
+    __array_priority__ = 1000
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """The legacy constructor ``Tensor(2, 3)`` or ``Tensor([[1., 2.]])``; `tensor()` is the better one."""
+        from ..ops.factories import legacy_tensor
+
+        return legacy_tensor(cls, *args, **kwargs)
+
+    # -------------------------------------------------------------------------------------------------- what it is
+
+    @property
+    def shape(self) -> Size:
+        """The sizes of all dimensions."""
+        return Size(self._memory.shape)
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        return dtypes.from_numpy_dtype(self._memory.dtype)
+
+    @property
+    def device(self) -> devices.device:
+        return devices.device_of_array_class(self._memory.__class__)
+
+    @property
+    def ndim(self) -> int:
+        return self._memory.ndim
+
+    @property
+    def itemsize(self) -> int:
+        return self._memory.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self._memory.nbytes
+
+    @property
+    def layout(self) -> Any:
+        from ..ops.factories import strided
+
+        return strided
+
+    is_cuda = property(lambda self: self.device.type == "cuda")
+    is_cpu = property(lambda self: self.device.type == "cpu")
+    is_sparse = False
+    is_quantized = False
+    is_nested = False
+    is_mkldnn = False
+    is_meta = False
+
+    def size(self, dim: int | None = None) -> Any:
+        """All sizes, or that of one dimension."""
+        from ..kernels.dims import normalize_dim
+
+        shape = self._memory.shape
+        if dim is True or dim is False:
+            raise TypeError("size(): argument 'dim' (position 1) must be int, not bool")
+        return Size(shape) if dim is None else shape[normalize_dim(dim, len(shape))]
+
+    def dim(self) -> int:
+        return self._memory.ndim
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        return self._memory.size
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        return self._memory.itemsize
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Steps between neighbours, in elements."""
+        from ..kernels import strides
+        from ..kernels.dims import normalize_dim
+
+        steps = strides(self._memory)
+        return steps if dim is None else steps[normalize_dim(dim, len(steps))]
+
+    def storage_offset(self) -> int:
+        """Elements between the start of the memory and the first element."""
+        from ..kernels import storage_offset
+
+        return storage_offset(self._memory)
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return self._memory.ctypes.data if self._memory.__class__ is np.ndarray else self._memory.data.ptr
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        if memory_format is None:
+            return self._memory.flags.c_contiguous
+        from ..kernels import is_contiguous
+
+        return is_contiguous(self._memory, memory_format)
+
+    def is_floating_point(self) -> bool:
+        return self._memory.dtype.kind in "fV"
+
+    def is_complex(self) -> bool:
+        return self._memory.dtype.kind == "c"
+
+    def is_signed(self) -> bool:
+        return self.dtype.is_signed
+
+    def is_inference(self) -> bool:
+        return self._vc is INFERENCE
+
+    def is_conj(self) -> bool:
+        """Is the memory to be read as its conjugate?"""
+        return False
+
+    def is_neg(self) -> bool:
+        """Is the memory to be read with the other sign?"""
+        return False
+
+    def is_same_size(self, other: Tensor) -> bool:
+        return self._memory.shape == other._memory.shape
+
+    def is_set_to(self, tensor: Tensor) -> bool:
+        """Do both show the same memory in the same way? No lazy tensor does, be it the same one."""
+        if self.is_conj() or self.is_neg() or tensor.is_conj() or tensor.is_neg():
+            return False
+        a, b = self._memory, tensor._memory
+        return a.shape == b.shape and a.strides == b.strides and self.data_ptr() == tensor.data_ptr()
+
+    def get_device(self) -> int:
+        index = self.device.index
+        return -1 if index is None else index
+
+    def type_name(self) -> str:
+        """``'FloatTensor'`` and the like: the name of the dtype in torch's older vocabulary."""
+        return TYPE_NAMES[self.dtype.name]
+
+    # --------------------------------------------------------------------------------------------- the same memory anew
+
+    def detach(self) -> Tensor:
+        """The same values (and version counter) without history."""
+        state = local.state
+        if state.interceptor is not None:
+            return state.interceptor(Tensor.detach, (self,), {})
+        result = new(Tensor)
+        result._memory = self._memory
+        result._vc = self._vc or version_counter(self)
+        result._meta = result._edge = None
+        if self.__class__ is not Tensor:
+            _keep_bits(self, result)
+        if self._edge is not None or (self._meta is not None and self.requires_grad):
+            frame = _getframe(1)
+            code = frame.f_code
+            if code.co_filename in theirs:  # remember_cut without the call
+                state.cuts.append(("detach()", result._vc, code, frame.f_lasti))
+            else:
+                remember_cut(state, "detach()", result._vc)
+        return result
+
+    def detach_(self) -> Tensor:
+        """Cut this tensor off its history, in place."""
+        if self._is_view():
+            raise RuntimeError(
+                "Can't detach views in-place. Use detach() instead: x = x.detach(). A view shares its history with "
+                "its base, which detach_() would leave behind."
+            )
+        if self.requires_grad:
+            remember_cut(local.state, "detach_()", self._vc or version_counter(self))
+        meta = materialize_autograd_meta(self)
+        if self._edge is not None:
+            meta.detached = True
+            version_counter(self)  # so that nodes that have saved this tensor look twice
+        self._edge = None
+        meta.requires_grad = False
+        meta.retains_grad = False
+        meta.fw_grad = None
+        return self
+
+    @property
+    def data(self) -> Tensor:
+        """The values with neither history nor version counter: writes to it go unnoticed. Prefer `detach()`."""
+        result = wrap(self._memory, INFERENCE if self._vc is INFERENCE else None)
+        if self.__class__ is not Tensor:
+            _keep_bits(self, result)
+        if self._edge is not None or (self._meta is not None and self.requires_grad):
+            remember_cut(local.state, ".data", None)
+        return result
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        if self.requires_grad and value._memory.dtype.kind not in "fcV":
+            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+        old, new = self._memory, value._memory
+        self._memory = new
+        if self.__class__ is not Tensor or value.__class__ is not Tensor:
+            _keep_bits(value, self)
+        if self._meta is not None and (old.shape, old.dtype, old.__class__) != (new.shape, new.dtype, new.__class__):
+            from ..autograd.accumulate_grad import outdate_accumulator
+
+            outdate_accumulator(self)
+
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("Deleting tensor.data is not allowed. Delete tensor instead!")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(type(self)), *self.__dict__} - {"_data", "_edge", "_memory", "_meta", "_vc"})
+
+
+Tensor._memory = Tensor.__dict__["_data"]
+
+
+TYPE_NAMES = {
+    "bool": "BoolTensor",
+    "uint8": "ByteTensor",
+    "int8": "CharTensor",
+    "int16": "ShortTensor",
+    "int32": "IntTensor",
+    "int64": "LongTensor",
+    "float16": "HalfTensor",
+    "bfloat16": "BFloat16Tensor",
+    "float32": "FloatTensor",
+    "float64": "DoubleTensor",
+    "complex64": "ComplexFloatTensor",
+    "complex128": "ComplexDoubleTensor",
+}
+
+
+def type_name(tensor: Tensor) -> str:
+    """``'torch.FloatTensor'``: dtype and device in one word, for messages."""
+    return f"torch.{'' if tensor.device.type == 'cpu' else tensor.device.type + '.'}{tensor.type_name()}"
+
+
+def _keep_bits(source: Tensor, alias: Tensor) -> None:
+    from .lazy_conjugation import keep_bits
+
+    keep_bits(source, alias)
+
+
+def wrap(array: Any, vc: VersionCounter | None = None) -> Tensor:
+    """A Tensor on `array`, without history."""
+    result = new(Tensor)
+    result._data = array
+    result._vc = vc
+    result._meta = result._edge = None
+    return result
+
+
+def fresh(array: Any) -> Tensor:
+    """A Tensor on a new array, to be given to the user: in inference mode, an inference tensor."""
+    return wrap(array, local.state.new_vc)
+
+
+def unwrap(tensor: Tensor) -> Any:
+    """The array of a Tensor."""
+    return tensor._data

@@ -1,0 +1,72 @@
+"""``torch.FloatTensor`` and its like: torch's older names for a dtype, which construct, convert and recognise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes
+from ..ops.factories import _is_size, _shape
+from .data import infer_array
+from .tensor import TYPE_NAMES, Tensor, wrap
+
+
+class TensorType(type):
+    """The type of ``FloatTensor``: ``isinstance(x, FloatTensor)`` asks for the dtype of `x`.
+
+    >>> import retrograd as torch
+    >>> torch.LongTensor([1, 2]), isinstance(torch.ones(1), torch.FloatTensor)
+    (tensor([1, 2]), True)
+    """
+
+    dtype_name: str
+
+    @property
+    def dtype(cls) -> dtypes.dtype:
+        """The dtype of its tensors."""
+        return dtypes.by_name(cls.dtype_name)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype is cls.dtype
+
+    def __call__(cls, *args: Any, device: Any = None) -> Tensor:
+        return legacy_new(cls.dtype, *args)
+
+    def __repr__(cls) -> str:
+        return f"<class 'torch.{cls.__name__}'>"
+
+
+def legacy_new(dtype: dtypes.dtype, *args: Any) -> Tensor:
+    """A tensor of `dtype` as the older constructors make it: of a size (uninitialised), or of data."""
+    if not args:
+        return wrap(np.empty((0,), dtype.np))
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        if args[0].dtype is not dtype:
+            raise TypeError(f"expected a tensor of {dtype} (got {args[0].dtype})")
+        return wrap(args[0]._data)
+    if len(args) == 1 and not _is_size(args[0]) and not hasattr(args[0], "__index__"):
+        return wrap(infer_array(args[0], dtype.np, dtypes.default[0]))
+    return wrap(np.empty(_shape("new", args), dtype.np))
+
+
+#: By name: FloatTensor, DoubleTensor, LongTensor, ...
+TYPES: dict[str, TensorType] = {
+    word: TensorType(word, (), {"dtype_name": name, "__module__": "torch"}) for name, word in TYPE_NAMES.items()
+}
+
+BoolTensor = TYPES["BoolTensor"]
+ByteTensor = TYPES["ByteTensor"]
+CharTensor = TYPES["CharTensor"]
+ShortTensor = TYPES["ShortTensor"]
+IntTensor = TYPES["IntTensor"]
+LongTensor = TYPES["LongTensor"]
+HalfTensor = TYPES["HalfTensor"]
+BFloat16Tensor = TYPES["BFloat16Tensor"]
+FloatTensor = TYPES["FloatTensor"]
+DoubleTensor = TYPES["DoubleTensor"]
+
+__all__ = [
+    "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
+    "IntTensor", "LongTensor", "ShortTensor",
+]  # fmt: skip
