@@ -126,9 +126,9 @@ def _operators() -> dict[str, Callable]:
 
 def _aten_only(name: str) -> Callable | None:
     """A function that torch has nowhere else."""
-    from . import aten as aten_functions
+    from . import aten_only
 
-    return aten_functions.FUNCTIONS.get(name)
+    return aten_only.FUNCTIONS.get(name)
 
 
 def _function_of(base: str, overload: str) -> Callable | None:

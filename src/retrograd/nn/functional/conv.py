@@ -1,17 +1,18 @@
-"""Convolutions and their transposes; part of ``functional``.  All are the operator ``convolution``."""
+"""Convolutions, their transposes, and the windows they see (`fold`, `unfold`); part of ``functional``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from ..._generated import functions as generated
+from ...kernels.promotion import unsupported
 from ...tensor import Tensor
 from .family import family
 
 Ints = int | Sequence[int]
 
 
-def spread(value: Ints, dims: int) -> tuple[int, ...]:
+def per_dimension(value: Ints, dims: int) -> tuple[int, ...]:
     """One int for each dimension: an int stands for all of them."""
     if isinstance(value, int):
         return (value,) * dims
@@ -46,10 +47,10 @@ def _conv(
     groups: int,
 ) -> Tensor:
     input, batched = _batched(name, input, dims)
-    stride, dilation = spread(stride, dims), spread(dilation, dims)
+    stride, dilation = per_dimension(stride, dims), per_dimension(dilation, dims)
     if isinstance(padding, str):
         input, padding = _padded_by_name(input, weight, padding, stride, dilation)
-    args = stride, spread(padding, dims), dilation, False, (0,) * dims, groups
+    args = stride, per_dimension(padding, dims), dilation, False, (0,) * dims, groups
     result = generated.convolution(input, weight, bias, *args)
     return result if batched else generated.squeeze_dim(result, 0)
 
@@ -84,8 +85,8 @@ def _conv_transpose(
     dilation: Ints,
 ) -> Tensor:
     input, batched = _batched(name, input, dims)
-    stride, padding, dilation = (spread(value, dims) for value in (stride, padding, dilation))
-    output_padding = spread(output_padding, dims)
+    stride, padding, dilation = (per_dimension(value, dims) for value in (stride, padding, dilation))
+    output_padding = per_dimension(output_padding, dims)
     result = generated.convolution(input, weight, bias, stride, padding, dilation, True, output_padding, groups)
     return result if batched else generated.squeeze_dim(result, 0)
 
@@ -142,3 +143,41 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = family(
     tensor([[ 1., 12., 20.]])
     """,
 )
+
+
+def _pairs(input: Tensor, **given: Ints) -> list:
+    """Each as a pair; a list of another length is refused, and so are integers."""
+    if input._data.dtype.kind in "iu":
+        unsupported("im2col_out_cpu", input._data.dtype)
+    for name, value in given.items():
+        if not isinstance(value, int) and len(value) != 2:
+            raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(value)}")
+    return [per_dimension(value, 2) for value in given.values()]
+
+
+def unfold(input: Tensor, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1) -> Tensor:
+    """The windows of images (batch, channels, height, width) as the columns of (batch, channels * taps, windows).
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.unfold(torch.arange(6.).reshape(1, 1, 2, 3), 2)
+    tensor([[[0., 1.],
+             [1., 2.],
+             [3., 4.],
+             [4., 5.]]])
+    """
+    args = _pairs(input, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
+    batched = input._data.ndim == 4
+    result = generated.im2col(input if batched else input.unsqueeze(0), *args)
+    return result if batched else result.squeeze(0)
+
+
+def fold(
+    input: Tensor, output_size: Ints, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1
+) -> Tensor:
+    """The sum of columns, each put where its window lies in an image of `output_size`."""
+    args = _pairs(
+        input, output_size=output_size, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride
+    )
+    batched = input._data.ndim == 3
+    result = generated.col2im(input if batched else input.unsqueeze(0), *args)
+    return result if batched else result.squeeze(0)

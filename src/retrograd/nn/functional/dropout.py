@@ -13,6 +13,7 @@ from ...core.where import users_level
 from ...ops import namespace as ops
 from ...random import default_generator
 from ...tensor import Tensor, wrap
+from .activation import leaky_relu
 
 
 def _check_probability(p: float) -> None:
@@ -107,8 +108,6 @@ def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """`leaky_relu` with a slope drawn from [lower, upper] for each element if `training`, else with their mean."""
-    from . import leaky_relu
-
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
@@ -134,3 +133,14 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     index = soft.detach().argmax(dim, keepdim=True)
     one_hot = ops.zeros_like(logits.detach()).scatter(dim, index, 1.0)
     return one_hot - soft.detach() + soft
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """`input` with elements zeroed with probability `p` and the others divided by ``1 - p``; itself if not training."""
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    if not training or p == 0 or not input._data.size:
+        return input
+    with default_generator.lock:
+        mask = wrap(kernels.dropout_mask(input._data.shape, p, input._data.dtype, default_generator.bits))
+    return input.mul_(mask) if inplace else generated.mul(input, mask)

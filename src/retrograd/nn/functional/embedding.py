@@ -1,4 +1,4 @@
-"""Bags of embeddings; part of ``functional``."""
+"""Embeddings and bags of them; part of ``functional``."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ... import kernels
 from ..._generated import functions as generated
 from ...tensor import Tensor, wrap
+from ...tensor.lazy_conjugation import write_back
 
 
 def embedding_bag(
@@ -61,8 +63,6 @@ def embedding_bag(
     bags, count = _bags(input, offsets, include_last_offset)
     padding = _padding(padding_idx, weight._data.shape[0])
     if max_norm is not None:
-        from . import _renormalize_rows
-
         _renormalize_rows(weight, input, max_norm, norm_type)
     indices = input.reshape(-1)
     samples = None if per_sample_weights is None else per_sample_weights.reshape(-1)
@@ -146,3 +146,53 @@ def _maxima(indices: Tensor, weight: Tensor, bags: np.ndarray, count: int) -> Te
     result = weight.gather(0, wrap(chosen))
     empty = bounds[1:] == bounds[:-1]
     return result.masked_fill(wrap(empty[:, None]), 0) if empty.any() else result
+
+
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """The rows of `weight` at the indices `input`; the row `padding_idx` gets no gradient.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.embedding(torch.tensor([1, 1]), torch.tensor([[1., 2.], [3., 4.]]))
+    tensor([[3., 4.],
+            [3., 4.]])
+    """
+    if padding_idx is None:
+        padding_idx = -1
+    else:
+        n = weight._data.shape[0]
+        assert -n <= padding_idx < n, "Padding_idx must be within num_embeddings"
+        padding_idx %= n
+    if max_norm is not None:
+        _renormalize_rows(weight, input, max_norm, norm_type)
+    return generated.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+
+def _renormalize_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
+    """Scale down, in place and unrecorded, the rows that are longer than `max_norm`."""
+    rows = kernels.unique(indices._data)
+    data = weight._data
+    norms = kernels.norm(data[rows], norm_type, 1)
+    long = norms > max_norm
+    if long.any():
+        data[rows[long]] *= (max_norm / (norms[long] + 1e-7))[:, None]
+        write_back(weight, data)
+        weight._bump_version()
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """A new last dimension that is 1 at the class and 0 elsewhere.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.one_hot(torch.tensor([0, 2]))
+    tensor([[1, 0, 0],
+            [0, 0, 1]])
+    """
+    return generated.one_hot(tensor, num_classes)

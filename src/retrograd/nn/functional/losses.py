@@ -13,6 +13,8 @@ from ...core.dtypes import float_limits
 from ...kernels.promotion import scalar_name, unsupported
 from ...ops import namespace as ops
 from ...tensor import Tensor, wrap
+from .activation import logsigmoid
+from .distance import pairwise_distance
 from .reduction import reduced, reduction_number
 
 
@@ -102,8 +104,6 @@ def triplet_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """How much the anchor is not nearer to `positive` than to `negative` by `margin`."""
-    from . import pairwise_distance
-
     number = reduction_number(reduction, size_average, reduce)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
@@ -130,8 +130,6 @@ def triplet_margin_with_distance_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """`triplet_margin_loss` with any distance."""
-    from . import pairwise_distance
-
     number = reduction_number(reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
@@ -209,8 +207,6 @@ def multilabel_soft_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """The binary cross entropy of each class, averaged over the classes."""
-    from . import logsigmoid
-
     number = reduction_number(reduction, size_average, reduce)
     losses = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:

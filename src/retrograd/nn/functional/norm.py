@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from ..._generated import functions as generated
 from ...autograd.grad_mode import no_grad
 from ...core.dtypes import float_limits
+from ...ops import namespace as ops
 from ...tensor import Tensor
+from .pool import avg_pool3d
 
 
 def _check_values_per_channel(input: Tensor, count: int, what: str) -> None:
@@ -115,7 +117,6 @@ def local_response_norm(
     tensor([[[0.5000],
              [0.5000]]])
     """
-    from .pool import avg_pool3d
 
     shape = input._data.shape
     if len(shape) < 3:
@@ -159,3 +160,25 @@ def rms_norm(
     normal = x * ((x * x).mean(list(range(-len(shape), 0)), keepdim=True) + eps).rsqrt()
     result = normal if weight is None else normal * weight
     return result if x is input else result.to(input.dtype)
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """`input` with mean 0 and variance 1 over its last dimensions, times `weight`, plus `bias`.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.layer_norm(torch.tensor([[1., 3.]]), (2,))
+    tensor([[-1.0000,  1.0000]])
+    """
+    return generated.native_layer_norm(input, tuple(normalized_shape), weight, bias, eps)
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
+    """`input` divided by its `p`-norm along `dim`, or by `eps` if that is larger."""
+    length = input.norm(p, dim, keepdim=True).clamp_min(eps).expand(input._data.shape)
+    return generated.div(input, length) if out is None else ops.div(input, length, out=out)

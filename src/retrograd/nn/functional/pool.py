@@ -1,18 +1,23 @@
-"""Pooling; part of ``functional``.  One spatial dimension is computed as an image of height 1, as torch does."""
+"""Pooling and its inverse; part of ``functional``.
+
+One spatial dimension is computed as an image of height 1, as torch does.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ... import kernels
 from ..._generated import functions as generated
+from ...kernels.promotion import unsupported
 from ...ops.registry import with_out
 from ...random import default_generator
 from ...tensor import Tensor, wrap
-from .conv import Ints, spread
+from .conv import Ints, per_dimension
 from .family import family
 
 OptionalInts = Sequence[int | None]
@@ -21,7 +26,7 @@ OptionalInts = Sequence[int | None]
 
 
 def _sizes(name: str, what: str, value: Ints, dims: int) -> tuple[int, ...]:
-    values = spread(value, dims)
+    values = per_dimension(value, dims)
     if len(values) != dims:
         words = {1: "one int", 2: "two ints", 3: "three ints"}[dims]
         raise RuntimeError(f"{name}: {what} must either be a single int, or a tuple of {words}")
@@ -206,8 +211,8 @@ def _check_signal(name: str, input: Tensor) -> None:
 
 
 def _lp_pool(dims: int, input: Tensor, norm_type: float, kernel_size: Ints, stride: Any, ceil_mode: bool) -> Tensor:
-    kernel = spread(kernel_size, dims)
-    step = None if stride is None else spread(stride, dims)
+    kernel = per_dimension(kernel_size, dims)
+    step = None if stride is None else per_dimension(stride, dims)
     pool: Any = (avg_pool1d, avg_pool2d, avg_pool3d)[dims - 1]
     mean = pool(input.pow(norm_type), kernel, step, 0, ceil_mode)
     area = 1
@@ -367,4 +372,98 @@ fractional_max_pool2d, fractional_max_pool3d = family(
 )
 fractional_max_pool2d_with_indices, fractional_max_pool3d_with_indices = with_indices(
     (fractional_max_pool2d, fractional_max_pool3d)
+)
+
+
+def _output_size(
+    shape: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    given: Sequence[int] | None,
+) -> tuple[int, ...]:
+    dims = len(kernel)
+    size = shape[len(shape) - dims :]
+    default = [(size[d] - 1) * stride[d] + kernel[d] - 2 * padding[d] for d in range(dims)]
+    if given is None:
+        return tuple(default)
+    wanted = tuple([int(s) for s in given])
+    if len(wanted) == dims + 2:
+        wanted = wanted[2:]
+    if len(wanted) != dims:
+        raise ValueError(
+            f"output_size should be a sequence containing {dims} or {dims + 2} elements, but it has a length of "
+            f"'{len(wanted)}'"
+        )
+    for d in range(dims):
+        low, high = default[d] - stride[d], default[d] + stride[d]
+        if not low < wanted[d] < high:
+            raise ValueError(f"invalid output_size {list(wanted)} (dim {d} must be between {low} and {high})")
+    return wanted
+
+
+def _max_unpool(
+    dims: int,
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None,
+    padding: Ints,
+    output_size: Sequence[int] | None,
+) -> Tensor:
+    kernel = per_dimension(kernel_size, dims)
+    step = kernel if stride is None else per_dimension(stride, dims)
+    shape = input._data.shape
+    if input._data.dtype.kind not in "fV":
+        unsupported("max_unpool3d" if dims == 3 else "max_unpool2d", input._data.dtype)
+    if indices._data.dtype != "int64":
+        raise RuntimeError(f"elements in indices should be type int64 but got: {indices.dtype}")
+    if indices._data.shape != shape:
+        raise RuntimeError(
+            f"Expected shape of indices to be same as that of the input tensor ({list(shape)}) but got indices tensor "
+            f"with shape: {list(indices._data.shape)}"
+        )
+    if len(shape) not in (dims + 1, dims + 2):
+        raise RuntimeError(
+            f"Input to max_unpooling{dims}d should be a {dims + 1}d or {dims + 2}d Tensor, but got a tensor with "
+            f"{len(shape)} dims"
+        )
+    size = _output_size(shape, kernel, step, per_dimension(padding, dims), output_size)
+    volume = math.prod(size)
+    places = indices._data
+    if places.size and (int(places.min()) < 0 or int(places.max()) >= volume):
+        wrong = int(places.min()) if int(places.min()) < 0 else int(places.max())
+        raise RuntimeError(
+            f"Found an invalid max index: {wrong} (output volumes are of size {'x'.join(str(s) for s in size)}"
+        )
+    lead = shape[: len(shape) - dims]
+    rows = (*lead, math.prod(shape[len(shape) - dims :]))
+    zeros = input.new_zeros((*lead, volume))
+    result = generated.scatter_src(zeros, -1, indices.reshape(rows), input.reshape(rows))
+    return result.reshape((*lead, *size))
+
+
+def _make_max_unpool(dims: int) -> Callable[..., Tensor]:
+    def max_unpool(
+        input: Tensor,
+        indices: Tensor,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        output_size: Sequence[int] | None = None,
+    ) -> Tensor:
+        return _max_unpool(dims, input, indices, kernel_size, stride, padding, output_size)
+
+    return max_unpool
+
+
+max_unpool1d, max_unpool2d, max_unpool3d = family(
+    "max_unpool{d}d",
+    _make_max_unpool,
+    """The values of `max_pool{d}d` at their indices, and zeros elsewhere.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.max_unpool1d(torch.tensor([[3., 5.]]), torch.tensor([[1, 3]]), 2)
+    tensor([[0., 3., 0., 5.]])
+    """,
 )

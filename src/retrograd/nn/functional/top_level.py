@@ -16,7 +16,8 @@ from ...ops import namespace as ops
 from ...tensor import Tensor, fresh
 from .. import functional
 from .dropout import _feature_dropout, _mask
-from .embedding import _bags, _padding
+from .embedding import _bags, _padding, _renormalize_rows
+from .reduction import reduced, reduction_number
 
 _REDUCTIONS = ("none", "mean", "sum")
 _INTERPOLATIONS = ("bilinear", "nearest", "bicubic")
@@ -40,7 +41,7 @@ def _reduction(number: int) -> str:
 def kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False) -> Tensor:
     """`nn.functional.kl_div`, with the reduction as a number."""
     losses = functional.kl_div(input, target, reduction="none", log_target=log_target)
-    return functional._reduced(losses, functional._NUMBERS[_reduction(reduction)])
+    return reduced(losses, reduction_number(_reduction(reduction)))
 
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 0) -> Tensor:
@@ -292,7 +293,7 @@ def _chosen_rows(
 
 def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
     """Scale down, in place, those of the rows `indices` that are longer than `max_norm`."""
-    functional._renormalize_rows(input, indices, max_norm, norm_type)
+    _renormalize_rows(input, indices, max_norm, norm_type)
     return input
 
 

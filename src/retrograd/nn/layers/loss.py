@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...tensor import Tensor
 from .. import functional as F
-from ..functional import _NUMBERS, _reduction
+from ..functional.reduction import _NUMBERS
+from ..functional.reduction import reduction_number as _reduction
 from ..module import Module
 
 _NAMES = {number: name for name, number in _NUMBERS.items()}

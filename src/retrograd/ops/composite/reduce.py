@@ -161,7 +161,7 @@ def _reduced_count(input: Tensor, dim: Any) -> int:
 def _spread(operator: Any, name: str, doc: str) -> Any:
     """var, std, var_mean or std_mean: ``unbiased=False`` is the older way to say ``correction=0``."""
 
-    def spread(
+    def deviation(
         input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
         correction: float | None = None, out: Any = None, **aliases: Any,
     ) -> Any:  # fmt: skip
@@ -185,9 +185,9 @@ def _spread(operator: Any, name: str, doc: str) -> Any:
             return operator(input, dim, correction=correction, keepdim=keepdim, out=out)
         return operator(input, dim, correction=correction, keepdim=keepdim)
 
-    spread.__name__ = spread.__qualname__ = name
-    spread.__doc__ = doc
-    return composite()(spread)
+    deviation.__name__ = deviation.__qualname__ = name
+    deviation.__doc__ = doc
+    return composite()(deviation)
 
 
 var = _spread(table.var_correction, "var", "The variance over `dim`, divided by n - correction.")

@@ -1,0 +1,34 @@
+"""Distances and angles between vectors; part of ``functional``."""
+
+from __future__ import annotations
+
+from ... import kernels
+from ...ops import namespace as ops
+from ...tensor import Tensor
+
+
+def same_shape(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Both, broadcast to one shape."""
+    if input._data.shape == target._data.shape:
+        return input, target
+    shape = kernels.broadcast_shape(input._data, target._data)
+    return tuple(x if x._data.shape == shape else x.expand(shape) for x in (input, target))  # type: ignore[return-value]
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between vectors along `dim`."""
+    if eps < 0:
+        raise RuntimeError(f"eps must be non-negative, got: {eps}")
+    x1, x2 = same_shape(x1, x2)
+    common = ops.result_type(x1, x2)
+    if not common.is_floating_point:
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {common}")
+    x1, x2 = x1.to(common), x2.to(common)
+    first = x1 / x1.norm(2, dim, keepdim=True).clamp_min(eps)
+    second = x2 / x2.norm(2, dim, keepdim=True).clamp_min(eps)
+    return (first * second).sum(dim)
+
+
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """The `p`-norm of the difference of vectors along the last dimension."""
+    return (x1 - x2 + eps).norm(p, -1, keepdim=keepdim)
