@@ -39,7 +39,7 @@ def test_what_is_not_a_positive_int_is_refused(setter):
 
 def test_environment_sets_the_number_at_start(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    code = "import retrograd.threads as t; print(t.get_num_threads())"
+    code = "import retrograd.core.threads as t; print(t.get_num_threads())"
     out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert out.stdout.strip() == "7"
 

@@ -522,7 +522,7 @@ SCRIPT = """
 import os, sys, threading, time
 import numpy as np
 import retrograd as torch
-from retrograd import devices
+from retrograd.core import devices
 from retrograd.tensor import wrap
 
 class Other(np.ndarray):

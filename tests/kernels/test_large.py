@@ -561,7 +561,8 @@ def test_environment_turns_it_off():
 def test_forked_child_computes_without_the_parents_threads():
     code = (
         "import os, numpy as np\n"
-        "from retrograd import kernels, threads\n"
+        "from retrograd import kernels\n"
+        "from retrograd.core import threads\n"
         "threads.set_num_threads(3)\n"
         "x = np.ones(1 << 18, np.float32)\n"
         "wanted = kernels.sigmoid(x)\n"
