@@ -57,6 +57,7 @@ from .core.dtypes import (
 )
 from .core.dtypes import float_ as float
 from .core.dtypes import int_ as int
+from .core.layout import layout, strided
 from .core.quiet import drop_warnings
 from .core.size import Size
 from .core.threads import *
@@ -66,13 +67,13 @@ from .ops.composite.foreach import FOREACH as _FOREACH
 from .ops.namespace import *
 from .ops.namespace import _conj, _conj_copy, _conj_physical, _neg_view, _neg_view_copy
 from .ops.settings import *
+from .ops.tensor_types import *
 from .random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from .serialization import load, save
 from .storage import TypedStorage, UntypedStorage
 from .tensor import Tensor
 from .tensor.dlpack import from_dlpack, to_dlpack
 from .tensor.printing import set_printoptions
-from .tensor.types import *
 
 __version__ = "0.1.0"
 

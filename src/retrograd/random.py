@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .core.devices import as_device
+from .tensor import Tensor, wrap
 
 #: Bytes of a generator's state: its seed, then PCG64's position, increment, and half-used draw.
 _STATE_SIZES = (8, 16, 16, 1, 4)
@@ -48,8 +49,6 @@ class Generator:
 
     def get_state(self) -> Any:
         """The state of the stream, as a byte tensor."""
-        from .tensor import wrap
-
         state: Any = self.bits.bit_generator.state
         fields = (self._seed, state["state"]["state"], state["state"]["inc"], state["has_uint32"], state["uinteger"])
         raw = b"".join(value.to_bytes(size, "little") for value, size in zip(fields, _STATE_SIZES, strict=True))
@@ -57,8 +56,6 @@ class Generator:
 
     def set_state(self, state: Any) -> Generator:
         """Go back to a state that `get_state` gave."""
-        from .tensor import Tensor
-
         if not isinstance(state, Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
         if state._data.dtype != np.uint8:

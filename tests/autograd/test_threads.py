@@ -247,7 +247,7 @@ def test_a_forked_child_differentiates():
 import os, threading, time, warnings
 warnings.simplefilter("ignore")
 import retrograd as torch
-from retrograd.autograd.locks import graph_lock
+from retrograd.core.locks import graph_lock
 
 def nest(depth):
     y = torch.ones(1, requires_grad=True) * 2

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..autograd import forward_ad
 from ..autograd.grad_mode import is_grad_enabled
 from ..autograd.graph import current_graph_task_execution_order as _current_graph_task_execution_order
 from ..autograd.graph import current_graph_task_id as _current_graph_task_id
@@ -22,8 +23,6 @@ has_lapack = True
 
 def _set_fwd_grad_enabled(enabled: bool) -> None:
     """Switch forward mode on or off in this thread."""
-    from ..autograd import forward_ad
-
     forward_ad._set_fwd_grad_enabled(enabled).__enter__()
 
 

@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import kernels
+from ..tensor import wrap
 from ..tensor.lazy_conjugation import apply_bits
 from .edge import gradient_edge
 from .node import Node, init_node
+from .saved_variable_errors import freed_error
 from .view_meta import Step, replay_on_array, replay_on_tensor
 
 if TYPE_CHECKING:
@@ -64,8 +66,6 @@ class CopySlices(Node):
         return (result if edges[0] is not None else None, *outputs[1:])
 
     def apply_tensors(self, edges: tuple, grads: Sequence) -> tuple:
-        from ..tensor import wrap
-
         self._check_not_freed()
         grad = grads[0]
         if grad is None:
@@ -93,7 +93,5 @@ class CopySlices(Node):
             self.fn = freed  # type: ignore[assignment]
 
     def _check_not_freed(self) -> None:
-        from .saved_variable_errors import freed_error
-
         if not isinstance(self.fn, Node):
             raise freed_error(self, self.fn)

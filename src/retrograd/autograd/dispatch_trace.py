@@ -13,7 +13,6 @@ from types import FrameType
 from typing import Any, NamedTuple, TextIO
 
 from ..core.state import ThreadState, local
-from ..ops.overload import overload_of
 from ..tensor import Tensor
 from .intercept import interceptor_of, set_observers
 
@@ -82,6 +81,8 @@ class dispatch_trace:
 
     def _observe(self, operator: Callable, args: tuple, kwargs: dict, proceed: Callable[[], Any]) -> Any:
         device = _device_of(args, kwargs)
+        from ..ops.overload import overload_of  # operators are made of autograd
+
         overload = overload_of(operator)
         name = overload.name().removeprefix("aten::")
         depth = self._announce_composites(sys._getframe(1), overload.overloadpacket.__name__, device)
@@ -119,8 +120,8 @@ class dispatch_trace:
 
 def _composite_codes() -> dict[Any, str]:
     """code object -> name, for every composite operator that has its own."""
-    from ..ops.checked import implementation
-    from ..ops.registry import FUNCTIONS, METHODS
+    from ..ops.checked import implementation  # operators are made of autograd
+    from ..ops.registry import FUNCTIONS, METHODS  # the same
 
     names: dict[Any, set[str]] = {}
     for name, f in (*METHODS.items(), *FUNCTIONS.items()):

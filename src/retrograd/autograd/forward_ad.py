@@ -9,9 +9,9 @@ forward_grad.py has the rules for tangents, Note [Forward gradients of views] an
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..core.late import operators as ops
 from ..core.state import ThreadState, local
 from ..tensor import Tensor
 from .forward_grad import Level, attach, fw_grad, set_fw_grad, zeros_of_layout
@@ -21,7 +21,7 @@ from .intercept import interceptor_of
 from .view_meta import FORWARD_BASE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    pass
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
@@ -240,23 +240,16 @@ def _alias(tensor: Tensor, level: Level) -> Tensor:
     if len(state.observers) == 1 and state.observers[0] is level.observer:
         interceptor, state.interceptor = state.interceptor, None
         try:
-            result = _alias_operator()(tensor)
+            result = ops.alias(tensor)
         finally:
             state.interceptor = interceptor
     else:
         with seeing_levels_outside(level):
-            result = _alias_operator()(tensor)
+            result = ops.alias(tensor)
     meta: Any = result._meta
     if meta is not None and meta.is_view:
         meta.forward = FORWARD_BASE
     return result
-
-
-@cache
-def _alias_operator() -> Callable[[Tensor], Tensor]:
-    from ..ops.namespace import alias  # the operators import this package
-
-    return alias
 
 
 def _fw_primal(tensor: Tensor, level: Level) -> Tensor:

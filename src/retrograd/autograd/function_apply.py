@@ -31,6 +31,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.dtypes import float32
+from ..core.late import operators as ops
 from ..core.state import ThreadState, local
 from ..core.where import users_level
 from ..kernels import ndarray
@@ -366,13 +367,11 @@ def _metadata(value: Any) -> InputMetadata:
 
 def _alias(tensor: Tensor) -> Tensor:
     """A view of all of `tensor`, by an operation that nobody records or observes."""
-    from ..ops.namespace import alias
-
     state = local.state
     before = state.grad_enabled, state.interceptor
     state.grad_enabled, state.interceptor = False, None
     try:
-        return alias(tensor)
+        return ops.alias(tensor)
     finally:
         state.grad_enabled, state.interceptor = before
 

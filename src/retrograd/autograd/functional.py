@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core.late import operators as ops
 from ..tensor import Tensor
 from . import forward_ad
-from .grad_mode import enable_grad, is_grad_enabled
+from .grad_mode import enable_grad, is_grad_enabled, set_grad_enabled
 from .run_backward import grad as run_grad
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -265,8 +266,6 @@ def _check_depends(gradients: Sequence[Tensor], create_graph: bool) -> None:
 
 
 def _recording(create_graph: bool) -> Any:
-    from .grad_mode import set_grad_enabled
-
     return set_grad_enabled(True if create_graph else is_grad_enabled())
 
 
@@ -366,8 +365,6 @@ def jacobian(
 
 def _rows(outputs: tuple, which: int, inputs: tuple, create_graph: bool, strict: bool) -> tuple[Tensor, ...]:
     """The Jacobians of one output, from one backward pass an element."""
-    from ..ops.namespace import stack
-
     output = outputs[which]
     columns: list[list[Tensor]] = [[] for _ in inputs]
     flat = output.reshape(-1)
@@ -388,7 +385,7 @@ def _rows(outputs: tuple, which: int, inputs: tuple, create_graph: bool, strict:
                 )
             column.append(gradient)
     return tuple(
-        stack(column).view(*output.size(), *tensor.size())
+        ops.stack(column).view(*output.size(), *tensor.size())
         if column
         else output.new_zeros((*output.size(), *tensor.size()))
         for column, tensor in zip(columns, inputs, strict=True)
@@ -449,8 +446,6 @@ def _construct_standard_basis_for(tensors: Sequence[Tensor], tensor_numels: Sequ
 
 def _forward_jacobian(func: Callable, inputs: Any) -> Any:
     """The same from one forward pass an element of the inputs."""
-    from ..ops.namespace import stack
-
     is_inputs_tuple, inputs = _as_tuple(inputs, "inputs", "jacobian")
     inputs = _own(inputs, False, requires_grad=False)
     blocks = []  # for each input, for each output
@@ -467,7 +462,7 @@ def _forward_jacobian(func: Callable, inputs: Any) -> Any:
             is_outputs_tuple, outputs = _outputs(func, inputs, "jacobian", strict=False)
         blocks.append(
             [
-                stack([column[i] for column in columns], -1).reshape(*output.size(), *tensor.size())
+                ops.stack([column[i] for column in columns], -1).reshape(*output.size(), *tensor.size())
                 if columns
                 else output.new_zeros((*output.size(), *tensor.size()))
                 for i, output in enumerate(outputs)

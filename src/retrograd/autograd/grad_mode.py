@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from ..core.cuts import remember_no_grad
 from ..core.state import ThreadState, local
-from ..core.version_counter import INFERENCE
+from ..core.version_counter import INFERENCE, version_counter
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -343,8 +343,6 @@ class _unsafe_preserve_version_counter(_Mode):
 
 def unsafe_set_version_counter(tensors: Any, versions: Any) -> None:
     """Set versions by hand: what nodes have saved is then checked against a lie."""
-    from ..core.version_counter import version_counter
-
     for tensor, version in zip(tensors, versions, strict=True):
         if version < 0:
             raise RuntimeError(f"Cannot set a version_counter to a value below 0: {version}")

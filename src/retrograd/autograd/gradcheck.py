@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.late import operators as ops
 from ..tensor import Tensor, wrap
 from .gradcheck_jacobians import (
     REAL,
@@ -189,9 +190,7 @@ def gradgradcheck(
 
 
 def _random_like(output: Tensor, spread: bool) -> Tensor:
-    from ..ops.factories import randn_like
-
-    result = randn_like(output)
+    result = ops.randn_like(output)
     if spread:
         # Every other element of twice the memory.
         wide = np.zeros((*output.shape, 2), output._data.dtype)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.late import operators as ops
 from ..tensor import Tensor
 from . import forward_ad
 from .run_backward import grad
@@ -119,9 +120,7 @@ def vector_products(output: Tensor, inputs: Sequence[Tensor], v: np.ndarray) -> 
 
 def pull(output: Tensor, inputs: Sequence[Tensor], v: np.ndarray) -> tuple[Tensor | None, ...]:
     """The gradients of the inputs; None where the output does not depend on one."""
-    from ..ops.factories import from_numpy
-
-    vector = from_numpy(v.reshape(tuple(output.shape)).astype(output._data.dtype)).to(output.device)
+    vector = ops.from_numpy(v.reshape(tuple(output.shape)).astype(output._data.dtype)).to(output.device)
     return grad([output], list(inputs), [vector], retain_graph=True, allow_unused=True)
 
 
@@ -166,15 +165,13 @@ def same_values(one: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
 
 def push(func: Callable, inputs: tuple, steps: dict[int, np.ndarray | None]) -> list[tuple[Tensor, Tensor | None]]:
     """Primals and tangents of the outputs as the inputs in `steps` move; None: an input without a tangent."""
-    from ..ops.factories import from_numpy
-
     with forward_ad.dual_level():
         given = []
         for position, value in enumerate(inputs):
             value = value.detach() if isinstance(value, Tensor) else value
             step = steps.get(position)
             if step is not None:
-                tangent = from_numpy(step.copy()).to(value.device)
+                tangent = ops.from_numpy(step.copy()).to(value.device)
                 value = forward_ad.make_dual(value, tangent)
             given.append(value)
         outputs = as_tuple(func(*given))

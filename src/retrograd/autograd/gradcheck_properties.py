@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.late import operators as ops
 from ..tensor import Tensor, wrap
 from .basic_nodes import UndefinedGrad
 from .gradcheck_jacobians import as_tuple, push, steps_of, to_array, varies
@@ -59,9 +60,7 @@ def differentiable(outputs: tuple) -> list[Tensor]:
 
 def random_seed() -> int:
     """From the package's generator, so that `manual_seed` makes a check repeatable."""
-    from ..ops.factories import randint
-
-    return int(randint(0, 2**31 - 1, (1,)).item())
+    return int(ops.randint(0, 2**31 - 1, (1,)).item())
 
 
 def shown(jacobian: Any) -> str:
@@ -74,14 +73,12 @@ def shown(jacobian: Any) -> str:
 
 def check_batched(check: Check, outputs: list[Tensor]) -> None:
     """A batch of two gradients gives what each of them gives."""
-    from ..ops.factories import randn_like
-    from ..ops.namespace import stack
-
     for number, output in enumerate(outputs):
-        vectors = [randn_like(output) for _ in range(2)]
+        vectors = [ops.randn_like(output) for _ in range(2)]
         try:
+            stacked = [ops.stack(vectors)]
             batched = grad(
-                [output], check.tensors, [stack(vectors)], retain_graph=True, allow_unused=True, is_grads_batched=True
+                [output], check.tensors, stacked, retain_graph=True, allow_unused=True, is_grads_batched=True
             )
         except RuntimeError as error:
             raise GradcheckError(
@@ -139,11 +136,9 @@ def _random_step(rng: np.random.Generator, x: Tensor) -> np.ndarray:
 
 def check_zero_gradient(check: Check, outputs: list[Tensor]) -> None:
     """A gradient of zeros gives gradients of zeros, of the kind of their inputs."""
-    from ..ops.factories import zeros_like
-
     if not outputs:
         return
-    vectors = [zeros_like(output) for output in outputs]
+    vectors = [ops.zeros_like(output) for output in outputs]
     found = grad(outputs, check.tensors, vectors, retain_graph=True, allow_unused=True)
     for gradient, x in zip(found, check.tensors, strict=True):
         if gradient is None:

@@ -13,8 +13,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ..core.state import local
+from ..tensor import Tensor
 from . import node as _node
+from .edge import gradient_edge
+from .engine import engine
 from .hooks import RemovableHandle
+from .inplace import bump_version
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -103,8 +107,6 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     >>> torch.autograd.graph.get_gradient_edge(x * 2).node.name()
     'MulBackward0'
     """
-    from .edge import gradient_edge
-
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     edge = gradient_edge(tensor)
@@ -121,9 +123,6 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     >>> x._version
     1
     """
-    from ..tensor import Tensor
-    from .inplace import bump_version
-
     if isinstance(tensor, Tensor):
         tensor = (tensor,)
     elif not isinstance(tensor, Iterable):
@@ -140,15 +139,11 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 
 def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
     """Whether to warn when a gradient is accumulated on another stream than the leaf's. The CPU has no streams."""
-    from .engine import engine
-
     engine.warn_on_accumulate_grad_stream_mismatch = enabled
 
 
 def set_override_stale_capture_stream(enabled: bool) -> None:
     """Whether a pass that is captured replaces streams that are not part of the capture. The CPU has no streams."""
-    from .engine import engine
-
     engine.override_stale_capture_stream = enabled
 
 

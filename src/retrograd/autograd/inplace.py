@@ -14,6 +14,7 @@ from ..core.version_counter import INFERENCE, inference_error, new_version_count
 from ..core.where import is_user_code, theirs
 from ..tensor import Tensor
 from ..tensor.lazy_conjugation import relative_bits, write_back
+from .copy_slices import CopySlices
 from .edge import gradient_edge
 from .hooks import rebase_hooks
 from .view_meta import check_view, steps_by_place, view_edge
@@ -142,8 +143,6 @@ def rebase_history(tensor: Tensor, node: Node) -> None:
     """Make `node` what the values of `tensor` come from, in place of their former history."""
     meta: Any = tensor._meta
     if meta is not None and meta.is_view:
-        from .copy_slices import CopySlices
-
         base = meta.base
         steps = meta.replay
         if base._meta is not None and base._meta.restrided:

@@ -15,10 +15,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..core.devices import device_of_array_class
+from ..core.dtypes import from_numpy_dtype
 from ..core.locks import graph_lock
+from ..core.size import Size
 from ..core.state import local
 from ..tensor import unwrap, wrap
 from .hooks import NodeHooks, RemovableHandle
+from .input_metadata import NodeInputMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -124,11 +128,6 @@ class Node:
 
     @property
     def _input_metadata(self) -> list[Any]:
-        from ..core.devices import device_of_array_class
-        from ..core.dtypes import from_numpy_dtype
-        from ..core.size import Size
-        from .input_metadata import NodeInputMetadata
-
         return [
             NodeInputMetadata(Size(shape), from_numpy_dtype(np_dtype), device_of_array_class(cls))
             for shape, np_dtype, cls in self.input_metadata

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.late import operators as ops
 from ..kernels import one_like, ones, zeros_like
 from ..tensor import Tensor, wrap
 from .basic_nodes import Identity
@@ -168,8 +169,6 @@ def _grad_batched(
     outputs: Sequence, inputs: Sequence, given: tuple, keep: bool, create: bool, allow_unused: bool, materialize: bool
 ) -> tuple:
     """One pass a row of `grad_outputs`, and the results stacked."""
-    from ..ops.namespace import stack
-
     sizes = {g.shape[0] for g in given if g is not None}
     if len(sizes) != 1:
         raise RuntimeError("is_grads_batched=True needs grad_outputs that all have the same first dimension")
@@ -191,7 +190,7 @@ def _grad_batched(
         rows.append(
             grad(outputs, inputs, row, keep_row, create, allow_unused=allow_unused, materialize_grads=materialize)
         )
-    return tuple(None if column[0] is None else stack(list(column)) for column in zip(*rows, strict=True))
+    return tuple(None if column[0] is None else ops.stack(list(column)) for column in zip(*rows, strict=True))
 
 
 # ------------------------------------------------------------------------------------------------------------- checks

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import kernels
+from ..core.devices import device_of_array_class
 from .node import InputMetadata, Node, name_of
 
 
@@ -51,8 +52,6 @@ def validate_tensor(grad: Any, metadata: InputMetadata, node: Node, index: int) 
 
 
 def _check_device(grad: Any, array_class: type, node: Node, index: int) -> None:
-    from ..core.devices import device_of_array_class
-
     raise RuntimeError(
         f"Function {name_of(node)} returned an invalid gradient at index {index} - "
         f"expected device {device_of_array_class(array_class)} but got {device_of_array_class(grad.__class__)}"

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .. import kernels
+from ..core.late import operators as ops
+from ..tensor import Tensor
 from ..tensor.lazy_conjugation import relative_bits
 from .view_meta import Step, replay_on_tensor
 
@@ -36,8 +38,6 @@ def view_func(
 
     The visitors may replace what the view operators were given: sizes and indices, and tensors.
     """
-    from ..tensor import Tensor
-
     if not isinstance(new_base, Tensor):
         raise TypeError(f"_view_func(): argument 'new_base' (position 1) must be Tensor, not {type(new_base).__name__}")
     meta: Any = view._meta
@@ -53,8 +53,6 @@ def view_func(
 
 def _visited(step: Step, visit_size: Visitor | None, visit_tensor: Visitor | None) -> Step:
     """A step with the arguments that the visitors give for its own."""
-    from ..tensor import Tensor
-
     kernel, operator, arguments, output = step
     names = list(inspect.signature(operator).parameters)[1:]
 
@@ -73,19 +71,16 @@ def reverse_view_func(view: Tensor, new_view: Tensor) -> Tensor | None:
 
     It lies in that memory as the base of `view` lies in its own.
     """
-    from .._generated.functions import _conj, _neg_view
-    from ..ops.namespace import as_strided, view_as_complex, view_as_real
-
     meta: Any = view._meta
     if meta is None or not meta.is_view:
         return None
     base = meta.base._memory
     conj, neg = relative_bits(view, meta.base)
-    new_view = _conj(new_view) if conj else new_view
-    new_view = _neg_view(new_view) if neg else new_view
+    new_view = ops._conj(new_view) if conj else new_view
+    new_view = ops._neg_view(new_view) if neg else new_view
     kinds = new_view._memory.dtype.kind + base.dtype.kind
     if kinds == "cf":
-        new_view = view_as_real(new_view)
+        new_view = ops.view_as_real(new_view)
     elif kinds == "fc":
-        new_view = view_as_complex(new_view)
-    return as_strided(new_view, base.shape, kernels.strides(base), kernels.storage_offset(base))
+        new_view = ops.view_as_complex(new_view)
+    return ops.as_strided(new_view, base.shape, kernels.strides(base), kernels.storage_offset(base))

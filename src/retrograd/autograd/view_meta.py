@@ -23,10 +23,12 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, Any
 
+from .. import kernels
+from ..core.late import operators as ops
 from ..core.meta import AutogradMeta
 from ..core.state import local
 from ..core.version_counter import INFERENCE
-from ..tensor import Tensor, new
+from ..tensor import Tensor, new, wrap
 from ..tensor.lazy_conjugation import FLIPPING, inherit_bits, relative_bits
 from .hooks import rebase_hooks
 from .node import name_of
@@ -162,9 +164,6 @@ def view_edge(view: Tensor) -> EdgeTuple | None:
 
 def _regenerate(view: Tensor, meta: DifferentiableViewMeta) -> EdgeTuple | None:
     """The edge that the view would get if it were taken of the base now."""
-    from .. import kernels
-    from ..ops.namespace import as_strided
-
     state = local.state
     before = state.grad_enabled, state.interceptor
     state.grad_enabled, state.interceptor = True, None
@@ -182,7 +181,7 @@ def _regenerate(view: Tensor, meta: DifferentiableViewMeta) -> EdgeTuple | None:
                 base = _with_sink(base)
             again = replay_on_tensor(steps[:last], base)
             if last < len(steps):
-                again = as_strided(again, data.shape, kernels.strides(data), kernels.storage_offset(data))
+                again = ops.as_strided(again, data.shape, kernels.strides(data), kernels.storage_offset(data))
     finally:
         state.grad_enabled, state.interceptor = before
     meta_again: Any = again._meta
@@ -191,18 +190,15 @@ def _regenerate(view: Tensor, meta: DifferentiableViewMeta) -> EdgeTuple | None:
 
 def steps_by_place(view: Tensor, base: Tensor) -> tuple[Step, ...] | None:
     """From base to view by where the elements lie, whatever the steps were; None if that cannot be said."""
-    from .. import kernels
-    from .._generated.functions import _conj, _neg_view, as_strided_geometry, view_as_complex, view_as_real
-
     def strided(shape: tuple, strides: tuple, offset: int, origin: Any) -> Step:
         args = (shape, strides, offset, kernels.geometry(origin))
-        return (kernels.as_strided_geometry, as_strided_geometry, args, None)
+        return (kernels.as_strided_geometry, ops.as_strided_geometry, args, None)
 
     data, origin = view._memory, base._memory
     shape, strides, offset = data.shape, kernels.strides(data), kernels.storage_offset(data)
     flips = [
         (kernels.alias, operator, (), None)
-        for operator, bit in zip((_conj, _neg_view), relative_bits(view, base), strict=True)
+        for operator, bit in zip((ops._conj, ops._neg_view), relative_bits(view, base), strict=True)
         if bit
     ]
     if data.dtype == origin.dtype:
@@ -210,10 +206,10 @@ def steps_by_place(view: Tensor, base: Tensor) -> tuple[Step, ...] | None:
     kinds = origin.dtype.kind + data.dtype.kind
     if kinds == "fc":
         pairs = strided((*shape, 2), (*(2 * s for s in strides), 1), 2 * offset, origin)
-        return (pairs, (kernels.view_as_complex, view_as_complex, (), None), *flips)
+        return (pairs, (kernels.view_as_complex, ops.view_as_complex, (), None), *flips)
     if kinds == "cf":
         parts = kernels.view_as_real(origin)
-        return ((kernels.view_as_real, view_as_real, (), None), strided(shape, strides, offset, parts), *flips)
+        return ((kernels.view_as_real, ops.view_as_real, (), None), strided(shape, strides, offset, parts), *flips)
     return None
 
 
@@ -222,7 +218,6 @@ _CHANGE_ELEMENTS = ("view_as_real", "view_as_complex", "view_dtype", *FLIPPING)
 
 def _with_sink(base: Tensor) -> Tensor:
     """The base of a view with a history that it itself does not have any more: gradients end there."""
-    from ..tensor import wrap
     from .edge import Sink
 
     result = wrap(base._memory, base._vc)

@@ -25,7 +25,7 @@ HEADER = '''"""Forward-mode formulas, generated from derivatives/*.yaml. Do not 
 
 from __future__ import annotations
 
-from retrograd.ops import namespace as ops
+from retrograd.core.late import operators as ops
 from retrograd import kernels
 from retrograd.autograd.forward_formula import ForwardFormula
 from retrograd.autograd.forward_operators import NUMBERS, RECORDED, UNVARIED, dual_result, tangent_array

@@ -10,7 +10,7 @@ HEADER = '''"""Node classes, generated from derivatives/*.yaml. Do not edit: cha
 
 from __future__ import annotations
 
-from retrograd.ops import namespace as ops
+from retrograd.core.late import operators as ops
 from retrograd import kernels
 from retrograd.autograd.node import MultiOutputNode, Node
 from retrograd.autograd.saved_variable import (

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .locks import graph_lock
+from .where import Location
 
 if TYPE_CHECKING:
     from types import CodeType
@@ -34,8 +35,6 @@ class VersionCounter:
     @property
     def where(self) -> Location | None:
         """The line of the user's code that wrote last, if it is known."""
-        from .where import Location
-
         code = getattr(self, "code", None)
         return None if code is None else Location(code, self.instruction)
 

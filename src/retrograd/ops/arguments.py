@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core import dtypes
 from ..core.devices import as_device
 from ..core.devices import device as Device
 from ..core.dtypes import dtype as Dtype
@@ -233,8 +234,6 @@ class Type:
 
 
 def _python_dtypes() -> dict[type, Callable[[], Dtype]]:
-    from ..core import dtypes
-
     return {float: lambda: dtypes.float64, int: lambda: dtypes.int64, bool: lambda: dtypes.bool_,
             complex: lambda: dtypes.complex128}  # fmt: skip
 

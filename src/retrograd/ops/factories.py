@@ -16,6 +16,7 @@ from ..autograd.forward_operators import forbid_out
 from ..autograd.inplace import begin_inplace
 from ..core import dtypes
 from ..core.devices import as_device
+from ..core.size import Size
 from ..core.state import local
 from ..core.where import users_level
 from ..kernels.promotion import cast_number, complex_dtype, element, scalar_name
@@ -28,18 +29,8 @@ from .support import int_tuple, store
 __all__ = [
     "arange", "as_tensor", "asarray", "empty", "empty_like", "empty_strided", "eye", "from_numpy", "full",
     "full_like", "linspace", "logspace", "normal", "ones", "ones_like", "rand", "rand_like", "randint", "randint_like",
-    "randn", "randn_like", "randperm", "range", "scalar_tensor", "strided", "tensor", "zeros", "zeros_like",
+    "randn", "randn_like", "randperm", "range", "scalar_tensor", "tensor", "zeros", "zeros_like",
 ]  # fmt: skip
-
-
-class _Layout:
-    """``torch.strided``: the one layout there is."""
-
-    def __repr__(self) -> str:
-        return "torch.strided"
-
-
-strided = _Layout()
 
 
 def _finish(array: Any, requires_grad: bool, device: Any = None) -> Tensor:
@@ -173,8 +164,6 @@ def legacy_tensor(cls: type, *args: Any, device: Any = None) -> Tensor:
 
 
 def _is_size(value: Any) -> bool:
-    from ..core.size import Size
-
     return isinstance(value, Size)
 
 
@@ -549,7 +538,7 @@ def normal(
     if size is not None:
         drawn: Any = randn(size, generator=generator, dtype=_target_dtype(dtype, kw)) * std + mean
         return _out(drawn._data, requires_grad, device, kw)
-    from .composite.overwrite import overwrite
+    from .composite.overwrite import overwrite  # made of operators, which are given numbers by factories
 
     like = mean if isinstance(mean, Tensor) else std
     # Of the right shape; what it holds has the gradient zero, as every draw has.

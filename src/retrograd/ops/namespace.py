@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._generated import functions as _functions
 from .._generated.functions import *
+from ..core.late import operators as _operators
 from ..tensor import Tensor
 from . import composite as _composite
 from . import factories as _factories
@@ -45,3 +46,5 @@ for _name in (
     "copy_", "is_contiguous", "is_same_size", "is_set_to", "new_tensor", "numpy", "requires_grad_", "stride",
 ):  # fmt: skip
     setattr(Tensor, _name, _checked(getattr(Tensor, _name), _name, method=True))
+
+vars(_operators).update(globals())

@@ -114,7 +114,7 @@ class TensorAutograd(TensorOperators):
         """The gradient edge of a non-leaf, be it a view or not."""
         edge = self._edge
         if edge is None and self._meta is not None and self._meta.is_view:
-            from ..autograd.view_meta import view_edge
+            from ..autograd.view_meta import view_edge  # autograd is made of Tensors
 
             edge = view_edge(self)  # type: ignore[arg-type]
         return edge
@@ -133,19 +133,19 @@ class TensorAutograd(TensorOperators):
 
     def _view_func(self, new_base: Tensor, **visitors: Any) -> Tensor | None:
         """The same view of another tensor; None if that is not laid out like the base."""
-        from ..autograd.view_func import view_func
+        from ..autograd.view_func import view_func  # autograd is made of Tensors
 
         return view_func(self, new_base, **visitors)  # type: ignore[arg-type]
 
     def _view_func_unsafe(self, new_base: Tensor, **visitors: Any) -> Tensor | None:
         """The same view of another tensor, whatever its layout."""
-        from ..autograd.view_func import view_func
+        from ..autograd.view_func import view_func  # autograd is made of Tensors
 
         return view_func(self, new_base, check=False, **visitors)  # type: ignore[arg-type]
 
     def _rev_view_func_unsafe(self, new_view: Tensor) -> Tensor | None:
         """The tensor of which `new_view` would be this view."""
-        from ..autograd.view_func import reverse_view_func
+        from ..autograd.view_func import reverse_view_func  # autograd is made of Tensors
 
         return reverse_view_func(self, new_view)  # type: ignore[arg-type]
 
@@ -272,7 +272,7 @@ class TensorAutograd(TensorOperators):
 
     def register_hook(self, hook: Callable) -> RemovableHandle:
         """Call ``hook(grad)`` whenever a gradient of this tensor is computed; what it returns replaces it."""
-        from ..autograd.hooks import register_tensor_hook
+        from ..autograd.hooks import register_tensor_hook  # autograd is made of Tensors
 
         if not self.requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
@@ -287,7 +287,7 @@ class TensorAutograd(TensorOperators):
         >>> (x * 3).sum().backward()
         gradient: tensor([3., 3.])
         """
-        from ..autograd.hooks import register_post_accumulate_grad_hook
+        from ..autograd.hooks import register_post_accumulate_grad_hook  # autograd is made of Tensors
 
         if not self.requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
@@ -330,7 +330,7 @@ class TensorAutograd(TensorOperators):
         return 0 if vc is None else vc.version
 
     def _bump_version(self) -> None:
-        from ..autograd.inplace import bump_version
+        from ..autograd.inplace import bump_version  # autograd is made of Tensors
 
         bump_version(self)  # type: ignore[arg-type]
 

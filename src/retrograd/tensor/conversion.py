@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.state import local
+from ..kernels import storage_root
 from .autograd_attributes import TensorAutograd
+from .printing import format_number, tensor_str
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,13 +111,9 @@ class TensorConversion(TensorAutograd):
         return id(self)
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:
-        from .printing import tensor_str
-
         return tensor_str(self, tensor_contents)
 
     def __format__(self, spec: str) -> str:
-        from .printing import format_number
-
         return format_number(self, spec)
 
     # ------------------------------------------------------------------------------------------------------ to NumPy
@@ -143,7 +141,7 @@ class TensorConversion(TensorAutograd):
 
     def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Tensor:
         """What NumPy's functions return for Tensors: Tensors, of bytes where NumPy has bools, as torch has it."""
-        from . import wrap
+        from .tensor import wrap  # Tensor is made of this class
 
         return wrap(np.asarray(array.astype(np.uint8) if array.dtype == bool else array))
 
@@ -184,8 +182,6 @@ class TensorConversion(TensorAutograd):
 
 def _deepcopy_array(array: Any, memo: dict) -> Any:
     """A copy of an array; views of one piece of memory are views of one copy of it."""
-    from ..kernels import storage_root
-
     root = storage_root(array)
     if root is array or not (root.flags.c_contiguous and root.__class__ is array.__class__ is np.ndarray):
         return copy.deepcopy(array, memo)

@@ -237,7 +237,7 @@ def _suffixes(tensor: Any) -> Iterator[str]:
     elif tensor.requires_grad:
         yield "requires_grad=True"
 
-    from ..autograd.forward_ad import tangent_for_printing
+    from ..autograd.forward_ad import tangent_for_printing  # autograd is made of Tensors
 
     tangent = tangent_for_printing(tensor)
     if tangent is not None:

@@ -15,11 +15,14 @@ import numpy as np
 
 from ..core import devices, dtypes
 from ..core.cuts import remember_cut
+from ..core.layout import strided
 from ..core.meta import AutogradMeta, materialize_autograd_meta
 from ..core.size import Size
 from ..core.state import local
 from ..core.version_counter import INFERENCE, VersionCounter, version_counter
 from ..core.where import theirs
+from ..kernels import is_contiguous, storage_offset, strides
+from ..kernels.dims import normalize_dim
 from .conversion import TensorConversion
 
 if TYPE_CHECKING:
@@ -56,7 +59,7 @@ class Tensor(TensorConversion):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """The legacy constructor ``Tensor(2, 3)`` or ``Tensor([[1., 2.]])``; `tensor()` is the better one."""
-        from ..ops.factories import legacy_tensor
+        from ..ops.factories import legacy_tensor  # factories make Tensors
 
         return legacy_tensor(cls, *args, **kwargs)
 
@@ -89,8 +92,6 @@ class Tensor(TensorConversion):
 
     @property
     def layout(self) -> Any:
-        from ..ops.factories import strided
-
         return strided
 
     is_cuda = property(lambda self: self.device.type == "cuda")
@@ -103,8 +104,6 @@ class Tensor(TensorConversion):
 
     def size(self, dim: int | None = None) -> Any:
         """All sizes, or that of one dimension."""
-        from ..kernels.dims import normalize_dim
-
         shape = self._memory.shape
         if dim is True or dim is False:
             raise TypeError("size(): argument 'dim' (position 1) must be int, not bool")
@@ -125,16 +124,11 @@ class Tensor(TensorConversion):
 
     def stride(self, dim: int | None = None) -> Any:
         """Steps between neighbours, in elements."""
-        from ..kernels import strides
-        from ..kernels.dims import normalize_dim
-
         steps = strides(self._memory)
         return steps if dim is None else steps[normalize_dim(dim, len(steps))]
 
     def storage_offset(self) -> int:
         """Elements between the start of the memory and the first element."""
-        from ..kernels import storage_offset
-
         return storage_offset(self._memory)
 
     def data_ptr(self) -> int:
@@ -144,8 +138,6 @@ class Tensor(TensorConversion):
     def is_contiguous(self, memory_format: Any = None) -> bool:
         if memory_format is None:
             return self._memory.flags.c_contiguous
-        from ..kernels import is_contiguous
-
         return is_contiguous(self._memory, memory_format)
 
     def is_floating_point(self) -> bool:
@@ -248,7 +240,7 @@ class Tensor(TensorConversion):
         if self.__class__ is not Tensor or value.__class__ is not Tensor:
             _keep_bits(value, self)
         if self._meta is not None and (old.shape, old.dtype, old.__class__) != (new.shape, new.dtype, new.__class__):
-            from ..autograd.accumulate_grad import outdate_accumulator
+            from ..autograd.accumulate_grad import outdate_accumulator  # autograd is made of Tensors
 
             outdate_accumulator(self)
 
@@ -285,7 +277,7 @@ def type_name(tensor: Tensor) -> str:
 
 
 def _keep_bits(source: Tensor, alias: Tensor) -> None:
-    from .lazy_conjugation import keep_bits
+    from .lazy_conjugation import keep_bits  # its classes are made of Tensor
 
     keep_bits(source, alias)
 

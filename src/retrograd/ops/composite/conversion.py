@@ -153,6 +153,6 @@ def new_tensor(input: Tensor, data: Any, **keywords: Any) -> Tensor:
 @composite(function=False)
 def new(input: Tensor, *args: Any, device: Any = None) -> Tensor:
     """A tensor of the same dtype, of a size or of data, as the older constructors make it."""
-    from ...tensor.types import legacy_new
+    from ..tensor_types import legacy_new
 
     return legacy_new(input.dtype, *args)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..core import dtypes
-from ..ops.factories import _is_size, _shape
-from .data import infer_array
-from .tensor import TYPE_NAMES, Tensor, wrap
+from ..tensor.data import infer_array
+from ..tensor.tensor import TYPE_NAMES, Tensor, wrap
+from .factories import _is_size, _shape
 
 
 class TensorType(type):

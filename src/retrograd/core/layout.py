@@ -1,0 +1,25 @@
+"""``torch.layout``: how the elements of a tensor lie in memory."""
+
+from __future__ import annotations
+
+
+class layout:
+    """A layout. There is one of each name, as a constant of the package.
+
+    >>> import retrograd as torch
+    >>> torch.ones(2).layout is torch.strided
+    True
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+#: Elements at fixed distances along each dimension.
+strided = layout("strided")
