@@ -24,7 +24,7 @@ def task_at(depth: int) -> GraphTask:
 
 
 def drain(queue: ReadyQueue) -> list:
-    return [queue.pop()[4] for _ in range(len(queue))]
+    return [queue.pop()[0] for _ in range(len(queue))]
 
 
 def test_later_nodes_first():
@@ -49,7 +49,7 @@ def test_shutdown_before_everything():
     queue.push(node_numbered(LAST_SEQUENCE_NR), (), task_at(5))
     queue.push_shutdown()
     entry = queue.pop()
-    assert entry[4] is None and entry[6] is None
+    assert entry == (None, None, None)
     assert len(queue) == 1
 
 
@@ -86,7 +86,7 @@ def test_gradients_travel_with_their_node():
     grads = [object()]
     queue.push(node_numbered(1), grads, task)
     entry = queue.pop()
-    assert entry[5] is grads and entry[6] is task
+    assert entry[1] is grads and entry[2] is task
 
 
 def test_accumulators_have_the_highest_number():

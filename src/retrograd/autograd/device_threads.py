@@ -33,11 +33,9 @@ from ..core.devices import device_of_array_class
 from ..core.state import ThreadState, local
 from .anomaly_mode import explain_error
 from .graph_task import GraphTask
-from .input_buffer import InputBuffer
 from .node import Node
-from .node_call import Call, call_node, run_node
+from .node_call import Call, run_node
 from .ready_queue import SharedReadyQueue
-from .validation import validate_array, validate_tensor
 
 
 def device_thread_of(node: Any) -> str | None:
@@ -60,10 +58,10 @@ def needs_other_threads(state: ThreadState, task: GraphTask) -> bool:
 
 
 def run_on_devices(
-    state: ThreadState, task: GraphTask, node: Node, grads: Sequence, as_tensors: bool, call: Call | None
+    state: ThreadState, task: GraphTask, node: Node, grads: Sequence, as_tensors: bool, call: Call
 ) -> None:
     """The engine's loop over several threads; the arguments are those of the plain one."""
-    run = DevicePass(state, task, as_tensors, call or call_node)
+    run = DevicePass(state, task, as_tensors, call)
     run.outstanding = 1
     run.queue_for(node).push(node, list(grads), run)
     del grads  # AccumulateGrad steals what nobody else holds
@@ -141,40 +139,28 @@ class DevicePass:
             grads.clear()
             edges, outputs = run_node(state, self.task, node, given, self.as_tensors, self.call)
             del given
-            self._hand_on(node, edges, outputs)
+            self._hand_on(edges, outputs)
         except Exception as error:
             if state.observers:
                 explain_error(state, error)
             raise
 
-    def _hand_on(self, node: Node, edges: tuple, outputs: Sequence) -> None:
-        """Add what a node gave to the buffers of the next ones."""
-        task, as_tensors = self.task, self.as_tensors
-        validate = validate_tensor if as_tensors else validate_array
-        for position, edge in enumerate(edges):
+    def _hand_on(self, edges: tuple, outputs: Sequence) -> None:
+        """Add what a node gave to the buffers of the next ones, and queue those that are ready then."""
+        for edge, grad in zip(edges, outputs, strict=True):
             if edge is None:
                 continue
-            successor, input_nr = edge
-            metadata = successor.input_metadata
-            grad = outputs[position]
-            if grad is not None:
-                grad = validate(grad, metadata[input_nr], node, position)
             with self.lock:
-                buffer = task.not_ready.get(successor)
-                if buffer is None:
-                    buffer = task.not_ready[successor] = InputBuffer(len(metadata), task.dependencies[successor])
-                buffer.add(input_nr, grad, as_tensors)
-                buffer.waiting -= 1
-                if buffer.waiting:
+                ready = self.task.deliver(edge, grad, self.as_tensors)
+                if ready is None:
                     continue
-                del task.not_ready[successor]
                 self.outstanding += 1
-            self.queue_for(successor).push(successor, buffer.grads, self)
+            self.queue_for(edge[0]).push(edge[0], ready, self)
 
 
 def serve(queue: SharedReadyQueue) -> bool:
     """Wait for the next entry of a queue and see to it; False if it says to stop."""
-    _, _, _, _, node, grads, run = queue.pop()
+    node, grads, run = queue.pop()
     if node is not None:
         run.run(node, grads)
     return run is not None

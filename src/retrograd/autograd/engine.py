@@ -1,8 +1,16 @@
 """The engine: runs a backward pass.
 
 One call is one `GraphTask`.  First a walk over the graph counts how many gradients each node will get.  Then the
-loop: take the ready node that comes first, run it, check what it gives against what the next nodes expect, add it
-to their buffers, and put those that now have everything into the queue.
+loop (`run_pass`): take the ready node that comes first, run it, add what it gives to the buffers of the next nodes, and
+put those that now have everything into the queue.  There are three loops, and they do the same:
+
+* `run_pass`, the plain one, for passes that are recorded or watched;
+* `run_pass_fast` (fast_loop.py), the same with its calls written out, for the ordinary pass over bare arrays;
+* `run_on_devices` (device_threads.py), for passes whose nodes belong to several threads.
+
+The rules stand outside of them: how a node is run in node_call.py (`run_node`), what a gradient must look like in
+validation.py, what becomes of one that arrives in graph_task.py and input_buffer.py (`deliver`), which node
+comes first in ready_queue.py.
 
 Note [Arrays and Tensors]
 An ordinary pass works on bare arrays: nothing is recorded, so a Tensor around each gradient would only cost.
@@ -15,29 +23,49 @@ Nothing here recurses, and nothing is written to the graph, but for saved tensor
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from heapq import heappop, heappush, heappushpop
 from typing import Any
 
 from ..core import where
 from ..core.devices import accelerators
 from ..core.quiet import is_quiet, once, quietly
 from ..core.state import ThreadState, local
-from ..kernels import accumulate
 from ..tensor import Tensor, wrap
 from .anomaly_mode import anomaly_of, explain_error
 from .basic_nodes import GraphRoot
 from .device_threads import needs_other_threads, run_on_devices
 from .edge import EdgeTuple
 from .execution_log import logged_at, logging_each
+from .fast_loop import run_pass_fast
 from .graph_task import GraphTask
-from .hooks import run_tensor_hooks
-from .input_buffer import InputBuffer
 from .node import Node
-from .node_call import call_node, call_with_hooks, run_late_hooks, wanted_edges
-from .ready_queue import Entry
+from .node_call import Call, call_node, run_node
+from .ready_queue import ReadyQueue
 from .saved_variable import Freed
 from .validation import validate_array, validate_tensor
 from .worker_threads import MAX_DEPTH, pool
+
+#: What runs a pass: `run_pass` and those that stand in for it.
+Loop = Callable[[ThreadState, GraphTask, Node, Sequence, bool, Call], None]
+
+
+def run_pass(state: ThreadState, task: GraphTask, node: Node, grads: Sequence, as_tensors: bool, call: Call) -> None:
+    """Run a pass. `node` is ready with `grads`; ends when nothing is ready any more.
+
+    `call` runs a node and its hooks: `call_node`, or that with somebody who watches.
+    """
+    queue = ReadyQueue()
+    queue.push(node, grads, task)
+    del grads
+    while queue:
+        node, grads, _ = queue.pop()
+        edges, outputs = run_node(state, task, node, grads, as_tensors, call)
+        for edge, grad in zip(edges, outputs, strict=True):
+            if edge is not None:
+                ready = task.deliver(edge, grad, as_tensors)
+                if ready is not None:
+                    queue.push(edge[0], ready, task)
+        # Nothing of this round may keep a gradient alive: AccumulateGrad keeps what nobody else holds.
+        grads = outputs = grad = ready = None  # type: ignore[assignment]
 
 
 class Engine:
@@ -104,7 +132,8 @@ class Engine:
                 from .forward_operators import hide_levels
 
                 hide_levels(state, outputs, grads)
-            run, call = _run, None
+            run: Loop = run_pass_fast
+            call: Call = call_node
             if state.observers or accelerators or logged_at:  # who watches the nodes, and threads that run them
                 run, call = _how_to_run(state, task)
             try:
@@ -160,158 +189,31 @@ class Engine:
 
 def _root(roots: Sequence[EdgeTuple], grads: Sequence[Tensor], as_tensors: bool) -> tuple[Node, Sequence]:
     """The node to start from and its gradients: the one root itself, or a GraphRoot above them."""
-    if len(roots) == 1:
-        root, input_nr = roots[0]
-        first = _checked(root, input_nr, grads[0], as_tensors)
-        if root.array_class is not None:
-            return root, (first,)
-        several = [None] * len(root.input_metadata)
-        several[input_nr] = first
-        return root, several
-    checked = [_checked(node, input_nr, grad, as_tensors) for (node, input_nr), grad in zip(roots, grads)]
-    return GraphRoot(tuple(roots), checked), ()
+    checked = [_checked(edge, grad, as_tensors) for edge, grad in zip(roots, grads, strict=True)]
+    if len(roots) > 1:
+        return GraphRoot(tuple(roots), checked), ()
+    root, input_nr = roots[0]
+    first = [None] * len(root.input_metadata)
+    first[input_nr] = checked[0]
+    return root, first
 
 
-def _checked(node: Node, input_nr: int, grad: Tensor, as_tensors: bool) -> Any:
+def _checked(edge: EdgeTuple, grad: Tensor, as_tensors: bool) -> Any:
     """The gradient of a root in the form in which gradients travel."""
-    if as_tensors:
-        return validate_tensor(grad, node.input_metadata[input_nr], node, input_nr)
-    array = grad._data
-    if node.array_class is None or array.shape != node.shape or array.dtype is not node.dtype:
-        return validate_array(array, node.input_metadata[input_nr], node, input_nr)
-    return array
+    return validate_tensor(grad, edge, *edge) if as_tensors else validate_array(grad._data, edge, *edge)
 
 
-def _how_to_run(state: ThreadState, task: GraphTask) -> tuple[Any, Any]:
-    """The loop of a pass when something rare is on, and what calls its nodes (None: nothing special)."""
+def _how_to_run(state: ThreadState, task: GraphTask) -> tuple[Loop, Call]:
+    """The loop of a pass when something rare may be on, and what calls its nodes."""
+    call: Call = call_node
     anomaly = anomaly_of(state)
-    call: Any = None if anomaly is None else anomaly.watch(call_node)
+    if anomaly is not None:
+        call = anomaly.watch(call)
     if logged_at:
-        call = logging_each(call or call_node)
-    return run_on_devices if accelerators and needs_other_threads(state, task) else _run, call
-
-
-def _run(state: ThreadState, task: GraphTask, node: Any, grads: Any, as_tensors: bool, call: Any) -> None:
-    """The loop. `node` is ready with `grads`; ends when nothing is ready any more.
-
-    `call` runs a node when something rare is on, see `_how_to_run`.
-    """
-    outputs: Any
-    grad: Any
-    ready: Any
-    buffer: Any
-    entry: Any
-    captured: Any = task.captured
-    dependencies, not_ready, exec_info = task.dependencies, task.not_ready, task.exec_info
-    keep_graph, freed, depth = task.keep_graph, task.freed, -task.reentrant_depth
-    heap: list[Entry] = []  # as that of a ReadyQueue
-    arrival = 0
-    validate = validate_tensor if as_tensors else validate_array
-
-    while True:
-        # ------------------------------------------------------------------------------------------- run the node
-        edges = node.next_edges
-        extras = node.extras
-        if exec_info is None:
-            needed = True
-        else:
-            info = exec_info[node]
-            needed = info.needed
-            # As in `run_node`. Tensor hooks run here only if the node itself will not: they run once.
-            if extras is not None and not needed:
-                grads = run_tensor_hooks(extras, grads, as_tensors)
-                state.grad_enabled = task.create_graph
-            if info.captures is not None:
-                for input_nr, position in info.captures:
-                    captured[position] = grads[input_nr]
-            if needed:
-                edges = wanted_edges(edges, exec_info)
-        if needed:
-            state.current_node = node
-            if extras is None and call is None:
-                outputs = node.apply_tensors(edges, grads) if as_tensors else node.apply(edges, grads)
-            elif call is None:
-                outputs = call_with_hooks(node, edges, grads, as_tensors)
-            else:
-                outputs = call(node, edges, grads, as_tensors)
-            if state.late_hooks:
-                outputs = run_late_hooks(state, node, edges, outputs, len(grads), as_tensors)
-            if not keep_graph:
-                node.release_variables(freed)
-        else:
-            edges = ()
-
-        # ----------------------------------------------------------------------- hand its gradients to the next nodes
-        following = None
-        if edges:
-            position = -1
-            for edge in edges:
-                position += 1
-                if edge is None:
-                    continue
-                successor, input_nr = edge
-                grad = outputs[position]
-                array_class = successor.array_class  # None: several inputs
-                if grad is not None and (
-                    as_tensors
-                    or grad.__class__ is not array_class
-                    or grad.shape != successor.shape
-                    or grad.dtype is not successor.dtype
-                ):
-                    grad = validate(grad, successor.input_metadata[input_nr], node, position)
-                if successor in not_ready:
-                    buffer = not_ready[successor]
-                    if buffer.owned == 1 and array_class is not None and grad is not None:
-                        # The leaf that is used many times: InputBuffer.add without the call.
-                        ready = buffer.grads[0]
-                        accumulate(ready, grad, ready)
-                    else:
-                        buffer.add(input_nr, grad, as_tensors)
-                    waiting = buffer.waiting - 1
-                    if waiting:
-                        buffer.waiting = waiting
-                        continue
-                    ready = buffer.grads
-                    del not_ready[successor]
-                else:
-                    waiting = dependencies[successor]
-                    if waiting > 1:
-                        number = 1 if array_class is not None else len(successor.input_metadata)
-                        buffer = not_ready[successor] = InputBuffer(number, waiting - 1)
-                        buffer.grads[input_nr] = grad
-                        continue
-                    if array_class is not None:
-                        ready = (grad,)
-                    else:
-                        ready = [None] * len(successor.input_metadata)
-                        ready[input_nr] = grad
-                if following is None:
-                    following, following_grads = successor, ready
-                else:
-                    arrival += 1
-                    heappush(heap, (1, depth, -successor.sequence_nr, arrival, successor, ready, task))
-
-        # ------------------------------------------------------------------------------------------ choose the next one
-        # Nothing of this round may keep a gradient alive: AccumulateGrad keeps what nobody else holds.
-        outputs = grad = grads = ready = buffer = None
-        if following is not None:
-            if heap:
-                # It became ready first: a negative number puts it before its equals (two leaves of one node).
-                arrival += 1
-                entry = heappushpop(
-                    heap, (1, depth, -following.sequence_nr, -arrival, following, following_grads, task)
-                )
-                node, grads = entry[4], entry[5]
-                entry = None
-            else:
-                node, grads = following, following_grads
-            following_grads = None
-        elif heap:
-            entry = heappop(heap)
-            node, grads = entry[4], entry[5]
-            entry = None
-        else:
-            return
+        call = logging_each(call)
+    if accelerators and needs_other_threads(state, task):
+        return run_on_devices, call
+    return run_pass_fast if call is call_node else run_pass, call
 
 
 engine = Engine()

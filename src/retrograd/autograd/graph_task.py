@@ -13,12 +13,12 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from ..core.where import Location
+from .input_buffer import InputBuffer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .edge import EdgeTuple
-    from .input_buffer import InputBuffer
     from .node import Node
     from .saved_variable import Freed
 
@@ -79,6 +79,19 @@ class GraphTask:
         self.exec_info: dict[Node, ExecInfo] | None = None
         self.captured: list[Any] | None = None
         self.final_callbacks: list[Callable[[], None]] | None = None
+
+    def deliver(self, edge: EdgeTuple, grad: Any, as_tensors: bool) -> Sequence | None:
+        """Add `grad` to what the node at `edge` has got; all its gradients, if this was the last that it waited for."""
+        node, input_nr = edge
+        buffer = self.not_ready.get(node)
+        if buffer is None:
+            buffer = self.not_ready[node] = InputBuffer(len(node.input_metadata), self.dependencies[node])
+        buffer.add(input_nr, grad, as_tensors)
+        buffer.waiting -= 1
+        if buffer.waiting:
+            return None
+        del self.not_ready[node]
+        return buffer.grads
 
     @property
     def called_at(self) -> Location | None:

@@ -2,10 +2,12 @@
 
 Generated wrappers call `begin_inplace`, then the kernel with ``out=``, then `end_inplace`.  A refused operation has
 changed nothing: every check is in the first step.  Note [Views and in-place] (view_meta.py) tells how the two meet.
+``x[key] = value`` writes to a part of a tensor that no view stands for: `can_rebase_part`, then `rebase_part`.
 """
 
 from __future__ import annotations
 
+from operator import getitem
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,7 @@ from ..tensor.lazy_conjugation import relative_bits, write_back
 from .copy_slices import CopySlices
 from .edge import gradient_edge
 from .hooks import rebase_hooks
-from .view_meta import check_view, steps_by_place, view_edge
+from .view_meta import CreationMeta, check_view, steps_by_place, view_edge
 
 if TYPE_CHECKING:
     from ..core.state import ThreadState
@@ -154,6 +156,39 @@ def rebase_history(tensor: Tensor, node: Node) -> None:
             view_edge(tensor)  # its own edge is made anew now; other views' when they are next asked for theirs
         return
     _set_edge(tensor, node)
+
+
+def can_rebase_part(state: ThreadState, tensor: Tensor) -> bool:
+    """May a write to ``tensor[key]`` be recorded by `rebase_part`, without a view that stands for the part?
+
+    It may where nothing hangs on the tensor, or on what it is a view of, but its history; `begin_inplace` would have
+    nothing to say then. Where it may not, write to the view.
+    """
+    meta: Any = tensor._meta
+    if meta is not None:
+        if not meta.is_view or meta.hooks is not None or meta.retains_grad:
+            return False
+        if meta.creation_meta is not CreationMeta.DEFAULT:
+            return False
+        base = meta.base
+        if base._edge is None or base._meta is not None:
+            return False
+    memory = tensor._memory
+    if 0 in memory.strides or memory is not tensor._data:  # expanded, or read as its conjugate
+        return False
+    return state.mutation_guard is None and tensor._vc is not INFERENCE
+
+
+def rebase_part(tensor: Tensor, key: Any, part: Any, node: Node) -> None:
+    """Make `node` what the values of ``tensor[key]``, the array `part`, come from: `rebase_history` of such a view."""
+    node.shape, node.dtype, node.array_class = part.shape, part.dtype, part.__class__
+    step = (getitem, getitem, (key,), None)
+    meta: Any = tensor._meta
+    if meta is None:
+        tensor._edge = (CopySlices(tensor, (step,), node), 0)
+    else:
+        base = meta.base
+        base._edge = (CopySlices(base, (*meta.replay, step), node), 0)
 
 
 def _set_edge(tensor: Tensor, node: Node) -> None:

@@ -25,7 +25,7 @@ Entry = tuple[int, int, int, int, Any, Any, Any]
 
 
 class ReadyQueue:
-    """A heap of ready nodes. The engine's loop has such a heap without the methods; these are for everybody else."""
+    """A heap of ready nodes. (The fast loop has such a heap without the methods.)"""
 
     __slots__ = ("arrivals", "heap")
 
@@ -43,8 +43,9 @@ class ReadyQueue:
     def push_shutdown(self) -> None:
         heappush(self.heap, (0, 0, 0, next(self.arrivals), None, None, None))
 
-    def pop(self) -> Entry:
-        return heappop(self.heap)
+    def pop(self) -> tuple[Any, Any, Any]:
+        """The node that comes first, its gradients and its task; None for all three is a request to shut down."""
+        return heappop(self.heap)[4:]
 
     def __len__(self) -> int:
         return len(self.heap)
@@ -75,7 +76,7 @@ class SharedReadyQueue(ReadyQueue):
             heappush(self.heap, (0, 0, 0, next(self.arrivals), None, None, task))
             self.filled.notify()
 
-    def pop(self) -> Entry:
+    def pop(self) -> tuple[Any, Any, Any]:
         with self.filled:
             while not self.heap:
                 self.filled.wait()

@@ -6,11 +6,14 @@ the shape of ``x`` here.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import kernels
 from ..core.devices import device_of_array_class
-from .node import InputMetadata, Node, name_of
+from .node import Node, name_of
+
+if TYPE_CHECKING:
+    from .edge import EdgeTuple
 
 
 def is_expandable_to(shape: tuple[int, ...], larger: tuple[int, ...]) -> bool:
@@ -20,30 +23,38 @@ def is_expandable_to(shape: tuple[int, ...], larger: tuple[int, ...]) -> bool:
     return all(a == b or a == 1 for a, b in zip(reversed(shape), reversed(larger), strict=False))
 
 
-def validate_array(grad: Any, metadata: InputMetadata, node: Node, index: int) -> Any:
-    """`grad` as the metadata asks, for a gradient that is not so already."""
-    shape, np_dtype, array_class = metadata
+def validate_array(grad: Any, edge: EdgeTuple, node: Node, position: int) -> Any:
+    """`grad`, which `node` gave in this position, as the node at the end of `edge` asks for it."""
+    successor, input_nr = edge
+    array_class: Any = successor.array_class  # None where there are several inputs
+    if grad.__class__ is array_class and grad.shape == successor.shape and grad.dtype is successor.dtype:
+        return grad
+    shape, np_dtype, array_class = successor.input_metadata[input_nr]
     if grad.__class__ is not array_class:
         # An operator on 0-d arrays gives the library's scalar.
         grad = kernels.as_array(grad)
         if grad.__class__ is not array_class:
-            _check_device(grad, array_class, node, index)
+            _check_device(grad, array_class, node, position)
     if grad.shape != shape:
-        _check_expandable(grad.shape, shape, node, index)
+        _check_expandable(grad.shape, shape, node, position)
         grad = kernels.sum_to_size(grad, shape)
     if np_dtype is not None and grad.dtype is not np_dtype and grad.dtype != np_dtype:
         grad = kernels.to_dtype(grad, np_dtype)
     return grad
 
 
-def validate_tensor(grad: Any, metadata: InputMetadata, node: Node, index: int) -> Any:
+def validate_tensor(grad: Any, edge: EdgeTuple, node: Node, position: int) -> Any:
     """The same for a Tensor, by operations that are recorded."""
-    shape, np_dtype, array_class = metadata
     data = grad._data
+    successor, input_nr = edge
+    array_class: Any = successor.array_class
+    if data.__class__ is array_class and data.shape == successor.shape and data.dtype is successor.dtype:
+        return grad
+    shape, np_dtype, array_class = successor.input_metadata[input_nr]
     if data.__class__ is not array_class:
-        _check_device(data, array_class, node, index)
+        _check_device(data, array_class, node, position)
     if data.shape != shape:
-        _check_expandable(data.shape, shape, node, index)
+        _check_expandable(data.shape, shape, node, position)
         grad = grad.sum_to_size(shape)
     if np_dtype is not None and data.dtype is not np_dtype and data.dtype != np_dtype:
         grad = grad.real if data.dtype.kind == "c" and np_dtype.kind != "c" else grad

@@ -9,23 +9,26 @@ from __future__ import annotations
 import builtins
 import warnings
 from collections.abc import Sequence
-from operator import getitem
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ... import kernels
 from ..._generated import functions as generated
-from ..._generated.nodes import CopyBackwards, FillBackward0
-from ...autograd.copy_slices import CopySlices
+from ..._generated.nodes import CopyBackwards
 from ...autograd.edge import gradient_edge
-from ...autograd.inplace import begin_inplace, check_no_internal_overlap, check_overlap, end_inplace
+from ...autograd.inplace import (
+    begin_inplace,
+    can_rebase_part,
+    check_no_internal_overlap,
+    check_overlap,
+    end_inplace,
+    rebase_part,
+)
 from ...autograd.node import init_node
-from ...autograd.view_meta import CreationMeta
 from ...core import dtypes
 from ...core.quiet import once
 from ...core.state import local
-from ...core.version_counter import INFERENCE
 from ...core.where import users_level
 from ...kernels.dims import normalize_dim
 from ...kernels.indexing_key import parse_index
@@ -160,9 +163,9 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
     state = local.state
     if (
         state.interceptor is not None
-        or (state.grad_enabled and (self.requires_grad or (isinstance(value, Tensor) and value.requires_grad)))
+        or (state.grad_enabled and (self._edge or self.requires_grad or (value is not values and value.requires_grad)))
     ):
-        if advanced is None and state.interceptor is None and _write_slice(state, self, basic, value, values):
+        if advanced is None and state.interceptor is None and _write_part(state, self, basic, value, values):
             end_inplace(self, data, None, "__setitem__")
             return
         place = _place(self, basic)
@@ -204,45 +207,28 @@ def _stripped(values: Any, place: Any) -> Any:
     return values
 
 
-def _write_slice(state: ThreadState, self: Tensor, basic: tuple, value: Any, values: Any) -> bool:
-    """Write to the part `basic` of a tensor and record it, without making the view; False where a view is needed.
-
-    The history is what writing to the view would give: that of the base, which becomes a CopySlices.
-    """
+def _write_part(state: ThreadState, self: Tensor, basic: tuple, value: Any, values: Any) -> bool:
+    """Write to the part `basic` of a tensor and record it, without making the view; False where a view is needed."""
+    if not can_rebase_part(state, self):
+        return False
     data = self._data
-    place = data[basic]
-    if data is not self._memory:
-        return False
-    if 0 in data.strides or place.shape == data.shape or state.mutation_guard is not None or self._vc is INFERENCE:
-        return False
-    edge_value = None
-    if value is not values:
-        if values.dtype is not data.dtype or values.ndim > place.ndim or value._vc is self._vc is not None:
+    part = data[basic]
+    if part.shape == data.shape:
+        return False  # all of it: no part
+    edge = None
+    if value is values:
+        once(kernels.fill, part, values, out=part)
+    else:
+        if values.dtype is not data.dtype or values.ndim > part.ndim or value._vc is self._vc is not None:
             return False
-        edge_value = value._edge or (value._meta and gradient_edge(value))
-    meta: Any = self._meta
-    base, steps = self, ((getitem, getitem, (basic,), None),)
-    if meta is not None:
-        if not meta.is_view or meta.hooks is not None or meta.retains_grad:
-            return False
-        if meta.creation_meta is not CreationMeta.DEFAULT:
-            return False
-        base, steps = meta.base, (*meta.replay, *steps)
-        if base._edge is None or base._meta is not None:
-            return False
-    if value is not values:
+        edge = value._edge or (value._meta and gradient_edge(value))
         try:
-            place[...] = values
+            part[...] = values
         except ValueError:
             return False  # it does not fit: told better elsewhere
-        node: Any = CopyBackwards()
-        init_node(node, (None, edge_value))
-    else:
-        node = FillBackward0()
-        init_node(node, (None,))
-        once(kernels.fill, place, values, out=place)
-    node.shape, node.dtype, node.array_class = place.shape, data.dtype, data.__class__
-    base._edge = (CopySlices(base, steps, node), 0)
+    node: Any = CopyBackwards()
+    init_node(node, (None, edge))
+    rebase_part(self, basic, part, node)
     return True
 
 
@@ -267,14 +253,13 @@ def _write(place: Tensor, advanced: list | None, value: Any) -> None:
             value = generated.view(value, shape[first:])
     if advanced is not None:
         generated.index_put_(place, advanced, value)
-    elif not isinstance(value, Tensor):
-        if not place._memory.ndim:
-            generated.copy_(place, wrap(np.asarray(cast_number(value, place._memory.dtype))))
-        else:
-            if 0 in place._memory.strides:
-                check_no_internal_overlap(place._memory)
-            generated.fill_Scalar_(place, value)
-    elif number and place._memory.ndim:
+        return
+    if not isinstance(value, Tensor):
+        number = True
+        value = wrap(np.asarray(cast_number(value, place._memory.dtype)))
+        if 0 in place._memory.strides:
+            check_no_internal_overlap(place._memory)
+    if number and place._memory.ndim:
         generated.fill_Tensor_(place, value)
     else:
         if value._memory.shape != place._memory.shape:

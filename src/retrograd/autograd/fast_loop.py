@@ -1,0 +1,135 @@
+"""The engine's loop again, for the ordinary pass on one thread over bare arrays, with the calls written out.
+
+It does what `run_pass` of engine.py does, in the same order; read that first.  `tests/autograd/test_loops.py` holds the
+two against each other, on random graphs.  A node of a chain of small operations takes about a microsecond, and
+the calls and buffers of the plain loop would cost as much again.  So here
+
+* a node from which nothing is captured is called here, and directly if it has no hooks; others are left to `run_node`;
+* a gradient that is already as the next node expects it is not given to `validate_array`;
+* a node that waits for one gradient only gets no InputBuffer, and its sum is made by `InputBuffer.add` only until the
+  buffer owns it;
+* the node that became ready first need not go through the queue: if nothing else is ready, it is the next one.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush, heappushpop
+from typing import TYPE_CHECKING, Any
+
+from ..kernels import accumulate
+from .input_buffer import InputBuffer
+from .node_call import Call, run_late_hooks, run_node, validated, wanted_edges
+from .validation import validate_array, validate_tensor
+
+if TYPE_CHECKING:
+    from ..core.state import ThreadState
+    from .graph_task import GraphTask
+
+
+def run_pass_fast(state: ThreadState, task: GraphTask, node: Any, grads: Any, as_tensors: bool, call: Call) -> None:
+    """`run_pass` where `call` is `call_node`."""
+    outputs: Any
+    grad: Any
+    ready: Any
+    buffer: Any
+    entry: Any
+    dependencies, not_ready, exec_info = task.dependencies, task.not_ready, task.exec_info
+    keep_graph, freed = task.keep_graph, task.freed
+    # As that of a ReadyQueue: (-sequence_nr, arrival, node, grads). `turn` is the arrival of the first node of a round.
+    heap: list[tuple[int, int, Any, Any]] = []
+    arrival = turn = 0
+    validate = validate_tensor if as_tensors else validate_array
+
+    while True:
+        # ------------------------------------------------------------------------------------------- run the node
+        if exec_info is None:
+            edges = node.next_edges
+            whole = True  # does it run, and hands out nothing before?
+        else:
+            info = exec_info[node]
+            whole = info.needed and info.captures is None
+            edges = wanted_edges(node.next_edges, exec_info) if whole else ()
+        if whole:
+            state.current_node = node
+            if node.extras is not None:
+                outputs = call(node, edges, grads, as_tensors)
+            elif as_tensors:
+                outputs = node.apply_tensors(edges, grads)
+            else:
+                outputs = node.apply(edges, grads)
+            if state.late_hooks:
+                outputs = run_late_hooks(state, node, validated(node, outputs, as_tensors), len(grads), as_tensors)
+        else:
+            edges, outputs = run_node(state, task, node, grads, as_tensors, call)
+
+        # ----------------------------------------------------------------------- hand its gradients to the next nodes
+        following = None
+        position = -1
+        for edge in edges:
+            position += 1
+            if edge is None:
+                if exec_info is not None and outputs[position] is not None:
+                    validated(node, outputs, as_tensors)  # what is not wanted must be right all the same
+                continue
+            successor, input_nr = edge
+            grad = outputs[position]
+            array_class = successor.array_class  # None: several inputs
+            if grad is not None and (
+                as_tensors
+                or grad.__class__ is not array_class
+                or grad.shape != successor.shape
+                or grad.dtype is not successor.dtype
+            ):
+                grad = validate(grad, edge, node, position)
+            if successor in not_ready:
+                buffer = not_ready[successor]
+                if buffer.owned == 1 and array_class is not None and grad is not None:
+                    # The leaf that is used many times: InputBuffer.add without the call.
+                    ready = buffer.grads[0]
+                    accumulate(ready, grad, ready)
+                else:
+                    buffer.add(input_nr, grad, as_tensors)
+                waiting = buffer.waiting - 1
+                if waiting:
+                    buffer.waiting = waiting
+                    continue
+                ready = buffer.grads
+                del not_ready[successor]
+            else:
+                waiting = dependencies[successor]
+                if waiting > 1:
+                    number = 1 if array_class is not None else len(successor.input_metadata)
+                    buffer = not_ready[successor] = InputBuffer(number, waiting - 1)
+                    buffer.grads[input_nr] = grad
+                    continue
+                if array_class is not None:
+                    ready = (grad,)
+                else:
+                    ready = [None] * len(successor.input_metadata)
+                    ready[input_nr] = grad
+            if following is None:
+                following, following_grads = successor, ready
+            else:
+                arrival += 1
+                heappush(heap, (-successor.sequence_nr, arrival, successor, ready))
+        if whole and not keep_graph:  # not before all has passed validation
+            node.release_variables(freed)
+
+        # ------------------------------------------------------------------------------------------ choose the next one
+        # Nothing of this round may keep a gradient alive: AccumulateGrad keeps what nobody else holds.
+        outputs = grad = grads = ready = buffer = None
+        if following is not None:
+            if heap:
+                entry = heappushpop(heap, (-following.sequence_nr, turn, following, following_grads))
+                arrival = turn = arrival + 1
+                node, grads = entry[2], entry[3]
+                entry = None
+            else:
+                node, grads = following, following_grads
+            following_grads = None
+        elif heap:
+            entry = heappop(heap)
+            node, grads = entry[2], entry[3]
+            entry = None
+        else:
+            return
