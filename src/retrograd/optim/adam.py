@@ -1,18 +1,32 @@
-"""Adam and AdamW: steps by a running mean of gradients over the root of a running mean of their squares."""
+"""Adam: steps by a running mean of gradients over the root of a running mean of their squares."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from ..core import dtypes
 from ..ops import factories
-from ..ops import namespace as ops
 from ..tensor import Tensor
-from .optimizer import Optimizer, check_setting, grouped_step
+from .checks import (
+    _device_dtype_check_for_fused,
+    _to_scalar,
+    check_betas,
+    check_capturable,
+    check_fused_options,
+    check_lr,
+    check_no_scaling,
+    check_one_element,
+    check_setting,
+    check_steps,
+)
+from .optimizer import GroupedOptimizer, ParamsT, dense_grads, new_number
+from .update import Updates, decayed, unscaled
+
+__all__ = ["Adam", "adam"]
+
+_NO_TENSOR = "as a Tensor is not supported for capturable=False and foreach=True"
 
 
-class Adam(Optimizer):
+class Adam(GroupedOptimizer):
     """Adam; `weight_decay` is added to the gradient, or (`decoupled_weight_decay`) shrinks the parameter itself.
 
     >>> import retrograd as torch
@@ -24,11 +38,21 @@ class Adam(Optimizer):
     tensor([0.9000, 1.9000], requires_grad=True)
     """
 
+    _OLDER = {
+        "amsgrad": False,
+        "maximize": False,
+        "foreach": None,
+        "capturable": False,
+        "differentiable": False,
+        "decoupled_weight_decay": False,
+        "fused": None,
+    }
+
     def __init__(
         self,
-        params: Iterable[Any],
+        params: ParamsT,
         lr: float | Tensor = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
         amsgrad: bool = False,
@@ -40,16 +64,24 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        check_setting("learning rate", lr, lr >= 0.0)
+        if isinstance(lr, Tensor) and foreach and not capturable:
+            raise ValueError(f"lr {_NO_TENSOR}")
+        check_lr(lr)
         check_setting("epsilon value", eps, eps >= 0.0)
-        for index in range(2):
-            check_setting(f"beta parameter at index {index}", betas[index], 0.0 <= betas[index] < 1.0)
+        check_betas(betas)
         check_setting("weight_decay value", weight_decay, weight_decay >= 0.0)
+        if not (all(isinstance(beta, float) for beta in betas) or all(isinstance(beta, Tensor) for beta in betas)):
+            raise ValueError("betas must be either both floats or both Tensors")
+        for index, beta in enumerate(betas):
+            if isinstance(beta, Tensor) and foreach and not capturable:
+                raise ValueError(f"betas[{index}] {_NO_TENSOR}")
+            check_one_element(f"betas[{index}]", beta)
+        check_fused_options(fused, foreach, differentiable)
         super().__init__(
             params,
             {
                 "lr": lr,
-                "betas": betas,
+                "betas": tuple(map(_to_scalar, betas)),
                 "eps": eps,
                 "weight_decay": weight_decay,
                 "amsgrad": amsgrad,
@@ -61,81 +93,131 @@ class Adam(Optimizer):
                 "decoupled_weight_decay": decoupled_weight_decay,
             },
         )
+        if fused:
+            self._step_supports_amp_scaling = True
 
-    def _first_state(self, param: Tensor, amsgrad: bool) -> dict[str, Tensor]:
-        state = self.state[param]
-        if not state:
-            state["step"] = factories.tensor(0.0, dtype=dtypes.get_default_dtype())
-            state["exp_avg"] = factories.zeros_like(param)
-            state["exp_avg_sq"] = factories.zeros_like(param)
-            if amsgrad:
-                state["max_exp_avg_sq"] = factories.zeros_like(param)
-        return state
-
-    @grouped_step
-    def step(self, group: dict[str, Any], param: Tensor) -> None:
-        grad: Any = -param.grad if group["maximize"] else param.grad  # type: ignore[operator]
-        state = self._first_state(param, group["amsgrad"])
-        beta1, beta2 = group["betas"]
-        lr = _number(group["lr"])
-        state["step"] += 1
-        if group["weight_decay"] != 0:
-            if group["decoupled_weight_decay"]:
-                param.mul_(1 - lr * group["weight_decay"])
-            else:
-                grad = grad.add(param, alpha=group["weight_decay"])
-        if param.is_complex():  # two real numbers for each
-            grad = _as_real(grad)
-            param = _as_real(param)
-        mean, square = _as_real(state["exp_avg"]), _as_real(state["exp_avg_sq"])
-        mean.lerp_(grad, 1 - beta1)
-        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        if group["differentiable"]:
-            mean, square = mean.clone(), square.clone()  # which later steps will write to
-        count = state["step"].item()
-        if group["amsgrad"]:
-            most = _as_real(state["max_exp_avg_sq"])
-            most.copy_(ops.maximum(most.clone() if group["differentiable"] else most, square))
-            square = most
-        root = (square.sqrt() / (1 - beta2**count) ** 0.5).add_(group["eps"])
-        param.addcdiv_(mean, root, value=-lr / (1 - beta1**count))
-
-
-class AdamW(Adam):
-    """`Adam` whose weight decay shrinks the parameter itself, apart from the gradient.
-
-    >>> import retrograd as torch
-    >>> w = torch.tensor([1.], requires_grad=True)
-    >>> w.grad = torch.zeros(1)
-    >>> torch.optim.AdamW([w], lr=0.1, weight_decay=0.5).step()
-    >>> w
-    tensor([0.9500], requires_grad=True)
-    """
-
-    def __init__(
+    def _init_group(
         self,
-        params: Iterable[Any],
-        lr: float | Tensor = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
-        amsgrad: bool = False,
-        *,
-        maximize: bool = False,
-        foreach: bool | None = None,
-        capturable: bool = False,
-        differentiable: bool = False,
-        fused: bool | None = None,
-    ) -> None:
-        super().__init__(
-            params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize, capturable=capturable,
-            differentiable=differentiable, fused=fused, decoupled_weight_decay=True,
-        )  # fmt: skip
+        group: dict[str, Any],
+        params: list[Tensor],
+        grads: list[Tensor],
+        exp_avgs: list[Tensor],
+        exp_avg_sqs: list[Tensor],
+        max_exp_avg_sqs: list[Tensor],
+        steps: list[Tensor],
+    ) -> bool:
+        has_complex = False
+        amsgrad = group["amsgrad"]
+        if group["foreach"] and isinstance(group["lr"], Tensor) and not group["capturable"]:
+            raise RuntimeError(f"lr {_NO_TENSOR}")
+        for param, grad in dense_grads("Adam", group, ", please consider SparseAdam instead"):
+            has_complex |= param.is_complex()
+            state = self.state[param]
+            if not state:
+                if group["fused"]:
+                    _device_dtype_check_for_fused(param)
+                state["step"] = new_number(0.0, param, group)
+                state["exp_avg"] = factories.zeros_like(param)
+                state["exp_avg_sq"] = factories.zeros_like(param)
+                if amsgrad:
+                    state["max_exp_avg_sq"] = factories.zeros_like(param)
+            if group["differentiable"] and state["step"].requires_grad:
+                raise RuntimeError("`requires_grad` is not supported for `step` in differentiable mode")
+            params.append(param)
+            grads.append(grad)
+            exp_avgs.append(state["exp_avg"])
+            exp_avg_sqs.append(state["exp_avg_sq"])
+            if amsgrad:
+                max_exp_avg_sqs.append(state["max_exp_avg_sq"])
+            steps.append(state["step"])
+        return has_complex
+
+    def _update_group(self, group: dict[str, Any]) -> None:
+        lists: tuple[list[Tensor], ...] = ([], [], [], [], [], [])
+        has_complex = self._init_group(group, *lists)
+        beta1, beta2 = group["betas"]
+        adam(
+            *lists,
+            foreach=group["foreach"],
+            capturable=group["capturable"],
+            differentiable=group["differentiable"],
+            fused=group["fused"],
+            grad_scale=getattr(self, "grad_scale", None),
+            found_inf=getattr(self, "found_inf", None),
+            has_complex=has_complex,
+            decoupled_weight_decay=group["decoupled_weight_decay"],
+            amsgrad=group["amsgrad"],
+            beta1=beta1,
+            beta2=beta2,
+            lr=group["lr"],
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
+            maximize=group["maximize"],
+        )
 
 
-def _number(value: Any) -> Any:
-    return value.item() if isinstance(value, Tensor) else value
+def adam(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    max_exp_avg_sqs: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    has_complex: bool = False,
+    decoupled_weight_decay: bool = False,
+    *,
+    amsgrad: bool,
+    beta1: float | Tensor,
+    beta2: float | Tensor,
+    lr: float | Tensor,
+    weight_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
+    """One step of `Adam`."""
+    check_steps(state_steps)
+    if not fused:
+        check_no_scaling(grad_scale, found_inf)
+        check_capturable(capturable, params, state_steps)
+    elif not unscaled(grads, grad_scale, found_inf):
+        return
+    update = Updates()
+    number = update.number
+    lr, beta1, beta2, weight_decay, eps = number(lr), number(beta1), number(beta2), number(weight_decay), number(eps)
+    decay = 0 if decoupled_weight_decay else weight_decay
+    shrink = 1 - lr * weight_decay if decoupled_weight_decay and weight_decay != 0 else None
+    count: float | None = None
+    for i, param in enumerate(params):
+        before, count = count, update.advance(state_steps[i])
+        if count != before:
+            root = (1 - beta2**count) ** 0.5
+            settings = (
+                maximize, decay, shrink, 1 - beta1, beta2, 1 - beta2, eps * root, -lr * root / (1 - beta1**count),
+            )  # fmt: skip
+        most = max_exp_avg_sqs[i] if amsgrad else None
+        update(_rule, (param, grads[i], exp_avgs[i], exp_avg_sqs[i], most), *settings)
 
 
-def _as_real(tensor: Any) -> Any:
-    return ops.view_as_real(tensor) if tensor.is_complex() else tensor
+def _rule(
+    ops: Any, param: Any, grad: Any, mean: Any, square: Any, most: Any, maximize: bool, weight_decay: Any, shrink: Any,
+    new1: Any, beta2: Any, new2: Any, eps: Any, scale: Any,
+) -> None:  # fmt: skip
+    """With both sides of the quotient multiplied by the root of the second bias correction: one pass less."""
+    if shrink is not None:
+        ops.mul_(param, shrink)
+    grad = decayed(ops, param, grad, maximize, weight_decay)
+    ops.lerp_(mean, grad, new1)
+    ops.mul_(square, beta2)
+    ops.addcmul_(square, grad, grad, new2)
+    if most is not None:
+        ops.maximum_(most, square)
+        square = most
+    root = ops.sqrt(square)
+    root = ops.add(root, eps, out=root)
+    ops.addcdiv_(param, mean, root, scale)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
+from ..ops import factories
 from ..tensor import Tensor
-from .optimizer import Optimizer, check_setting, grouped_step
+from .checks import (
+    _device_dtype_check_for_fused,
+    check_fused_options,
+    check_no_scaling,
+    check_one_element,
+    check_setting,
+)
+from .optimizer import GroupedOptimizer, ParamsT
+from .update import Updates, decayed, unscaled
+
+__all__ = ["SGD", "sgd"]
 
 
-class SGD(Optimizer):
+class SGD(GroupedOptimizer):
     """Each step subtracts `lr` times the gradient, or times a running sum of gradients (`momentum`).
 
     >>> import retrograd as torch
@@ -20,9 +30,11 @@ class SGD(Optimizer):
     tensor([0.8000, 1.6000], requires_grad=True)
     """
 
+    _OLDER = {"nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": False}
+
     def __init__(
         self,
-        params: Iterable[Any],
+        params: ParamsT,
         lr: float | Tensor = 1e-3,
         momentum: float = 0,
         dampening: float = 0,
@@ -34,11 +46,13 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check_setting("learning rate", lr, lr >= 0.0)
-        check_setting("momentum value", momentum, momentum >= 0.0)
-        check_setting("weight_decay value", weight_decay, weight_decay >= 0.0)
+        check_one_element("lr", lr)
+        check_setting("learning rate", lr, not lr < 0.0)
+        check_setting("momentum value", momentum, not momentum < 0.0)
+        check_setting("weight_decay value", weight_decay, not weight_decay < 0.0)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        check_fused_options(fused, foreach, differentiable)
         super().__init__(
             params,
             {
@@ -53,27 +67,101 @@ class SGD(Optimizer):
                 "fused": fused,
             },
         )
+        if fused:
+            self._step_supports_amp_scaling = True
 
-    @grouped_step
-    def step(self, group: dict[str, Any], param: Tensor) -> None:
-        grad: Any = -param.grad if group["maximize"] else param.grad  # type: ignore[operator]
-        if group["weight_decay"] != 0:
-            grad = grad.add(param, alpha=_number(group["weight_decay"]))
-        momentum = group["momentum"]
+    def _init_group(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], momentum_buffers: list[Tensor | None]
+    ) -> bool:
+        has_sparse_grad = False
+        for param in group["params"]:
+            grad = param.grad
+            if grad is None:
+                continue
+            if group["fused"]:
+                _device_dtype_check_for_fused(param)
+            params.append(param)
+            grads.append(grad)
+            has_sparse_grad |= grad.is_sparse
+            if group["momentum"] != 0:
+                momentum_buffers.append(self.state[param].get("momentum_buffer"))
+        return has_sparse_grad
+
+    def _update_group(self, group: dict[str, Any]) -> None:
+        params: list[Tensor] = []
+        grads: list[Tensor] = []
+        buffers: list[Tensor | None] = []
+        has_sparse_grad = self._init_group(group, params, grads, buffers)
+        sgd(
+            params,
+            grads,
+            buffers,
+            has_sparse_grad,
+            group["foreach"],
+            group["fused"],
+            getattr(self, "grad_scale", None),
+            getattr(self, "found_inf", None),
+            weight_decay=group["weight_decay"],
+            momentum=group["momentum"],
+            lr=group["lr"],
+            dampening=group["dampening"],
+            nesterov=group["nesterov"],
+            maximize=group["maximize"],
+        )
+        for param, buffer in zip(params, buffers):
+            self.state[param]["momentum_buffer"] = buffer
+
+
+def sgd(
+    params: list[Tensor],
+    d_p_list: list[Tensor],
+    momentum_buffer_list: list[Tensor | None],
+    has_sparse_grad: bool = False,
+    foreach: bool | None = None,
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    *,
+    weight_decay: float | Tensor,
+    momentum: float,
+    lr: float | Tensor,
+    dampening: float,
+    nesterov: bool,
+    maximize: bool,
+) -> None:
+    """One step of `SGD`; buffers of momentum that are None are made."""
+    if not fused:
+        check_no_scaling(grad_scale, found_inf)
+    elif not unscaled(d_p_list, grad_scale, found_inf):
+        return
+    update = Updates()
+    if has_sparse_grad:
+        update.bare = False
+    number = update.number
+    lr, weight_decay, momentum = number(lr), number(weight_decay), number(momentum)
+    for i, param in enumerate(params):
+        buffer = None
+        first = False
         if momentum != 0:
-            state = self.state[param]
-            buffer = state.get("momentum_buffer")
+            buffer = momentum_buffer_list[i]
             if buffer is None:
-                buffer = state["momentum_buffer"] = grad.detach().clone()
-            else:
-                buffer.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
-            grad = grad.add(buffer, alpha=momentum) if group["nesterov"] else buffer
-        lr = group["lr"]
-        if isinstance(lr, Tensor) and group["differentiable"]:
-            param.addcmul_(grad, lr, value=-1)
+                first = True
+                buffer = momentum_buffer_list[i] = factories.zeros_like(d_p_list[i])
+        update(
+            _rule, (param, d_p_list[i], buffer), first, lr, momentum, 1 - dampening, weight_decay, nesterov, maximize
+        )
+
+
+def _rule(
+    ops: Any, param: Any, grad: Any, buffer: Any, first: bool, lr: Any, momentum: Any, new: Any, weight_decay: Any,
+    nesterov: bool, maximize: bool,
+) -> None:  # fmt: skip
+    grad = decayed(ops, param, grad, maximize, weight_decay)
+    if buffer is not None:
+        if first:
+            ops.copy_(buffer, grad)
         else:
-            param.add_(grad, alpha=-_number(lr))
-
-
-def _number(value: Any) -> Any:
-    return value.item() if isinstance(value, Tensor) else value
+            ops.mul_(buffer, momentum)
+            ops.add_(buffer, grad, new)
+        grad = ops.plus(grad, buffer, momentum) if nesterov else buffer
+    ops.add_(param, grad, -lr)

@@ -1,0 +1,182 @@
+"""Adafactor: what is remembered of squares of gradients of a matrix is one number a row and one a column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..ops import factories
+from ..ops import namespace as ops
+from ..autograd.grad_mode import enable_grad, no_grad
+from ..tensor import Tensor
+from ..core.type_info import finfo
+from .checks import check_one_element
+from .optimizer import Optimizer, ParamsT, dense_grads, new_number
+from .update import Updates
+
+__all__ = ["Adafactor", "adafactor"]
+
+
+class Adafactor(Optimizer):
+    """Adafactor: steps relative to the size of the parameter, clipped at `d`.
+
+    >>> import retrograd as torch
+    >>> w = torch.ones(2, 3, requires_grad=True)
+    >>> (w * w).sum().backward()
+    >>> torch.optim.Adafactor([w], lr=0.1).step()
+    >>> w[0]
+    tensor([0.9000, 0.9000, 0.9000], grad_fn=<SelectBackward0>)
+    """
+
+    _OLDER = {"foreach": None}
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+    ) -> None:
+        check_one_element("lr", lr)
+        if not 0.0 <= lr:
+            raise ValueError(f"Learning rate should be >= 0 but is: {lr}")
+        if not 0.0 >= beta2_decay:
+            raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
+        if eps[0] is not None and not 0.0 <= eps[0]:
+            raise ValueError(f"epsilon1 should be >= 0 but is: {eps[0]}")
+        if not 0.0 <= eps[1]:
+            raise ValueError(f"epsilon2 should be >= 0 but is: {eps[1]}")
+        if not 1.0 <= d:
+            raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
+        if not 0.0 <= weight_decay:
+            raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "beta2_decay": beta2_decay,
+                "eps": eps,
+                "d": d,
+                "weight_decay": weight_decay,
+                "foreach": foreach,
+                "maximize": maximize,
+            },
+        )
+
+    def _init_group(
+        self,
+        group: dict[str, Any],
+        params: list[Tensor],
+        grads: list[Tensor],
+        row_vars: list[Tensor | None],
+        col_vars: list[Tensor | None],
+        variances: list[Tensor | None],
+        steps: list[Tensor],
+    ) -> bool:
+        for param, grad in dense_grads("Adafactor", group):
+            if param.is_complex():
+                raise RuntimeError("Adafactor does not support complex parameters")
+            state = self.state[param]
+            if not state:
+                state["step"] = new_number(0.0, param, group)
+                if grad.dim() > 1:
+                    *others, rows, columns = grad.shape
+                    state["row_var"] = grad.new_zeros((*others, rows, 1))
+                    state["col_var"] = grad.new_zeros((*others, 1, columns))
+                else:
+                    state["variance"] = factories.zeros_like(grad)
+            params.append(param)
+            grads.append(grad)
+            row_vars.append(state.get("row_var"))
+            col_vars.append(state.get("col_var"))
+            variances.append(state.get("variance"))
+            steps.append(state["step"])
+        return False
+
+    @no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change each parameter that has a gradient; `closure`, if given, computes the loss anew and returns it."""
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            lists: tuple[list[Any], ...] = ([], [], [], [], [], [])
+            has_complex = self._init_group(group, *lists)
+            adafactor(
+                *lists,
+                foreach=group["foreach"],
+                grad_scale=getattr(self, "grad_scale", None),
+                found_inf=getattr(self, "found_inf", None),
+                has_complex=has_complex,
+                d=group["d"],
+                lr=group["lr"],
+                beta2_decay=group["beta2_decay"],
+                weight_decay=group["weight_decay"],
+                eps1=group["eps"][0],
+                eps2=group["eps"][1],
+                maximize=group["maximize"],
+            )
+        return loss
+
+
+def adafactor(
+    params: list[Tensor],
+    grads: list[Tensor],
+    row_vars: list[Tensor | None],
+    col_vars: list[Tensor | None],
+    variances: list[Tensor | None],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    has_complex: bool = False,
+    *,
+    d: float,
+    lr: float | Tensor,
+    beta2_decay: float,
+    weight_decay: float,
+    eps1: float | None,
+    eps2: float,
+    maximize: bool,
+) -> None:
+    """One step of `Adafactor`."""
+    if not all(isinstance(step, Tensor) for step in state_steps):
+        raise RuntimeError("`state_steps` argument must contain a list of singleton tensors")
+    if grad_scale is not None or found_inf is not None:
+        raise AssertionError("Grad scaling should occur outside of optimizer.step()")
+    update = Updates()
+    rate = update.number(lr)
+    for i, param in enumerate(params):
+        grad = grads[i].neg() if maximize else grads[i]
+        smallest = finfo(param.dtype).eps if eps1 is None else eps1
+        count = update.advance(state_steps[i])
+        new = count**beta2_decay
+        size = max(eps2, _rms(param)) * min(rate, 1 / count**0.5)
+        if weight_decay != 0:
+            param.mul_(1 - rate * weight_decay)
+        rows, columns = row_vars[i], col_vars[i]
+        if grad.dim() > 1:
+            assert rows is not None and columns is not None
+            squares = grad * grad
+            rows.lerp_(squares.mean(-1, keepdim=True), new)
+            columns.lerp_(squares.mean(-2, keepdim=True), new)
+            estimate = ops.matmul(rows, columns)
+            estimate.div_(rows.mean(-2, keepdim=True).clamp_(min=smallest))
+        else:
+            variance = variances[i]
+            assert variance is not None
+            variance.lerp_(grad * grad, new)
+            estimate = variance.clone()
+        change = estimate.clamp_(min=smallest * smallest).rsqrt_().mul_(grad)
+        param.add_(change, alpha=-size / max(1.0, _rms(change) / d))
+
+
+def _rms(x: Tensor) -> float:
+    """The root of the mean square."""
+    return x.norm(2).item() / x.numel() ** 0.5
