@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from optim_settings import COMPLEX, SETTINGS, TYPICAL
 
 import retrograd
+from optim_settings import COMPLEX, SETTINGS, TYPICAL
 from retrograd.optim import update
 
 STEPS = 7
@@ -253,8 +253,10 @@ def test_learning_rate_as_a_tensor(name: str, shape: tuple[int, ...]) -> None:
         settings = {**TYPICAL.get(name, {}), "lr": package.full(shape, 0.1)}
         optimizer = getattr(package.optim, name)([w], **settings)
 
-        def closure() -> Any:
-            w.grad = w.detach() * package.tensor([[1.0, 2.0], [3.0, 4.0]])
+        slopes = package.tensor([[1.0, 2.0], [3.0, 4.0]])
+
+        def closure(w: Any = w, slopes: Any = slopes) -> Any:
+            w.grad = w.detach() * slopes
             return (w * w).sum()
 
         for _ in range(3):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..autograd.grad_mode import enable_grad, no_grad
+from ..core.type_info import finfo
 from ..ops import factories
 from ..ops import namespace as ops
-from ..autograd.grad_mode import enable_grad, no_grad
 from ..tensor import Tensor
-from ..core.type_info import finfo
 from .checks import check_one_element
 from .optimizer import Optimizer, ParamsT, dense_grads, new_number
 from .update import Updates
@@ -106,7 +106,7 @@ class Adafactor(Optimizer):
             with enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            lists: tuple[list[Any], ...] = ([], [], [], [], [], [])
+            lists: tuple[list, list, list, list, list, list] = ([], [], [], [], [], [])
             has_complex = self._init_group(group, *lists)
             adafactor(
                 *lists,

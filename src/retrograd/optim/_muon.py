@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ..autograd.grad_mode import enable_grad, no_grad
 from ..core import dtypes
 from ..ops import factories
 from ..ops import namespace as ops
-from ..autograd.grad_mode import enable_grad, no_grad
 from ..tensor import Tensor
 from .checks import _get_value, check_one_element
 from .optimizer import Optimizer, ParamsT, dense_grads
@@ -96,7 +96,7 @@ class Muon(Optimizer):
             with enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            lists: tuple[list[Tensor], ...] = ([], [], [])
+            lists: tuple[list, list, list] = ([], [], [])
             has_complex = self._init_group(group, *lists)
             muon(
                 *lists,

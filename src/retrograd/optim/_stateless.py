@@ -91,8 +91,8 @@ class swap_in_optimizer_params_and_state:
 def _checked_state(state: Any) -> dict[Any, Any]:
     if not isinstance(state, dict):
         raise RuntimeError(
-            f"{_NAME} requires swapin_optim_state['state'] to be a dict mapping packed parameter ids to per-param state "
-            f"dicts, got {type(state).__name__}."
+            f"{_NAME} requires swapin_optim_state['state'] to be a dict mapping packed parameter ids to per-param "
+            f"state dicts, got {type(state).__name__}."
         )
     if any(isinstance(key, Tensor) for key in state):
         raise RuntimeError(f"{_NAME} requires optimizer.state_dict()-style state keyed by packed parameter ids.")
@@ -108,8 +108,8 @@ def _checked_numbers(index: int, mine: dict[str, Any], theirs: Any) -> list[int]
     numbers = theirs.get("params")
     if not isinstance(numbers, list) or not all(isinstance(number, int) for number in numbers):
         raise RuntimeError(
-            f"{_NAME} requires optimizer.state_dict()-style param_groups[*]['params'] entries keyed by packed parameter "
-            "ids."
+            f"{_NAME} requires optimizer.state_dict()-style param_groups[*]['params'] entries keyed by packed "
+            "parameter ids."
         )
     if len(mine["params"]) != len(numbers):
         raise RuntimeError(

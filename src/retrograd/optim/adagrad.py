@@ -115,7 +115,7 @@ class Adagrad(GroupedOptimizer):
         return has_sparse_grad, has_complex
 
     def _update_group(self, group: dict[str, Any]) -> None:
-        lists: tuple[list[Tensor], ...] = ([], [], [], [])
+        lists: tuple[list, list, list, list] = ([], [], [], [])
         has_sparse_grad, has_complex = self._init_group(group, *lists)
         adagrad(
             *lists,

@@ -84,7 +84,7 @@ class ASGD(GroupedOptimizer):
         return has_complex
 
     def _update_group(self, group: dict[str, Any]) -> None:
-        lists: tuple[list[Tensor], ...] = ([], [], [], [], [], [])
+        lists: tuple[list, list, list, list, list, list] = ([], [], [], [], [], [])
         has_complex = self._init_group(group, *lists)
         params, grads, mus, axs, etas, steps = lists
         asgd(

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..autograd.grad_mode import enable_grad, no_grad
 from ..ops import factories
 from ..ops import namespace as ops
-from ..autograd.grad_mode import enable_grad, no_grad
 from ..tensor import Tensor
 from .checks import _get_value, check_lr
 from .optimizer import Optimizer, ParamsT
@@ -278,7 +278,7 @@ def _strong_wolfe(
         left, right = sorted((bracket[0].t, bracket[1].t))
         if (right - left) * longest < tolerance_change:
             break
-        t = _cubic_interpolate(*bracket)
+        t = _cubic_interpolate(bracket[0], bracket[1])
         margin = 0.1 * (right - left)
         if min(right - t, t - left) < margin:  # too near to an end: allowed once, then moved away from it
             if stalled or t >= right or t <= left:

@@ -11,13 +11,12 @@ import warnings
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from itertools import chain
 from typing import Any, ClassVar, TypeAlias
 
-from ..core import dtypes
-from ..ops import factories
 from ..autograd.grad_mode import enable_grad, set_grad_enabled
 from ..autograd.hooks import RemovableHandle, add_hook
+from ..core import dtypes
+from ..ops import factories
 from ..tensor import Tensor, type_name
 from ..utils._foreach_utils import _group_tensors_by_device_and_dtype
 from .checks import (

@@ -100,7 +100,7 @@ class RMSprop(GroupedOptimizer):
         return has_complex
 
     def _update_group(self, group: dict[str, Any]) -> None:
-        lists: tuple[list[Tensor], ...] = ([], [], [], [], [], [])
+        lists: tuple[list, list, list, list, list, list] = ([], [], [], [], [], [])
         has_complex = self._init_group(group, *lists)
         params, grads, square_avgs, momentum_buffers, grad_avgs, steps = lists
         rmsprop(

@@ -80,7 +80,7 @@ class Rprop(GroupedOptimizer):
         return has_complex
 
     def _update_group(self, group: dict[str, Any]) -> None:
-        lists: tuple[list[Tensor], ...] = ([], [], [], [], [])
+        lists: tuple[list, list, list, list, list] = ([], [], [], [], [])
         has_complex = self._init_group(group, *lists)
         rprop(
             *lists,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..ops import factories
 from ..autograd.grad_mode import enable_grad, no_grad
+from ..ops import factories
 from ..tensor import Tensor
 from ._functional import sparse_adam
 from .checks import _get_value, check_betas, check_one_element, check_setting

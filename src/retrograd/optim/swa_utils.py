@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from typing import Any
 
-from ..core import dtypes
-from ..ops import factories
 from ..autograd.grad_mode import no_grad
-from ..ops.composite.foreach import FOREACH
+from ..core import dtypes
 from ..nn import Module
+from ..ops import factories
+from ..ops.composite.foreach import FOREACH
 from ..tensor import Tensor
 from ..utils._foreach_utils import _group_tensors_by_device_and_dtype
 from .lr_scheduler import LRScheduler, _format_param

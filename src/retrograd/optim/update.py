@@ -17,16 +17,17 @@ is recorded may have been saved.  Complex parameters are seen as twice as many r
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
 from ..autograd.grad_mode import no_grad
+from ..core.quiet import is_quiet, quietly
 from ..core.state import local
 from ..core.version_counter import INFERENCE, version_counter
 from ..core.where import user_location
 from ..nn.parameter import Parameter
-from ..core.quiet import is_quiet, quietly
 from ..tensor import Tensor
 
 #: Elements in a block of a large parameter: a few blocks (value, gradient, state, temporaries) fit into the cache.
@@ -218,7 +219,8 @@ class Updates:
         self.bare = not state.grad_enabled and state.interceptor is None and state.mutation_guard is None
         self.quiet = is_quiet()
         where = user_location(2)
-        self.code, self.instruction = (None, 0) if where is None else (where.code, where.instruction)
+        self.code: CodeType | None = None if where is None else where.code
+        self.instruction = 0 if where is None else where.instruction
 
     def number(self, value: Any) -> Any:
         """A setting to compute with: a number, or a 0-d tensor if it is to get a gradient."""
@@ -292,7 +294,7 @@ class Updates:
         dtype, shape = first.dtype, first.shape
         if dtype not in _FLOATS and dtype not in _REAL:
             return None
-        arrays = []
+        arrays: list[Any] = []
         for tensor in tensors:
             if tensor is None:
                 arrays.append(None)

@@ -32,7 +32,7 @@ def _has_foreach_support(tensors: Sequence[Tensor | None], device: Any) -> bool:
 
 
 def _group_tensors_by_device_and_dtype(
-    tensorlistlist: TensorListList, with_indices: bool = False
+    tensorlistlist: Sequence[Sequence[Tensor | None]], with_indices: bool = False
 ) -> dict[tuple[Any, Any], tuple[TensorListList, Indices]]:
     """Lists of equal length, cut into lists of one device and dtype each, by the tensors of the first list.
 

@@ -208,7 +208,7 @@ class OneCycleLR(_WithMomentum):
                 f"Tried to step {step} times. The specified number of total steps is {self.total_steps}"
             )
         begin = 0.0
-        for phase in self._schedule_phases:  # noqa: B007  (the last one, if step is beyond its end)
+        for phase in self._schedule_phases:
             if step <= phase["end_step"] or phase is self._schedule_phases[-1]:
                 break
             begin = phase["end_step"]
