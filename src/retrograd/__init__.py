@@ -70,7 +70,7 @@ from .ops.settings import *
 from .ops.tensor_types import *
 from .random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from .serialization import load, save
-from .storage import TypedStorage, UntypedStorage
+from .storage import *
 from .tensor import Tensor
 from .tensor.dlpack import from_dlpack, to_dlpack
 from .tensor.printing import set_printoptions

@@ -1,10 +1,9 @@
 """Files that `load` must not fall for, made the same each time: crafted by hand, and mutated from good ones.
 
-``python hostile_files.py`` loads them all under an audit hook, which cannot be taken off again, and so is run in a
-process of its own by `test_hostile_files.py`.  It prints what happened as JSON.
+``python hostile_files.py [thorough]`` loads them all under an audit hook, which cannot be taken off again, and so is
+run in a process of its own by `test_hostile_files.py`.  It prints what happened as JSON.
 
-The format is written down here a second time, so that the tests do not hang on the code that they test: a magic line;
-lengths of pickle and memory, checksum of the pickle; checksum of all that; pickle; memory; checksum of the memory.
+The archives are written by Python's own zipfile, so that the tests do not hang on the code that they test.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ import sys
 import time
 import warnings
 import zipfile
-import zlib
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from typing import Any
@@ -30,14 +28,18 @@ import numpy
 
 import retrograd as torch
 
-MAGIC = b"retrograd tensors 2\n"
-HEADER = 44
+
+def file_of(body: bytes, *memories: bytes, **others: bytes) -> bytes:
+    """An archive of torch's kind with this pickle and these storages, and with right sizes and checksums."""
+    return archive_of({"data.pkl": body, **{f"data/{i}": memory for i, memory in enumerate(memories)}, **others})
 
 
-def file_of(body: bytes, memory: bytes = b"") -> bytes:
-    """A file with right lengths and checksums."""
-    header = MAGIC + struct.pack("<QQI", len(body), len(memory), zlib.crc32(body))
-    return header + struct.pack("<I", zlib.crc32(header)) + body + memory + struct.pack("<I", zlib.crc32(memory))
+def archive_of(members: dict[str, bytes], directory: str = "archive/", compression: int = zipfile.ZIP_STORED) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression) as archive:
+        for name, data in {"version": b"3\n", "byteorder": b"little", **members}.items():
+            archive.writestr(zipfile.ZipInfo(directory + name), data, compression)
+    return buffer.getvalue()
 
 
 def program(*instructions: bytes) -> bytes:
@@ -83,19 +85,38 @@ def called(function: bytes, *arguments: Any) -> Raw:
     return Raw(function + value(arguments) + b"R")
 
 
-def piece(number: Any = 0, dtype: Any = "float32", length: Any = 4) -> Raw:
-    return Raw(value(("piece", number, dtype, length)) + b"Q")
+def piece(key: Any = "0", kind: Any = "FloatStorage", length: Any = 4, location: Any = "cpu") -> Raw:
+    """A reference to a storage."""
+    kind = kind if isinstance(kind, Raw) else Raw(named("torch", kind))
+    return Raw(value(("storage", kind, key, location, length)) + b"Q")
 
 
-OURS = "retrograd.serialization"
+UTILS = "torch._utils"
+FROM_TYPE = named("torch._tensor", "_rebuild_from_type_v2")
+PLAIN = named(UTILS, "_rebuild_tensor_v2")
+HOOKS = Raw(named("collections", "OrderedDict") + b")R")
 
 
-def tensor(
-    kind: Any = "Tensor", memory: Any = None, offset: Any = 0, shape: Any = (4,), stride: Any = (1,),
-    requires_grad: Any = False, attributes: Any = None, bits: Any = (False, False),
-) -> Raw:  # fmt: skip
-    memory = memory or piece()
-    return called(named(OURS, "_tensor"), kind, memory, offset, shape, stride, requires_grad, attributes, bits)
+def arguments_of(
+    memory: Any = None, offset: Any = 0, shape: Any = (4,), stride: Any = (1,), requires_grad: Any = False,
+    hooks: Any = HOOKS, metadata: Any = None,
+) -> tuple:  # fmt: skip
+    return (memory or piece(), offset, shape, stride, requires_grad, hooks, metadata)
+
+
+def tensor(**how: Any) -> Raw:
+    return called(PLAIN, *arguments_of(**how))
+
+
+def of_type(kind: Any = None, func: Any = None, arguments: Any = None, state: Any = None) -> Raw:
+    """A tensor of a subclass, or with attributes."""
+    return called(
+        FROM_TYPE, func or Raw(PLAIN), kind or Raw(named("torch", "Tensor")), arguments or arguments_of(), state
+    )
+
+
+def parameter(data: Any = None, requires_grad: Any = False, hooks: Any = HOOKS) -> Raw:
+    return called(named(UTILS, "_rebuild_parameter"), data or tensor(), requires_grad, hooks)
 
 
 def of_tensor(octets: bytes = bytes(16), **how: Any) -> bytes:
@@ -115,7 +136,8 @@ TARGETS: list[tuple[str, str, tuple]] = [
     ("builtins", "range", (10**12,)), ("builtins", "list", ((1,),)), ("builtins", "memoryview", (b"",)),
     ("__builtin__", "eval", ("1+1",)), ("__main__", "os.system", ("true",)),
     ("importlib", "import_module", ("antigravity",)), ("runpy", "run_path", ("/dev/null",)),
-    ("codecs", "decode", (b"", "utf-8")), ("_codecs", "encode", ("a", "latin1")), ("copyreg", "_reconstructor", ()),
+    ("codecs", "decode", (b"", "utf-8")), ("_codecs", "encode", ("a", "rot13")), ("_codecs", "decode", (b"", "zip")),
+    ("copyreg", "_reconstructor", ()),
     ("operator", "attrgetter", ("a",)), ("functools", "partial", ()), ("types", "FunctionType", ()),
     ("types", "CodeType", ()), ("ctypes", "CDLL", (None,)), ("sys", "exit", ()), ("sys", "settrace", (None,)),
     ("pickle", "loads", (b".",)), ("_pickle", "loads", (b".",)), ("marshal", "loads", (b"N",)),
@@ -126,9 +148,14 @@ TARGETS: list[tuple[str, str, tuple]] = [
     ("numpy._core.multiarray", "_reconstruct", ()), ("torch", "load", ("/dev/null",)),
     ("retrograd", "load", ("/dev/null",)), ("retrograd", "save", (1, "/nonexistent/x")),
     ("retrograd", "zeros", (10**9,)), ("retrograd", "Tensor", ()), ("retrograd.tensor", "Tensor", ()),
-    ("retrograd.nn.parameter", "Parameter", ()), (OURS, "load", ("/dev/null",)), (OURS, "pickle.loads", (b".",)),
-    (OURS, "os.system", ("true",)), (OURS, "_tensor.__globals__", ()), (OURS, "_tensor.__class__", ()),
-    (OURS, "np.load", ("/dev/null",)), (OURS, "_Unpickler", (b".",)), (OURS + "._tensor", "__globals__", ()),
+    ("retrograd.nn.parameter", "Parameter", ()), ("torch.serialization", "load", ("/dev/null",)),
+    ("torch.serialization", "pickle.loads", (b".",)), ("torch.serialization", "os.system", ("true",)),
+    (UTILS, "_rebuild_tensor_v2.__globals__", ()), (UTILS, "_rebuild_tensor_v2.__class__", ()),
+    (UTILS + "._rebuild_tensor_v2", "__globals__", ()), ("torch", "Tensor", (10**12,)), ("torch", "Tensor", ()),
+    ("torch", "FloatTensor", (10**12,)), ("torch", "FloatStorage", (10**12,)), ("torch", "float32", ()),
+    ("torch.storage", "UntypedStorage", (10**12,)), ("torch.storage", "UntypedStorage.from_file", ("/dev/null",)),
+    ("torch.nn.parameter", "Parameter", ()), ("torch.nn", "Linear", (2, 2)), ("torch.hub", "load", ("a",)),
+    ("torch.jit", "load", ("/dev/null",)), ("torch.utils.data", "DataLoader", ([],)), ("torch", "zeros", (10**12,)),
     ("collections", "OrderedDict.__init__.__globals__", ()), ("collections", "namedtuple", ("a", "b")),
     ("collections", "OrderedDict.fromkeys", ((1,),)), ("collections", "defaultdict", ()), ("collections", "deque", ()),
     ("", "", ()), ("os\nsystem", "x", ()), ("ös", "systém", ()),
@@ -144,7 +171,11 @@ def attempts() -> Iterator[tuple[str, bytes]]:
         yield f"{label} by NEWOBJ", program(there, given, b"\x81")
         yield f"{label} by NEWOBJ_EX", program(there, given, b"}\x92")
         yield f"{label} by OBJ", program(b"(", there, *map(value, arguments), b"o")
-        yield f"{label} as kind", program(tensor(kind=Raw(there)).code)
+        if (module, name) not in (("torch", "Tensor"), ("torch.nn.parameter", "Parameter")):
+            yield f"{label} as kind", program(of_type(kind=Raw(there)).code)
+        yield f"{label} as func", program(of_type(func=Raw(there), arguments=arguments).code)
+        if (module, name) != ("torch", "FloatStorage"):
+            yield f"{label} as storage", program(piece(kind=Raw(there)).code)
         if module.isascii() and "\n" not in module:
             line = f"{module}\n{name}\n".encode()
             yield f"{label} by GLOBAL", program(b"c" + line, given, b"R")
@@ -167,7 +198,7 @@ def programs() -> Iterator[tuple[str, bytes, bytes]]:
     build = value({"a": 1}) + b"b"
     ordered = named("collections", "OrderedDict")
     for name, body in {
-        "attributes of a function": (named(OURS, "_tensor"), build),
+        "attributes of a function": (PLAIN, build),
         "attributes of a class": (ordered, build),
         "attributes of a dict": (b"}", build),
         "attributes of a set": (b"\x8f", build),
@@ -219,8 +250,8 @@ def programs() -> Iterator[tuple[str, bytes, bytes]]:
         "a reference by text": (b"Ppiece 0\n",),
         "a reference that is a number": (value(0), b"Q"),
         "a reference that is an empty tuple": (b")Q",),
-        "a reference to something else": (value(("block", 0, "float32", 4)), b"Q"),
-        "a reference with a list in it": (value(("piece", [], "float32", 4)), b"Q"),
+        "a reference to something else": (value(("block", Raw(named("torch", "FloatStorage")), "0", "cpu", 4)), b"Q"),
+        "a reference with a list in it": (value(("storage", [], "0", "cpu", 4)), b"Q"),
         "a key of many levels": (b"}", nested(200_000), b"Ns"),
         "a key of many levels, among others": (b"}(", nested(200_000), b"Nu"),
         "a member of many levels": (b"\x8f(", nested(200_000), b"\x90"),
@@ -230,7 +261,8 @@ def programs() -> Iterator[tuple[str, bytes, bytes]]:
         "a quintillion parts called": (b"}", doubled(60), b"R"),
         "a quintillion parts made an instance of": (doubled(60), b")\x81"),
         "a quintillion parts for a reference": (doubled(60), b"Q"),
-        "a quintillion parts for a kind": (tensor(kind=Raw(doubled(60)), memory=Raw(b"N")).code,),
+        "a quintillion parts for a kind": (of_type(kind=Raw(doubled(60)), arguments=(1,)).code,),
+        "a quintillion parts for arguments": (of_type(arguments=Raw(doubled(60))).code,),
         "the same bytes a thousand times": (
             value(bytes(10_000)), b"\x94", named("builtins", "bytearray"), b"\x94",
             b"(", b"h\x01h\x00\x85R" * 1000, b"t",
@@ -238,32 +270,46 @@ def programs() -> Iterator[tuple[str, bytes, bytes]]:
         "the same state a thousand times": (
             value({str(i): i for i in range(1000)}), b"\x94", ordered, b"\x94", b"(", b"h\x01)Rh\x00b" * 1000, b"t",
         ),
-        "a size of names": (called(named(OURS, "_size"), ("a",)).code,),
-        "a size of a list": (called(named(OURS, "_size"), [1]).code,),
-        "no such dtype": (called(named(OURS, "_dtype"), "float7").code,),
-        "a dtype of NumPy's": (called(named(OURS, "_dtype"), "object").code,),
-        "a dtype that is a number": (called(named(OURS, "_dtype"), 7).code,),
-        "a dtype of nothing": (called(named(OURS, "_dtype")).code,),
-        "no such device": (called(named(OURS, "_device"), "moon").code,),
-        "a device that is a number": (called(named(OURS, "_device"), 0).code,),
-        "a tensor of nothing": (called(named(OURS, "_tensor")).code,),
+        "a size of names": (called(named("torch", "Size"), ("a",)).code,),
+        "a size of a list": (called(named("torch", "Size"), [1]).code,),
+        "no such dtype": (named("torch", "float7"),),
+        "a dtype of NumPy's": (named("torch", "object"),),
+        "a dtype called": (called(named("torch", "float32"), 7).code,),
+        "no such device": (called(named("torch", "device"), "moon").code,),
+        "a device that is a number": (called(named("torch", "device"), 0).code,),
+        "no such layout": (called(named("torch.serialization", "_get_layout"), "torch.sparse_coo").code,),
+        "a layout of a list": (called(named("torch.serialization", "_get_layout"), []).code,),
+        "a tensor of nothing": (called(PLAIN).code,),
+        "a parameter of nothing": (parameter(data=Raw(b"N")).code,),
+        "bytes of another encoding": (called(named("_codecs", "encode"), "a", "utf-8").code,),
+        "bytes of a codec": (called(named("_codecs", "encode"), "a", "zlib_codec").code,),
+        "bytes of a trillion": (called(named("builtins", "bytes"), 10**12).code,),
+        "the same text encoded a thousand times": (
+            value("x" * 10_000), b"\x94", named("_codecs", "encode"), b"\x94", value("latin1"), b"\x94",
+            b"(", b"h\x01h\x00h\x02\x86R" * 1000, b"t",
+        ),
+        "a name of Python 2 that is not safe": (b"0c__builtin__\neval\n",),
     }.items():  # fmt: skip
         yield name, program(*body), b""
     for name, body in {
         "a tensor called": (a_tensor, b")R"),
         "an instance of a tensor": (a_tensor, b")\x81"),
         "attributes of a tensor": (a_tensor, build),
-        "attributes of memory": (piece().code, build),
+        "attributes of a storage": (piece().code, build),
         "memory written by the pickle": (piece().code, value(0), value(1.0), b"s"),
         "a tensor written by the pickle": (a_tensor, value(0), value(1.0), b"s"),
         "a tensor extended by the pickle": (a_tensor, b"(", value(1.0), b"e"),
         "a set of a trillion": (named("builtins", "set"), expanded, b"\x85R"),
         "called with a trillion": (ordered, expanded, b"R"),
-        "a size of a trillion": (named(OURS, "_size"), expanded, b"\x85R"),
+        "a size of a trillion": (named("torch", "Size"), expanded, b"\x85R"),
         "a shape of a trillion": (tensor(shape=Raw(expanded)).code,),
-        "attributes by the trillion": (tensor(attributes=Raw(expanded)).code,),
-        "a trillion for a kind": (tensor(kind=Raw(expanded)).code,),
-        "memory for a key": (b"}", piece().code, b"Ns"),
+        "attributes by the trillion": (of_type(state=Raw(expanded)).code,),
+        "metadata by the trillion": (tensor(metadata=Raw(expanded)).code,),
+        "a trillion for a kind": (of_type(kind=Raw(expanded)).code,),
+        "a trillion for a function": (of_type(func=Raw(expanded)).code,),
+        "a trillion for arguments": (of_type(arguments=Raw(expanded)).code,),
+        "a trillion for hooks": (tensor(hooks=Raw(expanded)).code,),
+        "a list for a key": (b"}]Ns",),
     }.items():
         yield name, program(*body), four
 
@@ -281,81 +327,180 @@ def tensors() -> Iterator[tuple[str, bytes]]:
         {"shape": (0, most, most), "stride": (0, 0, 0)}, {"stride": [1]}, {"stride": (1.0,)}, {"stride": None},
         {"stride": ()}, {"stride": (1, 1)}, {"offset": -1}, {"offset": 1}, {"offset": 4}, {"offset": most},
         {"offset": 1 << 64}, {"offset": 0.0}, {"offset": False}, {"offset": None}, {"offset": "0"},
-        {"offset": -1, "shape": (0,)}, {"kind": "Storage"}, {"kind": None}, {"kind": 1}, {"kind": ("Tensor",)},
-        {"memory": Raw(b"N")}, {"memory": Raw(value(bytes(16)))}, {"memory": Raw(value([0.0] * 4))},
-        {"memory": tensor()}, {"memory": piece(1)}, {"memory": piece(-1)}, {"memory": piece(False)},
-        {"memory": piece(0.0)}, {"memory": piece("0")}, {"memory": piece(length=-4)}, {"memory": piece(length=3)},
+        {"offset": -1, "shape": (0,)}, {"memory": Raw(b"N")}, {"memory": Raw(value(bytes(16)))},
+        {"memory": Raw(value([0.0] * 4))}, {"memory": tensor()}, {"memory": piece("1")}, {"memory": piece("-1")},
+        {"memory": piece(0)}, {"memory": piece(None)}, {"memory": piece("../data.pkl")}, {"memory": piece("0/../0")},
+        {"memory": piece("")}, {"memory": piece(["0"])}, {"memory": piece(length=-4)}, {"memory": piece(length=3)},
         {"memory": piece(length=5)}, {"memory": piece(length=1 << 40)}, {"memory": piece(length=1 << 70)},
         {"memory": piece(length=4.0)}, {"memory": piece(length="4")}, {"memory": piece(length=None)},
-        {"memory": piece(dtype="float7")}, {"memory": piece(dtype="object")}, {"memory": piece(dtype="O")},
-        {"memory": piece(dtype="str")}, {"memory": piece(dtype="void")}, {"memory": piece(dtype="float64")},
-        {"memory": piece(dtype="int8")}, {"memory": piece(dtype="")}, {"memory": piece(dtype=None)},
-        {"memory": piece(dtype=["float32"])}, {"memory": Raw(piece().code + b"0" + piece(length=2).code)},
-        {"memory": Raw(piece(length=2).code + b"0" + piece(0, "int32", 2).code)},
-        {"memory": piece(dtype="int32"), "requires_grad": True}, {"requires_grad": 1}, {"requires_grad": None},
-        {"attributes": [1]}, {"attributes": {1: 2}}, {"attributes": "ab"}, {"attributes": (("a", 1),)},
-        {"bits": (True, False)}, {"bits": (1, 0)}, {"bits": (True,)}, {"bits": None}, {"bits": "no"}, {"bits": (2, 3)},
+        {"memory": piece(length=True)}, {"memory": piece(kind="Float7Storage")}, {"memory": piece(kind="float32")},
+        {"memory": piece(kind="FloatTensor")}, {"memory": piece(kind="DoubleStorage")},
+        {"memory": piece(kind="CharStorage")}, {"memory": piece(kind=Raw(b"N"))},
+        {"memory": piece(kind=Raw(value("FloatStorage")))}, {"memory": piece(kind=Raw(named("torch", "Tensor")))},
+        {"memory": piece(kind=Raw(named("torch.storage", "UntypedStorage")), length=16)},
+        {"memory": piece(kind=Raw(named("torch.storage", "TypedStorage")))},
+        {"memory": piece(location="moon")}, {"memory": piece(location="cuda:0")}, {"memory": piece(location=0)},
+        {"memory": piece(location=None)}, {"memory": piece(location="c" * 100_000)},
+        {"memory": Raw(piece().code + b"0" + piece(kind="IntStorage").code)},
+        {"memory": piece(kind="IntStorage"), "requires_grad": True}, {"requires_grad": 1}, {"requires_grad": None},
+        {"hooks": Raw(value([1]))}, {"hooks": {"a": 1}}, {"hooks": "ab"}, {"hooks": 7},
+        {"metadata": {"conj": True}}, {"metadata": {"conj": 1}}, {"metadata": {"color": True}}, {"metadata": "no"},
+        {"metadata": {1: True}}, {"metadata": [("conj", True)]}, {"metadata": (True, False)},
     ):  # fmt: skip
         yield f"a tensor with {next(iter(how))}: {how}", of_tensor(**how)  # type: ignore[arg-type]
-    yield "memory that nothing refers to", file_of(program(b"N"), bytes(16))
-    yield "a truth value of 2", of_tensor(b"\x00\x01\x02\x01", memory=piece(dtype="bool"))
+    for name, code in {
+        "attributes that are a list": of_type(state=[1]), "attributes that are numbered": of_type(state={1: 2}),
+        "attributes that are text": of_type(state="ab"), "attributes that are pairs": of_type(state=(("a", 1),)),
+        "slots of a tensor": of_type(state=(None, {"_data": 1})),
+        "the edge of a tensor": of_type(state=({}, {"_edge": 1})),
+        "a tensor made by a tensor": of_type(func=Raw(FROM_TYPE)),
+        "a tensor of no arguments": of_type(arguments=Raw(b")")),
+        "a tensor of a list of arguments": of_type(arguments=[1]), "a parameter of a number": parameter(data=7),
+        "a parameter that requires text": parameter(requires_grad="yes"),
+        "a parameter of ints that requires grad": parameter(tensor(memory=piece(kind="IntStorage")), True),
+        "a bare storage of another length": piece(length=5),
+    }.items():  # fmt: skip
+        yield name, file_of(program(code.code), bytes(16))
+    yield "a truth value of 2", of_tensor(b"\x00\x01\x02\x01", memory=piece(kind="BoolStorage"))
+    yield "a storage that ends within an element", of_tensor(bytes(15))
+    yield "a storage that has more", of_tensor(bytes(20))
 
 
 def other_files() -> Iterator[tuple[str, bytes]]:
-    """What is no file of ours, or one with a broken header."""
-    good = file_of(program(b"N"))
+    """What is no archive of torch's, or one whose table of contents lies."""
+    good = file_of(program(tensor().code), bytes(16))
     yield from {
-        "nothing": b"", "a letter": b"r", "half of the magic": MAGIC[:10], "the magic": MAGIC, "text": b"weights" * 50,
-        "zeros": bytes(1000), "a later version": MAGIC.replace(b"2", b"3") + good[20:],
-        "the version before": MAGIC.replace(b"2", b"1") + program(b"N"), "upper case": MAGIC.upper() + good[20:],
-        "a bare pickle": pickle.dumps([1]), "the end of lines of Windows": good.replace(b"\n", b"\r\n"),
-        "gzip": gzip.compress(good), "two bytes before": b"\xef\xbb" + good,
+        "nothing": b"", "a letter": b"P", "half of the magic": b"PK", "the magic": b"PK\3\4", "text": b"weights" * 50,
+        "zeros": bytes(1000), "our own format of before": b"retrograd tensors 2\n" + bytes(60),
+        "the version before": b"retrograd tensors 1\n" + bytes(60), "a bare pickle": pickle.dumps([1]),
+        "the end of lines of Windows": good.replace(b"\n", b"\r\n"), "gzip": gzip.compress(good),
+        "two bytes before": b"\xef\xbb" + good, "a tar of before 2018": b"storages" + bytes(1000),
+        "an empty archive": archive_of({})[-22:], "a magic of zeros": bytes(4) + good[4:],
+        "no members but the magic": b"PK\3\4" + bytes(26) + b"PK\5\6" + bytes(18),
     }.items()  # fmt: skip
-    for name in ("save", "savez"):
+    for name in ("save", "savez", "savez_compressed"):
         buffer = io.BytesIO()
         getattr(numpy, name)(buffer, numpy.arange(4))
         yield f"numpy.{name}", buffer.getvalue()
-    for name, members in {
-        "an archive as torch's": ("archive/data.pkl", "archive/version", "archive/data/0"),
-        "an archive with a name twice": ("archive/data.pkl", "archive/data.pkl"),
-        "an archive that climbs": ("../../data.pkl", "/data.pkl"),
-    }.items():
-        buffer = io.BytesIO()
-        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for member in members:
-                archive.writestr(member, bytes(1_000_000))
-        yield name, buffer.getvalue()
-        yield f"{name}, with our magic", MAGIC + buffer.getvalue()
-        yield f"{name}, of the wrong size", buffer.getvalue().replace(struct.pack("<I", 1_000_000), b"\xff" * 4)
-    body, memory = program(a := tensor().code), bytes(16)
-    checked = zlib.crc32(body)
-    for name, numbers in {
-        "a longer pickle": (len(body) + 1, 16, checked), "a shorter pickle": (len(body) - 1, 16, checked),
-        "no pickle": (0, 16, checked), "a pickle of an exabyte": (1 << 60, 16, checked),
-        "a pickle of all bytes": ((1 << 64) - 1, 16, checked), "more memory": (len(body), 17, checked),
-        "less memory": (len(body), 15, checked), "no memory": (len(body), 0, checked),
-        "an exabyte of memory": (len(body), 1 << 60, checked), "all memory": (len(body), (1 << 64) - 1, checked),
-        "another checksum": (len(body), 16, checked ^ 1),
+    body, zeros = program(tensor().code), bytes(1_000_000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, members in {
+            "no pickle": {"data/0": bytes(16)}, "a pickle of zeros": {"data.pkl": zeros}, "nothing within": {},
+            "TorchScript": {"data.pkl": body, "constants.pkl": body, "data/0": bytes(16)},
+            "a version that is none": {"data.pkl": body, "data/0": bytes(16), "version": b"three"},
+            "a version of later": {"data.pkl": body, "data/0": bytes(16), "version": b"11\n"},
+            "a version of a million": {"data.pkl": body, "data/0": bytes(16), "version": b"1" * 1_000_000},
+            "a byte order that is none": {"data.pkl": body, "data/0": bytes(16), "byteorder": b"middle"},
+            "a storage that is missing": {"data.pkl": body},
+            "a storage that is elsewhere": {"data.pkl": body, "0": zeros},
+        }.items():  # fmt: skip
+            yield name, archive_of(members)
+        yield "a bomb", archive_of({"data.pkl": body, "data/0": bytes(1 << 26)}, compression=zipfile.ZIP_DEFLATED)
+        yield "a compressed pickle", archive_of({"data.pkl": body, "data/0": bytes(16)}, compression=zipfile.ZIP_BZIP2)
+        yield "members that climb", archive_of({"data.pkl": body, "data/0": bytes(16), "../../x": b""}, "")
+        yield "members from the root", archive_of({"data.pkl": body, "data/0": bytes(16)}, "/")[:-1]
+        for directory, name in (("archive/", "data.pkl"), ("archive/", "data/0"), ("other/", "data.pkl")):
+            buffer = io.BytesIO(good)
+            with zipfile.ZipFile(buffer, "a") as archive:
+                archive.writestr(zipfile.ZipInfo(directory + name), body)
+            yield f"a second {directory}{name}", buffer.getvalue()
+    table = good.index(b"PK\1\2")
+    entries = [i for i in range(len(good)) if good[i : i + 4] == b"PK\1\2"]
+    end = good.index(b"PK\5\6")
+    for number, at in enumerate(entries):
+        fields = list(struct.unpack("<4s6H3I5H2I", good[at : at + 46]))
+        for name, where, what in [
+            ("encrypted", 3, 1), ("compressed", 4, 8), ("of an unknown method", 4, 99), ("longer", 9, fields[9] + 1),
+            ("of another packed size", 8, fields[8] + 1), ("of 4 GiB", 9, 0xFFFFFFFF), ("with a longer name", 10, 200),
+            ("with a shorter name", 10, 5), ("with a field of 60000 bytes", 11, 60000), ("with a comment", 12, 60000),
+            ("on another disk", 13, 1), ("elsewhere", 16, fields[16] + 1), ("at the end", 16, len(good)),
+            ("far away", 16, 0xFFFFFFFE), ("in the table", 16, table), ("of another checksum", 7, fields[7] ^ 1),
+        ]:  # fmt: skip
+            lying = fields[:where] + [what] + fields[where + 1 :]
+            if name in ("longer", "of 4 GiB"):
+                lying[8] = what
+            if name == "elsewhere" and number == 0:
+                continue  # it would begin before the archive does
+            if name == "of another checksum" and number > 3:
+                continue
+            yield f"a member {number} that is {name}", good[:at] + struct.pack("<4s6H3I5H2I", *lying) + good[at + 46 :]
+    for name, fields in {
+        "more members": (0, 0, 5, 5, end - table, table), "fewer members": (0, 0, 3, 3, end - table, table),
+        "60000 members": (0, 0, 60000, 60000, end - table, table), "no members": (0, 0, 0, 0, 0, table),
+        "a longer table": (0, 0, 4, 4, end - table + 1, table),
+        "a table elsewhere": (0, 0, 4, 4, end - table, table + 1),
+        "a table of 4 GiB": (0, 0, 4, 4, 0xFFFFFFFF, table), "a table far away": (0, 0, 4, 4, end - table, 0xFFFFFFFF),
+        "another disk": (1, 1, 4, 4, end - table, table),
     }.items():  # fmt: skip
-        header = MAGIC + struct.pack("<QQI", *numbers)
-        rest = body + memory + struct.pack("<I", zlib.crc32(memory))
-        yield f"a header that says: {name}", header + struct.pack("<I", zlib.crc32(header)) + rest
-        yield f"a header that says: {name}, unchecked", header + rest
-    large = program(tensor(memory=piece(length=1 << 38), shape=(1 << 38,)).code)
-    header = MAGIC + struct.pack("<QQI", len(large), 1 << 40, zlib.crc32(large))
-    yield "a terabyte that is not there", header + struct.pack("<I", zlib.crc32(header)) + large + memory
-    yield "a pickle in a pickle", file_of(program(a) + b"N", memory)[:-1]
+        yield f"an end that says: {name}", good[:end] + b"PK\5\6" + struct.pack("<4H2IH", *fields, 0)
+    wide = struct.pack("<4sQ2H2I4Q", b"PK\6\6", 44, 45, 45, 0, 0, 1 << 60, 1 << 60, 1 << 60, 0)
+    locator = struct.pack("<4sIQI", b"PK\6\7", 0, end, 1)
+    yield "an end of 64 bits with all members there could be", good[:end] + wide + locator + good[end:]
+    yield "an end of 64 bits far away", good[:end] + struct.pack("<4sIQI", b"PK\6\7", 0, 1 << 62, 1) + good[end:]
+    overlapping = bytearray(good)
+    for at in entries[1:]:  # every member is the first
+        overlapping[at + 42 : at + 46] = bytes(4)
+    yield "members that overlap", bytes(overlapping)
+    for part in ("PK\3\4", "archive/data/0", "archive/data.pkl"):
+        yield f"a header without its {part!r}", good.replace(part.encode("latin1"), b"X" * len(part), 1)
+    terabyte = tensor(memory=piece(length=1 << 38), shape=(1 << 38,))
+    yield "a terabyte that is not there", file_of(program(terabyte.code), bytes(16))
+
+
+def legacy_files() -> Iterator[tuple[str, bytes]]:
+    """The older format: pickles, then memory."""
+    head = (0x1950A86A20F9469CFC6C, 1001, {"little_endian": True})
+    magic, version, facts = (pickle.dumps(thing, 2) for thing in head)
+    old = Raw(value(("storage", Raw(named("torch", "FloatStorage")), "0", "cpu", 4, None)) + b"Q")
+    body, keys = program(tensor(memory=old).code), pickle.dumps(["0"], 2)
+    memory = struct.pack("<q", 4) + bytes(16)
+    assert torch.load(io.BytesIO(magic + version + facts + body + keys + memory)).tolist() == [0, 0, 0, 0]
+
+    def pid(*parts: Any) -> bytes:
+        return program(tensor(memory=Raw(value(parts) + b"Q")).code)
+
+    floats = Raw(named("torch", "FloatStorage"))
+    begun = magic + version + facts
+    yield from {
+        "old: nothing but the magic": magic,
+        "old: another version": magic + pickle.dumps(1002, 2) + facts + body + keys,
+        "old: the magic twice": magic + magic + facts + body + keys + memory,
+        "old: a version that runs code": magic + program(named("os", "system"), value(("true",)), b"R"),
+        "old: facts that run code": magic + version + program(named("os", "system"), value(("true",)), b"R"),
+        "old: names that run code": begun + body + program(named("os", "system"), value(("true",)), b"R"),
+        "old: code": begun + program(named("os", "system"), value(("true",)), b"R"),
+        "old: no names": begun + body, "old: no memory": begun + body + keys,
+        "old: less memory": begun + body + keys + memory[:-1],
+        "old: other names": begun + body + pickle.dumps(["1"], 2) + memory,
+        "old: more names": begun + body + pickle.dumps(["0", "1"], 2) + memory + memory,
+        "old: no name": begun + body + pickle.dumps([], 2),
+        "old: a name twice": begun + body + pickle.dumps(["0", "0"], 2) + memory * 2,
+        "old: names that are text": begun + body + pickle.dumps("0", 2) + memory,
+        "old: another count": begun + body + keys + struct.pack("<q", 3) + bytes(16),
+        "old: a negative count": begun + body + keys + struct.pack("<q", -4) + bytes(16),
+        "old: a count of all": begun + body + keys + struct.pack("<q", (1 << 63) - 1) + bytes(16),
+        "old: a terabyte": begun + pid("storage", floats, "0", "cpu", 1 << 38, None) + keys + memory,
+        "old: a negative size": begun + pid("storage", floats, "0", "cpu", -4, None) + keys + memory,
+        "old: a part of a part": begun + pid("storage", floats, "0", "cpu", 4, ("1", 1, 4)) + keys + memory,
+        "old: a part before": begun + pid("storage", floats, "0", "cpu", 4, ("1", -1, 4)) + keys + memory,
+        "old: a part that is text": begun + pid("storage", floats, "0", "cpu", 4, "part") + keys + memory,
+        "old: a module's source": begun + pid("module", floats, "file", "source") + keys + memory,
+        "old: a reference in the names": begun + body + program(value(("storage", floats, "0", "cpu", 4, None)), b"Q"),
+        "old: bytes larger than the file": begun + program(b"\x8e" + struct.pack("<Q", 1 << 40), b"a"),
+        "old: a frame larger than the machine": begun + program(b"\x95" + b"\xff" * 8, b"N"),
+    }.items()  # fmt: skip
 
 
 def crafted() -> Iterator[tuple[str, bytes]]:
     """Every file that is to be refused, with a name."""
     for name, body in attempts():
-        yield name, file_of(body, bytes(16) if name.endswith("as kind") else b"")
+        yield name, file_of(body, bytes(16))
     for name, body, memory in programs():
         yield name, file_of(body, memory)
     yield from tensors()
     yield from other_files()
+    yield from legacy_files()
     yield "no STOP", file_of(b"\x80\x04N")
     yield "no pickle at all", file_of(b"")
 
@@ -403,13 +548,13 @@ def in_words(thing: Any) -> str:
     return f"{type(thing).__name__} {thing!r}"
 
 
-def mutated(good: list[bytes]) -> Iterator[tuple[int, str, bytes]]:
+def mutated(good: list[bytes], thorough: bool) -> Iterator[tuple[int, str, bytes]]:
     """(which of the files it was, what was done, the file): checksums as they were."""
     chance = random.Random(0)
     for which, raw in enumerate(good):
-        for end in range(len(raw)):
+        for end in range(0, len(raw), 1 if thorough else 4):
             yield which, "cut", raw[:end]
-        for bit in range(0, 8 * len(raw), 3):
+        for bit in range(0, 8 * len(raw), 1 if thorough else 19):
             flipped = bytearray(raw)
             flipped[bit // 8] ^= 1 << bit % 8
             yield which, "bit", bytes(flipped)
@@ -452,13 +597,18 @@ def change(how: str, raw: bytes, good: list[bytes], chance: random.Random) -> by
 def disguised(good: list[bytes], number: int = 2500) -> Iterator[bytes]:
     """Mutated pickles and memory with checksums that are right: what somebody who means harm would write."""
     chance = random.Random(1)
-    for raw in good:
-        size = struct.unpack("<Q", raw[20:28])[0]
-        body, memory = raw[HEADER : HEADER + size], raw[HEADER + size : -4]
+    opened = [zipfile.ZipFile(io.BytesIO(raw)) for raw in good]
+    contents = [{name.partition("/")[2]: z.read(name) for name in z.namelist()} for z in opened]
+    bodies = [members["data.pkl"] for members in contents]
+    for members in contents:
+        storages = [name for name in members if name.startswith("data/")]
         for _ in range(number):
             how = chance.choice(("octet", "octet", "bits", "swap", "delete", "insert", "repeat", "zero", "splice"))
-            changed = change(how, body, [r[HEADER:-4] for r in good], chance)
-            yield file_of(changed, memory if chance.random() < 0.9 else memory[: chance.randrange(len(memory))])
+            changed = {**members, "data.pkl": change(how, members["data.pkl"], bodies, chance)}
+            if chance.random() < 0.1 and storages:
+                name = chance.choice(storages)
+                changed[name] = members[name][: chance.randrange(len(members[name]) + 1)]
+            yield archive_of(changed)
 
 
 # ------------------------------------------------------------------------------------------------------- the experiment
@@ -480,13 +630,15 @@ def memory_used() -> float:
 
 def main() -> None:
     """Loads everything, and reports."""
+    thorough = "thorough" in sys.argv
     copyreg.add_extension(Registered.__module__, "Registered", 0xF0)
     pickle.loads(pickle.dumps(Registered, 2))
     things = samples()
     good = [saved(thing) for thing in things]
     words = [in_words(thing) for thing in things]
     files: dict[str, list[Any]] = {  # made before the hook is there
-        "crafted": list(crafted()), "mutated": list(mutated(good)), "disguised": list(disguised(good)),
+        "crafted": list(crafted()), "mutated": list(mutated(good, thorough)),
+        "disguised": list(disguised(good, 20_000 if thorough else 2400)),
         "instructions": list(instructions()),
     }  # fmt: skip
     for raw, expected in zip(good, words):
@@ -507,7 +659,7 @@ def main() -> None:
     slowest = 0.0
     memory = memory_used()
 
-    def attempt(family: str, label: str, raw: bytes, expected: str | None, may_load: bool) -> None:
+    def attempt(family: str, label: str, raw: bytes, expected: list[str] | None, may_load: bool) -> None:
         nonlocal slowest
         start = time.perf_counter()
         watching[0] = True
@@ -524,19 +676,20 @@ def main() -> None:
             report["loaded"][family] += 1
             if not may_load:
                 report["problems"].append(f"{family}: {label}: loaded as {type(result)}")
-            elif expected is not None and in_words(result) != expected:
+            elif expected is not None and in_words(result) not in expected:
                 report["problems"].append(f"{family}: {label}: loaded, but is not what was saved")
         slowest = max(slowest, time.perf_counter() - start)
 
     for name, raw in files["crafted"]:
         attempt("crafted", name, raw, None, may_load=False)
     for which, how, raw in files["mutated"]:
-        # Was nothing changed, or only something added after the end; or has it become another of the good files?
-        same = [words for words, whole in zip(words, good) if raw[: len(whole)] == whole]
-        attempt("mutated", f"{how} of {which}", raw, same[0] if same else None, may_load=bool(same))
+        # What is neither pickle nor memory nor tells where they are (padding, dates) may be anything; with the end of
+        # another good file it may have become that one.
+        same = words if how == "splice" else [words[which]]
+        attempt("mutated", f"{how} of {which}", raw, same, may_load=True)
     for family in ("disguised", "instructions"):
         for raw in files[family]:
-            attempt(family, raw[HEADER:].hex(), raw, None, may_load=True)
+            attempt(family, raw.hex(), raw, None, may_load=True)
     report["events"] = seen.copy()
     report["memory"] = memory_used() - memory
     report["slowest"] = slowest

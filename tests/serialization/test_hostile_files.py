@@ -10,24 +10,24 @@ from typing import Any
 
 import pytest
 
-import hostile_files
 import retrograd
 
 
-@pytest.fixture(scope="module")
-def report() -> Any:
+@pytest.fixture(scope="module", params=["quick", pytest.param("thorough", marks=pytest.mark.slow)])
+def report(request: pytest.FixtureRequest) -> Any:
     """What happened when they were all loaded, in a process of its own."""
     package = os.path.dirname(os.path.dirname(retrograd.__file__))
     environment = {**os.environ, "PYTHONPATH": package, "PYTHONHASHSEED": "0"}
+    script = os.path.join(os.path.dirname(__file__), "hostile_files.py")
     done = subprocess.run(
-        [sys.executable, hostile_files.__file__], capture_output=True, text=True, timeout=120, env=environment
+        [sys.executable, script, request.param], capture_output=True, text=True, timeout=600, env=environment
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 def test_there_are_enough_of_them(report: Any) -> None:
-    assert report["files"]["crafted"] >= 700
+    assert report["files"]["crafted"] >= 1000
     assert report["files"]["mutated"] >= 6000
     assert report["files"]["disguised"] >= 7000
 
@@ -35,7 +35,8 @@ def test_there_are_enough_of_them(report: Any) -> None:
 def test_they_load_right_or_are_refused_in_one_way(report: Any) -> None:
     assert report["problems"] == []
     assert report["refused"]["crafted"] == report["files"]["crafted"]
-    assert report["refused"]["mutated"] >= 0.97 * report["files"]["mutated"]
+    # Of a zip archive much is padding, dates and names of what is optional.
+    assert report["refused"]["mutated"] >= 0.6 * report["files"]["mutated"]
     # With checksums that are right some are good files, so that more than the first instructions were tried.
     assert report["loaded"]["disguised"] > 100 and report["loaded"]["instructions"] > 30
 

@@ -1,0 +1,32 @@
+"""``torch.serialization``: objects with tensors in them, in files of torch's formats.
+
+`saving.py` and `loading.py` are `save` and `load`.  Between them and the file: `pickler.py` and `unpicklers.py` (what
+describes the objects; `rebuild.py` and `names.py` are what a pickle calls, and by which name), `zip_writer.py`,
+`zip_reader.py` and `archive.py` (the format), `legacy.py` (the older one).  `safe_unpickler.py` has
+Note [Loading what one does not trust], `write_aside.py` writes files whole or not at all.
+"""
+
+from __future__ import annotations
+
+from .load_error import LoadError
+from .loading import get_unsafe_globals_in_checkpoint, load
+from .locations import default_restore_location, location_tag, register_package
+from .options import (
+    LoadEndianness,
+    get_crc32_options,
+    get_default_load_endianness,
+    get_default_mmap_options,
+    set_crc32_options,
+    set_default_load_endianness,
+    set_default_mmap_options,
+    skip_data,
+)
+from .safe_globals import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
+from .saving import save
+
+__all__ = [
+    "LoadEndianness", "LoadError", "add_safe_globals", "clear_safe_globals", "default_restore_location",
+    "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options", "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint", "load", "location_tag", "register_package", "safe_globals", "save",
+    "set_crc32_options", "set_default_load_endianness", "set_default_mmap_options", "skip_data",
+]  # fmt: skip

@@ -1,0 +1,12 @@
+"""LoadError: what `load` raises when something is wrong with a file."""
+
+from __future__ import annotations
+
+import pickle
+
+
+class LoadError(RuntimeError, pickle.UnpicklingError):
+    """What `load` raises when something is wrong with the file: whatever it is, this and nothing else.
+
+    torch raises RuntimeError for a broken archive and pickle.UnpicklingError for what it does not load; this is both.
+    """

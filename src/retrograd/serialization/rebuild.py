@@ -1,0 +1,150 @@
+"""What the pickles in files call to make tensors, under torch's names.  Found by `names.py`.
+
+Arguments come from the file: each is looked at, so that a tensor stays within its memory.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes
+from ..core.size import Size
+from ..kernels import as_strided, contiguous_strides
+from ..nn.parameter import Parameter
+from ..ops.factories import strided
+from ..storage import TypedStorage, UntypedStorage
+from ..tensor import Tensor, new, wrap
+from ..tensor.lazy_conjugation import set_bits
+from .load_error import LoadError
+
+
+def _rebuild_tensor(storage: Any, storage_offset: Any, size: Any, stride: Any) -> Tensor:
+    """A tensor on the memory of a storage, within its bounds."""
+    if not isinstance(storage, TypedStorage):
+        raise LoadError(f"a tensor in the file lies in a {type(storage).__name__} instead of a storage")
+    return wrap(_view(storage.untyped(), storage.dtype, storage_offset, size, stride))
+
+
+def _view(storage: UntypedStorage, dtype: dtypes.dtype, offset: Any, shape: Any, stride: Any) -> np.ndarray:
+    if type(shape) not in (tuple, Size) or type(stride) not in (tuple, Size) or type(offset) is not int:
+        raise LoadError("a tensor in the file is described in a way that makes no sense")
+    if not all(type(n) is int and n >= 0 for n in (offset, *shape, *stride)) or len(shape) != len(stride):
+        raise LoadError("the sizes and strides of a tensor in the file are none")
+    memory = TypedStorage(wrap_storage=storage, dtype=dtype)._elements
+    shape, stride = tuple(shape), tuple(stride)
+    if 0 in shape:
+        return np.ndarray(shape, memory.dtype, memory[:0])
+    last = offset + sum((n - 1) * s for n, s in zip(shape, stride))
+    if last >= memory.size:
+        raise LoadError(f"a tensor in the file reaches to element {last} of a memory of {memory.size}")
+    if stride == contiguous_strides(shape) and last + 1 == memory.size and offset == 0:
+        return memory.reshape(shape)
+    return as_strided(memory, shape, stride, offset)
+
+
+def _rebuild_tensor_v2(
+    storage: Any, storage_offset: Any, size: Any, stride: Any, requires_grad: Any, backward_hooks: Any,
+    metadata: Any = None,
+) -> Tensor:  # fmt: skip
+    """A tensor, with what it had besides its numbers: requires_grad, the bits that say how its memory is read."""
+    _check_hooks(backward_hooks)
+    return _finish(_rebuild_tensor(storage, storage_offset, size, stride), requires_grad, metadata)
+
+
+def _rebuild_tensor_v3(
+    storage: Any, storage_offset: Any, size: Any, stride: Any, requires_grad: Any, backward_hooks: Any, dtype: Any,
+    metadata: Any = None,
+) -> Tensor:  # fmt: skip
+    """A tensor of a dtype that has no typed storage of its own: the storage counts bytes."""
+    _check_hooks(backward_hooks)
+    if not isinstance(storage, (UntypedStorage, TypedStorage)) or not isinstance(dtype, dtypes.dtype):
+        raise LoadError("a tensor in the file is described in a way that makes no sense")
+    return _finish(wrap(_view(storage.untyped(), dtype, storage_offset, size, stride)), requires_grad, metadata)
+
+
+def _finish(tensor: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
+    if type(requires_grad) is not bool:
+        raise LoadError("a tensor in the file requires grad neither true nor false")
+    if metadata is not None:
+        if type(metadata) is not dict or not all(
+            name in ("conj", "neg") and type(value) is bool for name, value in metadata.items()
+        ):
+            raise LoadError("the memory of a tensor in the file is to be read in a way that is not known")
+        if metadata.get("conj") and tensor._memory.dtype.kind != "c":
+            raise LoadError(f"a tensor in the file is conjugated and {tensor.dtype}")
+        if any(metadata.values()):
+            set_bits(tensor, (metadata.get("conj", False), metadata.get("neg", False)))
+    if requires_grad:
+        tensor.requires_grad_()
+    return tensor
+
+
+def _check_hooks(hooks: Any) -> None:
+    if hooks is not None and not (type(hooks) in (OrderedDict, dict) and not hooks):
+        raise LoadError("a tensor in the file has hooks, which no file can bring")
+
+
+def _rebuild_parameter(data: Any, requires_grad: Any, backward_hooks: Any) -> Parameter:
+    """A Parameter on the memory of a tensor."""
+    _check_hooks(backward_hooks)
+    if not isinstance(data, Tensor) or type(requires_grad) is not bool:
+        raise LoadError("a parameter in the file is described in a way that makes no sense")
+    return Parameter(data, requires_grad)
+
+
+def _rebuild_parameter_with_state(data: Any, requires_grad: Any, backward_hooks: Any, state: Any) -> Parameter:
+    """A Parameter with attributes of its own."""
+    return _with_state(_rebuild_parameter(data, requires_grad, backward_hooks), state)
+
+
+def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Tensor:
+    """A tensor of a subclass, or with attributes of its own."""
+    if func not in TENSORS or type(args) is not tuple:
+        raise LoadError("a tensor in the file is made by something that makes no tensors")
+    if not (isinstance(new_type, type) and issubclass(new_type, Tensor)):
+        what = new_type.__name__ if isinstance(new_type, type) else type(new_type).__name__
+        raise LoadError(f"a tensor in the file is of a class that is none of tensors: {what}")
+    made = func(*args)
+    if type(made) is not new_type and new_type is not Tensor:
+        result = new(new_type)
+        result._data, result._vc, result._meta, result._edge = made._data, None, None, None
+        if made.requires_grad:
+            result.requires_grad_()
+        made = result
+    if "__setstate__" in vars(new_type):
+        made.__setstate__(state)  # type: ignore[attr-defined]
+        return made
+    return _with_state(made, state)
+
+
+def _with_state(made: Any, state: Any) -> Any:
+    """Attributes: a dictionary, or a pair of one and one of slots."""
+    plain, slots = state if type(state) is tuple and len(state) == 2 else (state, None)
+    for attributes in (plain, slots):
+        if attributes is None:
+            continue
+        if type(attributes) is not dict or not all(type(name) is str for name in attributes):
+            raise LoadError("the attributes of a tensor in the file have no names")
+    if plain:
+        made.__dict__.update(plain)
+    for name, value in (slots or {}).items():
+        if name in Tensor.__slots__:
+            raise LoadError(f"the file sets {name!r} of a tensor")
+        setattr(made, name, value)
+    return made
+
+
+def _get_layout(name: Any) -> Any:
+    """``torch.strided``."""
+    if name != "torch.strided":
+        raise LoadError(f"the file has a layout that is not here: {str(name)[:50]!r}")
+    return strided
+
+
+#: The functions that make a tensor of arguments alone.
+TENSORS = (
+    _rebuild_tensor, _rebuild_tensor_v2, _rebuild_tensor_v3, _rebuild_parameter, _rebuild_parameter_with_state,
+)  # fmt: skip
