@@ -1,65 +1,50 @@
 """``torch.nn``: modules, layers and losses, their functions, initialisation and utilities."""
 
-from . import functional, init, parallel, utils
-from .containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
-from .layers.activation import (
-    CELU,
-    ELU,
-    GELU,
-    GLU,
-    SELU,
-    Hardshrink,
-    Hardsigmoid,
-    Hardswish,
-    Hardtanh,
-    LeakyReLU,
-    LogSigmoid,
-    LogSoftmax,
-    Mish,
-    PReLU,
-    ReLU,
-    ReLU6,
-    Sigmoid,
-    SiLU,
-    Softmax,
-    Softmax2d,
-    Softmin,
-    Softplus,
-    Softshrink,
-    Softsign,
-    Tanh,
-    Tanhshrink,
-    Threshold,
-)
-from .layers.dropout import Dropout
-from .layers.linear import Bilinear, Embedding, Identity, Linear
-from .layers.loss import (
-    BCELoss,
-    BCEWithLogitsLoss,
-    CosineSimilarity,
-    CrossEntropyLoss,
-    HuberLoss,
-    KLDivLoss,
-    L1Loss,
-    MSELoss,
-    NLLLoss,
-    PairwiseDistance,
-    SmoothL1Loss,
-)
-from .layers.normalization import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    GroupNorm,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
-    LayerNorm,
-    RMSNorm,
-)
-from .layers.shape import Flatten, Unflatten
-from .module import Module
-from .parallel import DataParallel
-from .parameter import Buffer, Parameter
+from __future__ import annotations
 
-from . import modules  # isort: skip  # after what it names
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
+from . import functional, init, modules, utils
+from .modules import Module
+from .modules import __all__ as _modules
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+
+#: Parts that are imported when they are first asked for.
+_FILES = {
+    "DataParallel": "parallel", "attention": "attention", "common_types": "common_types", "grad": "grad",
+    "parallel": "parallel",
+}  # fmt: skip
+
+
+def factory_kwargs(kwargs: dict[str, _Any] | None) -> dict[str, _Any]:
+    """Those of a module's keyword arguments that are for its tensors: device, dtype and memory_format.
+
+    >>> factory_kwargs({"dtype": None, "factory_kwargs": {"device": "cpu"}})
+    {'device': 'cpu', 'dtype': None}
+    """
+    given = dict(kwargs or {})
+    found = dict(given.pop("factory_kwargs", {}))
+    for name, value in given.items():
+        if name not in ("device", "dtype", "memory_format"):
+            raise TypeError(f"unexpected kwargs { {name} }")
+        if name in found:
+            raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
+        found[name] = value
+    return found
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _modules:
+        value = getattr(modules, name)
+    elif name in _FILES:
+        file = _import_module(f".{_FILES[name]}", __name__)
+        value = file if name == _FILES[name] else getattr(file, name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_modules, *_FILES})

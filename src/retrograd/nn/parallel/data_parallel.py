@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.devices import as_device
-from ..module import Module
+from ..modules.module import Module
 
 
 class DataParallel(Module):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, overload
 
-from ..tensor import Tensor, type_name
+from ...tensor import Tensor, type_name
+from ..parameter import Parameter
 from .module import Module, indented
-from .parameter import Parameter
 
 
 def _checked(index: Any, length: int) -> int:
@@ -283,7 +284,13 @@ class ModuleDict(Module):
                 f"ModuleDict.update should be called with an iterable of key/value pairs, but got "
                 f"{type(modules).__name__}"
             )
-        for key, module in modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules:
+        if isinstance(modules, (Mapping, ModuleDict)):
+            pairs: Iterable[Any] = modules.items()
+        else:
+            pairs = list(modules)
+            for position, pair in enumerate(pairs):
+                _check_pair("ModuleDict", position, pair)
+        for key, module in pairs:
             self[key] = module
 
 
@@ -337,6 +344,16 @@ class ParameterList(_Parameters):
     def __iadd__(self, values: Iterable[Any]) -> ParameterList:
         return self.extend(values)
 
+    def pop(self, index: int) -> Any:
+        """Take a value out; those after it move up."""
+        values = list(self)
+        value = values.pop(_checked(index, len(self)))
+        for i in range(len(self)):
+            delattr(self, str(i))
+        self._size = 0
+        self.extend(values)
+        return value
+
     def append(self, value: Any) -> ParameterList:
         """Add a value at the end."""
         self._size += 1
@@ -364,24 +381,35 @@ class ParameterDict(_Parameters):
     (True, ['scale'])
     """
 
-    def __init__(self, values: Any = None) -> None:
+    def __init__(self, parameters: Any = None) -> None:
         super().__init__()
         self._keys: dict[str, None] = {}
-        if values is not None:
-            self.update(values)
+        if parameters is not None:
+            self.update(parameters)
+
+    def _key_to_attr(self, key: Any) -> str:
+        if not isinstance(key, str):
+            raise TypeError(
+                f"Index given to ParameterDict cannot be used as a key as it is not a string (type is "
+                f"'{type(key).__name__}'). Use names, such as str(key)."
+            )
+        return key
 
     def __getitem__(self, key: str) -> Any:
-        if key not in self._keys:
-            raise KeyError(key)
-        return getattr(self, key)
+        return getattr(self, self._key_to_attr(key)) if key in self._keys else self._missing(key)
+
+    def _missing(self, key: Any) -> Any:
+        self._key_to_attr(key)
+        raise KeyError(key)
 
     def __setitem__(self, key: str, value: Any) -> None:
+        attribute = self._key_to_attr(key)
         self._keys[key] = None
-        setattr(self, key, self._as_parameter(value))
+        setattr(self, attribute, self._as_parameter(value))
 
     def __delitem__(self, key: str) -> None:
         del self._keys[key]
-        delattr(self, key)
+        delattr(self, self._key_to_attr(key))
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -389,10 +417,17 @@ class ParameterDict(_Parameters):
     def __iter__(self) -> Iterator[str]:
         return iter(self._keys)
 
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(list(self._keys))
+
     def __contains__(self, key: str) -> bool:
         return key in self._keys
 
-    def keys(self) -> Iterable[str]:
+    def copy(self) -> ParameterDict:
+        """Another dictionary of the same values."""
+        return ParameterDict(OrderedDict(self.items()))
+
+    def keys(self) -> Any:
         """The names."""
         return self._keys.keys()
 
@@ -408,21 +443,66 @@ class ParameterDict(_Parameters):
         """The value of a name, or `default`."""
         return self[key] if key in self else default
 
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The value of a name, which becomes `default` if it has none."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
     def pop(self, key: str) -> Any:
         """Take a value out."""
         value = self[key]
         del self[key]
         return value
 
+    def popitem(self) -> tuple[str, Any]:
+        """Take the last name and value out."""
+        key = next(reversed(self))
+        return key, self.pop(key)
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
+        """A new dictionary with one value for all names."""
+        return ParameterDict([(key, default) for key in keys])
+
     def clear(self) -> None:
         """Remove all."""
         for key in list(self._keys):
             del self[key]
 
-    def update(self, values: Any) -> None:
-        """Add values from a mapping or from pairs; those of the same name are replaced."""
-        for key, value in values.items() if isinstance(values, (Mapping, ParameterDict)) else values:
+    def update(self, parameters: Any) -> None:
+        """Add values from a mapping or from pairs; those of the same name are replaced.
+
+        A plain mapping is taken in the order of its names, as in torch; others keep their own.
+        """
+        if not isinstance(parameters, Iterable):
+            raise TypeError(
+                "ParametersDict.update should be called with an iterable of key/value pairs, but got "
+                f"{type(parameters).__name__}"
+            )
+        if isinstance(parameters, (OrderedDict, ParameterDict)):
+            pairs: Iterable[Any] = parameters.items()
+        elif isinstance(parameters, Mapping):
+            pairs = sorted(parameters.items())
+        else:
+            pairs = list(parameters)
+            for position, pair in enumerate(pairs):
+                _check_pair("ParameterDict", position, pair)
+        for key, value in pairs:
             self[key] = value
+
+    def __or__(self, other: ParameterDict) -> ParameterDict:
+        both = self.copy()
+        both.update(other)
+        return both
+
+    def __ror__(self, other: ParameterDict) -> ParameterDict:
+        both = other.copy()
+        both.update(self)
+        return both
+
+    def __ior__(self, other: ParameterDict) -> ParameterDict:
+        self.update(other)
+        return self
 
     def extra_repr(self) -> str:
         return "\n".join("  " + self._describe(key, value, _type_name(value)) for key, value in self.items())
@@ -430,3 +510,25 @@ class ParameterDict(_Parameters):
 
 def _type_name(value: Any) -> str | None:
     return type_name(value) if isinstance(value, Tensor) else None
+
+
+def _check_pair(name: str, position: int, pair: Any) -> None:
+    if not isinstance(pair, Iterable):
+        raise TypeError(f"{name} update sequence element #{position} should be Iterable; is {type(pair).__name__}")
+    if len(pair) != 2:  # type: ignore[arg-type]
+        raise ValueError(f"{name} update sequence element #{position} has length {len(pair)}; 2 is required")  # type: ignore[arg-type]
+
+
+class Container(Module):
+    """An older base class: modules given by keyword, and no `forward`."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+        warnings.warn(
+            "nn.Container is deprecated. All of it's functionality is now implemented in nn.Module. Subclass that "
+            "instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        for name, module in kwargs.items():
+            self.add_module(name, module)

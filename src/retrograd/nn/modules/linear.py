@@ -1,4 +1,4 @@
-"""Layers that are a product with a weight, or a look-up in one."""
+"""Layers that are a product with a weight."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from ...ops import factories
 from ...tensor import Tensor
 from .. import functional as F
 from .. import init
-from ..module import Module
-from ..parameter import Parameter
+from ..parameter import Parameter, UninitializedParameter
+from .lazy import LazyModuleMixin
+from .module import Module
 
 
 def new_parameter(*size: int, device: Any = None, dtype: Any = None) -> Parameter:
@@ -72,6 +73,10 @@ class Linear(Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """A `Linear` of another name, which tools that replace layers by class leave alone."""
+
+
 class Bilinear(Module):
     """``input1 @ weight[k] @ input2 + bias[k]`` for every output k; all start uniform in ±``1 / sqrt(in1_features)``.
 
@@ -122,76 +127,37 @@ class Bilinear(Module):
         )
 
 
-class Embedding(Module):
-    """The rows of a table at given indices; it starts standard normal, with zeros at `padding_idx`.
+class LazyLinear(LazyModuleMixin, Linear):
+    """`Linear` that learns `in_features` from its first input."""
 
-    >>> import retrograd as torch
-    >>> table = torch.nn.Embedding(10, 3, padding_idx=0)
-    >>> table(torch.tensor([0]))
-    tensor([[0., 0., 0.]], grad_fn=<EmbeddingBackward0>)
-    """
+    cls_to_become = Linear
+    weight: Any
+    bias: Any
 
-    weight: Tensor
-
-    def __init__(
-        self,
-        num_embeddings: int,
-        embedding_dim: int,
-        padding_idx: int | None = None,
-        max_norm: float | None = None,
-        norm_type: float = 2.0,
-        scale_grad_by_freq: bool = False,
-        sparse: bool = False,
-        _weight: Tensor | None = None,
-        _freeze: bool = False,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError("Padding_idx must be within num_embeddings")
-            padding_idx %= num_embeddings
-        self.padding_idx = padding_idx
-        self.max_norm = max_norm
-        self.norm_type = norm_type
-        self.scale_grad_by_freq = scale_grad_by_freq
-        self.sparse = sparse
-        if _weight is None:
-            self.weight = new_parameter(num_embeddings, embedding_dim, device=device, dtype=dtype)
-            self.weight.requires_grad_(not _freeze)
-            self.reset_parameters()
-        else:
-            if tuple(_weight.shape) != (num_embeddings, embedding_dim):
-                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
-            self.weight = Parameter(_weight, requires_grad=not _freeze)
+    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(0, 0, False)
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        self.out_features = out_features
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Draw new first values."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            init.zeros_(self.weight.detach()[self.padding_idx])
+        """Draw the first values, once there is room for them."""
+        if not self.has_uninitialized_params() and self.in_features != 0:
+            super().reset_parameters()
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.embedding(
-            input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
-        )
-
-    def extra_repr(self) -> str:
-        text = f"{self.num_embeddings}, {self.embedding_dim}"
-        for name, usual in (
-            ("padding_idx", None), ("max_norm", None), ("norm_type", 2), ("scale_grad_by_freq", False),
-        ):  # fmt: skip
-            if getattr(self, name) != usual:
-                text += f", {name}={getattr(self, name)}"
-        return text + (", sparse=True" if self.sparse else "")
-
-    @classmethod
-    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, **settings: Any) -> Embedding:
-        """A table with given rows, which are not trained if `freeze`."""
-        if embeddings.dim() != 2:
-            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
-        rows, columns = embeddings.shape
-        return cls(rows, columns, _weight=embeddings, _freeze=freeze, **settings)
+    def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
+        """Take `in_features` from `input`."""
+        if self.has_uninitialized_params():
+            self.in_features = input.shape[-1]
+            self.weight.materialize((self.out_features, self.in_features))
+            if self.bias is not None:
+                self.bias.materialize((self.out_features,))
+            self.reset_parameters()
+        if self.in_features == 0:
+            if input.shape[-1] != self.weight.shape[-1]:
+                raise AssertionError(
+                    f"The in_features inferred from input: {input.shape[-1]} is not equal to in_features from "
+                    f"self.weight: {self.weight.shape[-1]}"
+                )
+            self.in_features = input.shape[-1]

@@ -1,0 +1,37 @@
+"""``torch.nn.attention``: which implementation of attention may run; there is one here, the plain one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+
+__all__ = ["SDPBackend", "sdpa_kernel"]
+
+
+class SDPBackend(Enum):
+    """Torch's implementations of `scaled_dot_product_attention`."""
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+
+@contextmanager
+def sdpa_kernel(backends: Iterable[SDPBackend] | SDPBackend, set_priority: bool = False) -> Iterator[None]:
+    """Allow only some implementations within the block; the plain one has to be among them.
+
+    >>> import retrograd as torch
+    >>> from retrograd.nn.attention import SDPBackend, sdpa_kernel
+    >>> with sdpa_kernel(SDPBackend.MATH):
+    ...     y = torch.nn.functional.scaled_dot_product_attention(*[torch.ones(1, 2, 3)] * 3)
+    """
+    listed = [backends] if isinstance(backends, SDPBackend) else list(backends)
+    if not listed or not all(isinstance(backend, SDPBackend) for backend in listed):
+        raise AssertionError("Backend must be an instance of SDPBackend or a list of SDPBackend instances")
+    if SDPBackend.MATH not in listed:
+        raise RuntimeError("No available kernel. Aborting execution. Allow SDPBackend.MATH, the only one there is here")
+    yield

@@ -1,0 +1,163 @@
+"""All tensors of a tree of modules at once: to another dtype or device, frozen, their gradients cleared."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ...autograd.grad_mode import no_grad
+from ...tensor import Tensor
+from ..parameter import is_lazy
+
+if TYPE_CHECKING:
+    from ..parameter import Parameter
+
+C = TypeVar("C", bound="Converted")
+
+
+class Converted:
+    """The part of a Module that converts its parameters and buffers."""
+
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Tensor | None]
+
+    if TYPE_CHECKING:
+
+        def children(self) -> Iterator[Any]: ...
+
+        def parameters(self, recurse: bool = True) -> Iterator[Parameter]: ...
+
+    def _apply(self: C, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> C:
+        """Replace the values of every parameter, gradient and buffer by what `fn` makes of them."""
+        if recurse:
+            for child in self.children():
+                child._apply(fn)
+        for parameter in self._parameters.values():
+            if parameter is None:
+                continue
+            # The same Parameter with other data, so that optimizers that hold it see the change.
+            with no_grad():
+                converted = fn(parameter)
+                grad = parameter.grad
+                converted_grad = None if grad is None else fn(grad)
+            parameter.grad = None
+            parameter.data = converted.data if converted is not parameter else parameter.data
+            if grad is not None and converted_grad is not None:
+                grad.data = converted_grad
+                parameter.grad = grad
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def to(self: C, *args: Any, **kwargs: Any) -> C:
+        """Convert floating-point parameters and buffers to a dtype, and move all to a device, in place.
+
+        Called as ``to(device)``, ``to(dtype)``, ``to(device, dtype)``, ``to(tensor)`` or ``to(memory_format=...)``.
+
+        >>> import retrograd as torch
+        >>> torch.nn.Linear(2, 2).to(torch.float64).weight.dtype
+        torch.float64
+        """
+        dtype, device, memory_format = _parse_to(args, kwargs)
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
+            )
+
+        def convert(tensor: Tensor) -> Tensor:
+            wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
+            if memory_format is not None and tensor.dim() in (4, 5):
+                return tensor.to(device, wanted, memory_format=memory_format)
+            return tensor.to(device, wanted)
+
+        return self._apply(convert)
+
+    def to_empty(self: C, *, device: Any, recurse: bool = True) -> C:
+        """Move all parameters and buffers to a device without their values, whatever they were."""
+        from ...ops import factories
+
+        return self._apply(lambda t: factories.empty_like(t, device=device), recurse)
+
+    def type(self: C, dst_type: Any) -> C:
+        """Convert all parameters and buffers to a dtype."""
+        return self._apply(lambda t: t.type(dst_type))
+
+    def float(self: C) -> C:
+        """Convert floating-point parameters and buffers to float32."""
+        return self._apply(lambda t: t.float() if t.is_floating_point() else t)
+
+    def double(self: C) -> C:
+        """Convert floating-point parameters and buffers to float64."""
+        return self._apply(lambda t: t.double() if t.is_floating_point() else t)
+
+    def half(self: C) -> C:
+        """Convert floating-point parameters and buffers to float16."""
+        return self._apply(lambda t: t.half() if t.is_floating_point() else t)
+
+    def bfloat16(self: C) -> C:
+        """Convert floating-point parameters and buffers to bfloat16."""
+        return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
+
+    def cpu(self: C) -> C:
+        """Move all parameters and buffers to the host's memory."""
+        return self._apply(lambda t: t.cpu())
+
+    def cuda(self: C, device: Any = None) -> C:
+        """Move all parameters and buffers to a CUDA device, if there is one."""
+        return self._to_kind("cuda", device)
+
+    def xpu(self: C, device: Any = None) -> C:
+        """Move all parameters and buffers to an XPU device, if there is one."""
+        return self._to_kind("xpu", device)
+
+    def _to_kind(self: C, kind: str, device: Any) -> C:
+        return self.to(kind if device is None else f"{kind}:{device}" if isinstance(device, int) else device)
+
+    def share_memory(self: C) -> C:
+        """Move all parameters and buffers to memory that other processes can map."""
+        return self._apply(lambda t: t.share_memory_())
+
+    def requires_grad_(self: C, requires_grad: bool = True) -> C:
+        """Train all parameters, or freeze them."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters, or set them to zero.
+
+        >>> import retrograd as torch
+        >>> m = torch.nn.Linear(2, 1)
+        >>> m(torch.ones(2)).backward()
+        >>> m.zero_grad(); m.weight.grad is None
+        True
+        """
+        from ...optim.optimizer import clear_grad
+
+        for parameter in self.parameters():
+            if not is_lazy(parameter):
+                clear_grad(parameter, set_to_none)
+
+
+def _parse_to(args: tuple, kwargs: dict) -> tuple[Any, Any, Any]:
+    """The (dtype, device, memory_format) of a call of `Module.to`."""
+    from ...core import dtypes
+    from ...core.constants import memory_format
+    from ...core.devices import as_device
+
+    dtype, device, layout = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("memory_format")
+    unknown = set(kwargs) - {"dtype", "device", "tensor", "non_blocking", "memory_format"}
+    if unknown:
+        raise TypeError(f"to() received an invalid combination of arguments: unknown '{sorted(unknown)[0]}'")
+    for value in itertools.chain(args, (kwargs.get("tensor"),)):
+        if isinstance(value, Tensor):
+            dtype, device = value.dtype, value.device
+        elif isinstance(value, dtypes.dtype):
+            dtype = value
+        elif isinstance(value, memory_format):
+            layout = value
+        elif value is not None and not isinstance(value, bool):
+            device = value
+    return dtype, None if device is None else as_device(device), layout
