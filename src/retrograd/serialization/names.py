@@ -20,11 +20,11 @@ from ..core import dtypes
 from ..core.devices import device
 from ..core.size import Size
 from ..nn.parameter import Parameter
+from ..ops.tensor_types import TYPES as TENSOR_TYPES
 from ..storage import TYPES as STORAGE_TYPES
 from ..storage import TypedStorage, UntypedStorage
 from ..tensor import Tensor
 from ..tensor.tensor import TYPE_NAMES
-from ..tensor.types import TYPES as TENSOR_TYPES
 from . import rebuild
 from .load_error import LoadError
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from ..core import dtypes
 from ..core.devices import device
+from ..core.layout import layout
 from ..kernels import storage_offset, storage_root, strides
 from ..nn.parameter import Parameter
-from ..ops.factories import _Layout
 from ..storage import TYPES, TypedStorage, UntypedStorage
 from ..tensor import Tensor, wrap
 from ..tensor.lazy_conjugation import LazyTensor, bits_of
@@ -81,7 +81,7 @@ def _aside(base: Any) -> Any:
                 return obj.name
             if isinstance(obj, device):
                 return device, ((obj.type,) if obj.index is None else (obj.type, obj.index))
-            if isinstance(obj, _Layout):
+            if isinstance(obj, layout):
                 return rebuild._get_layout, (repr(obj),)
             return NotImplemented
 

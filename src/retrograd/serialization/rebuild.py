@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..core import dtypes
+from ..core.layout import strided
 from ..core.size import Size
 from ..kernels import as_strided, contiguous_strides
 from ..nn.parameter import Parameter
-from ..ops.factories import strided
 from ..storage import TypedStorage, UntypedStorage
 from ..tensor import Tensor, new, wrap
 from ..tensor.lazy_conjugation import set_bits
