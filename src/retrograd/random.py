@@ -1,18 +1,27 @@
-"""Random numbers: a Generator with a stream of its own, and the default one that ``manual_seed`` sets."""
+"""Random numbers: a Generator with a stream of its own, and the default one that ``manual_seed`` sets.
+
+A seed gives the numbers that it gives in torch on the CPU (kernels/draws.py); docs/RANDOM.md has the exceptions.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import math
+import struct
 import threading
 from typing import Any
 
 import numpy as np
 
 from .core.devices import as_device
+from .kernels import draws
 from .tensor import Tensor, wrap
 
-#: Bytes of a generator's state: its seed, then PCG64's position, increment, and half-used draw.
-_STATE_SIZES = (8, 16, 16, 1, 4)
+#: A generator's state as bytes, laid out as torch's: the seed; how many words of the twister are left, whether it was
+#: seeded, which word is next; its 624 words; the normal number that is left over (the second of three numbers, and
+#: whether there is one); and the same for float32, which nothing uses.
+_STATE = struct.Struct("<QiiQ4992sdddi4xf?3x")
+_WORDS = 624
 
 
 class Generator:
@@ -36,8 +45,16 @@ class Generator:
         if not -(2**63) <= seed < 2**64:
             raise ValueError(f"Overflow when unpacking long long: the seed {seed} does not fit in 64 bits")
         self._seed = seed % 2**64
-        self.bits = np.random.Generator(np.random.PCG64(self._seed))
+        twister = np.random.MT19937(0)
+        twister._legacy_seeding(self._seed % 2**32)
+        self._start(twister, None)
         return self
+
+    def _start(self, twister: np.random.MT19937, kept_normal: float | None) -> None:
+        #: The twister, whose words NumPy draws.
+        self.twister = np.random.Generator(twister)
+        #: A normal number that was drawn and not given out.
+        self.kept_normal = kept_normal
 
     def seed(self) -> int:
         """Start a stream that nobody can foretell, and return its seed."""
@@ -48,60 +65,104 @@ class Generator:
         return self._seed
 
     def get_state(self) -> Any:
-        """The state of the stream, as a byte tensor."""
-        state: Any = self.bits.bit_generator.state
-        fields = (self._seed, state["state"]["state"], state["state"]["inc"], state["has_uint32"], state["uinteger"])
-        raw = b"".join(value.to_bytes(size, "little") for value, size in zip(fields, _STATE_SIZES, strict=True))
+        """The state of the stream, as a byte tensor that torch understands as well."""
+        with self.lock:
+            state: Any = self.twister.bit_generator.state["state"]
+            kept = self.kept_normal
+            position = int(state["pos"])
+            words = state["key"].astype("<u8").tobytes()
+        left = 1 if position == _WORDS else _WORDS + 1 - position
+        raw = _STATE.pack(
+            self._seed, left, 1, position, words, 0.0, kept or 0.0, 0.0, kept is not None, 0.0, False
+        )
         return wrap(np.frombuffer(raw, dtype=np.uint8).copy())
 
     def set_state(self, state: Any) -> Generator:
-        """Go back to a state that `get_state` gave."""
+        """Go back to a state that `get_state`, here or in torch, gave."""
         if not isinstance(state, Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
         if state._data.dtype != np.uint8:
             raise TypeError(f"RNG state must be a torch.ByteTensor, but has dtype {state.dtype}")
         raw = state._data.tobytes()
-        if len(raw) != sum(_STATE_SIZES):
+        if len(raw) != _STATE.size:
             raise RuntimeError(
-                f"Expected a CPUGeneratorImplState of size {sum(_STATE_SIZES)} but found the input RNG state size to "
-                "be "
+                f"Expected a CPUGeneratorImplState of size {_STATE.size} but found the input RNG state size to be "
                 f"{len(raw)}"
             )
-        fields, start = [], 0
-        for size in _STATE_SIZES:
-            fields.append(int.from_bytes(raw[start : start + size], "little"))
-            start += size
-        seed, position, increment, has_uint32, uinteger = fields
-        bits = np.random.PCG64(0)
-        bits.state = {
-            "bit_generator": "PCG64",
-            "state": {"state": position, "inc": increment},
-            "has_uint32": has_uint32,
-            "uinteger": uinteger,
+        seed, left, seeded, position, words, _, kept, _, has_kept, _, _ = _STATE.unpack(raw)
+        if not (seeded and 1 <= left <= _WORDS and position <= _WORDS):
+            raise RuntimeError("Invalid mt19937 state: the bytes are no state of a generator")
+        twister = np.random.MT19937(0)
+        twister.state = {
+            "bit_generator": "MT19937",
+            "state": {
+                "key": np.frombuffer(words, "<u8").astype(np.uint32),
+                "pos": _WORDS if left == 1 else position,
+            },
         }
-        self._seed = seed
-        self.bits = np.random.Generator(bits)
+        with self.lock:
+            self._seed = seed
+            self._start(twister, kept if has_kept else None)
         return self
 
-    # The draws: float64 or integers, so that a seed gives the same numbers for every dtype.
+    def clone_state(self) -> Generator:
+        """A generator that will give the same numbers as this one."""
+        return Generator(self.device).set_state(self.get_state())
+
+    # The draws (kernels/draws.py): of a shape in the order of its elements, or of an array in the order of its memory.
 
     def uniform(self, shape: tuple[int, ...], np_dtype: np.dtype) -> np.ndarray:
-        kind = np_dtype if np_dtype in (np.float32, np.float64) else np.dtype(np.float32)
+        """Numbers in [0, 1)."""
         with self.lock:
-            return np.asarray(self.bits.random(shape, dtype=kind)).astype(np_dtype, copy=False)
+            return draws.uniform(self.twister, math.prod(shape), np_dtype).reshape(shape)
 
-    def normal(self, shape: tuple[int, ...], np_dtype: np.dtype) -> np.ndarray:
-        kind = np_dtype if np_dtype in (np.float32, np.float64) else np.dtype(np.float32)
+    def uniform_like(self, array: np.ndarray, np_dtype: np.dtype | None = None) -> np.ndarray:
+        """Numbers in [0, 1), in the dtype of `array` or another."""
+        dtype = array.dtype if np_dtype is None else np_dtype
         with self.lock:
-            return np.asarray(self.bits.standard_normal(shape, dtype=kind)).astype(np_dtype, copy=False)
+            return draws.in_memory_order(array, lambda count: draws.uniform(self.twister, count, dtype))
+
+    def normal(self, shape: tuple[int, ...], np_dtype: np.dtype, mean: float = 0.0, std: float = 1.0) -> np.ndarray:
+        return self.normal_like(np.empty(shape, np_dtype), mean, std)
+
+    def normal_like(self, array: np.ndarray, mean: float = 0.0, std: float = 1.0) -> np.ndarray:
+        """Normal numbers in the dtype of `array`."""
+        dtype = array.dtype
+
+        def draw(count: int) -> np.ndarray:
+            if count >= 16 and array.flags.c_contiguous:
+                return draws.normal_blocks(self.twister, count, mean, std, dtype)
+            return (self._normal_pairs(count) * std + mean).astype(dtype)
+
+        with self.lock:
+            return draws.in_memory_order(array, draw)
+
+    def normal_double_like(self, array: np.ndarray) -> np.ndarray:
+        """Standard normal numbers in float64, drawn one by one."""
+        with self.lock:
+            return draws.in_memory_order(array, self._normal_pairs)
+
+    def _normal_pairs(self, count: int) -> np.ndarray:
+        drawn, self.kept_normal = draws.normal_pairs(self.twister, count, self.kept_normal)
+        return drawn
+
+    def integers_like(self, array: np.ndarray, low: int, high: int) -> np.ndarray:
+        """Integers from `low` up to but not including `high`."""
+        with self.lock:
+            return draws.in_memory_order(array, lambda count: draws.integers(self.twister, low, high, count))
+
+    def any_integers_like(self, array: np.ndarray, most: int) -> np.ndarray:
+        """Integers from 0 to `most`, the largest that the dtype of `array` counts up to."""
+        wide = array.dtype.itemsize == 8
+        with self.lock:
+            return draws.in_memory_order(array, lambda count: draws.any_integers(self.twister, most, wide, count))
 
     def integers(self, low: int, high: int, shape: tuple[int, ...], np_dtype: np.dtype) -> np.ndarray:
-        with self.lock:
-            return np.asarray(self.bits.integers(low, high, shape)).astype(np_dtype, copy=False)
+        return self.integers_like(np.empty(shape, np_dtype), low, high).astype(np_dtype, copy=False)
 
     def permutation(self, n: int) -> np.ndarray:
         with self.lock:
-            return self.bits.permutation(n)
+            return draws.permutation(self.twister, n)
 
 
 default_generator = Generator()

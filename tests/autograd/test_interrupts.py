@@ -96,7 +96,7 @@ def everything() -> dict[str, Any]:
     ignored = {"sequence_nr", "cuts", "no_grad_at", "lost_history"}
     found = {name: getattr(local.state, name) for name in ThreadState.__slots__ if name not in ignored}
     found["early_stop"], found["debug"] = settings.early_stop, settings.debug
-    found["random"] = torch.default_generator.bits.bit_generator.state
+    found["random"] = torch.default_generator.get_state().tolist()
     found["safe"] = torch.serialization.get_safe_globals()
     return found
 
@@ -217,7 +217,7 @@ def test_modes(name: str) -> None:
     def body(mode: Any) -> None:
         with mode:
             if "fork" in name:
-                torch.default_generator.bits.random()
+                torch.default_generator.twister.random()
 
     def failing(mode: Any) -> None:
         try:

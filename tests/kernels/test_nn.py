@@ -206,20 +206,3 @@ def test_by_hand():
     assert N.embedding_backward(np.ones((3, 2)), np.array([0, 0, 1]), 3).tolist() == [[2, 2], [1, 1], [0, 0]]
     out, mean, rstd = N.layer_norm(np.array([[1.0, 3.0]]), (2,), eps=0.0)
     assert out.tolist() == [[-1, 1]] and mean.tolist() == [[2]] and rstd.tolist() == [[1]]
-
-
-def test_chance():
-    rng = np.random.default_rng(0)
-    mask = N.dropout_mask((1000,), 0.25, np.dtype("f4"), rng)
-    assert mask.dtype == np.float32 and set(np.unique(mask)) == {np.float32(0), np.float32(4 / 3)}
-    assert 0.2 < (mask == 0).mean() < 0.3
-    assert N.dropout_mask((3,), 0.0, np.dtype("f8"), rng).tolist() == [1, 1, 1]
-    assert N.dropout_mask((3,), 1.0, np.dtype("f8"), rng).tolist() == [0, 0, 0]
-    assert N.dropout_mask((), 0.5, np.dtype("f8"), rng).shape == ()
-    with pytest.raises(RuntimeError, match="dropout probability has to be between 0 and 1"):
-        N.dropout_mask((3,), 1.5, np.dtype("f8"), rng)
-    draws = N.bernoulli(np.array([0.0, 1.0]), rng=rng)
-    assert draws.tolist() == [0, 1] and draws.dtype == np.float64
-    assert 0.4 < N.bernoulli(np.zeros(1000), 0.5, rng=rng).mean() < 0.6
-    with pytest.raises(RuntimeError, match="p_in >= 0"):
-        N.bernoulli(np.array([2.0]), rng=rng)

@@ -15,6 +15,7 @@ from .conv import *
 from .creation import *
 from .decompositions import *
 from .dims import *
+from .draws import *
 from .einsum import *
 from .fft import *
 from .fold import *

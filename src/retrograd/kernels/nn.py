@@ -543,31 +543,3 @@ embedding_dense_backward = embedding_backward
 
 
 # ------------------------------------------------------------------------------------------------------ chance
-
-
-def dropout_mask(shape: Sequence[int], p: float, dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
-    """Zeros with probability `p`, and elsewhere what keeps the mean: ``1 / (1 - p)``."""
-    if not 0 <= p <= 1:
-        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
-    if dtype.kind == "c":
-        unsupported("bernoulli_scalar_cpu_", dtype)
-    if dtype.kind not in "fV":
-        raise RuntimeError(f"result type Float can't be cast to the desired output type {scalar_name(dtype)}")
-    shape = tuple(shape)
-    if p == 1:
-        return np.zeros(shape, dtype)
-    kept = np.greater_equal(rng.random(shape, dtype=np.float32), np.float32(p))
-    return np.multiply(kept, np.asarray(1 / (1 - p), dtype=dtype), dtype=dtype, casting="unsafe")
-
-
-def bernoulli(a: np.ndarray, p: float | None = None, *, rng: np.random.Generator) -> np.ndarray:
-    """Ones with the probabilities in `a` (or with probability `p` everywhere), else zeros, in the dtype of `a`."""
-    if p is None:
-        if a.dtype.kind not in "fV":
-            unsupported("bernoulli_tensor_cpu_p_", a.dtype)
-        if a.size and not (a.min() >= 0 and a.max() <= 1):
-            raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
-        return np.asarray(rng.random(a.shape) < a, dtype=a.dtype)
-    if not 0 <= p <= 1:
-        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
-    return np.asarray(rng.random(a.shape) < p, dtype=a.dtype)

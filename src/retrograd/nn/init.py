@@ -89,14 +89,42 @@ def trunc_normal_(
             UserWarning,
             stacklevel=2,
         )
-    from scipy.special import ndtr, ndtri
-
-    low, high = ndtr((a - mean) / std), ndtr((b - mean) / std)
     with no_grad():
-        # Uniform between the two values of the distribution function, and back through its inverse.
-        tensor.uniform_(low, high, generator=generator)
-        drawn = ndtri(tensor._data.astype(np.float64)) * std + mean
-        return tensor.copy_(wrap(np.clip(drawn, a, b)))
+        return _by_normals(tensor, mean, std, a, b, generator) if _share(mean, std, a, b) > 0.3 else _by_uniforms(
+            tensor, mean, std, a, b, generator
+        )
+
+
+def _share(mean: float, std: float, a: float, b: float) -> float:
+    """How much of the normal distribution lies between `a` and `b`."""
+    below = [(1 + math.erf((bound - mean) / std / math.sqrt(2))) / 2 for bound in (a, b)]
+    return below[1] - below[0]
+
+
+def _by_normals(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Generator | None) -> Tensor:
+    """Draw normal numbers, and those that are outside again; in each round as many as there are elements, as torch."""
+    low, high = tensor._data.dtype.type(a), tensor._data.dtype.type(b)
+    result = tensor.normal_(mean, std, generator=generator)._data
+    while (outside := (result < low) | (result > high)).any():
+        again = wrap(np.empty_like(result)).normal_(mean, std, generator=generator)  # type: ignore[attr-defined]
+        result = np.where(outside, again._data, result)
+    return tensor.copy_(wrap(result))
+
+
+def _by_uniforms(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Generator | None) -> Tensor:
+    """Draw uniform numbers between the bounds, and take each with the probability that its density is of the highest.
+
+    Where little of the distribution lies between the bounds, normal numbers would seldom do.
+    """
+    peak = ((max(a, min(mean, b)) - mean) / std) ** 2
+    result, pending = tensor._data, np.ones(tensor.shape, bool)
+    while pending.any():
+        candidates = wrap(np.empty_like(result)).uniform_(a, b, generator=generator)._data  # type: ignore[attr-defined]
+        chance = wrap(np.empty_like(result)).uniform_(generator=generator)._data  # type: ignore[attr-defined]
+        result = np.where(pending, candidates, result)
+        with np.errstate(divide="ignore"):
+            pending &= np.log(chance) > -0.5 * (((candidates - mean) / std) ** 2 - peak)
+    return tensor.copy_(wrap(result))
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
@@ -204,7 +232,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
     if tensor.numel() == 0:
         return tensor
     rows = tensor.shape[0]
-    flat = normal_(wrap(np.empty((rows, tensor.numel() // rows))), generator=generator)._data
+    flat = normal_(wrap(np.empty((rows, tensor.numel() // rows), tensor._data.dtype)), generator=generator)._data
     q, r = np.linalg.qr(flat if flat.shape[0] >= flat.shape[1] else flat.T)
     q = q * np.sign(np.diag(r))  # which makes it uniform among the orthogonal ones
     with no_grad():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from ..core.devices import as_device
 from ..core.size import Size
 from ..core.state import local
 from ..core.where import users_level
+from ..kernels import view_as_real
 from ..kernels.promotion import cast_number, complex_dtype, element, scalar_name
 from ..kernels.storage import dense_like
 from ..random import Generator, default_generator
@@ -418,9 +419,18 @@ def logspace(
 # -------------------------------------------------------------------------------------------------------------- random
 
 
-def _complex_pair(draw: Any, shape: tuple[int, ...], np_dtype: np.dtype, scale: float) -> np.ndarray:
-    part = np.dtype(np.float32 if np_dtype == np.complex64 else np.float64)
-    return (draw((*shape, 2), part) * part.type(scale)).view(np_dtype)[..., 0]
+def _drawn(draw: Callable[[np.ndarray], np.ndarray], array: np.ndarray) -> np.ndarray:
+    """``draw(array)``, the draws in the layout of `array`; of a complex one, in both of its parts."""
+    if array.dtype.kind != "c":
+        return draw(array)
+    parts = draw(view_as_real(array))
+    return np.ascontiguousarray(parts).view(array.dtype)[..., 0]
+
+
+def _normal(g: Generator, array: np.ndarray, mean: float = 0.0, std: float = 1.0) -> np.ndarray:
+    """Normal numbers; complex ones have variance ``std ** 2`` in all, around `mean` in both parts."""
+    std = std * math.sqrt(0.5) if array.dtype.kind == "c" else std
+    return _drawn(lambda parts: g.normal_like(parts, mean, std), array)
 
 
 def _generator(given: Generator | None) -> Generator:
@@ -444,9 +454,7 @@ def rand(
     """Uniform numbers in [0, 1)."""
     g, shape, np_dtype = _generator(generator), _size("rand", size, kw), _float_dtype(dtype)
     _check_drawable("check_uniform_bounds", np_dtype)
-    if np_dtype.kind == "c":
-        return _out(_complex_pair(g.uniform, shape, np_dtype, 1.0), requires_grad, device, kw)
-    return _out(g.uniform(shape, np_dtype), requires_grad, device, kw)
+    return _out(_drawn(g.uniform_like, np.empty(shape, np_dtype)), requires_grad, device, kw)
 
 
 def randn(
@@ -456,9 +464,7 @@ def randn(
     """Standard normal numbers (complex ones have variance 1 in all)."""
     g, shape, np_dtype = _generator(generator), _size("randn", size, kw), _float_dtype(dtype)
     _check_drawable("normal_kernel_cpu", np_dtype)
-    if np_dtype.kind == "c":
-        return _out(_complex_pair(g.normal, shape, np_dtype, math.sqrt(0.5)), requires_grad, device, kw)
-    return _out(g.normal(shape, np_dtype), requires_grad, device, kw)
+    return _out(_normal(g, np.empty(shape, np_dtype)), requires_grad, device, kw)
 
 
 def randint(
@@ -472,46 +478,56 @@ def randint(
         low, high = 0, low
     elif low is None:
         low = 0
-    if low >= high:
-        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    np_dtype = np.dtype(np.int64) if dtype is None else dtypes.as_numpy_dtype(dtype)
-    if np_dtype.kind in "iub":  # type: ignore[union-attr]
-        least, most = (0, 1) if np_dtype.kind == "b" else (np.iinfo(np_dtype).min, np.iinfo(np_dtype).max)  # type: ignore[union-attr,arg-type]
-        for name, value in (("from", low), ("to - 1", high - 1)):
-            if not least <= value <= most:
-                raise RuntimeError(f"{name} is out of bounds for {np_dtype}: {value}")
-    values = _generator(generator).integers(low, high, _shape("randint", (size,)), np_dtype)  # type: ignore[arg-type]
+    np_dtype: Any = np.dtype(np.int64) if dtype is None else dtypes.as_numpy_dtype(dtype)
+    _check_integers(low, high, np_dtype)
+    values = _generator(generator).integers(low, high, _shape("randint", (size,)), np_dtype)
     return _out(values, requires_grad, device, kw)
 
 
-def _laid_out_like(input: Tensor, drawn: Tensor, requires_grad: bool) -> Tensor:
-    """`drawn` in the order of dimensions that `input` has in memory."""
-    if not input._data.flags.c_contiguous:
-        array = np.empty_like(_laid_out(input, drawn._data.dtype), drawn._data.dtype)
-        array[...] = drawn._data
-        drawn = wrap(array)
-    return drawn.requires_grad_(requires_grad)
+def _check_integers(low: int, high: int, np_dtype: Any) -> None:
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    if np_dtype.kind in "iub":
+        least, most = (0, 1) if np_dtype.kind == "b" else (np.iinfo(np_dtype).min, np.iinfo(np_dtype).max)
+        for name, value in (("from", low), ("to - 1", high - 1)):
+            if not least <= value <= most:
+                raise RuntimeError(f"{name} is out of bounds for {np_dtype}: {value}")
 
 
-def rand_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:
+def rand_like(
+    input: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False, **kw: Any,
+) -> Tensor:  # fmt: skip
     """Uniform numbers in the shape of another tensor."""
-    return _laid_out_like(input, rand(input.shape, dtype=input.dtype if dtype is None else dtype, **kw), requires_grad)
+    g, np_dtype = _generator(generator), _like(input, dtype)
+    _check_drawable("check_uniform_bounds", np_dtype)
+    return _out(_drawn(g.uniform_like, np.empty_like(_laid_out(input, np_dtype), np_dtype)), requires_grad, device, kw)
 
 
-def randn_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:
+def randn_like(
+    input: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False, **kw: Any,
+) -> Tensor:  # fmt: skip
     """Standard normal numbers in the shape of another tensor."""
-    return _laid_out_like(input, randn(input.shape, dtype=input.dtype if dtype is None else dtype, **kw), requires_grad)
+    g, np_dtype = _generator(generator), _like(input, dtype)
+    _check_drawable("normal_kernel_cpu", np_dtype)
+    return _out(_normal(g, np.empty_like(_laid_out(input, np_dtype), np_dtype)), requires_grad, device, kw)
 
 
 def randint_like(
-    input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, device: Any = None,
-    requires_grad: bool = False, **kw: Any,
+    input: Tensor, low: Any = None, high: Any = None, *, generator: Generator | None = None, dtype: Any = None,
+    device: Any = None, requires_grad: bool = False, **kw: Any,
 ) -> Tensor:  # fmt: skip
-    """Integers in the shape of another tensor."""
+    """Integers from `low` (0 if left out) up to but not including `high`, in the shape of another tensor."""
     if high is None:
         low, high = 0, low
-    drawn = randint(low, high, tuple(input.shape), dtype=input.dtype if dtype is None else dtype)
-    return _out(drawn._data, requires_grad, device, kw)
+    elif low is None:
+        low = 0
+    np_dtype = _like(input, dtype)
+    _check_integers(low, high, np_dtype)
+    array = np.empty_like(_laid_out(input, np_dtype), np_dtype)
+    drawn = _generator(generator).integers_like(array, low, high).astype(np_dtype)
+    return _out(drawn, requires_grad, device, kw)
 
 
 def randperm(
@@ -536,8 +552,10 @@ def normal(
     elif std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
     if size is not None:
-        drawn: Any = randn(size, generator=generator, dtype=_target_dtype(dtype, kw)) * std + mean
-        return _out(drawn._data, requires_grad, device, kw)
+        np_dtype = _float_dtype(_target_dtype(dtype, kw))
+        _check_drawable("normal_kernel_cpu", np_dtype)
+        array = np.empty(_shape("normal", (size,)), np_dtype)
+        return _out(_normal(_generator(generator), array, float(mean), float(std)), requires_grad, device, kw)
     from .composite.overwrite import overwrite  # made of operators, which are given numbers by factories
 
     like = mean if isinstance(mean, Tensor) else std

@@ -8,7 +8,6 @@ import numpy as np
 
 from ... import kernels
 from ..._generated import functions as generated
-from ...core.dtypes import float_limits
 from ...core.where import users_level
 from ...ops import namespace as ops
 from ...random import default_generator
@@ -21,10 +20,10 @@ def _check_probability(p: float) -> None:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def _mask(shape: tuple[int, ...], p: float, dtype: np.dtype) -> Tensor:
+def _mask(like: np.ndarray, p: float) -> Tensor:
     """Zeros with probability `p`, and else 1 / (1 - p)."""
     with default_generator.lock:
-        return wrap(kernels.dropout_mask(shape, p, dtype, default_generator.bits))
+        return wrap(kernels.dropout_mask(like, p, default_generator.twister))
 
 
 def _channels(input: Tensor, dims: int) -> tuple[int, ...]:
@@ -40,7 +39,7 @@ def _feature_dropout(input: Tensor, shape: tuple[int, ...], p: float, training: 
         return input
     if input._data.ndim < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    mask = _mask(shape, p, input._data.dtype)
+    mask = _mask(np.empty(shape, input._data.dtype), p)
     return input.mul_(mask) if inplace else generated.mul(input, mask)
 
 
@@ -85,7 +84,8 @@ def _alpha(input: Tensor, shape: tuple[int, ...], p: float, training: bool, inpl
     if p == 1:
         return input.mul_(0) if inplace else input * 0
     scale = ((1 - p) * (1 + p * _SATURATED**2)) ** -0.5
-    kept = _mask(shape, p, input._data.dtype)._data != 0
+    like = input._data if shape == input._data.shape else np.empty(shape, input._data.dtype)
+    kept = _mask(like, p)._data != 0
     shift = np.where(kept, 0, scale * _SATURATED) - scale * _SATURATED * p
     factor, shift = kept.astype(input._data.dtype) * input._data.dtype.type(scale), shift.astype(input._data.dtype)
     if inplace:
@@ -112,8 +112,10 @@ def rrelu(
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
-    drawn = default_generator.uniform(input._data.shape, input._data.dtype)
-    slopes = np.where(input._data <= 0, lower + (upper - lower) * drawn, 1).astype(input._data.dtype)
+    slopes = np.ones_like(input._data)
+    steep = input._data <= 0  # torch draws for these alone
+    drawn = default_generator.uniform((int(steep.sum()),), np.dtype(np.float64))
+    slopes[steep] = (lower + (upper - lower) * drawn).astype(slopes.dtype)
     return (generated._rrelu_with_noise_ if inplace else generated._rrelu_with_noise)(input, wrap(slopes))
 
 
@@ -124,10 +126,8 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     >>> float(torch.nn.functional.gumbel_softmax(torch.zeros(3), hard=True).sum())
     1.0
     """
-    dtype = logits._data.dtype
-    uniform = np.maximum(default_generator.uniform(logits._data.shape, dtype), float_limits(dtype).smallest_normal)
-    gumbels = -np.log(np.maximum(-np.log(uniform), float_limits(dtype).smallest_normal))
-    soft = generated._softmax((logits + wrap(gumbels.astype(dtype))) / tau, dim)
+    gumbels = -ops.empty_like(logits.detach()).exponential_().log()
+    soft = generated._softmax((logits + gumbels) / tau, dim)
     if not hard:
         return soft
     index = soft.detach().argmax(dim, keepdim=True)
@@ -141,6 +141,5 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     if not training or p == 0 or not input._data.size:
         return input
-    with default_generator.lock:
-        mask = wrap(kernels.dropout_mask(input._data.shape, p, input._data.dtype, default_generator.bits))
+    mask = _mask(input._data, p)
     return input.mul_(mask) if inplace else generated.mul(input, mask)

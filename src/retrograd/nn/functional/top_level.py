@@ -304,7 +304,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     """`dropout`, and which elements it kept."""
     if train is False or not input._data.size:
         return input.clone(), ops.ones(tuple(input.shape), dtype=ops.bool)
-    mask = _mask(input._data.shape, p, input._data.dtype)
+    mask = _mask(input._data, p)
     return input * mask, mask != 0
 
 

@@ -139,7 +139,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
         raise RuntimeError("binomial expects count >= 0 and probabilities in [0, 1]")
     g = _generator("binomial", generator)
     with g.lock:
-        drawn = np.asarray(g.bits.binomial(trials.astype(np.int64), prob._data))
+        drawn = np.asarray(g.twister.binomial(trials.astype(np.int64), prob._data))
     return fresh(drawn.astype(count._data.dtype))
 
 

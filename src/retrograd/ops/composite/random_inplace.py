@@ -13,7 +13,7 @@ import numpy as np
 from ... import kernels
 from ...core.dtypes import float_limits
 from ...random import Generator, default_generator
-from ...tensor import Tensor, fresh
+from ...tensor import Tensor, fresh, wrap
 from ..registry import composite
 from .overwrite import overwrite, overwrite_by
 
@@ -40,12 +40,12 @@ def _check_continuous(distribution: str, input: Tensor) -> None:
 
 
 def _draw_parts(draw: Any, input: Tensor) -> np.ndarray:
-    """Draws in the shape and dtype of `input`, for a complex one in both parts."""
-    data = input._data
+    """Draws in the shape, dtype and layout of `input`, for a complex one in both parts."""
+    data = input._memory
     if data.dtype.kind != "c":
-        return draw(data.shape, data.dtype)
-    part = np.dtype(f"f{data.itemsize // 2}")
-    return draw((*data.shape, 2), part).view(data.dtype)[..., 0]
+        return draw(data)
+    parts = draw(kernels.view_as_real(data))
+    return np.ascontiguousarray(parts).view(data.dtype)[..., 0]
 
 
 # ------------------------------------------------------------------------------------------------- of any real number
@@ -71,18 +71,20 @@ def uniform_(input: Tensor, *bounds: float, generator: Generator | None = None, 
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
 
     def draw() -> np.ndarray:
-        drawn = _draw_parts(g.uniform, input)
-        if (low, high) == (0, 1):
-            return drawn
-        width = kernels.cast_number(high - low, drawn.real.dtype)
-        return drawn * width + kernels.cast_number(low if drawn.dtype.kind in "fV" else complex(low, low), drawn.dtype)
+        return _draw_parts(g.uniform_like if (low, high) == (0, 1) else between, input)
+
+    def between(parts: np.ndarray) -> np.ndarray:
+        # Numbers narrower than float32 are made in it.
+        wide = parts.dtype if parts.dtype in (np.float32, np.float64) else np.dtype(np.float32)
+        drawn = g.uniform_like(parts, wide) * wide.type(high - low) + wide.type(low)
+        return kernels.below(drawn.astype(parts.dtype, copy=False), low, high)
 
     return overwrite_by(input, draw)
 
 
 @composite(function=False)
 def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Generator | None = None) -> Tensor:
-    """Fill with normal numbers of a mean and a standard deviation (complex ones: of variance ``std ** 2`` in all)."""
+    """Fill with normal numbers (complex ones: of variance ``std ** 2`` in all, around `mean` in both parts)."""
     g = _generator("normal_", generator)
     mean, std = _real("normal_", "mean", mean), _real("normal_", "std", std)
     if not std >= 0:
@@ -90,10 +92,8 @@ def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Generator 
     _check_dtype("normal_kernel_cpu", input, "fcV")
 
     def draw() -> np.ndarray:
-        drawn = _draw_parts(g.normal, input)
-        scale = np.float64(std * math.sqrt(0.5) if drawn.dtype.kind == "c" else std)
-        shift = np.float64(mean).astype(drawn.dtype)
-        return drawn * scale.astype(drawn.real.dtype) + shift
+        deviation = std * math.sqrt(0.5) if input._data.dtype.kind == "c" else std
+        return _draw_parts(lambda parts: g.normal_like(parts, mean, deviation), input)
 
     return overwrite_by(input, draw)
 
@@ -128,7 +128,7 @@ def log_normal_(input: Tensor, mean: float = 1, std: float = 2, *, generator: Ge
     if not std > 0.0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     _check_dtype("log_normal_cpu", input, "fV")
-    return overwrite_by(input, lambda: np.exp(mean + std * g.normal(input._data.shape, np.dtype(np.float64))))
+    return overwrite_by(input, lambda: np.exp(mean + std * g.normal_double_like(input._memory)))
 
 
 # ------------------------------------------------------------------------------------------------------ of integers
@@ -158,6 +158,7 @@ def random_(input: Tensor, *bounds: int, generator: Generator | None = None, **n
     _check_dtype("random_kernel_cpu", input, "biufV")
     dtype = input._data.dtype
     least, most = _exact_integers(dtype)
+    whole = not bounds and not named
     if len(bounds) == 1 and not named:
         bounds = (0, *bounds)
     low, high = _bounds("random_", bounds, named, (0, None))
@@ -169,10 +170,10 @@ def random_(input: Tensor, *bounds: int, generator: Generator | None = None, **n
         for name, value in (("from", low), ("to - 1", high - 1)):
             if not least <= value <= most:
                 raise RuntimeError(f"{name} is out of bounds for {dtype}")
-    with g.lock:
-        return overwrite_by(
-            input, lambda: np.asarray(g.bits.integers(low, high - 1, input._data.shape, endpoint=True))
-        )
+    memory = input._memory
+    if whole:
+        return overwrite_by(input, lambda: g.any_integers_like(memory, most))
+    return overwrite_by(input, lambda: g.integers_like(memory, low, high))
 
 
 def _exact_integers(dtype: np.dtype) -> tuple[int, int]:
@@ -192,23 +193,23 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
     g = _generator("bernoulli_", generator)
     if isinstance(p, Tensor):
         _check_dtype("bernoulli_tensor_cpu_self_", input, "biufV")
-        return overwrite_by(input, lambda: _bernoulli(g, np.broadcast_to(p._data, _expanded(p, input)), p))
+        return overwrite_by(input, lambda: _bernoulli(g, np.broadcast_to(p._data, _expanded(p, input)), p, input))
     _check_dtype("bernoulli_scalar_cpu_", input, "biufV")
     p = _real("bernoulli_", "p", p)
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
-    return overwrite_by(input, lambda: g.uniform(input._data.shape, np.dtype(np.float64)) < p)
+    return overwrite_by(input, lambda: g.uniform_like(input._memory, np.dtype(np.float64)) < p)
 
 
 def _expanded(p: Tensor, input: Tensor) -> tuple[int, ...]:
     return p.expand(input._data.shape)._data.shape  # which has torch's words for shapes that do not fit
 
 
-def _bernoulli(g: Generator, p: np.ndarray, given: Tensor) -> np.ndarray:
+def _bernoulli(g: Generator, p: np.ndarray, given: Tensor, input: Tensor) -> np.ndarray:
     _check_dtype("bernoulli_tensor_cpu_p_", given, "fV")
     if not ((p >= 0) & (p <= 1)).all():
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false: a probability is out of [0, 1]")
-    return g.uniform(p.shape, np.dtype(np.float64)) < p
+    return g.uniform_like(input._memory, np.dtype(np.float64 if p.dtype == np.float64 else np.float32)) < p
 
 
 @composite()
@@ -225,7 +226,7 @@ def bernoulli(
     if p is not None:
         number = isinstance(p, Tensor) and not p._data.ndim and p._data.dtype.kind in "iu"
         return bernoulli_(result, p.item() if number else p, generator=generator)
-    drawn = _bernoulli(_generator("bernoulli", generator), input._data, input)
+    drawn = _bernoulli(_generator("bernoulli", generator), input._data, input, result)
     return overwrite(result, drawn.astype(input._data.dtype))
 
 
@@ -237,7 +238,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     if (input._data < 0).any():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     with g.lock:
-        drawn = np.asarray(g.bits.poisson(input._data))
+        drawn = np.asarray(g.twister.poisson(input._data))
     return overwrite(input.clone(), drawn.astype(input._data.dtype))
 
 
@@ -276,21 +277,19 @@ def multinomial(
     if weights.shape[-1] > 1 << 24:
         raise RuntimeError("number of categories cannot exceed 2^24")
     _check_probabilities(weights, replacement and num_samples > 1)
-    weights = weights.astype(np.float64)
-    total = weights.sum(-1, keepdims=True)
-    if (total <= 0).any():
+    if (weights.sum(-1) <= 0).any():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    if not replacement:
+    if not replacement or num_samples == 1:
         # Waiting times with these rates: who comes first, and second, is a draw without replacement.
-        waits = -np.log1p(-g.uniform(weights.shape, np.dtype(np.float64)))
-        speeds = np.divide(weights, np.maximum(waits, np.finfo(np.float64).tiny))
+        waits = exponential_(wrap(np.empty(weights.shape, weights.dtype)), generator=generator)._data
+        speeds = np.divide(weights, waits)
         return fresh(np.argsort(-speeds, axis=-1, kind="stable")[..., :num_samples].copy())
-    steps = (weights / total).cumsum(-1)
-    steps /= steps[..., -1:]
+    steps = weights.cumsum(-1)
+    steps = steps / steps[..., -1:]
     draws = g.uniform((*weights.shape[:-1], num_samples), np.dtype(np.float64))
     if weights.ndim == 1:
-        return fresh(np.searchsorted(steps, draws, side="right"))
-    rows = [np.searchsorted(step, draw, side="right") for step, draw in zip(steps, draws, strict=True)]
+        return fresh(np.searchsorted(steps, draws, side="left"))
+    rows = [np.searchsorted(step, draw, side="left") for step, draw in zip(steps, draws, strict=True)]
     return fresh(np.array(rows, np.int64).reshape(draws.shape))
 
 
@@ -318,5 +317,5 @@ def _real(operator: str, name: str, value: Any) -> float:
 
 def _open(g: Generator, input: Tensor) -> np.ndarray:
     """Uniform numbers in the shape of `input`, none of them 0."""
-    drawn = g.uniform(input._data.shape, np.dtype(np.float64))
+    drawn = g.uniform_like(input._memory, np.dtype(np.float64))
     return np.maximum(drawn, np.finfo(np.float64).tiny)
