@@ -12,6 +12,7 @@ from typing import Any
 from ._generated import functions as _table
 from .ops import namespace as ops
 from .ops.checked import checked as _checked
+from .ops.support import renamed as _renamed
 
 _SAME = (
     "digamma", "erf", "erfc", "erfinv", "exp2", "expm1", "i0", "log1p", "log_softmax", "logit", "logsumexp",
@@ -27,7 +28,9 @@ _functions: dict[str, Any] = {name: getattr(ops, name) for name in _SAME}
 _functions |= {name: getattr(ops, target) for name, target in _RENAMED.items()}
 _functions |= {name.removeprefix(_PREFIX): f for name, f in vars(ops).items() if name.startswith(_PREFIX)}
 for _name, _function in _functions.items():
-    if _function not in _table.PUBLIC.values():
+    if _function in _table.PUBLIC.values():
+        _functions[_name] = _renamed(_function, _name)
+    else:
         _functions[_name] = _checked(_function, _name, f"special.{_name}")
 globals().update(_functions)
 

@@ -292,6 +292,8 @@ CASTS = [
             V("int64", given([-1.5, 2.5]), Attr("int64")),
             V("complex128", real(3), Attr("complex128")),
             V("copy", real(3), Attr("float64"), copy=True),
+            V("as a tensor is", real(3), tensor=T((1,), "float32", requires_grad=False)),
+            V("as a number is", given([-1.5, 2.5]), 1j),
         ],
         view=None,
         supports_float32=False,

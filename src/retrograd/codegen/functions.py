@@ -43,6 +43,7 @@ from retrograd.ops.support import (
     number,
     number_first,
     reflected,
+    renamed,
     tensor_list,
     tensor_list_arrays,
     write_out,
@@ -613,15 +614,20 @@ def _exports(entries: list[Entry]) -> str:
     lines.append("\n\n#: Operators that users see under their own name.\nPUBLIC = {\n")
     for entry in entries:
         if not entry.schema.overload:
-            for name in (entry.name, *entry.aliases):
-                lines.append(f'    "{name}": {entry.name},\n')
+            lines.append(f'    "{entry.name}": {entry.name},\n')
+            for name in entry.aliases:
+                lines.append(f'    "{name}": renamed({entry.name}, "{name}"),\n')
     lines.append("}\n\nMETHODS = {\n")
     for entry in entries:
         if entry.method:
-            for name in (entry.schema.base, *entry.aliases):
-                lines.append(f'    "{name}": {entry.name},\n')
-                if entry.inplace:
-                    lines.append(f'    "{name}_": {entry.name}_,\n')
+            lines.append(f'    "{entry.schema.base}": {entry.name},\n')
+            for name in entry.aliases:
+                # The method is the function, where that is public.
+                alias = f'renamed({entry.name}, "{name}")' if entry.schema.overload else f'PUBLIC["{name}"]'
+                lines.append(f'    "{name}": {alias},\n')
+            if entry.inplace:
+                lines.append(f'    "{entry.schema.base}_": {entry.name}_,\n')
+                lines += [f'    "{name}_": renamed({entry.name}_, "{name}_"),\n' for name in entry.aliases]
         elif entry.inplace:
             lines.append(f'    "{entry.name}_": {entry.name}_,\n')
         for operator in entry.operators:

@@ -74,3 +74,8 @@ class iinfo:
 
     def __hash__(self) -> int:
         return hash(self.dtype)
+
+
+# So that Python's errors about calls name what was called.
+finfo.__init__.__qualname__ = "finfo"
+iinfo.__init__.__qualname__ = "iinfo"

@@ -24,11 +24,11 @@ def normalize_dims(dims: int | Iterable[int] | None, ndim: int) -> tuple[int, ..
     """`dims` as a tuple of indices from the front; None and the empty list mean every dimension."""
     if dims is None:
         return tuple(range(ndim))
+    if dims.__class__ is int:
+        return (normalize_dim(dims, ndim),)  # type: ignore[arg-type]
+    if not isinstance(dims, Iterable):
+        return (normalize_dim(_as_index(dims), ndim),)
     try:
-        if dims.__class__ is int:
-            return (normalize_dim(dims, ndim),)
-        if not isinstance(dims, Iterable):
-            return (normalize_dim(_as_index(dims), ndim),)
         wrapped = tuple([normalize_dim(d, ndim) for d in dims])
     except ValueError as error:  # in a list, torch says TypeError of an int of more than 64 bits
         raise TypeError(f"argument 'dim' failed to unpack a dimension with error \"{error}\"") from None

@@ -80,6 +80,11 @@ def _instead(name: str, error: BaseException, args: Any, kwargs: Any) -> BaseExc
     given = [describe(a) for a in args] + [f"{k}={describe(v)}" for k, v in dict(kwargs).items() if v is not None]
     if isinstance(error, MemoryError):
         return RuntimeError(f"{name}(): can't allocate memory: {_bytes(error)}got ({', '.join(given)})")
+    if any(isinstance(a, int) and not -(2**63) <= a < 2**64 for a in (*args, *dict(kwargs).values())):
+        return ValueError(
+            f"Overflow when unpacking long long: {name}() takes no int of more than 64 bits, but got "
+            f"({', '.join(given)})"
+        )
     kind = type(error) if type(error) in (TypeError, IndexError, NotImplementedError) else RuntimeError
     if isinstance(error, AttributeError):  # something is not of the class that has it
         kind = TypeError

@@ -217,8 +217,7 @@ class Type:
             case "Tensor|Scalar":
                 return value if isinstance(value, Tensor) else as_number(value)
             case "int[]" | "pyint[]":
-                one = not isinstance(value, (tuple, list))
-                return _as_ints((value,), where, name)[0] if one else _as_ints(value, where, name)
+                return _as_ints(value, where, name) if isinstance(value, (tuple, list)) else _as_int(value)
             case "Tensor[]" | "Tensor?[]":
                 for index, one in enumerate(value):
                     if not isinstance(one, Tensor) and not (one is None and self.base == "Tensor?[]"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,16 @@ def not_a_tensor(operator: str, name: str, position: int, value: Any) -> TypeErr
     return TypeError(
         f"{operator}(): argument '{name}' (position {position}) must be Tensor, not {type(value).__name__}"
     )
+
+
+def renamed(function: Any, name: str) -> Any:
+    """A function under another name, by which Python's errors about its arguments call it."""
+    if function.__name__ == name:
+        return function
+    found = FunctionType(function.__code__, function.__globals__, name, function.__defaults__, function.__closure__)
+    found.__kwdefaults__ = function.__kwdefaults__
+    found.__doc__, found.__annotations__ = function.__doc__, function.__annotations__
+    return found
 
 
 def not_differentiable(operator: str, name: str) -> RuntimeError:

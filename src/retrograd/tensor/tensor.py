@@ -112,12 +112,14 @@ class Tensor(TensorConversion):
     def dim(self) -> int:
         return self._memory.ndim
 
-    ndimension = dim
+    def ndimension(self) -> int:
+        return self._memory.ndim
 
     def numel(self) -> int:
         return self._memory.size
 
-    nelement = numel
+    def nelement(self) -> int:
+        return self._memory.size
 
     def element_size(self) -> int:
         return self._memory.itemsize

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import warnings
 from typing import Any
 
@@ -40,7 +41,7 @@ def _is_dtype(value: Any) -> bool:
 @composite(function=False)
 def to(
     input: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False, copy: bool = False,
-    memory_format: Any = None,
+    memory_format: Any = None, tensor: Any = None,
 ) -> Tensor:  # fmt: skip
     """The tensor in another dtype or on another device, or as another tensor is; itself if it is so already.
 
@@ -48,6 +49,10 @@ def to(
     >>> torch.ones(2).to(torch.float64).dtype
     torch.float64
     """
+    if args and isinstance(args[0], (bool, float, complex)):
+        tensor, *args = args  # type: ignore[assignment]
+    if tensor is not None:  # a number is a tensor of the dtype that Python's numbers of its kind have
+        args = (tensor if isinstance(tensor, Tensor) else builtins.type(tensor), *args)
     flags = []
     for value in args:
         if isinstance(value, Tensor):

@@ -353,9 +353,9 @@ def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *
 
 def _split_along(name: str, least: int, dim: int) -> Any:
     def split_along(
-        input: Tensor, indices_or_sections: Any = None, *, sections: int | None = None, indices: Any = None
+        input: Tensor, *indices_or_sections_: Any, sections: int | None = None, indices: Any = None
     ) -> tuple[Tensor, ...]:
-        given = [value for value in (indices_or_sections, sections, indices) if value is not None]
+        given = [value for value in (*indices_or_sections_, sections, indices) if value is not None]
         if len(given) != 1:
             raise TypeError(f"{name}() takes a number of sections or a tuple of indices, but got {len(given)} of them")
         (indices_or_sections,) = given
