@@ -154,6 +154,9 @@ def step(ours: DualMachine, yours: DualMachine, statement: str, look: bool) -> l
     if found and found[0].startswith(f"{ours.module.__name__}: ") and REFUSAL.search(found[0]):
         raise OutOfStep("refused by torch" if f"{ours.module.__name__}: None" in found[0] else "refused here")
     found = [text for text in found if not any(word in text for word in OWN_AFFAIRS)]
+    reshaped = re.match(r"(t\d)\.(un)?(squeeze|transpose|swapdims|swapaxes|t)_\(", statement)
+    if reshaped and any(".shape: " in text and not text.startswith(reshaped[1]) for text in found):
+        raise OutOfStep("misfit")  # the tangent of one is, in torch, the tangent of another
     mine, theirs = (ours.tangents(), yours.tangents()) if look else ({}, {})
     for text in unequal(ours, yours, mine, theirs):
         what = text.partition(": ")[0]

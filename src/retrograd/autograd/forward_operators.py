@@ -388,14 +388,21 @@ def _any_requires_grad(tangents: Any) -> bool:
 
 def _unless_overwritten(arg: Any, target: Tensor) -> Any:
     """An argument as the formula is to see it: ``x.mul_(x)`` multiplies by what was there before."""
-    if isinstance(arg, Tensor) and (arg is target or np.may_share_memory(arg._memory, target._memory)):
+    if isinstance(arg, Tensor) and (arg is target or _written_with(arg, target)):
         return arg.clone()  # type: ignore[attr-defined]
     return arg
 
 
+def _written_with(tensor: Tensor, target: Tensor) -> bool:
+    """Is a write to `target` one to `tensor`? Without elements they have no memory in common, but a version."""
+    if np.may_share_memory(tensor._memory, target._memory):
+        return True
+    return not target._memory.size and tensor._vc is not None and tensor._vc is target._vc
+
+
 def _tangent_apart(tangent: Any, target: Tensor, level: Level) -> Any:
     """The tangent of what is written to, in other memory than that: ``make_dual(x, x)`` gets its own for good."""
-    if tangent is None or not np.may_share_memory(tangent._memory, target._memory):
+    if tangent is None or not _written_with(tangent, target):
         return tangent
     apart = tangent.clone()
     forward_grad = None if target._meta is None else target._meta.fw_grad
