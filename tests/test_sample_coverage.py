@@ -39,7 +39,7 @@ EXEMPT = {
         native_group_norm_backward native_layer_norm_backward nll_loss_backward resample_backward select_backward
         sigmoid_backward silu_backward slice_backward softmax_backward
         tanh_backward threshold_backward through_storage value_selecting_reduction_backward zero
-        _linalg_eigvals copy flat_in resample
+        _linalg_eigvals copy resample
     """,
 }
 

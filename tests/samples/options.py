@@ -277,7 +277,13 @@ NETWORKS = [
     more(
         F + "elu_",
         S("in place", given([-1.0, 0.5, 2.0]), 0.4, second=False),
+        S("factors", given([-1.0, 0.5, 2.0]), 0.4, 2.0, 3.0, second=False),
         fn=lambda torch, x, *args: torch.nn.functional.elu_(x * 1, *args),
+    ),
+    more(
+        F + "celu_",
+        S("in place", given([-1.0, 0.5, 2.0]), 0.5, second=False),
+        fn=lambda torch, x, *args: torch.nn.functional.celu_(x * 1, *args),
     ),
     more(
         F + "max_pool_with_indices",

@@ -102,12 +102,14 @@ def _formula(entry: Entry, names: Names, arrays: bool) -> list[str]:
     if entry.forward == "auto_elementwise":
         return _elementwise(entry, names, arrays)
     tree = entry.forward_trees["result"]
-    terms = _terms(tree, differentiable)
+    numerator, divisor = _quotient(tree, differentiable)
+    terms = _terms(numerator, differentiable)
     if terms is None:
         return [*_zeros(differentiable), f"    tangent = {lower(tree, arrays, names)}"]
-    return _sum(
+    lines = _sum(
         (tangent, plus, [], lower(term, arrays, names)) for tangent, plus, term in terms if not _is_refusal(term)
     )
+    return lines if divisor is None else [*lines, f"    tangent = tangent / ({lower(divisor, arrays, names)})"]
 
 
 def _duals(entry: Entry, names: Names) -> str:
@@ -190,6 +192,15 @@ def _sum(parts: Iterable[tuple[str, bool, list[str], str]]) -> list[str]:
         first, more = ("term", "tangent + term") if plus else ("-term", "tangent - term")
         lines.append(f"        tangent = {first} if tangent is None else {more}")
     return lines
+
+
+def _quotient(tree: ast.expr, differentiable: list[Argument]) -> tuple[ast.expr, ast.expr | None]:
+    """A formula as what is divided and by what, where the divisor reads no tangent; else the whole and None."""
+    tangents = {f"{a.name}_t" for a in differentiable}
+    if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Div):
+        if not any(isinstance(n, ast.Name) and n.id in tangents for n in ast.walk(tree.right)):
+            return tree.left, tree.right
+    return tree, None
 
 
 def _terms(tree: ast.expr, differentiable: list[Argument]) -> list[tuple[str, bool, ast.expr]] | None:

@@ -12,6 +12,7 @@ from .activation import *
 from .comparison import *
 from .complex_parts import *
 from .conv import *
+from .conv_tbc import *
 from .creation import *
 from .decompositions import *
 from .dims import *

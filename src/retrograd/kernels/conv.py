@@ -134,6 +134,8 @@ def convolution(
 ) -> np.ndarray:
     """The convolution (or transposed convolution) of (batch, channels, ...) with a weight, plus a bias a channel."""
     _check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    if bias is not None:  # of another dtype, where torch's kernel adds it to what it has computed
+        bias = bias.astype(input.dtype, copy=False)
     if is_half(input.dtype):
         wide = [None if a is None else a.astype(np.float32) for a in (input, weight, bias)]
         return convolution(
@@ -346,10 +348,13 @@ def _check(
     _check_channels(input, weight, bias, transposed, groups)
     if input.dtype != weight.dtype:
         raise RuntimeError(f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(weight.dtype)}")
-    if bias is not None and bias.dtype != input.dtype:
-        names = {"float32": "float", "float64": "double"}
-        one, other = (names.get(a.dtype.name, a.dtype.name) for a in (input, bias))
+    if bias is not None and bias.dtype != input.dtype and not (transposed and dims < 3):
+        cs = {"float32": "float", "float64": "double"}
+        one, other = (cs.get(a.dtype.name, a.dtype.name) for a in (input, bias))
         raise RuntimeError(f"Input type ({one}) and bias type ({other}) should be the same")
+    if bias is not None and bias.dtype.kind == "c" and input.dtype.kind != "c":
+        names = scalar_name(bias.dtype), scalar_name(input.dtype)
+        raise RuntimeError("result type {} can't be cast to the desired output type {}".format(*names))
     if input.dtype.kind == "b":
         unsupported("slow_conv2d_cpu", input.dtype)
     kernel = weight.shape[2:]

@@ -67,6 +67,9 @@ def fractional_max_pool(
     flat = cells.reshape(len(planes), math.prod(output_size), math.prod(kernel))
     windows = np.take_along_axis(planes[:, None, :], flat, -1)
     best = windows.astype(np.float64).argmax(-1)[..., None]
+    if (lost := np.isnan(np.take_along_axis(windows, best, -1))).any():  # of several NaN, the last, as in other pools
+        backwards = np.isnan(windows)[..., ::-1].argmax(-1)[..., None]
+        best = np.where(lost, windows.shape[-1] - 1 - backwards, best)
     shape_out = (*lead, *output_size)
     values = np.take_along_axis(windows, best, -1).reshape(shape_out)
     return values, np.take_along_axis(flat, best, -1).reshape(shape_out)

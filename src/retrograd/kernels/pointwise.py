@@ -210,7 +210,7 @@ def pow(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
     d = result_dtype(a, b)
     if not hasattr(b, "dtype"):
         shortcut = _POWERS.get(b) if d.kind in "fcV" else None
-        if shortcut is not None and d == a.dtype:
+        if shortcut is not None and d == a.dtype and not (d.char == "e" and b in _ROOTS):
             if out is None:
                 r = shortcut(a)
                 return r if r.__class__ is ndarray else as_array(r)
@@ -268,6 +268,10 @@ def _rsqrt(a: ndarray, **kwargs: Any) -> Any:
 _POWERS: dict[float, Callable[..., Any]] = {
     1: np.copy, 2: np.square, 3: _cube, 0.5: np.sqrt, -0.5: _rsqrt, -1: np.reciprocal, -2: _reciprocal_square,
 }  # fmt: skip
+
+
+#: Powers that are not those of C for -inf and -0: torch takes the short cut for all floats but half.
+_ROOTS = (0.5, -0.5)
 
 
 def _negative_integer_power(a: ndarray, b: ndarray) -> ndarray:
@@ -443,7 +447,11 @@ def sign(a: Operand, out: ndarray | None = None) -> ndarray:
 def sgn(a: Operand, out: ndarray | None = None) -> ndarray:
     """`sign`, and a / |a| (0 for 0) of complex input."""
     if getattr(a, "dtype", _BOOL).kind == "c":
-        return apply_unary(np.sign, a, out)
+        lost = np.isnan(a)  # NumPy takes inf + NaN j to be on the real axis
+        r = apply_unary(np.sign, a, out)
+        if lost.any():
+            np.copyto(r, np.nan, where=lost)
+        return r
     return sign(a, out)
 
 

@@ -5,6 +5,7 @@ SciPy computes them; what it has no function for, orthogonal polynomials of many
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -116,7 +117,13 @@ special_scaled_modified_bessel_k1 = _unary("special_scaled_modified_bessel_k1", 
 
 def _airy(library: Any, x: ndarray) -> ndarray:
     r = library.airy(x)[0]
-    return np.where(np.isnan(r) & (np.abs(x) > 1e6), 0, r).astype(x.dtype)  # SciPy gives up where it is next to nothing
+    far = np.isnan(r) & (np.abs(x) > 1e6)  # where SciPy gives up: the first term of the series is all that counts
+    if far.any():
+        # The angle is large: it has to be known to more digits than its cosine.
+        size = np.where(x < 0, -x, np.inf).astype(np.longdouble)
+        wave = np.cos(2 * size * np.sqrt(size) / 3 - np.arctan(np.longdouble(1)))
+        r = np.where(far, np.where(np.isnan(wave), 0, wave) / (math.sqrt(math.pi) * np.sqrt(np.sqrt(size))), r)
+    return r.astype(x.dtype)
 
 
 special_airy_ai = _unary("special_airy_ai", lambda library, x: _airy(library, x), "The Airy function Ai.")

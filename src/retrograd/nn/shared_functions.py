@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._generated import functions as table
 from ..ops import namespace as ops
 from ..ops.checked import checked
 from ..tensor import Tensor
@@ -40,10 +41,11 @@ def _in_place(name: str) -> None:
     setattr(functional, name + "_", inplace)
 
 
-for _name in ("celu", "elu", "hardtanh", "leaky_relu", "relu", "rrelu", "selu", "threshold"):
+for _name in ("celu", "hardtanh", "leaky_relu", "relu", "rrelu", "selu", "threshold"):
     _in_place(_name)
+functional.elu_ = table.elu_  # type: ignore[attr-defined]  # with the factors that the operator has
 functional.pdist = ops.pdist  # type: ignore[attr-defined]
-functional.conv_tbc = top_level.conv_tbc  # type: ignore[attr-defined]
+functional.conv_tbc = ops.conv_tbc  # type: ignore[attr-defined]
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(functional, name) for name in _SHARED},
@@ -61,9 +63,11 @@ def _dropout(name: str) -> None:
         return
 
     def plain(input: Tensor, p: float, train: bool) -> Tensor:
+        top_level.check_probability(p)
         return function(input, p, train)
 
     def inplace(input: Tensor, p: float, train: bool) -> Tensor:
+        top_level.check_probability(p)
         return function(input, p, train, True)
 
     for made, title in ((plain, name), (inplace, name + "_")):

@@ -35,7 +35,7 @@ def renamed(function: Any, name: str) -> Any:
     if function.__name__ == name:
         return function
     found = FunctionType(function.__code__, function.__globals__, name, function.__defaults__, function.__closure__)
-    found.__kwdefaults__ = function.__kwdefaults__
+    found.__kwdefaults__, found.__qualname__ = function.__kwdefaults__, name
     found.__doc__, found.__annotations__ = function.__doc__, function.__annotations__
     return found
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ...kernels.conv_tbc import tbc_taps
+
 
 def convolution_grad_input(
     ops: Any, grad: Any, weight: Any, input_size: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
@@ -49,3 +51,33 @@ def along_channels(ops: Any, values: Any, shape: Any) -> Any:
     if values is None:
         return None
     return ops.expand(ops.reshape(values, (1, -1, *[1] * (len(shape) - 2))), tuple(shape))
+
+
+# --------------------------------------------------------------------------------------------------------- time first
+
+
+def conv_tbc_grad_input(ops: Any, grad: Any, weight: Any, size: Any, pad: int) -> Any:
+    """The gradient of `conv_tbc` for its input: every tap gives back to what it met."""
+    total = None
+    for tap, first, source, count in tbc_taps(size[0], weight.shape[0], pad):
+        part = ops.narrow(grad, 0, first, count) @ ops.transpose(ops.select(weight, 0, tap).conj(), 0, 1)
+        part = ops.constant_pad_nd(part, (0, 0, 0, 0, source, size[0] - source - count), 0)
+        total = part if total is None else total + part
+    return ops.new_zeros(grad, tuple(size)) if total is None else total
+
+
+def conv_tbc_grad_weight(ops: Any, grad: Any, input: Any, size: Any, pad: int) -> Any:
+    """The gradient of `conv_tbc` for its weight, a matrix product for each tap."""
+    _, channels, outputs = size
+    parts = {
+        tap: ops.transpose(ops.reshape(ops.narrow(input, 0, source, count), (-1, channels)).conj(), 0, 1)
+        @ ops.reshape(ops.narrow(grad, 0, first, count), (-1, outputs))
+        for tap, first, source, count in tbc_taps(input.shape[0], size[0], pad)
+    }
+    zeros = ops.new_zeros(grad, (channels, outputs)) if len(parts) < size[0] else None
+    return ops.stack([parts.get(tap, zeros) for tap in range(size[0])])
+
+
+def spread_in(ops: Any, values: Any, result: Any) -> Any:
+    """One value an output, for a result whose last dimension they are."""
+    return ops.expand(values, tuple(result.shape))

@@ -32,6 +32,11 @@ def no_derivative(ops: Any, grad: Any, name: str) -> Any:
     )
 
 
+def unchanged_by(ops: Any, tangent: Any, result: Any) -> Any:
+    """What a tangent adds to that of a result that does not vary with it."""
+    return ops.zeros_like(result)
+
+
 def floored_quotient(ops: Any, self: Any, other: Any) -> Any:
     """``self / other`` rounded down: how many times remainder subtracts `other`."""
     return ops.div(self, other, rounding_mode="floor")

@@ -24,7 +24,7 @@ def i1e_backward(ops: Any, grad: Any, self: Any, result: Any) -> Any:
 
 def logit_backward(ops: Any, grad: Any, self: Any, eps: float | None) -> Any:
     """1 / (x (1 - x)) within the bounds; outside, 0 where eps clamps, else NaN."""
-    slope = grad / (self * (1 - self))
+    slope = grad / ((self + 0) * (1 - self))  # at -0 as at 0
     if eps is None:
         return ops.masked_fill(slope, (self < 0) | (self > 1), math.nan)
     return ops.masked_fill(slope, (self < eps) | (self > 1 - eps), 0)

@@ -26,14 +26,19 @@ def recurrence_backward(ops: Any, grad: Any, decay: Any, dim: int) -> Any:
 
 
 def _slopes(ops: Any, self: Any, result: Any, dim: int) -> tuple[Any, Any]:
-    # exp(self[i] - result[i]) and exp(result[i - 1] - result[i]); 1 where both are -inf.
-    own = ops.exp(ops.masked_fill(self - result, ops.eq(self, result), 0))
+    # exp(self[i] - result[i]) and exp(result[i - 1] - result[i]); of two infinities the one that the result is has the
+    # slope 1, and where it is both, there is none.
     if not self.ndim or not self.shape[dim]:
+        own = ops.ones_like(result)
         return own, own
     n = self.shape[dim]
+    first = ops.narrow(result, dim, 0, 1)
     before, now = ops.narrow(result, dim, 0, n - 1), ops.narrow(result, dim, 1, n - 1)
-    decay = ops.exp(ops.masked_fill(before - now, ops.eq(before, now), 0))
-    return own, ops.cat([ops.zeros_like(ops.narrow(result, dim, 0, 1)), decay], dim)
+    later = ops.narrow(self, dim, 1, n - 1)
+    is_own, is_before = ops.eq(later, now), ops.eq(before, now)
+    own = ops.exp(ops.masked_fill(later - now, is_own & ~is_before, 0))
+    decay = ops.exp(ops.masked_fill(before - now, is_before & ~is_own, 0))
+    return ops.cat([ops.ones_like(first), own], dim), ops.cat([ops.zeros_like(first), decay], dim)
 
 
 def logcumsumexp_backward(ops: Any, grad: Any, self: Any, result: Any, dim: int) -> Any:

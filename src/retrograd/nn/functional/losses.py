@@ -227,6 +227,11 @@ def _check_labels(target: Tensor) -> None:
         raise RuntimeError(f"expected scalar type Long but found {scalar_name(target._data.dtype)}")
 
 
+def _above_zero(gaps: Tensor) -> Tensor:
+    """What is above 0: the others have no slope, in these losses not even at 0; a NaN is NaN, without a slope."""
+    return ops.where(gaps > 0, gaps, gaps.detach().clamp_min(0))
+
+
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -244,7 +249,7 @@ def multi_margin_loss(
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
     _check_rows(input)
-    rows = input if input.ndim == 2 else input.reshape((1, -1))
+    rows = ops.straight(input if input.ndim == 2 else input.reshape((1, -1)))
     if target.ndim > 1 or target._data.size != rows._data.shape[0]:
         raise RuntimeError(
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
@@ -257,7 +262,7 @@ def multi_margin_loss(
         )
     _check_labels(target)
     index = target.reshape((-1, 1))
-    losses = (margin - rows.gather(1, index) + rows).clamp_min(0)
+    losses = _above_zero(margin - rows.gather(1, index) + rows)
     if p == 2:
         losses = losses * losses
     if weight is not None:
@@ -277,7 +282,7 @@ def multilabel_margin_loss(
     """How much each target class is not above every other by 1; the targets of a row end at the first -1."""
     number = reduction_number(reduction, size_average, reduce)
     _check_rows(input)
-    rows = input if input.ndim == 2 else input.reshape((1, -1))
+    rows = ops.straight(input if input.ndim == 2 else input.reshape((1, -1)))
     if target._data.size != rows._data.size or (input.ndim == 2 and target.ndim != 2):
         raise RuntimeError(
             f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
@@ -288,7 +293,7 @@ def multilabel_margin_loss(
     is_target = np.zeros(labels.shape, bool)
     is_target[np.nonzero(used)[0], labels[used]] = True
     chosen = rows.gather(1, wrap(np.where(used, labels, 0)))
-    gaps = (1 - chosen.unsqueeze(2) + rows.unsqueeze(1)).clamp_min(0)
+    gaps = _above_zero(1 - chosen.unsqueeze(2) + rows.unsqueeze(1))
     counted = used[:, :, None] & ~is_target[:, None, :]
     losses = gaps.masked_fill(wrap(~counted), 0).sum((1, 2)) / rows._data.shape[1]
     return reduced(losses if input.ndim == 2 else losses.squeeze(0), number)

@@ -305,7 +305,7 @@ def _make_adaptive_avg_pool(dims: int) -> Callable[..., Tensor]:
     def adaptive_avg_pool(input: Tensor, output_size: int | OptionalInts) -> Tensor:
         size = _adaptive_size(f"adaptive_avg_pool{dims}d", input, output_size, dims)
         if dims == 1:
-            return generated.squeeze_dim(pool(generated.unsqueeze(input, -2), (1, *size)), -2)
+            return generated.squeeze_dim(adaptive_avg_pool2d(generated.unsqueeze(input, -2), (1, *size)), -2)
         if set(size) == {1}:
             return input.mean(tuple(range(-1, -dims - 1, -1)), keepdim=True)
         return pool(input, size)

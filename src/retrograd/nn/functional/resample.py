@@ -345,9 +345,8 @@ def grid_sample(
         places.append(place)
     if mode == "nearest":
         rounded = [np.rint(place._data) for place in places]
-        found = _at(input, rounded, sizes, "zeros", align_corners)
-        # The gradient for the places is zero, not absent.
-        return found + (places[0] * 0).unsqueeze(1) if grid.requires_grad else found
+        # The gradients for the places, and of that for the image, are zero, not absent.
+        return ops.flat_in(_at(ops.straight(input), rounded, sizes, "zeros", align_corners), ops.straight(grid))
     low = [np.floor(place._data) for place in places]
     parts = [place - wrap(first) for place, first in zip(places, low, strict=True)]
     taps = (-1, 0, 1, 2) if mode == "bicubic" else (0, 1)

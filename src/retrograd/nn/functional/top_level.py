@@ -308,13 +308,21 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     return input * mask, mask != 0
 
 
+def check_probability(p: float) -> None:
+    """Refuse what is no probability, as torch's functions (not nn.functional's) do."""
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
 def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Whole channels (dimension 1) zeroed with probability `p`, the others divided by ``1 - p``."""
+    check_probability(p)
     return _feature_dropout(input, _feature_shape(input), p, train, False)
 
 
 def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """`feature_dropout` in place."""
+    check_probability(p)
     return _feature_dropout(input, _feature_shape(input), p, train, True)
 
 
@@ -334,20 +342,10 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor
 
 
 
-def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """The convolution of signals (time, batch, channels) with a weight (length, channels, outputs)."""
-    for name, tensor, dims in (("Input", input, 3), ("Weight", weight, 3), ("Bias", bias, 1)):
-        if tensor._data.ndim != dims:
-            what = "time, batch, in_channels" if name == "Input" else "kernel_width, in_channels, out_channels"
-            raise RuntimeError(f"{name} must have {dims} dims" + (f": {what}." if dims == 3 else "."))
-    result = functional.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad)
-    return result.permute(2, 0, 1).contiguous()
-
-
 FUNCTIONS = {
     f.__name__: f
     for f in (
-        adaptive_max_pool1d, affine_grid_generator, batch_norm, conv_tbc, cosine_embedding_loss, ctc_loss,
+        adaptive_max_pool1d, affine_grid_generator, batch_norm, cosine_embedding_loss, ctc_loss,
         embedding_bag, embedding_renorm_, feature_dropout, feature_dropout_, grid_sampler, grid_sampler_2d,
         grid_sampler_3d, group_norm, hinge_embedding_loss, instance_norm, kl_div, layer_norm, margin_ranking_loss,
         native_batch_norm, native_dropout, native_group_norm, native_layer_norm, poisson_nll_loss, triplet_margin_loss,

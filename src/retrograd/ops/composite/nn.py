@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..registry import composite
+from .normalization import flat_gradients
 
 
 @composite(method=False)
@@ -33,4 +34,4 @@ def native_layer_norm_backward(
     if edges[0] is not None:
         g = grad if weight is None else grad * weight
         grad_input = scale * (g - g.mean(dims, True) - normal * (g * normal).mean(dims, True))
-    return grad_input, grad_weight, grad_bias
+    return flat_gradients((grad_input, grad_weight, grad_bias), input, weight)

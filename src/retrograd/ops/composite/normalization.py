@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._generated import functions as generated
 from ..registry import composite
 
 Gradients = tuple[Any, Any, Any]
@@ -22,6 +23,17 @@ def _gradients(grad: Any, normal: Any, edges: tuple) -> tuple[Any, Any]:
     others = tuple(d for d in range(grad.ndim) if d != 1)
     grad_weight = (grad * normal).sum(others) if edges[1] is not None else None
     return grad_weight, grad.sum(others) if edges[2] is not None else None
+
+
+def flat_gradients(gradients: Gradients, *arguments: Any) -> Gradients:
+    """They were computed from all the arguments: where one does not vary with an argument, its derivative is 0."""
+    found = []
+    for gradient in gradients:
+        for argument in arguments:
+            if gradient is not None and argument is not None:
+                gradient = generated.flat_in(gradient, argument)
+        found.append(gradient)
+    return tuple(found)  # type: ignore[return-value]
 
 
 @composite(method=False)
@@ -44,7 +56,7 @@ def native_batch_norm_backward(
             g = g - g.mean(dims, True) - normal * (g * normal).mean(dims, True)
         # The weight last: an infinite one makes NaN of a difference that it is multiplied into.
         grad_input = scale * g if weight is None else scale * g * _per_channel(weight, input.ndim)
-    return (grad_input, *_gradients(grad, normal, edges))
+    return flat_gradients((grad_input, *_gradients(grad, normal, edges)), input, weight)
 
 
 @composite(method=False)

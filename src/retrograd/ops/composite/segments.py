@@ -59,7 +59,7 @@ def segment_reduce(
     more = bool((index == count).any())
     base = data.new_full((*data.shape[:axis], count + more, *data.shape[axis + 1 :]), start)
     where = np.broadcast_to(index.reshape(*index.shape, *[1] * (data.ndim - axis - 1)), data._data.shape)
-    result = generated.scatter_reduce(base, axis, wrap(where), data, name, include_self=True)
+    result = generated.scatter_reduce(base, axis, wrap(where), generated.straight(data), name, include_self=True)
     result = result.narrow(axis, 0, count) if more else result
     if reduce == "mean":
         divisors = counts.reshape(*counts.shape, *[1] * (data.ndim - axis - 1)).astype(data._data.dtype)

@@ -101,7 +101,8 @@ def _padded(input: Any, width: int, mode: str) -> Any:
             f"({width}, {width}) at dimension {input._data.ndim - 1} of input {list(input._data.shape)}"
         )
     places = np.pad(np.arange(n), width, mode=modes[mode])  # type: ignore[call-overload]
-    return table.index_select(input, input._data.ndim - 1, wrap(places.astype(np.int64)))
+    source = input if mode == "circular" else table.straight(input)
+    return table.index_select(source, input._data.ndim - 1, wrap(places.astype(np.int64)))
 
 
 def _whole_window(name: str, window: Any, win_length: int, n_fft: int, like: Tensor) -> Any:
