@@ -37,17 +37,17 @@ pytestmark = pytest.mark.usefixtures("clean_state")
 LOOPS = {"fast": run_pass_fast, "plain": run_pass, "devices": run_on_devices}
 
 quick = settings(
-    max_examples=150,
+    max_examples=250,
     deadline=None,  # the first example pays for imports
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 
 # ------------------------------------------------------------------------------------------------------------- programs
 
-SHAPES = [(), (2,), (3, 2), (3, 1)]  # each broadcasts with each
+SHAPES = [(3, 2), (3, 2), (3, 2), (2,), (), (3, 1)]  # each broadcasts with each
 UNARY = ["neg", "double", "sum", "sum0", "to float32", "to float64", "unbind", "detach", "write", "fill"]
 BINARY = ["add", "add", "mul", "mul", "sub", "write tensor"]
-PAIRS = ["pair", "pair", "no gradient", "no zeros", "late hook", "fails", "wrong shape", "too many"]
+PAIRS = ["pair", "pair", "no gradient", "no zeros", "late hook", "fails", "wrong x", "wrong y", "too many"]
 HOOKS = ["tensor", "tensor", "retain", "pre", "post", "leaf", "leaf pre", "leaf post", "accumulated"]
 ACTIONS = ["look", "look", "look", "change", "change", "leave a mode", "backward", "fail", "wrong"]
 
@@ -72,10 +72,11 @@ def programs() -> st.SearchStrategy[Program]:
     step = st.one_of(
         st.tuples(st.sampled_from(UNARY), number, number),
         st.tuples(st.sampled_from(BINARY), number, number),
+        st.tuples(st.sampled_from(BINARY), number, number),
         st.tuples(failing.flatmap(st.sampled_from), number, number),
     )
     harmless = st.sampled_from([ACTIONS[:7], ACTIONS[:7], ACTIONS])
-    leaf = st.tuples(st.sampled_from(SHAPES), st.sampled_from(["float64", "float64", "float32"]), st.booleans())
+    leaf = st.tuples(st.sampled_from(SHAPES), st.sampled_from(["float64", "float32"]), st.booleans())
     return st.builds(
         Program,
         leaves=st.lists(leaf, min_size=1, max_size=3),
@@ -127,8 +128,10 @@ def pair_function(lib: Any) -> Any:
             if second is not None:
                 of_y = None if ctx.kind == "no gradient" else second * 1
                 of_x = second if of_x is None else of_x + second
-            if ctx.kind == "wrong shape" and of_x is not None:
-                of_x = lib.ones(5, dtype=of_x.dtype)
+            if ctx.kind == "wrong x":
+                of_x = lib.ones(5)
+            if ctx.kind == "wrong y":
+                of_y = lib.ones(5)
             return (of_x, of_y, None, None, None) if ctx.kind == "too many" else (of_x, of_y, None, None)
 
     return Pair.apply
@@ -147,6 +150,7 @@ class Run:
     def __init__(self, lib: Any, program: Program) -> None:
         self.lib, self.program = lib, program
         self.log: list[Any] = []
+        self.given: list[Any] = []  # gradients of the outputs
         self.alive: list[Any] = []  # accumulators would die with their last user, and their hooks with them
         rng = np.random.default_rng(0)
         self.values = []
@@ -267,6 +271,7 @@ class Run:
             None if not output.ndim and position % 2 else lib.full_like(output, position + 1).detach()
             for position, output in enumerate(outputs)
         ]
+        self.given += grads
         options = {"retain_graph": keep, "create_graph": program.create_graph}
         try:
             if program.call == "grad":
@@ -297,6 +302,7 @@ class Run:
             seen[f"grads {position}"] = [shown(grad) for grad in grads]
             seen[f"layout {position}"] = [None if grad is None else (grad.stride(), grad._version) for grad in grads]
             seen[f"graph of grads {position}"] = [nodes_of(grad) for grad in grads]
+            seen[f"given {position}"] = [shown(grad) for grad in self.given]
             seen[f"enabled {position}"] = self.lib.is_grad_enabled()
         return seen
 
