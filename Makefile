@@ -19,8 +19,6 @@ SOURCES   := $(shell find src/retrograd/codegen src/retrograd/derivatives src/re
                      -name '*.py' -o -name '*.yaml' 2>/dev/null)
 
 MAKEFLAGS += --no-print-directory
-# Modules that compute have no name (see quiet.py), and pytest cannot look for examples in them.
-UNNAMED := kernels derivatives _generated
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -35,7 +33,7 @@ demo: $(GENERATED) ## train a small network, check a gradient, draw the graph an
 
 test: $(GENERATED) $(VENV)/test.stamp ## the tests, and the examples in docstrings and README
 	@$(PY) -m pytest -q -m "$(SELECT)" $(ARGS)
-	@$(PY) -m pytest -q --import-mode=prepend --doctest-modules --doctest-glob='*.md' $(UNNAMED:%=--ignore=src/retrograd/%) src/retrograd README.md
+	@$(PY) -m pytest -q --import-mode=prepend --doctest-modules --doctest-glob='*.md' src/retrograd README.md
 
 test-parity: $(GENERATED) $(VENV)/test.stamp $(VENV)/parity.stamp ## installs torch, then all tests but the slow ones
 	@$(PY) -m pytest -q -m "$(SELECT)" $(ARGS)

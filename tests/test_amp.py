@@ -88,6 +88,17 @@ def test_dtypes_are_torch_s(name, dtype):
         assert ours.float().flatten().tolist() == pytest.approx(theirs.float().flatten().tolist(), rel=2e-2)
 
 
+def test_the_outermost_listed_function_decides(torch):
+    """It is found on the stack (see amp.py): one operator, called by three functions."""
+    v, m = torch.ones(3), torch.ones(3, 3)
+    with torch.autocast("cpu"):
+        assert torch.dot(v, v).dtype is torch.float32  # as given
+        assert torch.matmul(v, v).dtype is (v @ v).dtype is torch.bfloat16
+        assert torch.linalg.vecdot(v, v).dtype is torch.bfloat16
+        assert torch.mv(m, v).dtype is torch.float32
+        assert torch.matmul(m, v).dtype is torch.bfloat16
+
+
 def test_the_mode_begins_and_ends(torch):
     a = torch.ones(2, 2)
     assert not torch.is_autocast_enabled("cpu")

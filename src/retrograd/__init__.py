@@ -58,7 +58,7 @@ from .core.dtypes import (
 from .core.dtypes import float_ as float
 from .core.dtypes import int_ as int
 from .core.layout import layout, strided
-from .core.quiet import drop_warnings
+from .core.quiet import drop_names
 from .core.size import Size
 from .core.threads import *
 from .core.type_info import finfo, iinfo
@@ -96,4 +96,4 @@ def __getattr__(name: str) -> _Any:
 
 
 globals().update(_NN_FUNCTIONS | _FOREACH)
-drop_warnings(*[f"{__name__}.{part}" for part in ("kernels", "derivatives.formulas", "_generated")])
+drop_names(*[f"{__name__}.{part}." for part in ("kernels", "derivatives.formulas", "_generated")])

@@ -7,12 +7,14 @@ It is an observer of the thread's operators (autograd/intercept.py).  Torch's li
 composed here of other operators.  So the rule is that of the outermost listed function on the way from the user's
 code to the operator, which is found on the stack.  (Functions that refuse low precision before they come to an
 operator, as decompositions and transforms do, refuse it here too, where torch would compute in float32.)
+
+Why the stack: the plain way, functions that say their name when they are called, costs each of them a fifth of a
+microsecond in every call, mixed precision or not; that is 5 % of a small `linear` and 20 % of a small `matmul`.
 """
 
 from __future__ import annotations
 
 import functools
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from types import CodeType
@@ -23,7 +25,7 @@ from .autograd.intercept import interceptor_of, set_observers
 from .core import dtypes
 from .core.devices import device
 from .core.state import ThreadState, local
-from .core.where import is_user_code
+from .core.where import package_codes
 from .ops.overload import overload_of
 from .tensor import Tensor
 
@@ -54,7 +56,7 @@ class _Autocast:
         self.dtype = dtype
 
     def __call__(self, operator: Callable, args: tuple, kwargs: dict, proceed: Callable) -> Any:
-        rule = _rule_for(operator, sys._getframe(1))
+        rule = _rule_for(operator)
         if rule is None:
             return proceed()
         target = self.dtype
@@ -70,13 +72,12 @@ class _Autocast:
         return proceed(cast)
 
 
-def _rule_for(operator: Callable, frame: Any) -> frozenset | None:
+def _rule_for(operator: Callable) -> frozenset | None:
     """Which list an operator falls under: by the outermost function of ours that is in one."""
     rules = _rules()
     found = _list_of(overload_of(operator).overloadpacket.__name__)
-    while frame is not None and not is_user_code(frame.f_code):
-        found = rules.get(frame.f_code, found)
-        frame = frame.f_back
+    for code in package_codes():
+        found = rules.get(code, found)
     return None if found is AS_GIVEN else found
 
 

@@ -34,7 +34,7 @@ from .anomaly_mode import anomaly_of, explain_error
 from .basic_nodes import GraphRoot
 from .device_threads import needs_other_threads, run_on_devices
 from .edge import EdgeTuple
-from .execution_log import logged_at, logging_each
+from .execution_log import is_logged, log, logging_each
 from .fast_loop import run_pass_fast
 from .graph_task import GraphTask
 from .node import Node
@@ -134,7 +134,7 @@ class Engine:
                 hide_levels(state, outputs, grads)
             run: Loop = run_pass_fast
             call: Call = call_node
-            if state.observers or accelerators or logged_at:  # who watches the nodes, and threads that run them
+            if state.observers or accelerators or log.level:  # who watches the nodes, and threads that run them
                 run, call = _how_to_run(state, task)
             try:
                 if depth and depth % MAX_DEPTH == 0:  # Note [Reentrant backward]
@@ -209,7 +209,7 @@ def _how_to_run(state: ThreadState, task: GraphTask) -> tuple[Loop, Call]:
     anomaly = anomaly_of(state)
     if anomaly is not None:
         call = anomaly.watch(call)
-    if logged_at:
+    if is_logged():
         call = logging_each(call)
     if accelerators and needs_other_threads(state, task):
         return run_on_devices, call

@@ -2,8 +2,8 @@
 
     logging.getLogger("retrograd.autograd").setLevel(logging.DEBUG)
 
-Only that logger's own level counts, not one that it inherits: a pass then finds out by looking at a list whether it has
-to log, which costs nothing, and an application that sets the root logger to DEBUG is not flooded.
+Only that logger's own level counts, not one that it inherits: a pass that is not logged then pays for looking at one
+attribute, and an application that sets the root logger to DEBUG is not flooded.
 """
 
 from __future__ import annotations
@@ -16,21 +16,12 @@ if TYPE_CHECKING:
     from .node import Node
     from .node_call import Call
 
-#: Not empty while passes are to be logged.
-logged_at: list[int] = []
+log = logging.getLogger("retrograd.autograd")
 
 
-class _Logger(logging.Logger):
-    """Says in `logged_at` whether its level lets through what the engine has to say."""
-
-    def setLevel(self, level: int | str) -> None:
-        super().setLevel(level)
-        logged_at[:] = [self.level] if 0 < self.level <= logging.DEBUG else []
-
-
-log: Any = logging.getLogger("retrograd.autograd")
-log.__class__ = _Logger
-log.setLevel(log.level)
+def is_logged() -> bool:
+    """Does the logger's own level let through what the engine has to say?"""
+    return logging.NOTSET < log.level <= logging.DEBUG
 
 
 def logging_each(call: Call) -> Call:

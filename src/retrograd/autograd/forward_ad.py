@@ -15,9 +15,9 @@ from ..core.late import operators as ops
 from ..core.state import ThreadState, local
 from ..tensor import Tensor
 from .forward_grad import Level, attach, fw_grad, set_fw_grad, zeros_of_layout
-from .forward_operators import observer_of, seeing_levels_outside
+from .forward_operators import CarryTangents, seeing_levels_outside
 from .grad_mode import F, _Mode, _not_yet_on
-from .intercept import interceptor_of
+from .intercept import Observer, interceptor_of
 from .view_meta import FORWARD_BASE
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ def enter_dual_level(*, nested: bool = False) -> int:
 def _one_more(state: ThreadState) -> tuple[tuple[Level, ...], tuple, Any]:
     """The levels, observers and interceptor of the thread when one more level is open."""
     level = Level(len(state.dual_levels))
-    level.observer = observer_of(level)
+    level.observer = CarryTangents(level)
     level.needed_tensors = state.needs_tensors
-    observers = (*state.observers, level.observer)
+    observers: tuple[Observer, ...] = (*state.observers, level.observer)
     return (*state.dual_levels, level), observers, interceptor_of(observers)
 
 

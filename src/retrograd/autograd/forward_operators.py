@@ -136,15 +136,21 @@ def _formulas() -> dict[Any, tuple[ForwardFormula, bool]]:
     return found
 
 
-def observer_of(level: Level) -> Callable[..., Any]:
-    """What is around every operator while `level` is open."""
-    formulas = _formulas()
+class CarryTangents:
+    """What is around every operator while a dual level is open: an observer (intercept.py)."""
 
-    def carry_tangents(operator: Callable, args: tuple, kwargs: dict, proceed: Callable[[], Any]) -> Any:
-        state = local.state
+    __slots__ = ("formulas", "level", "short_cuts")
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+        self.formulas = _formulas()
+        self.short_cuts = _short_cuts()
+
+    def __call__(self, operator: Callable, args: tuple, kwargs: dict, proceed: Callable[[], Any]) -> Any:
+        state, level = local.state, self.level
         if not state.fw_grad_enabled:
             return proceed()
-        found = formulas.get(operator)
+        found = self.formulas.get(operator)
         if found is None:
             return _without_formula(operator, args, proceed, level)
         formula, inplace = found
@@ -159,16 +165,16 @@ def observer_of(level: Level) -> Callable[..., Any]:
             raise NotImplementedError(not_implemented(formula.name))
         return _with_formula(state, level, formula, inplace, args, tangents, proceed)
 
-    short_cuts = _short_cuts()
-
-    def alone(operator: Callable, args: tuple, kwargs: dict) -> Any:
-        short_cut = short_cuts.get(operator)
+    def alone(self, operator: Callable, args: tuple, kwargs: dict) -> Any:
+        """The thread's interceptor while nobody else looks: kernel and formula in one, over bare arrays."""
+        short_cut = self.short_cuts.get(operator)
         if short_cut is not None:
             state = local.state
             if state.fw_grad_enabled:
+                level = self.level
                 try:
                     result = short_cut(state, level, *args, **kwargs)
-                except RuntimeWarning:  # see core/quiet.py
+                except RuntimeWarning:  # see quiet.py
                     result = quietly(short_cut, state, level, *args, **kwargs)
                 if result is UNVARIED:
                     this, state.interceptor = state.interceptor, None
@@ -179,9 +185,6 @@ def observer_of(level: Level) -> Callable[..., Any]:
                 if result is not None:
                     return result
         return intercept(operator, args, kwargs)
-
-    carry_tangents.alone = alone  # type: ignore[attr-defined]
-    return carry_tangents
 
 
 def not_implemented(name: str) -> str:

@@ -6,8 +6,8 @@ interceptor instead of going on; that runs the observers, innermost first, aroun
 
 An observer is called as ``observer(operator, args, kwargs, proceed)`` and returns the result; ``proceed()`` goes on to
 the next observer and at last to the operator; ``proceed(other)`` goes on with another operator in its place.
-Operators that run meanwhile (in hooks, in formulas) are plain.  An observer may have an interceptor of its own, as its
-attribute `alone`, for when there is no other; `intercept` is then what it falls back to.
+Operators that run meanwhile (in hooks, in formulas) are plain.  An observer may have a method `alone`, which is the
+interceptor while there is no other observer; `intercept` is then what it falls back to.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.late import operators as ops
 from ..kernels import one_like, ones, zeros_like
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, autograd_attributes, wrap
 from .basic_nodes import Identity
 from .edge import EdgeTuple, gradient_edge
 from .engine import engine
@@ -296,3 +296,6 @@ def _wanted_edge(tensor: TensorOrEdge, retain: bool = False) -> EdgeTuple:
     reference = meta.grad_accumulator
     node = None if reference is None else reference()
     return (Identity(), 0) if node is None else (node, 0)
+
+
+autograd_attributes.run_backward = backward  # for Tensor.backward

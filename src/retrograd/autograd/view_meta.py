@@ -97,11 +97,9 @@ class DifferentiableViewMeta(AutogradMeta):
         return tuple(reversed(steps))
 
 
-_DEFAULTS = {
-    "before": None, "creation_meta": CreationMeta.DEFAULT, "detached": False, "fleeting": False, "forward": None,
-    "fw_grad": None, "grad": None, "grad_accumulator": None, "grad_dtype": "same", "hooks": None, "name": None,
-    "post_accumulate_grad_hooks": None, "requires_grad": False, "restrided": False, "retains_grad": False,
-}  # fmt: skip
+#: What of a view's meta is not there until somebody asks: as in any tensor's meta, and its own.
+_DEFAULTS: dict[str, Any] = {name: getattr(AutogradMeta(), name) for name in AutogradMeta.__slots__}
+_DEFAULTS |= {"before": None, "creation_meta": CreationMeta.DEFAULT, "fleeting": False, "forward": None}
 
 
 def as_view(

@@ -4,7 +4,7 @@ Kernels divide by zero and overflow as IEEE arithmetic says, and torch says noth
 told not to in every call (which costs more than most small kernels) or for the whole process (which is not ours to
 do).  So:
 
-* the modules that compute have no name (`drop_warnings`): Python drops a warning that comes from such a module, as it
+* the modules that compute have no name (`drop_names`): Python drops a warning that comes from such a module, as it
   does in those that are being torn down at exit;
 * at import, a warnings filter for warnings that NumPy attributes to the package's other modules;
 * where somebody turned warnings into errors in front of that filter, a kernel that raised is run again with NumPy's
@@ -12,6 +12,11 @@ do).  So:
 * what must not run twice (a write in place, a backward pass) is run with the checks off from the start,
   when somebody has put such a filter in front of ours (a single ufunc that writes in place has written when it
   warns, so that its warning can be dropped).
+
+What a missing name costs: all warnings of such a module are dropped, also those by which NumPy says that what we call
+will go away; and tools that go by a module's name (doctest) find none. So our own tests give the names back
+(`restore_names`, in conftest.py): a DeprecationWarning in a kernel is an error there, and the examples in kernels
+are run. tests/test_warnings.py takes them away again, to see that nothing is heard.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -52,11 +58,22 @@ def is_quiet() -> bool:
     return seen[3]
 
 
-def drop_warnings(*packages: str) -> None:
+#: The modules whose names are dropped, by name.
+_unnamed: dict[str, ModuleType] = {}
+
+
+def drop_names(*packages: str) -> None:
     """Take their names from the modules below `packages`, once they are all imported."""
     for name, module in list(sys.modules.items()):
-        if any(name.startswith(package + ".") for package in packages):
+        if name.startswith(packages):
+            _unnamed[name] = module
             vars(module)["__name__"] = None
+
+
+def restore_names() -> None:
+    """Give the modules their names back: for tests, which want to hear of warnings, and doctest."""
+    for name, module in _unnamed.items():
+        vars(module)["__name__"] = name
 
 
 def quietly(function: Callable, *args: Any, **kwargs: Any) -> Any:

@@ -120,7 +120,7 @@ def _operators() -> dict[str, Callable]:
     return {
         name: f
         for name, f in vars(functions).items()
-        if isinstance(f, FunctionType) and f.__module__ == functions.__name__
+        if isinstance(f, FunctionType) and f.__module__ == functions.__spec__.name  # it has no __name__, see quiet.py
     }
 
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 else:
     TensorOperators = object
 
+#: ``torch.autograd.backward``. Its module stands above this one, and puts it here when it is imported.
+run_backward: Any = None
+
 
 class TensorAutograd(TensorOperators):
     """What a Tensor knows of its history. `Tensor` has the slots that this reads."""
@@ -268,7 +271,7 @@ class TensorAutograd(TensorOperators):
             for flag in (retain_graph, create_graph):
                 if flag is not None and not (isinstance(flag, int) and 0 <= flag < 256):
                     raise TypeError(f"backward(): {type(flag).__name__!r} object is not a flag: give True or False")
-        _run_backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+        run_backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     def register_hook(self, hook: Callable) -> RemovableHandle:
         """Call ``hook(grad)`` whenever a gradient of this tensor is computed; what it returns replaces it."""
@@ -350,12 +353,3 @@ _SCALAR_NAMES = {
     "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double", "complex64": "ComplexFloat",
     "complex128": "ComplexDouble",
 }  # fmt: skip
-
-
-def _run_backward(*args: Any, **kwargs: Any) -> None:
-    """`autograd.backward`, put here at its first use: the module imports this one."""
-    global _run_backward
-    from ..autograd.run_backward import backward
-
-    _run_backward = backward
-    backward(*args, **kwargs)
