@@ -137,9 +137,9 @@ RULES = [name for name in TYPICAL if name != "Adafactor"]
 def test_both_ways_to_run_a_rule_agree(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On bare arrays and on Tensors (Note [Update rules]), whole and in blocks."""
     ways = []
-    bare = update.Updates._arrays
+    bare = update._arrays
     for arrays, block in ((bare, update.BLOCK), (bare, 2), (lambda *_: None, update.BLOCK)):
-        monkeypatch.setattr(update.Updates, "_arrays", arrays)
+        monkeypatch.setattr(update, "_arrays", arrays)
         monkeypatch.setattr(update, "BLOCK", block)
         ways.append(train(retrograd, name, TYPICAL[name], dtype)[0])
     tolerance = 1e-5 if dtype == "float32" else 1e-12

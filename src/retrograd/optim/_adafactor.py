@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ..autograd.grad_mode import enable_grad, no_grad
+from ..core import dtypes
 from ..core.type_info import finfo
 from ..ops import factories
-from ..ops import namespace as ops
 from ..tensor import Tensor
-from .checks import check_one_element
+from .checks import _get_value, check_one_element
 from .optimizer import Optimizer, ParamsT, dense_grads, new_number
-from .update import Updates
+from .update import Updates, lerp_weights
 
 __all__ = ["Adafactor", "adafactor"]
 
@@ -151,32 +151,40 @@ def adafactor(
     if grad_scale is not None or found_inf is not None:
         raise AssertionError("Grad scaling should occur outside of optimizer.step()")
     update = Updates()
-    rate = update.number(lr)
-    for i, param in enumerate(params):
-        grad = grads[i].neg() if maximize else grads[i]
-        smallest = finfo(param.dtype).eps if eps1 is None else eps1
-        count = update.advance(state_steps[i])
-        new = count**beta2_decay
-        size = max(eps2, _rms(param)) * min(rate, 1 / count**0.5)
-        if weight_decay != 0:
-            param.mul_(1 - rate * weight_decay)
-        rows, columns = row_vars[i], col_vars[i]
-        if grad.dim() > 1:
-            assert rows is not None and columns is not None
-            squares = grad * grad
-            rows.lerp_(squares.mean(-1, keepdim=True), new)
-            columns.lerp_(squares.mean(-2, keepdim=True), new)
-            estimate = ops.matmul(rows, columns)
-            estimate.div_(rows.mean(-2, keepdim=True).clamp_(min=smallest))
-        else:
-            variance = variances[i]
-            assert variance is not None
-            variance.lerp_(grad * grad, new)
-            estimate = variance.clone()
-        change = estimate.clamp_(min=smallest * smallest).rsqrt_().mul_(grad)
-        param.add_(change, alpha=-size / max(1.0, _rms(change) / d))
+    rate = float(_get_value(lr))
+    shrink = 1 - rate * weight_decay if weight_decay != 0 else None
+
+    def settings(key: tuple[float, dtypes.dtype]) -> tuple:
+        count, dtype = key
+        smallest = finfo(dtype).eps if eps1 is None else eps1
+        bounds = min(rate, 1 / count**0.5), eps2, d
+        return maximize, shrink, *lerp_weights(count**beta2_decay), smallest, smallest * smallest, bounds
+
+    keys = [(count, param.dtype) for count, param in zip(update.advance(state_steps), params, strict=True)]
+    update.by_key(_rule, keys, settings, params, grads, row_vars, col_vars, variances, whole=True)
 
 
-def _rms(x: Tensor) -> float:
-    """The root of the mean square."""
-    return x.norm(2).item() / x.numel() ** 0.5
+def _rule(
+    ops: Any, param: Any, grad: Any, rows: Any, columns: Any, variance: Any, maximize: bool, shrink: Any, new: Any,
+    old: Any, smallest: Any, smallest_square: Any, bounds: tuple[float, float, float],
+) -> None:  # fmt: skip
+    """`bounds`: the relative size of a step, the least size of a parameter, and how large a change may be."""
+    rate, least, d = bounds
+    size = rate * max(least, ops.rms(param))
+    if shrink is not None:
+        ops.mul_(param, shrink)
+    if maximize:
+        grad = ops.negative(grad)
+    squares = ops.multiply(grad, grad)
+    if variance is None:
+        ops.lerp_(rows, ops.mean(squares, -1), new, old)
+        ops.lerp_(columns, ops.mean(squares, -2), new, old)
+        estimate = ops.multiply(rows, columns, out=squares)
+        mean = ops.mean(rows, -2)
+        estimate = ops.divide(estimate, ops.maximum(mean, smallest, out=mean), out=estimate)
+        estimate = ops.maximum(estimate, smallest_square, out=estimate)
+    else:
+        ops.lerp_(variance, squares, new, old)
+        estimate = ops.maximum(variance, smallest_square, out=squares)
+    change = ops.divide(grad, ops.sqrt(estimate, out=estimate), out=estimate)
+    ops.add_(param, change, -size / max(1.0, ops.rms(change) / d))

@@ -120,12 +120,10 @@ def adadelta(
     check_capturable(capturable, params, state_steps, xla=False)
     update = Updates()
     number = update.number
-    lr, rho, eps, weight_decay = number(lr), number(rho), number(eps), number(weight_decay)
-    for i, param in enumerate(params):
-        update.advance(state_steps[i])
-        update(
-            _rule, (param, grads[i], square_avgs[i], acc_deltas[i]), maximize, weight_decay, rho, 1 - rho, eps, -lr
-        )
+    rho = number(rho)
+    settings = maximize, update.factor(weight_decay), rho, 1 - rho, number(eps), -number(lr)
+    update.advance(state_steps)
+    update(_rule, settings, params, grads, square_avgs, acc_deltas)
 
 
 def _rule(

@@ -159,31 +159,38 @@ def adagrad(
         check_no_scaling(grad_scale, found_inf)
     elif not unscaled(grads, grad_scale, found_inf):
         return
-    if weight_decay != 0 and any(grad.is_sparse for grad in grads):
+    has_sparse_grad = has_sparse_grad or any(grad.is_sparse for grad in grads)
+    if weight_decay != 0 and has_sparse_grad:
         raise RuntimeError("weight_decay option is not compatible with sparse gradients")
     update = Updates()
     number = update.number
-    lr, weight_decay, lr_decay, eps = number(lr), number(weight_decay), number(lr_decay), number(eps)
-    for i, param in enumerate(params):
-        count = update.advance(state_steps[i])
-        scale = -lr / (1 + (count - 1) * lr_decay)
-        if grads[i].is_sparse:
-            _sparse_update(param, grads[i], state_sums[i], maximize, eps, scale)
+    lr, decay, lr_decay, eps = number(lr), update.factor(weight_decay), number(lr_decay), number(eps)
+
+    def settings(count: float) -> tuple:
+        return maximize, decay, eps, -lr / (1 + (count - 1) * lr_decay)
+
+    counts = update.advance(state_steps)
+    if not has_sparse_grad:
+        update.by_key(_rule, counts, settings, params, grads, state_sums)
+        return
+    for param, grad, total, count in zip(params, grads, state_sums, counts, strict=True):
+        if grad.is_sparse:
+            _sparse_update(param, grad, total, *settings(count))
         else:
-            update(_rule, (param, grads[i], state_sums[i]), maximize, weight_decay, eps, scale)
+            update(_rule, settings(count), [param], [grad], [total])
 
 
 def _rule(
     ops: Any, param: Any, grad: Any, total: Any, maximize: bool, weight_decay: Any, eps: Any, scale: Any
 ) -> None:
     grad = decayed(ops, param, grad, maximize, weight_decay)
-    ops.addcmul_(total, grad, grad, 1)
+    ops.addcmul_(total, grad, grad, None)
     root = ops.sqrt(total)
     root = ops.add(root, eps, out=root)
     ops.addcdiv_(param, grad, root, scale)
 
 
-def _sparse_update(param: Tensor, grad: Any, total: Any, maximize: bool, eps: float, scale: Any) -> None:
+def _sparse_update(param: Tensor, grad: Any, total: Any, maximize: bool, decay: None, eps: float, scale: Any) -> None:
     """The same for the elements that a sparse gradient has."""
     grad = grad.coalesce()
     at, values = tuple(grad._indices()), grad._values()

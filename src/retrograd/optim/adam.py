@@ -19,7 +19,7 @@ from .checks import (
     check_steps,
 )
 from .optimizer import GroupedOptimizer, ParamsT, dense_grads, new_number
-from .update import Updates, decayed, unscaled
+from .update import Updates, decay_settings, decayed, lerp_weights, unscaled
 
 __all__ = ["Adam", "adam"]
 
@@ -189,30 +189,27 @@ def adam(
         return
     update = Updates()
     number = update.number
-    lr, beta1, beta2, weight_decay, eps = number(lr), number(beta1), number(beta2), number(weight_decay), number(eps)
-    decay = 0 if decoupled_weight_decay else weight_decay
-    shrink = 1 - lr * weight_decay if decoupled_weight_decay and weight_decay != 0 else None
-    count: float | None = None
-    for i, param in enumerate(params):
-        before, count = count, update.advance(state_steps[i])
-        if count != before:
-            root = (1 - beta2**count) ** 0.5
-            settings = (
-                maximize, decay, shrink, 1 - beta1, beta2, 1 - beta2, eps * root, -lr * root / (1 - beta1**count),
-            )  # fmt: skip
-        most = max_exp_avg_sqs[i] if amsgrad else None
-        update(_rule, (param, grads[i], exp_avgs[i], exp_avg_sqs[i], most), *settings)
+    lr, beta1, beta2, eps = number(lr), number(beta1), number(beta2), number(eps)
+    decay, shrink = decay_settings(update, weight_decay, lr, decoupled_weight_decay)
+
+    def settings(count: float) -> tuple:
+        root = (1 - beta2**count) ** 0.5
+        scale = -lr * root / (1 - beta1**count)
+        return maximize, decay, shrink, *lerp_weights(1 - beta1), beta2, 1 - beta2, eps * root, scale
+
+    most = max_exp_avg_sqs if amsgrad else None
+    update.by_key(_rule, update.advance(state_steps), settings, params, grads, exp_avgs, exp_avg_sqs, most)
 
 
 def _rule(
     ops: Any, param: Any, grad: Any, mean: Any, square: Any, most: Any, maximize: bool, weight_decay: Any, shrink: Any,
-    new1: Any, beta2: Any, new2: Any, eps: Any, scale: Any,
+    new1: Any, old1: Any, beta2: Any, new2: Any, eps: Any, scale: Any,
 ) -> None:  # fmt: skip
     """With both sides of the quotient multiplied by the root of the second bias correction: one pass less."""
     if shrink is not None:
         ops.mul_(param, shrink)
     grad = decayed(ops, param, grad, maximize, weight_decay)
-    ops.lerp_(mean, grad, new1)
+    ops.lerp_(mean, grad, new1, old1)
     ops.mul_(square, beta2)
     ops.addcmul_(square, grad, grad, new2)
     if most is not None:

@@ -8,7 +8,7 @@ from ..ops import factories
 from ..tensor import Tensor
 from .checks import check_betas, check_capturable, check_lr, check_setting, check_steps
 from .optimizer import GroupedOptimizer, ParamsT, dense_grads, new_number
-from .update import Updates, decayed
+from .update import Updates, decayed, lerp_weights
 
 __all__ = ["Adamax", "adamax"]
 
@@ -123,20 +123,20 @@ def adamax(
     check_capturable(capturable, params, state_steps)
     update = Updates()
     number = update.number
-    lr, beta1, beta2, weight_decay, eps = number(lr), number(beta1), number(beta2), number(weight_decay), number(eps)
-    for i, param in enumerate(params):
-        scale = -lr / (1 - beta1 ** update.advance(state_steps[i]))
-        update(
-            _rule, (param, grads[i], exp_avgs[i], exp_infs[i]), maximize, weight_decay, 1 - beta1, beta2, eps, scale
-        )
+    lr, beta1, beta2, eps, decay = number(lr), number(beta1), number(beta2), number(eps), update.factor(weight_decay)
+
+    def settings(count: float) -> tuple:
+        return maximize, decay, *lerp_weights(1 - beta1), beta2, eps, -lr / (1 - beta1**count)
+
+    update.by_key(_rule, update.advance(state_steps), settings, params, grads, exp_avgs, exp_infs)
 
 
 def _rule(
-    ops: Any, param: Any, grad: Any, mean: Any, most: Any, maximize: bool, weight_decay: Any, new1: Any, beta2: Any,
-    eps: Any, scale: Any,
+    ops: Any, param: Any, grad: Any, mean: Any, most: Any, maximize: bool, weight_decay: Any, new1: Any, old1: Any,
+    beta2: Any, eps: Any, scale: Any,
 ) -> None:  # fmt: skip
     grad = decayed(ops, param, grad, maximize, weight_decay)
-    ops.lerp_(mean, grad, new1)
+    ops.lerp_(mean, grad, new1, old1)
     size = ops.absolute(grad)
     size = ops.add(size, eps, out=size)
     ops.mul_(most, beta2)

@@ -8,7 +8,7 @@ from ..ops import factories
 from ..tensor import Tensor
 from .checks import _get_scalar_dtype, _get_value, check_capturable, check_lr, check_setting
 from .optimizer import GroupedOptimizer, ParamsT, dense_grads
-from .update import Updates, decayed
+from .update import Updates, decayed, lerp_weights
 
 __all__ = ["ASGD", "asgd"]
 
@@ -130,22 +130,27 @@ def asgd(
     check_capturable(capturable, params, mus, etas, state_steps, names="params, mus, etas,")
     update = Updates()
     rate = float(_get_value(lr))
-    weight_decay = update.number(weight_decay)
-    for i, param in enumerate(params):
-        count = update.advance(state_steps[i])
-        eta = etas[i].item()
-        update(_rule, (param, grads[i], axs[i]), maximize, weight_decay, 1 - lambd * eta, -eta, mus[i].item())
-        update.write(etas[i], rate / (1 + lambd * rate * count) ** alpha)
-        update.write(mus[i], 1 / max(1, count - t0))
+    decay = update.factor(weight_decay)
+
+    def settings(key: tuple[float, float]) -> tuple:
+        eta, mu = key
+        return maximize, decay, 1 - lambd * eta, -eta, *((None, None) if mu == 1 else lerp_weights(mu))
+
+    keys = [(eta.item(), mu.item()) for eta, mu in zip(etas, mus, strict=True)]
+    update.by_key(_rule, keys, settings, params, grads, axs)
+    for eta, mu, count in zip(etas, mus, update.advance(state_steps), strict=True):
+        update.write(eta, rate / (1 + lambd * rate * count) ** alpha)
+        update.write(mu, 1 / max(1, count - t0))
 
 
 def _rule(
-    ops: Any, param: Any, grad: Any, mean: Any, maximize: bool, weight_decay: Any, shrink: Any, scale: Any, mu: float
-) -> None:
+    ops: Any, param: Any, grad: Any, mean: Any, maximize: bool, weight_decay: Any, shrink: Any, scale: Any, mu: Any,
+    rest: Any,
+) -> None:  # fmt: skip
     grad = decayed(ops, param, grad, maximize, weight_decay)
     ops.mul_(param, shrink)
     ops.add_(param, grad, scale)
-    if mu == 1:
+    if mu is None:
         ops.copy_(mean, param)
     else:
-        ops.lerp_(mean, param, mu)
+        ops.lerp_(mean, param, mu, rest)

@@ -8,7 +8,7 @@ from ..ops import factories
 from ..tensor import Tensor
 from .checks import check_betas, check_capturable, check_lr, check_setting, check_steps
 from .optimizer import GroupedOptimizer, ParamsT, dense_grads, new_number
-from .update import Updates, decayed
+from .update import Updates, decay_settings, decayed, lerp_weights
 
 __all__ = ["NAdam", "nadam"]
 
@@ -144,30 +144,33 @@ def nadam(
     check_capturable(capturable, params, mu_products, state_steps, names="params, mu_products")
     update = Updates()
     number = update.number
-    lr, beta1, beta2, weight_decay, eps = number(lr), number(beta1), number(beta2), number(weight_decay), number(eps)
-    decay = 0 if decoupled_weight_decay else weight_decay
-    shrink = 1 - lr * weight_decay if decoupled_weight_decay and weight_decay != 0 else None
-    for i, param in enumerate(params):
-        count = update.advance(state_steps[i])
-        mu = beta1 * (1.0 - 0.5 * 0.96 ** (count * momentum_decay))
-        after = beta1 * (1.0 - 0.5 * 0.96 ** ((count + 1) * momentum_decay))
-        product = update.multiply(mu_products[i], mu)
+    lr, beta1, beta2, eps = number(lr), number(beta1), number(beta2), number(eps)
+    decay, shrink = decay_settings(update, weight_decay, lr, decoupled_weight_decay)
+
+    def momentum(count: float) -> float:
+        return beta1 * (1.0 - 0.5 * 0.96 ** (count * momentum_decay))
+
+    def settings(key: tuple[float, Any]) -> tuple:
+        count, product = key
         root = (1 - beta2**count) ** 0.5
-        by_grad, by_mean = -lr * root * (1.0 - mu) / (1.0 - product), -lr * root * after / (1.0 - product * after)
-        update(
-            _rule, (param, grads[i], exp_avgs[i], exp_avg_sqs[i]), maximize, decay, shrink, 1 - beta1, beta2, 1 - beta2,
-            eps * root, by_grad, by_mean,
-        )  # fmt: skip
+        after = momentum(count + 1)
+        by_grad = -lr * root * (1.0 - momentum(count)) / (1.0 - product)
+        by_mean = -lr * root * after / (1.0 - product * after)
+        return maximize, decay, shrink, *lerp_weights(1 - beta1), beta2, 1 - beta2, eps * root, by_grad, by_mean
+
+    counts = update.advance(state_steps)
+    keys = [(count, update.multiply(mu, momentum(count))) for mu, count in zip(mu_products, counts, strict=True)]
+    update.by_key(_rule, keys, settings, params, grads, exp_avgs, exp_avg_sqs)
 
 
 def _rule(
     ops: Any, param: Any, grad: Any, mean: Any, square: Any, maximize: bool, weight_decay: Any, shrink: Any, new1: Any,
-    beta2: Any, new2: Any, eps: Any, by_grad: Any, by_mean: Any,
+    old1: Any, beta2: Any, new2: Any, eps: Any, by_grad: Any, by_mean: Any,
 ) -> None:  # fmt: skip
     if shrink is not None:
         ops.mul_(param, shrink)
     grad = decayed(ops, param, grad, maximize, weight_decay)
-    ops.lerp_(mean, grad, new1)
+    ops.lerp_(mean, grad, new1, old1)
     ops.mul_(square, beta2)
     ops.addcmul_(square, grad, grad, new2)
     root = ops.sqrt(square)

@@ -8,7 +8,7 @@ from ..ops import factories
 from ..tensor import Tensor
 from .checks import check_betas, check_capturable, check_lr, check_setting, check_steps
 from .optimizer import GroupedOptimizer, ParamsT, dense_grads, new_number
-from .update import Updates, decayed
+from .update import Updates, decay_settings, decayed, lerp_weights
 
 __all__ = ["RAdam", "radam"]
 
@@ -133,12 +133,11 @@ def radam(
     check_capturable(capturable, params, state_steps)
     update = Updates()
     number = update.number
-    lr, beta1, beta2, weight_decay, eps = number(lr), number(beta1), number(beta2), number(weight_decay), number(eps)
-    decay = 0 if decoupled_weight_decay else weight_decay
-    shrink = 1 - lr * weight_decay if decoupled_weight_decay and weight_decay != 0 else None
+    lr, beta1, beta2, eps = number(lr), number(beta1), number(beta2), number(eps)
+    decay, shrink = decay_settings(update, weight_decay, lr, decoupled_weight_decay)
     longest = 2 / (1 - beta2) - 1  # how many squares the mean is made of, in the end
-    for i, param in enumerate(params):
-        count = update.advance(state_steps[i])
+
+    def settings(count: float) -> tuple:
         correction2 = 1 - beta2**count
         length = longest - 2 * count * beta2**count / correction2
         scale = -lr / (1 - beta1**count)
@@ -146,20 +145,19 @@ def radam(
         if rectified:
             variance = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
             scale = scale * (variance * correction2) ** 0.5
-        update(
-            _rule, (param, grads[i], exp_avgs[i], exp_avg_sqs[i]), maximize, decay, shrink, 1 - beta1, beta2, 1 - beta2,
-            eps, rectified, scale,
-        )  # fmt: skip
+        return maximize, decay, shrink, *lerp_weights(1 - beta1), beta2, 1 - beta2, eps, rectified, scale
+
+    update.by_key(_rule, update.advance(state_steps), settings, params, grads, exp_avgs, exp_avg_sqs)
 
 
 def _rule(
     ops: Any, param: Any, grad: Any, mean: Any, square: Any, maximize: bool, weight_decay: Any, shrink: Any, new1: Any,
-    beta2: Any, new2: Any, eps: Any, rectified: bool, scale: Any,
+    old1: Any, beta2: Any, new2: Any, eps: Any, rectified: bool, scale: Any,
 ) -> None:  # fmt: skip
     if shrink is not None:
         ops.mul_(param, shrink)
     grad = decayed(ops, param, grad, maximize, weight_decay)
-    ops.lerp_(mean, grad, new1)
+    ops.lerp_(mean, grad, new1, old1)
     ops.mul_(square, beta2)
     ops.addcmul_(square, grad, grad, new2)
     if rectified:

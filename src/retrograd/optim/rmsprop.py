@@ -8,7 +8,7 @@ from ..ops import factories
 from ..tensor import Tensor
 from .checks import check_capturable, check_lr, check_setting, check_steps
 from .optimizer import GroupedOptimizer, ParamsT, dense_grads, new_number
-from .update import Updates, decayed
+from .update import Updates, decayed, lerp_weights
 
 __all__ = ["RMSprop", "rmsprop"]
 
@@ -149,22 +149,20 @@ def rmsprop(
     check_capturable(capturable, params, state_steps)
     update = Updates()
     number = update.number
-    lr, alpha, eps, weight_decay, momentum = (
-        number(lr), number(alpha), number(eps), number(weight_decay), number(momentum),
+    alpha = number(alpha)
+    settings = (
+        maximize, update.factor(weight_decay), alpha, *lerp_weights(1 - alpha), number(eps), number(momentum),
+        -number(lr),
     )  # fmt: skip
-    for i, param in enumerate(params):
-        update.advance(state_steps[i])
-        mean = grad_avgs[i] if centered else None
-        buffer = momentum_buffer_list[i] if momentum > 0 else None
-        update(
-            _rule, (param, grads[i], square_avgs[i], mean, buffer), maximize, weight_decay, alpha, 1 - alpha, eps,
-            momentum, -lr,
-        )  # fmt: skip
+    update.advance(state_steps)
+    means = grad_avgs if centered else None
+    buffers = momentum_buffer_list if momentum > 0 else None
+    update(_rule, settings, params, grads, square_avgs, means, buffers)
 
 
 def _rule(
     ops: Any, param: Any, grad: Any, square: Any, mean: Any, buffer: Any, maximize: bool, weight_decay: Any, alpha: Any,
-    new: Any, eps: Any, momentum: Any, scale: Any,
+    new: Any, old: Any, eps: Any, momentum: Any, scale: Any,
 ) -> None:  # fmt: skip
     grad = decayed(ops, param, grad, maximize, weight_decay)
     ops.mul_(square, alpha)
@@ -172,7 +170,7 @@ def _rule(
     if mean is None:
         root = ops.sqrt(square)
     else:
-        ops.lerp_(mean, grad, new)
+        ops.lerp_(mean, grad, new, old)
         root = ops.multiply(mean, mean)
         root = ops.subtract(square, root, out=root)
         root = ops.sqrt(root, out=root)
@@ -181,5 +179,5 @@ def _rule(
         ops.addcdiv_(param, grad, root, scale)
     else:
         ops.mul_(buffer, momentum)
-        ops.addcdiv_(buffer, grad, root, 1)
+        ops.addcdiv_(buffer, grad, root, None)
         ops.add_(param, buffer, scale)

@@ -117,16 +117,15 @@ def rprop(
     check_steps(state_steps)
     check_capturable(capturable, params, state_steps)
     update = Updates()
-    settings = [update.number(value) for value in (etaminus, etaplus, step_size_min, step_size_max)]
-    for i, param in enumerate(params):
-        update.advance(state_steps[i])
-        update(_rule, (param, grads[i], prevs[i], step_sizes[i]), maximize, *settings)
+    settings = maximize, *[update.number(value) for value in (etaminus, etaplus, step_size_min, step_size_max)]
+    update.advance(state_steps)
+    update(_rule, settings, params, grads, prevs, step_sizes)
 
 
 def _rule(
     ops: Any, param: Any, grad: Any, before: Any, size: Any, maximize: bool, shrink: Any, grow: Any, low: Any, high: Any
 ) -> None:
-    grad = decayed(ops, param, grad, maximize, 0)
+    grad = decayed(ops, param, grad, maximize, None)
     product = ops.multiply(grad, before)
     turned = product < 0
     ops.mul_where_(size, product > 0, grow)

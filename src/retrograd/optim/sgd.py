@@ -138,30 +138,46 @@ def sgd(
     if has_sparse_grad:
         update.bare = False
     number = update.number
-    lr, weight_decay, momentum = number(lr), number(weight_decay), number(momentum)
-    for i, param in enumerate(params):
-        buffer = None
-        first = False
-        if momentum != 0:
-            buffer = momentum_buffer_list[i]
-            if buffer is None:
-                first = True
-                buffer = momentum_buffer_list[i] = factories.zeros_like(d_p_list[i])
-        update(
-            _rule, (param, d_p_list[i], buffer), first, lr, momentum, 1 - dampening, weight_decay, nesterov, maximize
-        )
+    decay = update.factor(weight_decay)
+    settings = maximize, decay, number(momentum), 1 - number(dampening), nesterov, -number(lr)
+    if momentum == 0:
+        if not maximize and decay is None:  # the most used of all
+            update(_plain_rule, settings[-1:], params, d_p_list)
+        else:
+            update(_rule, settings, params, d_p_list, None)
+        return
+    if all(buffer is not None for buffer in momentum_buffer_list):
+        update(_rule, settings, params, d_p_list, momentum_buffer_list)
+        return
+    for i, (param, grad) in enumerate(zip(params, d_p_list, strict=True)):
+        rule = _rule
+        if momentum_buffer_list[i] is None:
+            momentum_buffer_list[i] = factories.zeros_like(grad)
+            rule = _first_rule
+        update(rule, settings, [param], [grad], [momentum_buffer_list[i]])
+
+
+def _plain_rule(ops: Any, param: Any, grad: Any, scale: Any) -> None:
+    ops.add_(param, grad, scale)
 
 
 def _rule(
-    ops: Any, param: Any, grad: Any, buffer: Any, first: bool, lr: Any, momentum: Any, new: Any, weight_decay: Any,
-    nesterov: bool, maximize: bool,
+    ops: Any, param: Any, grad: Any, buffer: Any, maximize: bool, weight_decay: Any, momentum: Any, new: Any,
+    nesterov: bool, scale: Any,
 ) -> None:  # fmt: skip
     grad = decayed(ops, param, grad, maximize, weight_decay)
     if buffer is not None:
-        if first:
-            ops.copy_(buffer, grad)
-        else:
-            ops.mul_(buffer, momentum)
-            ops.add_(buffer, grad, new)
+        ops.mul_(buffer, momentum)
+        ops.add_(buffer, grad, new)
         grad = ops.plus(grad, buffer, momentum) if nesterov else buffer
-    ops.add_(param, grad, -lr)
+    ops.add_(param, grad, scale)
+
+
+def _first_rule(
+    ops: Any, param: Any, grad: Any, buffer: Any, maximize: bool, weight_decay: Any, momentum: Any, new: Any,
+    nesterov: bool, scale: Any,
+) -> None:  # fmt: skip
+    """The buffer begins with the gradient itself, whatever the dampening."""
+    grad = decayed(ops, param, grad, maximize, weight_decay)
+    ops.copy_(buffer, grad)
+    ops.add_(param, ops.plus(grad, grad, momentum) if nesterov else grad, scale)

@@ -12,15 +12,22 @@ are two sets, as there are two namespaces for derivative formulas:
 Names that end with an underscore write to a parameter or to its state (``ops.lerp_(mean, grad, weight)``).  The others
 return something new; their ``out=`` is a temporary of the rule whose memory may be used again, and only arrays do: what
 is recorded may have been saved.  Complex parameters are seen as twice as many real numbers.
+
+Settings that are numbers come to `ARRAYS` as 0-d arrays of the parameter's dtype, made once for all parameters: NumPy
+takes twice as long with a Python number.  Rules therefore do not compare them or compute with them.  A setting that is
+not to be used is None.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from itertools import repeat
 from types import CodeType
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from ..autograd.grad_mode import no_grad
 from ..core.quiet import is_quiet, quietly
@@ -33,8 +40,8 @@ from ..tensor import Tensor
 #: Elements in a block of a large parameter: a few blocks (value, gradient, state, temporaries) fit into the cache.
 BLOCK = 1 << 14
 
-_REAL = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
-_FLOATS = frozenset(_REAL.values())
+_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+_REAL = {np.dtype(np.complex64): _FLOAT32, np.dtype(np.complex128): _FLOAT64}
 
 
 class ARRAYS:
@@ -50,12 +57,12 @@ class ARRAYS:
     subtract = np.subtract
 
     @staticmethod
-    def plus(x: Any, y: Any, scale: float) -> Any:
+    def plus(x: Any, y: Any, scale: Any) -> Any:
         scaled = np.multiply(y, scale)
         return np.add(x, scaled, scaled)
 
     @staticmethod
-    def add_(x: Any, y: Any, scale: float) -> None:
+    def add_(x: Any, y: Any, scale: Any) -> None:
         np.add(x, np.multiply(y, scale), x)
 
     @staticmethod
@@ -63,29 +70,29 @@ class ARRAYS:
         np.multiply(x, y, x)
 
     @staticmethod
-    def lerp_(x: Any, y: Any, weight: float) -> None:
+    def lerp_(x: Any, y: Any, weight: Any, rest: Any) -> None:
         step = np.subtract(y, x)
-        if weight < 0.5:
+        if rest is None:
             np.add(x, np.multiply(step, weight, step), x)
-        else:  # so that a weight of 1 gives y itself
-            np.subtract(y, np.multiply(step, 1 - weight, step), x)
+        else:
+            np.subtract(y, np.multiply(step, rest, step), x)
 
     @staticmethod
-    def addcmul_(x: Any, a: Any, b: Any, scale: float) -> None:
+    def addcmul_(x: Any, a: Any, b: Any, scale: Any) -> None:
         product = np.multiply(a, b)
-        np.add(x, product if scale == 1 else np.multiply(product, scale, product), x)
+        np.add(x, product if scale is None else np.multiply(product, scale, product), x)
 
     @staticmethod
-    def addcdiv_(x: Any, a: Any, b: Any, scale: float) -> None:
+    def addcdiv_(x: Any, a: Any, b: Any, scale: Any) -> None:
         quotient = np.divide(a, b)
-        np.add(x, np.multiply(quotient, scale, quotient), x)
+        np.add(x, quotient if scale is None else np.multiply(quotient, scale, quotient), x)
 
     @staticmethod
     def maximum_(x: Any, y: Any) -> None:
         np.maximum(x, y, out=x)
 
     @staticmethod
-    def clamp_(x: Any, low: float, high: float) -> None:
+    def clamp_(x: Any, low: Any, high: Any) -> None:
         np.minimum(np.maximum(x, low, out=x), high, out=x)
 
     @staticmethod
@@ -93,7 +100,7 @@ class ARRAYS:
         np.copyto(x, y)
 
     @staticmethod
-    def mul_where_(x: Any, mask: Any, factor: float) -> None:
+    def mul_where_(x: Any, mask: Any, factor: Any) -> None:
         np.multiply(x, factor, x, where=mask)
 
     @staticmethod
@@ -107,6 +114,15 @@ class ARRAYS:
     @staticmethod
     def zero_where_(x: Any, mask: Any) -> None:
         np.copyto(x, 0, where=mask)
+
+    @staticmethod
+    def mean(x: Any, axis: int) -> Any:
+        return np.mean(x, axis, keepdims=True)
+
+    @staticmethod
+    def rms(x: Any) -> float:
+        flat = x.reshape(-1)
+        return math.sqrt(np.dot(flat, flat).item() / flat.size) if flat.size else math.nan
 
 
 def _seen(x: Any) -> Any:
@@ -131,7 +147,7 @@ class TENSORS:
 
     @staticmethod
     def maximum(x: Any, y: Any, out: Any = None) -> Any:
-        return _seen(x).maximum(_seen(y))
+        return _seen(x).maximum(_seen(y)) if isinstance(y, Tensor) else _seen(x).clamp(min=y)
 
     @staticmethod
     def multiply(x: Any, y: Any, out: Any = None) -> Any:
@@ -162,19 +178,19 @@ class TENSORS:
         x.copy_(_seen(x).mul(_seen(y)))
 
     @staticmethod
-    def lerp_(x: Any, y: Any, weight: Any) -> None:
-        before = _seen(x)
-        x.copy_(before + (y - before) * weight if isinstance(weight, Tensor) else before.lerp(_seen(y), weight))
+    def lerp_(x: Any, y: Any, weight: Any, rest: Any) -> None:
+        before, y = _seen(x), _seen(y)
+        x.copy_(before + (y - before) * weight if isinstance(weight, Tensor) else before.lerp(y, weight))
 
     @staticmethod
     def addcmul_(x: Any, a: Any, b: Any, scale: Any) -> None:
-        a, b = _seen(a), _seen(b)
-        x.copy_(_seen(x) + a * b * scale if isinstance(scale, Tensor) else _seen(x).addcmul(a, b, value=scale))
+        x, a, b, to = _seen(x), _seen(a), _seen(b), x
+        to.copy_(x + a * b * scale if isinstance(scale, Tensor) else x.addcmul(a, b, value=_or_one(scale)))
 
     @staticmethod
     def addcdiv_(x: Any, a: Any, b: Any, scale: Any) -> None:
-        a, b = _seen(a), _seen(b)
-        x.copy_(_seen(x) + a / b * scale if isinstance(scale, Tensor) else _seen(x).addcdiv(a, b, value=scale))
+        x, a, b, to = _seen(x), _seen(a), _seen(b), x
+        to.copy_(x + a / b * scale if isinstance(scale, Tensor) else x.addcdiv(a, b, value=_or_one(scale)))
 
     @staticmethod
     def maximum_(x: Any, y: Any) -> None:
@@ -207,6 +223,18 @@ class TENSORS:
     def zero_where_(x: Any, mask: Any) -> None:
         x.copy_(_seen(x).masked_fill(mask, 0))
 
+    @staticmethod
+    def mean(x: Any, axis: int) -> Any:
+        return _seen(x).mean(axis, keepdim=True)
+
+    @staticmethod
+    def rms(x: Any) -> float:
+        return x.norm(2).item() / x.numel() ** 0.5 if x.numel() else math.nan
+
+
+def _or_one(scale: Any) -> Any:
+    return 1 if scale is None else scale
+
 
 class Updates:
     """Runs rules, within one call of a step: what holds for the whole call is looked at once."""
@@ -222,29 +250,43 @@ class Updates:
         self.code: CodeType | None = None if where is None else where.code
         self.instruction = 0 if where is None else where.instruction
 
+    # --------------------------------------------------------------------------------------------------------- numbers
+
     def number(self, value: Any) -> Any:
         """A setting to compute with: a number, or a 0-d tensor if it is to get a gradient."""
+        if value.__class__ is float or value.__class__ is int:
+            return value
         if isinstance(value, Tensor):
             return value.squeeze() if self.recorded and value.requires_grad else value.item()
-        return value if value.__class__ is float or value.__class__ is int else float(value)
+        return float(value)
 
-    def advance(self, step: Tensor) -> float:
-        """Count a step of a parameter."""
-        if self._is_bare(step):
-            self._count_write(step)
-            array = step._data
-            array.fill(array.item() + 1.0)
-            return array.item()
-        with no_grad():
-            step.add_(1)
-        return step.item()
+    def factor(self, value: Any) -> Any:
+        """The same for one that does nothing if it is zero: None then."""
+        value = self.number(value)
+        return None if value == 0 else value
 
-    def _is_bare(self, number: Tensor) -> bool:
-        array = number._data
-        return self.bare and array.__class__ is np.ndarray and array.dtype in _FLOATS and number._vc is not INFERENCE
+    def advance(self, steps: Sequence[Tensor]) -> list[float]:
+        """Count a step of each parameter."""
+        counts = []
+        for step in steps:
+            if self._is_bare(step):
+                self._count_write(step)
+                array = step._data
+                array.fill(array.item() + 1.0)
+                counts.append(array.item())
+            else:
+                with no_grad():
+                    step.add_(1)
+                counts.append(step.item())
+        return counts
 
-    def multiply(self, number: Tensor, factor: float) -> float:
-        """Multiply a number of the state, in its own precision."""
+    def multiply(self, number: Tensor, factor: float) -> Any:
+        """Multiply a number of the state, in its own precision, and return it as `number` does."""
+        if self._is_bare(number):
+            self._count_write(number)
+            return np.multiply(number._data, factor, number._data).item()
+        if self.recorded and number.requires_grad:
+            return number.mul_(factor).clone()
         with no_grad():
             number.mul_(factor)
         return number.item()
@@ -258,26 +300,14 @@ class Updates:
             with no_grad():
                 number.fill_(value)
 
-    def __call__(self, rule: Callable[..., None], tensors: tuple[Tensor | None, ...], *settings: Any) -> None:
-        """Run `rule` on (parameter, gradient, state ...): all but the gradient is written to. None: no such state."""
-        arrays = self._arrays(tensors) if self.bare else None
-        if arrays is None:
-            rule(TENSORS, *[as_real(tensor) for tensor in tensors], *settings)
-            return
-        for tensor in (tensors[0], *tensors[2:]):
-            if tensor is not None:
-                self._count_write(tensor)
-        if arrays[0].size > BLOCK:
-            for block in _blocks(arrays):
-                self._run(rule, block, settings)
-        else:
-            self._run(rule, arrays, settings)
-
-    def _run(self, rule: Callable[..., None], arrays: list[Any], settings: tuple[Any, ...]) -> None:
-        if self.quiet:
-            rule(ARRAYS, *arrays, *settings)
-        else:
-            quietly(rule, ARRAYS, *arrays, *settings)
+    def _is_bare(self, number: Tensor) -> bool:
+        array = number._data
+        return (
+            self.bare
+            and array.__class__ is ndarray
+            and (array.dtype is _FLOAT32 or array.dtype is _FLOAT64)
+            and number._vc is not INFERENCE
+        )
 
     def _count_write(self, tensor: Tensor) -> None:
         vc = tensor._vc or version_counter(tensor)
@@ -285,44 +315,110 @@ class Updates:
         vc.operation = "step"
         vc.code, vc.instruction = self.code, self.instruction
 
-    def _arrays(self, tensors: tuple[Tensor | None, ...]) -> list[Any] | None:
-        """The tensors' arrays, for `ARRAYS`; None if it has to be `TENSORS`."""
-        param: Any = tensors[0]
-        first = param._data
-        if first.__class__ is not np.ndarray:
-            return None
-        dtype, shape = first.dtype, first.shape
-        if dtype not in _FLOATS and dtype not in _REAL:
-            return None
-        arrays: list[Any] = []
-        for tensor in tensors:
-            if tensor is None:
-                arrays.append(None)
+    # ----------------------------------------------------------------------------------------------------------- rules
+
+    def __call__(
+        self, rule: Callable[..., None], settings: tuple[Any, ...], *columns: Sequence[Any] | None, whole: bool = False
+    ) -> None:
+        """Run `rule` on each row of (parameters, gradients, state ...): all but gradients are written to.
+
+        A column that is None has nothing but None. `whole`: not in blocks, and the state may have shapes of its own.
+        """
+        bare, quiet = self.bare, self.quiet
+        code, instruction = self.code, self.instruction
+        dtype: Any = None
+        for row in zip(*[repeat(None) if column is None else column for column in columns]):
+            arrays = _arrays(row, whole) if bare else None
+            if arrays is None:
+                rule(TENSORS, *[as_real(tensor) for tensor in row], *settings)
                 continue
-            array = tensor._data
-            if array.__class__ is not np.ndarray or array.dtype is not dtype or array.shape != shape:
-                return None
-            if tensor is not tensors[1] and (
-                tensor.__class__ not in (Tensor, Parameter)
-                or tensor._vc is INFERENCE
-                or (not array.flags.c_contiguous and 0 in array.strides)
-            ):
-                return None
-            arrays.append(array)
-        if dtype in _REAL:
-            if not shape or not all(array is None or array.flags.c_contiguous for array in arrays):
-                return None
-            return [array if array is None else array.view(_REAL[dtype]) for array in arrays]
-        if not shape:  # whose results would be scalars of NumPy
-            return [array if array is None else array.reshape(1) for array in arrays]
-        return arrays
+            grad = row[1]
+            for tensor in row:
+                if tensor is not None and tensor is not grad:
+                    vc = tensor._vc or version_counter(tensor)
+                    vc.version += 1
+                    vc.operation = "step"
+                    vc.code, vc.instruction = code, instruction
+            first = arrays[0]
+            if first.dtype is not dtype:
+                dtype = first.dtype
+                converted = _converted(settings, dtype)
+            if quiet and first.size <= BLOCK:
+                rule(ARRAYS, *arrays, *converted)
+            else:
+                quietly(_run, rule, arrays, converted, whole)
+
+    def by_key(
+        self, rule: Callable[..., None], keys: list[Any], settings_of: Callable[..., tuple], *columns: Any,
+        whole: bool = False,
+    ) -> None:  # fmt: skip
+        """Run `rule` with settings that a row's key decides: its count of steps, as a rule, mostly the same for all."""
+        if keys.count(keys[0] if keys else None) == len(keys):
+            if keys:
+                self(rule, settings_of(keys[0]), *columns, whole=whole)
+            return
+        for i, key in enumerate(keys):
+            self(rule, settings_of(key), *[column and [column[i]] for column in columns], whole=whole)
+
+
+def _converted(settings: tuple[Any, ...], dtype: Any) -> list[Any]:
+    """Settings for arrays of a dtype."""
+    with np.errstate(over="ignore"):
+        return [np.array(value, dtype) if value.__class__ in (float, int) else value for value in settings]
+
+
+def _arrays(row: tuple[Any, ...], any_shape: bool) -> list[Any] | None:
+    """The arrays of a row, for `ARRAYS`; None if it has to be `TENSORS`."""
+    arrays: list[Any] = []
+    first = row[0]._data
+    dtype, shape = first.dtype, first.shape
+    for tensor in row:
+        if tensor is None:
+            arrays.append(None)
+            continue
+        array = tensor._data
+        if (
+            array.__class__ is not ndarray
+            or array.dtype is not dtype
+            or (array.shape != shape and not any_shape)
+            or (tensor.__class__ is not Parameter and tensor.__class__ is not Tensor)
+            or tensor._vc is INFERENCE
+            or (array.base is not None and not array.flags.c_contiguous and 0 in array.strides)
+        ):
+            return None
+        arrays.append(array)
+    if dtype is not _FLOAT32 and dtype is not _FLOAT64:
+        if dtype not in _REAL or not shape or not _are_contiguous(arrays):
+            return None
+        return [array if array is None else array.view(_REAL[dtype]) for array in arrays]
+    if not shape:  # whose results would be scalars of NumPy
+        return [array if array is None else array.reshape(1) for array in arrays]
+    return arrays
+
+
+def _run(rule: Callable[..., None], arrays: list[Any], settings: list[Any], whole: bool) -> None:
+    for block in [arrays] if whole or arrays[0].size <= BLOCK else _blocks(arrays):
+        rule(ARRAYS, *block, *settings)
+
+
+def lerp_weights(weight: Any) -> tuple[Any, Any]:
+    """The two settings of ``lerp_``: from 1/2 on it goes back from the other end, so that 1 gives that end itself."""
+    return weight, None if isinstance(weight, Tensor) or weight < 0.5 else 1 - weight
 
 
 def decayed(ops: Any, param: Any, grad: Any, maximize: bool, weight_decay: Any) -> Any:
     """The direction to go against: the gradient, or its negative, and what pulls the parameter to zero."""
     if maximize:
         grad = ops.negative(grad)
-    return grad if weight_decay == 0 else ops.plus(grad, param, weight_decay)
+    return grad if weight_decay is None else ops.plus(grad, param, weight_decay)
+
+
+def decay_settings(update: Updates, weight_decay: Any, lr: Any, decoupled: bool) -> tuple[Any, Any]:
+    """What is added to the gradient of each parameter's value, and what the parameter is multiplied by instead."""
+    weight_decay = update.factor(weight_decay)
+    if weight_decay is None or not decoupled:
+        return weight_decay, None
+    return None, 1 - lr * weight_decay
 
 
 def unscaled(grads: list[Tensor], grad_scale: Tensor | None, found_inf: Tensor | None) -> bool:
@@ -337,7 +433,7 @@ def unscaled(grads: list[Tensor], grad_scale: Tensor | None, found_inf: Tensor |
 
 def _blocks(arrays: list[Any]) -> list[list[Any]]:
     """The same pieces of all arrays, in order, none of much more than BLOCK elements."""
-    if all(array is None or array.flags.c_contiguous for array in arrays):
+    if _are_contiguous(arrays):
         arrays = [array if array is None else array.reshape(-1) for array in arrays]
     first = arrays[0]
     axis = first.shape.index(max(first.shape))
@@ -348,6 +444,10 @@ def _blocks(arrays: list[Any]) -> list[list[Any]]:
         [array if array is None else array[start : start + rows] for array in arrays]
         for start in range(0, length, rows)
     ]
+
+
+def _are_contiguous(arrays: list[Any]) -> bool:
+    return all(array is None or array.flags.c_contiguous for array in arrays)
 
 
 def as_real(tensor: Any) -> Any:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..optimizer import Optimizer
 from .base import LRScheduler, _format_param, _update_param_group_val, check_optimizer, saved_function
+
+#: The height of each cycle, by mode.
+_HEIGHTS: dict[str, Callable[[float], float]] = {
+    "triangular": lambda cycle: 1.0,
+    "triangular2": lambda cycle: 1 / (2.0 ** (cycle - 1)),
+}
 
 
 class _WithMomentum(LRScheduler):
@@ -101,11 +108,12 @@ class CyclicLR(_WithMomentum):
 
     def scale_fn(self, x: float) -> float:
         """The height of a cycle, or at a step."""
-        if self._scale_fn_custom is not None:
-            return self._scale_fn_custom(x)
-        if self.mode == "triangular":
-            return 1.0
-        return 1 / (2.0 ** (x - 1)) if self.mode == "triangular2" else self.gamma**x
+        return (self._scale_fn_custom or self._scale_fn_ref)(x)
+
+    @property
+    def _scale_fn_ref(self) -> Callable[[float], float]:
+        """That of the mode."""
+        return partial(pow, self.gamma) if self.mode == "exp_range" else _HEIGHTS[self.mode]
 
     def get_lr(self) -> list[Any]:
         self._warn_outside_step()
@@ -195,9 +203,20 @@ class OneCycleLR(_WithMomentum):
         super().__init__(optimizer, last_epoch)
 
     def _anneal_func(self, start: Any, end: Any, pct: float) -> Any:
-        """Between `start` and `end`."""
-        if self._anneal_func_type == "cos":
-            return end + (start - end) / 2.0 * (math.cos(math.pi * pct) + 1)
+        """Between `start` and `end`; state dicts of old have the function itself."""
+        kind = getattr(self, "_anneal_func_type", None)
+        if kind is None:
+            return self.anneal_func(start, end, pct)
+        return self._annealing_cos(start, end, pct) if kind == "cos" else self._annealing_linear(start, end, pct)
+
+    anneal_func: Callable[[Any, Any, float], Any]
+
+    @staticmethod
+    def _annealing_cos(start: Any, end: Any, pct: float) -> Any:
+        return end + (start - end) / 2.0 * (math.cos(math.pi * pct) + 1)
+
+    @staticmethod
+    def _annealing_linear(start: Any, end: Any, pct: float) -> Any:
         return (end - start) * pct + start
 
     def get_lr(self) -> list[Any]:
