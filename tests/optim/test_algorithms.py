@@ -81,21 +81,6 @@ def test_step_for_step(name: str, settings: dict[str, Any], dtype: str, doubles:
     assert_same_state(my_state, state, **TOLERANCES[dtype])
 
 
-@pytest.fixture
-def doubles() -> Any:
-    """Both packages in float64."""
-    changed = []
-
-    def change(torch: Any) -> None:
-        for package in (retrograd, torch):
-            changed.append(package)
-            package.set_default_dtype(package.float64)
-
-    yield change
-    for package in changed:
-        package.set_default_dtype(package.float32)
-
-
 @pytest.mark.parity
 @pytest.mark.parametrize("name, settings", COMPLEX)
 def test_complex_parameters(name: str, settings: dict[str, Any], doubles: Any) -> None:

@@ -167,3 +167,356 @@ def test_copies() -> None:
         assert q is not p and (q == p).all() and other.state[q]["step"] == 1
         q.grad = retrograd.ones(2)
         other.step()
+
+
+# ----------------------------------------------------------------------------------------------- refusals, class by class
+
+#: What torch refuses: (class, settings), settings as a function of the package where they hold tensors.
+WRONG: list[tuple[str, Any]] = [
+    ("SGD", {"lr": -0.5}),
+    ("SGD", {"momentum": -0.5}),
+    ("SGD", {"weight_decay": -0.5}),
+    ("SGD", {"nesterov": True}),
+    ("SGD", {"fused": True, "foreach": True}),
+    ("SGD", {"fused": True, "differentiable": True}),
+    ("SGD", lambda t: {"lr": t.ones(2)}),
+    ("Adam", {"lr": -1}),
+    ("Adam", {"lr": float("nan")}),
+    ("Adam", {"eps": -1}),
+    ("Adam", {"betas": (1.0, 0.5)}),
+    ("Adam", {"betas": (0.5, -0.1)}),
+    ("Adam", {"betas": (0, 0.5)}),
+    ("Adam", {"weight_decay": -1}),
+    ("Adam", {"fused": True, "foreach": True}),
+    ("Adam", {"fused": True, "differentiable": True}),
+    ("Adam", lambda t: {"lr": t.ones(2)}),
+    ("Adam", lambda t: {"lr": t.tensor(0.1), "foreach": True}),
+    ("Adam", lambda t: {"betas": (t.tensor(0.1), 0.5)}),
+    ("Adam", lambda t: {"betas": (t.tensor(0.1), t.tensor(0.5)), "foreach": True}),
+    ("Adam", lambda t: {"betas": (t.tensor(0.1), t.tensor([0.5, 0.5]))}),
+    ("AdamW", {"weight_decay": -1}),
+    ("Adamax", {"lr": -1}),
+    ("Adamax", {"eps": -1}),
+    ("Adamax", {"betas": (0.5, 1.0)}),
+    ("Adamax", {"weight_decay": -1}),
+    ("NAdam", {"momentum_decay": -1}),
+    ("NAdam", {"betas": (-0.5, 1.0)}),
+    ("RAdam", {"eps": -1}),
+    ("RAdam", {"weight_decay": -1}),
+    ("RMSprop", {"momentum": -1}),
+    ("RMSprop", {"alpha": -1}),
+    ("RMSprop", {"eps": -1}),
+    ("Rprop", {"etas": (1.1, 1.2)}),
+    ("Rprop", {"lr": -1}),
+    ("Adagrad", {"lr_decay": -0.5}),
+    ("Adagrad", {"initial_accumulator_value": -0.5}),
+    ("Adagrad", {"fused": True, "foreach": True}),
+    ("Adadelta", {"rho": 1.1}),
+    ("Adadelta", {"eps": -1}),
+    ("ASGD", {"weight_decay": -0.5}),
+    ("LBFGS", {"lr": -1}),
+    ("SparseAdam", {"lr": 0.0}),
+    ("SparseAdam", {"eps": 0.0}),
+    ("SparseAdam", {"betas": (0.1, 1.0)}),
+    ("Adafactor", {"lr": -1}),
+    ("Adafactor", {"beta2_decay": 0.5}),
+    ("Adafactor", {"eps": (-1, 1)}),
+    ("Adafactor", {"eps": (None, -1)}),
+    ("Adafactor", {"d": 0.5}),
+    ("Adafactor", {"weight_decay": -1}),
+    ("Muon", {"lr": -1}),
+    ("Muon", {"momentum": -1}),
+    ("Muon", {"weight_decay": -1}),
+    ("Muon", {"adjust_lr_fn": "loud"}),
+]
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name, settings", WRONG)
+def test_settings_that_torch_refuses(name: str, settings: Any) -> None:
+    real = pytest.importorskip("torch")
+    messages = []
+    for package in (retrograd, real):
+        given = settings(package) if callable(settings) else settings
+        with pytest.raises((ValueError, RuntimeError)) as caught:
+            getattr(package.optim, name)([package.ones(2, 2, requires_grad=True)], **given)
+        messages.append((caught.type, str(caught.value)))
+    assert messages[0] == messages[1]
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad"])
+def test_fused_wants_real_numbers(torch: Any, name: str) -> None:
+    w = torch.ones(2, dtype=torch.complex64, requires_grad=True)
+    w.grad = torch.ones(2, dtype=torch.complex64)
+    optimizer = getattr(torch.optim, name)([w], fused=True)
+    with pytest.raises(RuntimeError, match="`fused=True` requires all the params to be floating point Tensors"):
+        optimizer.step()
+    assert w.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "name", ["Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "Adadelta", "ASGD"]
+)
+def test_nothing_is_captured_on_the_cpu(torch: Any, name: str) -> None:
+    w = torch.ones(2, requires_grad=True)
+    w.grad = torch.ones(2)
+    optimizer = getattr(torch.optim, name)([w], capturable=True)
+    with pytest.raises(AssertionError, match="If capturable=True, params.* must be on supported devices"):
+        optimizer.step()
+    assert w.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("call", [
+    lambda t, w: t.optim.Muon([t.ones(2, requires_grad=True)]),
+    lambda t, w: t.optim.LBFGS([{"params": [w]}, {"params": [t.ones(1, requires_grad=True)]}]),
+    lambda t, w: t.optim.LBFGS([w], line_search_fn="golden").step(lambda: (w * w).sum()),
+    lambda t, w: t.optim.SparseAdam([t.ones(2, dtype=t.complex64, requires_grad=True)]),
+    lambda t, w: t.optim.SparseAdam([w]).step(),
+    lambda t, w: t.optim.Optimizer([w], {}).step(),
+    lambda t, w: t.optim.SGD([("a", w), t.ones(1, requires_grad=True)]),
+    lambda t, w: t.optim.SGD([("a", w)]).add_param_group({"params": [t.ones(1, requires_grad=True)]}),
+    lambda t, w: t.optim.SGD([w]).add_param_group([t.ones(1, requires_grad=True)]),
+    lambda t, w: t.optim.Optimizer([w], {"lr": t.optim.optimizer.required}),
+])  # fmt: skip
+@pytest.mark.parity
+def test_calls_that_torch_refuses(call: Any) -> None:
+    real = pytest.importorskip("torch")
+    import importlib
+
+    messages = []
+    for package in (retrograd, real):
+        package.optim.optimizer = importlib.import_module(f"{package.__name__}.optim.optimizer")
+        w = package.ones(2, 2, requires_grad=True)
+        w.grad = package.ones(2, 2)
+        with pytest.raises((ValueError, RuntimeError, TypeError)) as caught:
+            call(package, w)
+        messages.append((caught.type, str(caught.value)))
+    (ours, mine), (theirs, said) = messages
+    assert ours is theirs and (mine == said or not said)
+
+
+# ------------------------------------------------------------------------------------------------------------- hooks
+
+
+def test_hooks_of_all_optimizers(torch: Any) -> None:
+    from importlib import import_module
+
+    module = import_module(f"{torch.__name__}.optim.optimizer")
+    (p,) = params(torch, 1)
+    p.grad = torch.ones(2)
+    optimizer = torch.optim.SGD([p], lr=1)
+    seen: list[str] = []
+    handles = [
+        module.register_optimizer_step_pre_hook(lambda o, args, kwargs: seen.append("all before")),
+        module.register_optimizer_step_post_hook(lambda o, args, kwargs: seen.append("all after")),
+        optimizer.register_step_pre_hook(lambda o, args, kwargs: seen.append("before")),
+        optimizer.register_step_post_hook(lambda o, args, kwargs: seen.append("after")),
+    ]
+    try:
+        optimizer.step()
+        torch.optim.Adam([p]).step()
+    finally:
+        for handle in handles:
+            handle.remove()
+    optimizer.step()
+    assert seen == ["all before", "before", "after", "all after", "all before", "all after"]
+
+
+def test_a_hook_may_change_the_arguments(torch: Any) -> None:
+    (p,) = params(torch, 1)
+    p.grad = torch.ones(2)
+    optimizer = torch.optim.SGD([p], lr=1)
+    given: list[Any] = []
+
+    def replace(o: Any, args: Any, kwargs: Any) -> Any:
+        given.append((args, kwargs))
+        return (o,), {"closure": lambda: 7}
+
+    optimizer.register_step_pre_hook(replace)
+    assert optimizer.step() == 7
+    assert given == [((optimizer,), {})]
+    optimizer.register_step_pre_hook(lambda o, args, kwargs: 3)
+    with pytest.raises(RuntimeError, match="must return None or a tuple of"):
+        optimizer.step()
+
+
+def test_hooks_of_state_dicts(torch: Any) -> None:
+    (p,) = params(torch, 1)
+    optimizer = torch.optim.SGD([p], lr=1)
+    seen: list[str] = []
+    optimizer.register_state_dict_pre_hook(lambda o: seen.append("pre"))
+    optimizer.register_state_dict_pre_hook(lambda o: seen.append("first"), prepend=True)
+    optimizer.register_state_dict_post_hook(lambda o, state: {**state, "more": 1})
+    optimizer.register_load_state_dict_pre_hook(lambda o, state: {**state, "param_groups": state["groups"]})
+    optimizer.register_load_state_dict_post_hook(lambda o: seen.append("loaded"))
+    saved = optimizer.state_dict()
+    assert saved["more"] == 1 and seen == ["first", "pre"]
+    saved["groups"] = copy.deepcopy(saved["param_groups"])
+    saved["groups"][0]["lr"] = 5
+    optimizer.load_state_dict(saved)
+    assert optimizer.param_groups[0]["lr"] == 5 and seen[-1] == "loaded"
+
+
+def test_names_that_profilers_look_for(torch: Any) -> None:
+    (p,) = params(torch, 1)
+    optimizer = torch.optim.SGD([p], lr=1)
+    assert optimizer._zero_grad_profile_name == "Optimizer.zero_grad#SGD.zero_grad"
+    assert torch.optim.SGD.step.hooked is True
+    calls: list[int] = []
+    optimizer._optimizer_step_code = lambda: calls.append(1)
+    optimizer.step()
+    assert calls == [1]
+
+
+def test_a_subclass_keeps_its_step(torch: Any) -> None:
+    class Twice(torch.optim.SGD):
+        def step(self, closure: Any = None) -> Any:
+            super().step()
+            return super().step()
+
+    (p,) = params(torch, 1)
+    p.grad = torch.ones(2)
+    optimizer = Twice([p], lr=0.25)
+    seen: list[int] = []
+    optimizer.register_step_post_hook(lambda o, args, kwargs: seen.append(1))
+    optimizer.step()
+    assert p.tolist() == [0.5, 0.5] and seen
+
+
+# ---------------------------------------------------------------------------------------------------- names and states
+
+
+def test_names_survive_saving(torch: Any) -> None:
+    net = torch.nn.Linear(1, 1)
+    named, plain = torch.optim.SGD(net.named_parameters()), torch.optim.SGD(net.parameters())
+    plain.load_state_dict(named.state_dict())
+    assert plain.param_groups[0]["param_names"] == ["weight", "bias"]
+    other = torch.optim.SGD([("w", net.weight), ("b", net.bias)])
+    other.load_state_dict(torch.optim.SGD(net.parameters()).state_dict())
+    assert other.param_groups[0]["param_names"] == ["w", "b"]
+    assert "    param_names: ['weight', 'bias']\n" in repr(named)
+
+
+def test_duplicates(torch: Any) -> None:
+    (p,) = params(torch, 1)
+    with pytest.warns(UserWarning, match="duplicate parameters"):
+        optimizer = torch.optim.SGD([p, p])
+    assert optimizer.state_dict()["param_groups"][0]["params"] == [1, 1]
+
+
+def test_numbers_of_older_state_dicts_become_tensors(torch: Any) -> None:
+    (p,) = params(torch, 1)
+    p.grad = torch.ones(2)
+    for name, numbers in (("Adam", ("step",)), ("NAdam", ("step", "mu_product")), ("ASGD", ("step", "eta", "mu"))):
+        optimizer = getattr(torch.optim, name)([p])
+        optimizer.step()
+        saved = optimizer.state_dict()
+        for number in numbers:
+            saved["state"][0][number] = saved["state"][0][number].item()
+        del saved["param_groups"][0]["maximize"]
+        optimizer.load_state_dict(saved)
+        assert all(isinstance(optimizer.state[p][number], torch.Tensor) for number in numbers)
+        assert optimizer.param_groups[0]["maximize"] is False
+        optimizer.step()
+        assert optimizer.state[p]["step"] == 2
+
+
+def test_a_state_dict_of_adam_loads_into_adamw(torch: Any) -> None:
+    (p,) = params(torch, 1)
+    optimizer = torch.optim.AdamW([p])
+    optimizer.load_state_dict(torch.optim.Adam([p]).state_dict())
+    assert optimizer.param_groups[0]["decoupled_weight_decay"] is True
+
+
+def test_what_is_loaded_is_a_copy() -> None:
+    """torch's goes on sharing tensors with the state dict, and with the optimizer that it came from: two optimizers
+    then write to one state."""
+    (p,) = params(retrograd, 1)
+    p.grad = retrograd.ones(2)
+    first, second = retrograd.optim.Adam([p]), retrograd.optim.Adam([p])
+    first.step()
+    second.load_state_dict(first.state_dict())
+    second.step()
+    assert first.state[p]["step"] == 1 and second.state[p]["step"] == 2
+    assert (first.state[p]["exp_avg"] != second.state[p]["exp_avg"]).all()
+
+
+@pytest.mark.parametrize("name", retrograd.optim.__all__)
+def test_every_optimizer_can_be_copied_and_pickled(name: str) -> None:
+    cls = getattr(retrograd.optim, name)
+    if not (isinstance(cls, type) and issubclass(cls, retrograd.optim.Optimizer)) or name in ("Optimizer", "SparseAdam"):
+        return
+    w = retrograd.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    optimizer = cls([w])
+
+    def run(optimizer: Any) -> Any:
+        (w,) = optimizer.param_groups[0]["params"]
+
+        def closure() -> Any:
+            optimizer.zero_grad()
+            loss = (w**4).sum()
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+        return w
+
+    run(optimizer)
+    twins = copy.deepcopy(optimizer), pickle.loads(pickle.dumps(optimizer))
+    for _ in range(3):
+        run(optimizer)
+    for twin in twins:
+        for _ in range(2):
+            run(twin)
+        q = run(twin)
+        assert q is not w and (q == w).all()
+        assert repr(twin) == repr(optimizer)
+
+
+def test_parameters_may_be_added_late(torch: Any) -> None:
+    for name in ("SGD", "Adam", "Adagrad", "ASGD", "Rprop", "Adafactor"):
+        a, b = params(torch)
+        a.grad = torch.ones(2)
+        optimizer = getattr(torch.optim, name)([a])
+        optimizer.step()
+        optimizer.add_param_group({"params": [b], "lr": 0.5})
+        b.grad = torch.ones(2)
+        optimizer.step()
+        if name != "SGD":
+            assert [optimizer.state[p]["step"].item() for p in (a, b)] == [2, 1]
+        assert b.tolist() != [2, 2]
+
+
+def test_other_tensors_for_a_while(torch: Any) -> None:
+    swap = torch.optim.swap_in_optimizer_params_and_state
+    (p,) = params(torch, 1)
+    q = torch.zeros(2, requires_grad=True)
+    p.grad = q.grad = torch.ones(2)
+    optimizer = torch.optim.Adam([p], lr=0.1)
+    with pytest.raises(RuntimeError, match="requires initialized optimizer state"), swap(optimizer, {"w": q}, {}):
+        pass
+    optimizer.step()
+    saved = copy.deepcopy(optimizer.state_dict())
+    saved["param_groups"][0]["lr"] = 1.0
+    before = p.tolist(), optimizer.state[p]["step"].item()
+    with swap(optimizer, {"w": q}, saved):
+        assert optimizer.param_groups[0]["lr"] == 1.0
+        optimizer.step()
+        assert optimizer.state[q]["step"] == 2
+    assert (p.tolist(), optimizer.state[p]["step"].item()) == before
+    assert q.tolist() == pytest.approx([-1, -1], abs=1e-4) and optimizer.param_groups[0]["lr"] == 0.1
+    for change, phrase in (
+        (lambda s: s.update(state=3), "to be a dict mapping packed parameter ids"),
+        (lambda s: s.update(param_groups={}), "to be a list of param-group dicts"),
+        (lambda s: s.update(param_groups=[]), "different number of parameter groups"),
+        (lambda s: s["param_groups"][0].update(params=[0, 1]), "different number of params"),
+        (lambda s: s["param_groups"][0].update(more=1), "to exactly match the live optimizer group keys"),
+        (lambda s: s["state"].update({5: {}}), "got extra keys"),
+        (lambda s: s["state"].update({0: 1}), "entries to be dictionaries"),
+    ):
+        wrong = copy.deepcopy(saved)
+        change(wrong)
+        with pytest.raises(RuntimeError, match=phrase), swap(optimizer, {"w": q}, wrong):
+            pass
+    with pytest.raises(RuntimeError, match="to match optimizer.param_groups ordering"), swap(optimizer, {}, saved):
+        pass

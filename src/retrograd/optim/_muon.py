@@ -9,7 +9,6 @@ from typing import Any
 from ..autograd.grad_mode import enable_grad, no_grad
 from ..core import dtypes
 from ..ops import factories
-from ..ops import namespace as ops
 from ..tensor import Tensor
 from .checks import _get_value, check_one_element
 from .optimizer import Optimizer, ParamsT, dense_grads
@@ -148,7 +147,10 @@ def muon(
 def _zeropower_via_newtonschulz(
     grad: Tensor, ns_coefficients: tuple[float, float, float], ns_steps: int, eps: float
 ) -> Tensor:
-    """About the orthogonal matrix that is nearest to `grad`: a polynomial of its singular values, again and again."""
+    """About the orthogonal matrix that is nearest to `grad`: a polynomial of its singular values, again and again.
+
+    It is computed as matrices of bfloat16 are: in float32, with each result rounded once.
+    """
     if ns_steps >= 100:
         raise ValueError("Number of steps must be less than 100 for computational efficiency")
     if grad.ndim != 2:
@@ -157,13 +159,18 @@ def _zeropower_via_newtonschulz(
         raise ValueError("Coefficients must be a tuple of exactly 3 values")
     a, b, c = ns_coefficients
     tall = grad.size(0) > grad.size(1)
-    x: Any = grad.to(dtypes.by_name("bfloat16"))
+    low = dtypes.by_name("bfloat16")
+
+    def rounded(x: Any) -> Any:
+        return x.to(low).to(dtypes.float32)
+
+    x: Any = rounded(grad)
     x = x.T if tall else x
-    x = x / x.norm().clamp(min=eps)
+    x = rounded(x / rounded(x.norm()).clamp(min=eps))
     for _ in range(ns_steps):
-        gram = x @ x.T
-        x = ops.addmm(x, ops.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
-    return x.T if tall else x
+        gram = rounded(x @ x.T)
+        x = rounded(a * x + rounded(b * gram + c * (gram @ gram)) @ x)
+    return (x.T if tall else x).to(low)
 
 
 def _adjust_lr(lr: float, adjust_lr_fn: str | None, param_shape: tuple[int, ...]) -> float:

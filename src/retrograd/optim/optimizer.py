@@ -204,8 +204,7 @@ class Optimizer:
         groups = []
         before = 0
         for group in self.param_groups:
-            for number, param in enumerate(group["params"], before):
-                numbers.setdefault(id(param), number)
+            numbers = {id(param): number for number, param in enumerate(group["params"], before)} | numbers
             before += len(group["params"])
             settings = {name: value for name, value in group.items() if name != "params"}
             groups.append({**settings, "params": [numbers[id(param)] for param in group["params"]]})
