@@ -7,8 +7,10 @@ through a layer: Xavier (Glorot) in both directions on average, Kaiming (He) in 
 from __future__ import annotations
 
 import math
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,6 +20,26 @@ from ..random import Generator
 from ..tensor import Tensor, wrap
 
 F = TypeVar("F", bound=Callable[..., Tensor])
+
+
+class _Mode(threading.local):
+    """Are values set at all?"""
+
+    skipping = False
+
+
+_mode = _Mode()
+
+
+@contextmanager
+def skipped() -> Iterator[None]:
+    """Within the block, on this thread, the functions of this file leave tensors as they are."""
+    before, _mode.skipping = _mode.skipping, True
+    try:
+        yield
+    finally:
+        _mode.skipping = before
+
 
 _GAINS: dict[str, float] = {
     "sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4,
@@ -63,12 +85,16 @@ def _fan(tensor: Tensor, mode: str) -> int:
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Uniform numbers between `a` and `b`."""
+    if _mode.skipping:
+        return tensor
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Normal numbers."""
+    if _mode.skipping:
+        return tensor
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -89,10 +115,11 @@ def trunc_normal_(
             UserWarning,
             stacklevel=2,
         )
+    if _mode.skipping:
+        return tensor
+    draw = _by_normals if _share(mean, std, a, b) > 0.3 else _by_uniforms
     with no_grad():
-        return _by_normals(tensor, mean, std, a, b, generator) if _share(mean, std, a, b) > 0.3 else _by_uniforms(
-            tensor, mean, std, a, b, generator
-        )
+        return draw(tensor, mean, std, a, b, generator)
 
 
 def _share(mean: float, std: float, a: float, b: float) -> float:
@@ -134,6 +161,8 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
     >>> torch.nn.init.constant_(torch.empty(2), 0.5)
     tensor([0.5000, 0.5000])
     """
+    if _mode.skipping:
+        return tensor
     with no_grad():
         return tensor.fill_(val)
 
@@ -152,6 +181,8 @@ def eye_(tensor: Tensor) -> Tensor:
     """A matrix with ones on the diagonal."""
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
+    if _mode.skipping:
+        return tensor
     with no_grad():
         return tensor.copy_(wrap(np.eye(*tensor.shape, dtype=tensor._data.dtype)))
 
@@ -163,6 +194,8 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     outputs, inputs, *kernel = tensor.shape
     if outputs % groups:
         raise ValueError("dim 0 must be divisible by groups")
+    if _mode.skipping:
+        return tensor
     per_group = outputs // groups
     values = np.zeros(tensor.shape, tensor._data.dtype)
     middle = tuple(n // 2 for n in kernel)
@@ -231,6 +264,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0:
         return tensor
+    if _mode.skipping:
+        return tensor
     rows = tensor.shape[0]
     flat = normal_(wrap(np.empty((rows, tensor.numel() // rows), tensor._data.dtype)), generator=generator)._data
     q, r = np.linalg.qr(flat if flat.shape[0] >= flat.shape[1] else flat.T)
@@ -246,6 +281,8 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
         raise ValueError("Only tensors with 2 dimensions are supported")
     from ..random import default_generator
 
+    if _mode.skipping:
+        return tensor
     rows, columns = tensor.shape
     zeros = math.ceil(sparsity * rows)
     normal_(tensor, 0.0, std, generator)

@@ -1,17 +1,48 @@
-"""``torch.nn.utils``: all parameters as one vector, and gradients kept within bounds."""
+"""``torch.nn.utils``: what is done to the parameters and gradients of modules."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
 
 from . import clip_grad, convert_parameters
 from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .convert_parameters import parameters_to_vector, vector_to_parameters
 
+#: What is imported when it is first asked for, and the file it is in.
+_LATER = {
+    "convert_conv2d_weight_memory_format": "memory_format",
+    "convert_conv3d_weight_memory_format": "memory_format",
+    "fuse_conv_bn_eval": "fusion",
+    "fuse_conv_bn_weights": "fusion",
+    "fuse_linear_bn_eval": "fusion",
+    "fuse_linear_bn_weights": "fusion",
+    "remove_spectral_norm": "spectral_norm",
+    "remove_weight_norm": "weight_norm",
+    "skip_init": "init",
+    "spectral_norm": "spectral_norm",
+    "weight_norm": "weight_norm",
+}
+_FILES = ("fusion", "init", "memory_format", "parametrizations", "parametrize", "prune", "rnn", "stateless")
+
 __all__ = [
-    "clip_grad",
-    "clip_grad_norm",
-    "clip_grad_norm_",
-    "clip_grad_value_",
-    "clip_grads_with_norm_",
-    "convert_parameters",
-    "get_total_norm",
-    "parameters_to_vector",
-    "vector_to_parameters",
-]
+    "clip_grad", "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_",
+    "convert_parameters", "get_total_norm", "parameters_to_vector", "parametrizations", "parametrize", "prune", "rnn",
+    "stateless", "vector_to_parameters", *_LATER,
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _FILES:
+        return import_module(f".{name}", __name__)
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    for other, file in _LATER.items():
+        # Two files have the name of a function in them, which has to win over the file.
+        if file == _LATER[name]:
+            globals()[other] = getattr(import_module(f".{file}", __name__), other)
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_FILES})

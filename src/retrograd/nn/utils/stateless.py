@@ -1,0 +1,134 @@
+"""A module called with other tensors than its own parameters and buffers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ...tensor import Tensor
+from ..modules.module import Module
+from ..parallel import DataParallel
+
+__all__ = ["functional_call"]
+
+
+def functional_call(
+    module: Module,
+    parameters_and_buffers: dict[str, Tensor],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Call `module` with its parameters and buffers of the given names replaced for this call.
+
+    Tied parameters, one tensor under several names, are all replaced when one is, unless `tie_weights` is False.  With
+    `strict` the names have to be all there are.
+
+    >>> import retrograd as torch
+    >>> import warnings; warnings.simplefilter("ignore", FutureWarning)
+    >>> m = torch.nn.Linear(1, 1, bias=False)
+    >>> torch.nn.utils.stateless.functional_call(m, {"weight": torch.tensor([[3.]])}, torch.ones(1))
+    tensor([3.])
+    """
+    warnings.warn(
+        "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future "
+        "version of PyTorch. Please use `torch.func.functional_call` instead which is a drop-in replacement.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return _functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
+
+
+def _functional_call(
+    module: Module,
+    parameters_and_buffers: dict[str, Tensor],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    if isinstance(module, DataParallel):
+        raise RuntimeError("The stateless API can't be used with nn.DataParallel module")
+    if args is None:
+        args = ()
+    elif not isinstance(args, tuple):
+        args = (args,)
+    with _reparametrize_module(module, parameters_and_buffers, tie_weights=tie_weights, strict=strict):
+        return module(*args, **(kwargs or {}))
+
+
+def _own_tensors(module: Module) -> dict[str, Tensor]:
+    """All parameters and buffers by all their names."""
+    return {
+        **dict(module.named_parameters(remove_duplicate=False)),
+        **dict(module.named_buffers(remove_duplicate=False)),
+    }
+
+
+def _under_all_names(module: Module, given: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The given tensors under every name of what they replace."""
+    groups: dict[Tensor, list[str]] = {}
+    for name, tensor in _own_tensors(module).items():
+        groups.setdefault(tensor, []).append(name)
+    everywhere = dict(given)
+    for names in groups.values():
+        present = [name for name in names if name in given]
+        if len(names) == 1 or not present:
+            continue
+        if len({id(given[name]) for name in present}) > 1:
+            raise ValueError(
+                f"functional_call got multiple values for keys {sorted(names)}, which are tied. Consider using "
+                "tie_weights=False"
+            )
+        everywhere.update(dict.fromkeys(names, given[present[0]]))
+    return everywhere
+
+
+@contextmanager
+def _reparametrize_module(
+    module: Module, parameters_and_buffers: dict[str, Tensor], tie_weights: bool = False, strict: bool = False
+) -> Iterator[None]:
+    """Within the block the module has the given tensors; what was assigned to their names is put into the dict."""
+    own = _own_tensors(module)
+    given = _under_all_names(module, parameters_and_buffers) if tie_weights else parameters_and_buffers
+    if strict:
+        problems = [
+            f"{what} key(s): {', '.join(map(repr, names))}."
+            for what, names in (
+                ("Unexpected", [name for name in given if name not in own]),
+                ("Missing", [name for name in own if name not in given]),
+            )
+            if names
+        ]
+        if problems:
+            listed = "\n\t".join(problems)
+            raise RuntimeError(f"Error(s) in reparametrizing for {module._get_name()}:\n\t{listed}")
+    before: dict[str, Any] = {}
+    try:
+        for name, tensor in given.items():
+            if not isinstance(tensor, Tensor):
+                raise TypeError(f"{tensor} is not an instance of torch.Tensor")
+            before[name] = _swap(module, name, tensor)
+        yield
+    finally:
+        after = {name: _swap(module, name, tensor) for name, tensor in reversed(before.items())}
+        for name in parameters_and_buffers:
+            if name in after and after[name] is not None:
+                parameters_and_buffers[name] = after[name]
+
+
+def _swap(module: Module, name: str, tensor: Any) -> Any:
+    """Put a tensor in the place of a name, past all checks; give what was there."""
+    path, _, last = name.rpartition(".")
+    owner = module.get_submodule(path)
+    for kind in (owner._parameters, owner._buffers):
+        if last in kind:
+            found = kind[last]
+            kind[last] = tensor
+            return found
+    raise AttributeError(f"{owner._get_name()} has no attribute `{last}`")
