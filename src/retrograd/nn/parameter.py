@@ -131,7 +131,7 @@ class UninitializedTensorMixin:
 
         me: Any = self
         filled = factories.empty(
-            tuple(shape), device=me.device if device is None else device, dtype=me.dtype if dtype is None else dtype
+            shape, device=me.device if device is None else device, dtype=me.dtype if dtype is None else dtype
         )
         self._memory = filled._data
         me.__class__ = self.cls_to_become

@@ -250,6 +250,24 @@ class Tensor(TensorConversion):
     def data(self) -> None:
         raise RuntimeError("Deleting tensor.data is not allowed. Delete tensor instead!")
 
+    def share_memory_(self) -> Tensor:
+        """Move the values to memory that processes forked later share; other tensors on the old memory stay there."""
+        from .shared_memory import is_shared, shared_copy
+
+        if not is_shared(self._memory):
+            self._memory = shared_copy(self._memory)
+        return self
+
+    def is_shared(self) -> bool:
+        """Are the values in memory that forked processes share?"""
+        from .shared_memory import is_shared
+
+        return is_shared(self._memory)
+
+    def module_load(self, other: Tensor, assign: bool = False) -> Tensor:
+        """What `Module.load_state_dict` swaps into this tensor, if it is to swap; subclasses may do it otherwise."""
+        return other.detach() if assign else self.copy_(other).detach()  # type: ignore[attr-defined]
+
     def __dir__(self) -> list[str]:
         return sorted({*dir(type(self)), *self.__dict__} - {"_data", "_edge", "_memory", "_meta", "_vc"})
 

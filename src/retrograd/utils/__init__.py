@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from . import checkpoint, dlpack, hooks
+from .swap import swap_tensors
 
-__all__ = ["checkpoint", "dlpack", "hooks"]
+__all__ = ["checkpoint", "dlpack", "hooks", "swap_tensors"]

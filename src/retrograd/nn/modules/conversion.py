@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...autograd.grad_mode import no_grad
 from ...tensor import Tensor
-from ..parameter import is_lazy
-
-if TYPE_CHECKING:
-    from ..parameter import Parameter
+from ...utils.swap import swap_tensors
+from ..conversion_settings import get_overwrite_module_params_on_conversion, get_swap_module_params_on_conversion
+from ..parameter import Parameter, is_lazy
 
 C = TypeVar("C", bound="Converted")
 
@@ -33,23 +32,41 @@ class Converted:
         if recurse:
             for child in self.children():
                 child._apply(fn)
-        for parameter in self._parameters.values():
-            if parameter is None:
-                continue
-            # The same Parameter with other data, so that optimizers that hold it see the change.
-            with no_grad():
-                converted = fn(parameter)
-                grad = parameter.grad
-                converted_grad = None if grad is None else fn(grad)
-            parameter.grad = None
-            parameter.data = converted.data if converted is not parameter else parameter.data
-            if grad is not None and converted_grad is not None:
-                grad.data = converted_grad
-                parameter.grad = grad
+        for name, parameter in self._parameters.items():
+            if parameter is not None:
+                self._parameters[name] = self._converted(name, parameter, fn)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
         return self
+
+    def _converted(self, name: str, parameter: Parameter, fn: Callable[[Tensor], Tensor]) -> Parameter:
+        """One parameter and its gradient: by default the same Parameter with other data, as optimizers hold it."""
+        with no_grad():
+            converted = fn(parameter)
+            grad = parameter.grad
+            converted_grad = None if grad is None else fn(grad)
+        if get_swap_module_params_on_conversion():
+            parameter.grad = None
+            try:
+                swap_tensors(parameter, Parameter(converted, parameter.requires_grad))
+            except Exception as error:
+                parameter.grad = grad
+                raise RuntimeError(f"_apply(): Couldn't swap {type(self).__name__}.{name}") from error
+        elif get_overwrite_module_params_on_conversion():
+            parameter = Parameter(converted, parameter.requires_grad)
+            if converted_grad is not None:
+                parameter.grad = converted_grad.requires_grad_(grad.requires_grad)  # type: ignore[union-attr]
+            return parameter
+        else:
+            parameter.grad = None
+            if converted is not parameter:
+                parameter.data = converted
+        if grad is not None and converted_grad is not None:
+            if converted_grad is not grad:
+                grad.data = converted_grad
+            parameter.grad = grad
+        return parameter
 
     def to(self: C, *args: Any, **kwargs: Any) -> C:
         """Convert floating-point parameters and buffers to a dtype, and move all to a device, in place.

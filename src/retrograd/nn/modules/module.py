@@ -16,8 +16,15 @@ from ...tensor import Tensor, type_name
 from ..parameter import Buffer, Parameter
 from . import module_hooks
 from .conversion import Converted
-from .module_hooks import (
+from .module_hooks import (  # noqa: F401  # tools look the dictionaries of global hooks up here
     Hooked,
+    _global_backward_hooks,
+    _global_backward_pre_hooks,
+    _global_forward_hooks,
+    _global_forward_hooks_always_called,
+    _global_forward_hooks_with_kwargs,
+    _global_forward_pre_hooks,
+    _WrappedHook,
     register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
@@ -27,7 +34,7 @@ from .module_hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from .state_dict import Saved
+from .state_dict import Saved, _IncompatibleKeys  # noqa: F401
 
 __all__ = [
     "Module",

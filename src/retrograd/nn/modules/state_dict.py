@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...autograd.grad_mode import no_grad
 from ...autograd.hooks import RemovableHandle
 from ...tensor import Tensor
+from ..conversion_settings import get_swap_module_params_on_conversion
 from ..parameter import Parameter, is_lazy
 from .module_hooks import _WrappedHook, add
 
@@ -127,23 +128,7 @@ class Saved:
         keys = _IncompatibleKeys([], [])
         errors: list[str] = []
 
-        def load(target: Any, state: dict[str, Any], prefix: str) -> None:
-            local = {} if metadata is None else dict(metadata.get(prefix[:-1], {}))
-            if assign:
-                local["assign_to_params_buffers"] = True
-            target._load_from_state_dict(state, prefix, local, True, keys.missing_keys, keys.unexpected_keys, errors)
-            for name, child in target._modules.items():
-                if child is not None:
-                    below = f"{prefix}{name}."
-                    load(child, {k: v for k, v in state.items() if k.startswith(below)}, below)
-            for hook in target._load_state_dict_post_hooks.values():
-                if hook(target, keys) is not None:
-                    raise AssertionError(
-                        "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new "
-                        "values, if incompatible_keys need to be modified, it should be done inplace."
-                    )
-
-        load(self, values, "")
+        _load(self, values, "", metadata, assign, keys, errors)
         if strict:
             for what, names in (("Unexpected", keys.unexpected_keys), ("Missing", keys.missing_keys)):
                 if names:
@@ -238,6 +223,27 @@ class Saved:
         return add(self._load_state_dict_post_hooks, hook)
 
 
+def _load(
+    module: Any, state: dict[str, Any], prefix: str, metadata: Any, assign: bool, keys: _IncompatibleKeys,
+    errors: list[str],
+) -> None:  # fmt: skip
+    """Load a module and those below it."""
+    local = {} if metadata is None else dict(metadata.get(prefix[:-1], {}))
+    if assign:
+        local["assign_to_params_buffers"] = True
+    module._load_from_state_dict(state, prefix, local, True, keys.missing_keys, keys.unexpected_keys, errors)
+    for name, child in module._modules.items():
+        if child is not None:
+            below = f"{prefix}{name}."
+            _load(child, {k: v for k, v in state.items() if k.startswith(below)}, below, metadata, assign, keys, errors)
+    for hook in module._load_state_dict_post_hooks.values():
+        if hook(module, keys) is not None:
+            raise AssertionError(
+                "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, "
+                "if incompatible_keys need to be modified, it should be done inplace."
+            )
+
+
 def _load_tensor(module: Any, name: str, tensor: Tensor, key: str, value: Any, assign: bool) -> str | None:
     """Put `value` into one parameter or buffer; what is wrong with it, if something is."""
     if not isinstance(value, Tensor):
@@ -245,7 +251,10 @@ def _load_tensor(module: Any, name: str, tensor: Tensor, key: str, value: Any, a
             f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint '
             f"but received {type(value)}"
         )
-    if not is_lazy(tensor):  # a lazy one has no shape yet
+    if is_lazy(tensor):
+        if is_lazy(value):
+            return None  # neither has a value yet
+    else:
         if not tensor.ndim and tuple(value.shape) == (1,):
             value = value[0]  # a number, as it was saved before there were 0-d tensors
         if tensor.shape != value.shape:
@@ -255,7 +264,9 @@ def _load_tensor(module: Any, name: str, tensor: Tensor, key: str, value: Any, a
             )
     try:
         with no_grad():
-            if not assign:
+            if get_swap_module_params_on_conversion():
+                _swap_in(tensor, value, assign)
+            elif not assign:
                 tensor.copy_(value)
             else:
                 if isinstance(tensor, Parameter):
@@ -265,8 +276,27 @@ def _load_tensor(module: Any, name: str, tensor: Tensor, key: str, value: Any, a
                         value = Parameter(value, requires_grad=tensor.requires_grad)
                 setattr(module, name, value)
     except Exception as error:
+        action = "swapping" if get_swap_module_params_on_conversion() else "copying"
         return (
-            f'While copying the parameter named "{key}", whose dimensions in the model are {tensor.size()} and whose '
+            f'While {action} the parameter named "{key}", whose dimensions in the model are {tensor.size()} and whose '
             f"dimensions in the checkpoint are {value.size()}, an exception occurred : {error.args}."
         )
     return None
+
+
+def _swap_in(tensor: Any, value: Tensor, assign: bool) -> None:
+    """Let `tensor` become what it makes of `value`: see ``nn/conversion_settings.py``."""
+    from ...utils.swap import swap_tensors
+
+    made = tensor.module_load(value, assign=assign)
+    if made is value or made is tensor:
+        raise RuntimeError(
+            "module_load returned one of self or other, please .detach() the result if returning one of the inputs in "
+            "module_load"
+        )
+    if isinstance(tensor, Parameter):
+        if isinstance(made, Parameter):
+            made.requires_grad_(tensor.requires_grad)
+        else:
+            made = Parameter(made, requires_grad=tensor.requires_grad)
+    swap_tensors(tensor, made)

@@ -1,9 +1,9 @@
 """Parametrizations: a parameter or buffer of a module that is computed from other tensors whenever it is read.
 
 `register_parametrization(module, "weight", p)` moves the tensor to ``module.parametrizations.weight.original`` and
-makes ``module.weight`` a property that gives ``p(original)``.  A property belongs to a class, so the module gets a class of
-its own, derived from its former one.  Assigning to ``module.weight`` asks `p.right_inverse` what the originals have to
-be; several parametrizations of one tensor are applied one after the other.
+makes ``module.weight`` a property that gives ``p(original)``.  A property belongs to a class, so the module gets a
+class of its own, derived from its former one.  Assigning to ``module.weight`` asks `p.right_inverse` what the originals
+have to be; several parametrizations of one tensor are applied one after the other.
 """
 
 from __future__ import annotations

@@ -35,14 +35,14 @@ class BasePruningMethod(ABC):
 
     def apply_mask(self, module: Module) -> Tensor:
         """The parameter with its mask applied."""
-        name = self._name(f"Module {module} has to be pruned")
+        name = self._name(module, "has to be pruned")
         original = getattr(module, name + "_orig")
         return getattr(module, name + "_mask").to(dtype=original.dtype) * original
 
-    def _name(self, problem: str) -> str:
+    def _name(self, module: Module, problem: str) -> str:
         name = getattr(self, "_tensor_name", None)
         if name is None:
-            raise AssertionError(problem)
+            raise AssertionError(f"Module {module} {problem}")
         return name
 
     @classmethod
@@ -99,7 +99,7 @@ class BasePruningMethod(ABC):
 
     def remove(self, module: Module) -> None:
         """Make the pruned values the parameter's own; the hook stays, see `prune.remove`."""
-        name = self._name(f"Module {module} has to be pruned before pruning can be removed")
+        name = self._name(module, "has to be pruned before pruning can be removed")
         weight = self.apply_mask(module)
         if hasattr(module, name):
             delattr(module, name)
