@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import types
 import warnings
 from typing import Any
@@ -78,7 +79,29 @@ REFUSED = [
         "some elements of the input tensor and the written-to tensor",
     ),
     ("torch.sort(x, out=1)", TypeError, "out"),
+    ("x.quantile(0.5, out=x)", TypeError, "out"),
+    ("m[:3].cross(m[3:], out=m[3:])", TypeError, "out"),
 ]
+#: Which arguments may be the tensor that is written to: not those that are read in another order.
+MAY_BE_WRITTEN_TO = {
+    "torch.index_add(x, 0, i, y, out={})": "x",
+    "torch.index_copy(x, 0, i, y, out={})": "x",
+    "torch.scatter(x, 0, i, y, out={})": "x",
+    "torch.scatter(x, 0, i, 2, out={})": "x",
+    "torch.scatter_add(x, 0, i, y, out={})": "x",
+    "torch.scatter_reduce(x, 0, i, y, 'sum', out={})": "x",
+    "torch.index_select(x, 0, i, out={})": "",
+    "torch.gather(i, 0, j, out={})": "j",
+    "torch.take_along_dim(i, j, 0, out={})": "j",
+    "torch.take(i, j, out={})": "",
+    "torch.masked_select(x, x > -1, out={})": "",
+    "torch.kthvalue(m[:1], 1, keepdim=True, out=({}[:1], torch.tensor([0])))": "",
+    "torch.cross(m, n, dim=0, out={})": "",
+    "torch.linalg.cross(m, n, dim=0, out={})": "",
+    "torch.cat([x], out={})": "",
+    "torch.add(x, y, out={})": "x y",
+    "torch.cumsum(x, 0, out={})": "x",
+}
 
 
 @pytest.mark.parametrize(("call", "error", "match"), REFUSED)
@@ -91,3 +114,19 @@ def test_out_is_refused(torch, call, error, match) -> None:
         with pytest.raises(error, match=match):
             eval(call, names)
     assert m.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+@pytest.mark.parametrize("call", MAY_BE_WRITTEN_TO)
+def test_which_arguments_may_be_written_to(torch, call) -> None:
+    may = MAY_BE_WRITTEN_TO[call].split()
+    for name in "xyijmn":
+        if name not in re.findall(r"\b[a-z]\b", call):
+            continue
+        names: Any = {"m": torch.arange(3.0), "n": torch.ones(3), "x": torch.arange(3.0), "y": torch.ones(3)}
+        names |= {"torch": torch, "i": torch.tensor([2, 0, 1]), "j": torch.tensor([1, 2, 0])}
+        expected = eval(call.replace("out={}", "out=None").replace("{}[:1]", "torch.empty(1)"), dict(names))
+        if name in may:
+            assert eval(call.format(name), names).tolist() == expected.tolist()
+        elif names[name].dtype == (expected[0] if isinstance(expected, tuple) else expected).dtype:
+            with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor"):
+                eval(call.format(name), names)

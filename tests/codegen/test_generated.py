@@ -29,7 +29,7 @@ def entries():
 
     names = Names(
         kernels=main._top_level_names(sorted((PACKAGE / "kernels").glob("*.py"))),
-        ops=main._top_level_names([*sorted((PACKAGE / "composite").glob("*.py")), PACKAGE / "ops/factories.py"]),
+        ops=main._top_level_names([*sorted((PACKAGE / "ops/composite").glob("*.py")), PACKAGE / "ops/factories.py"]),
         helpers=main._top_level_names(sorted((PACKAGE / "derivatives" / "formulas").glob("*.py"))),
     )
     return {e.name: e for e in load_table(sorted((PACKAGE / "derivatives").glob("*.yaml")), names)}
@@ -246,7 +246,7 @@ def test_a_wrapper_of_your_own_table(tmp_path):
     from retrograd.codegen.main import generate
 
     package = tmp_path / "package"
-    for folder in ("kernels", "composite", "derivatives/formulas"):
+    for folder in ("kernels", "ops/composite", "derivatives/formulas"):
         (package / folder).mkdir(parents=True)
     (package / "kernels" / "k.py").write_text("def twice(a):\n    return a * 2\n")
     (package / "derivatives" / "t.yaml").write_text(

@@ -43,6 +43,90 @@ def test_a_good_entry(load):
 
 #: name -> (table, line of the entry, column that the error names or None, further fragments)
 MISTAKES = {
+    "a bit that there is not": (
+        """
+        - name: exp(Tensor self) -> Tensor
+          self: grad
+          result: auto_linear
+          view: true
+          refuses: sign
+        """,
+        2, "refuses", ["exp", "conj or neg, of a view"],
+    ),
+    "may_overlap without an in-place form": (
+        """
+        - name: exp(Tensor self) -> Tensor
+          self: grad
+          result: auto_linear
+          may_overlap: true
+        """,
+        2, "may_overlap", ["exp", "'inplace'"],
+    ),
+    "changes_elements of no view": (
+        """
+        - name: exp(Tensor self) -> Tensor
+          self: grad
+          result: auto_linear
+          changes_elements: true
+        """,
+        2, "changes_elements", ["exp", "of a view"],
+    ),
+    "masks without a derivative": (
+        """
+        - name: exp(Tensor self) -> Tensor
+          differentiable: false
+          masks: true
+        """,
+        2, "masks", ["exp", "derivative"],
+    ),
+    "masks that is not true or false": (
+        """
+        - name: exp(Tensor self) -> Tensor
+          self: grad
+          result: auto_linear
+          masks: "yes"
+        """,
+        2, "masks", ["exp", "true or false"],
+    ),
+    "apart of what is no tensor": (
+        """
+        - name: sum(Tensor self, int dim) -> Tensor
+          self: grad
+          result: auto_linear
+          apart: [dim]
+        """,
+        2, "apart", ["sum", "must be of self"],
+    ),
+    "overloads that are no list": (
+        """
+        - name: exp(Tensor self) -> Tensor
+          self: grad
+          result: auto_linear
+          overloads: Tensor
+        """,
+        2, "overloads", ["exp", "a list of names"],
+    ),
+    "overloads that name one twice": (
+        """
+        - name: exp(Tensor self) -> Tensor
+          self: grad
+          result: auto_linear
+          overloads: [Tensor, Tensor]
+        """,
+        2, "overloads", ["exp", "twice"],
+    ),
+    "an overload of two entries": (
+        """
+        - name: max(Tensor self) -> Tensor
+          self: grad
+          result: auto_linear
+        - name: max.dim(Tensor self, int dim) -> Tensor
+          self: grad
+          result: auto_linear
+          overloads: [default]
+        """,
+        5, "overloads", ["max_dim", "max.default is max already"],
+    ),
     "unknown name": (
         """
         - name: exp(Tensor self) -> Tensor

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from .. import kernels
+from ..core.records import masking_nodes
 from ..core.state import ThreadState, local
 from ..core.where import Location, is_user_code, user_location
 from ..tensor import Tensor
@@ -144,15 +145,14 @@ class Anomaly:
         state = local.state
         since = state.sequence_nr
         # Before the call: an in-place operator replaces what was there.
-        suspects = self.forward and not operator.__name__.startswith(("empty", "new_empty"))
-        already = _kinds_in((args, kwargs)) if suspects else frozenset()
+        already = _kinds_in((args, kwargs)) if self.forward else frozenset()
         result = proceed()
         node = new_node(result, since)
         if node is not None:
             remember_forward(state, node)
         else:
             self._note_lost_history(state, operator, args, kwargs, result)
-        if suspects:
+        if self.forward:
             self._check_forward(operator, already, result)
         return result
 
@@ -175,7 +175,7 @@ class Anomaly:
             why = how_it_was_made(state, tensor)
             if why is None and tensor.requires_grad:
                 here = user_location()
-                if operator.__name__ == "detach":
+                if operator is Tensor.detach:
                     why = f"it comes from a tensor that was detached at {here}."
                 elif not state.grad_enabled:
                     why = f"it comes from '{operator.__name__}', called under no_grad() at {here}."
@@ -253,10 +253,6 @@ def _tensors_in(values: Any) -> Iterator[Tensor]:
             yield from _tensors_in(value)
 
 
-#: Nodes below which a gradient is zero where the forward pass has thrown a value away.
-_MASKS = ("Where", "MaskedFill", "MaskedScatter", "MaskedSelect", "Clamp", "Relu", "Threshold", "Index", "Mul")
-
-
 def _zero_times_infinity(node: Node, grads: Sequence, output: Any, fed_by: dict[Node, list[Node]]) -> str | None:
     """Words for a NaN that is an incoming 0 times an infinite derivative, as below a mask; None if it is not that."""
     array = output._data if isinstance(output, Tensor) else output
@@ -291,7 +287,7 @@ def _mask_above(node: Node, fed_by: dict[Node, list[Node]]) -> Node | None:
     queue = [node]
     for current in queue:  # grows while it is walked
         for above in fed_by.get(current, ()):
-            if name_of(above).startswith(_MASKS):
+            if name_of(above) in masking_nodes():
                 return above
             if above not in seen:
                 seen.add(above)

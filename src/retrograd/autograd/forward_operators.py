@@ -18,6 +18,7 @@ import numpy as np
 
 from ..core.meta import AutogradMeta
 from ..core.quiet import quietly
+from ..core.records import record_of, records
 from ..core.state import ThreadState, local
 from ..core.version_counter import version_counter
 from ..kernels import as_array, ndarray
@@ -125,14 +126,13 @@ def forbid_duals(name: str, *tensors: Any) -> None:
 @cache
 def _formulas() -> dict[Any, tuple[ForwardFormula, bool]]:
     """For each operator of the table, and its in-place variant: the formula, and whether it is in place."""
-    from .._generated import functions, jvps  # they import this package
+    from .._generated import jvps  # it imports this module
 
     found = {}
-    for name, formula in jvps.FORWARD.items():
-        found[getattr(functions, name)] = (formula, False)
-        inplace = getattr(functions, name + "_", None)
-        if inplace is not None:
-            found[inplace] = (formula, True)
+    for operator, record in records().items():
+        formula = jvps.FORWARD.get(record.form_of or record.name)
+        if formula is not None:
+            found[operator] = (formula, record.writes)
     return found
 
 
@@ -213,7 +213,8 @@ def _tangents(formula: ForwardFormula, args: tuple, level: Level) -> dict[int, A
 def _without_formula(operator: Callable, args: tuple, proceed: Callable[[], Any], level: Level) -> Any:
     """An operator whose result does not vary. If it is in place, what it has written to no longer varies."""
     result = proceed()
-    if operator.__name__.endswith("_") and args and isinstance(args[0], Tensor):
+    record = record_of(operator)
+    if record is not None and record.writes:
         tangent = fw_grad(args[0], level)
         if tangent is not None:
             with seeing_levels_outside(level):

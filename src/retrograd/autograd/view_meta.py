@@ -26,10 +26,11 @@ from typing import TYPE_CHECKING, Any
 from .. import kernels
 from ..core.late import operators as ops
 from ..core.meta import AutogradMeta
+from ..core.records import record_of
 from ..core.state import local
 from ..core.version_counter import INFERENCE
 from ..tensor import Tensor, new, wrap
-from ..tensor.lazy_conjugation import FLIPPING, inherit_bits, relative_bits
+from ..tensor.lazy_conjugation import inherit_bits, relative_bits
 from .hooks import rebase_hooks
 from .node import name_of
 
@@ -174,7 +175,7 @@ def _regenerate(view: Tensor, meta: DifferentiableViewMeta) -> EdgeTuple | None:
             again = replay_on_tensor(steps, base)
         else:
             # as_strided says it all, except where elements become others.
-            last = max((i for i, step in enumerate(steps, 1) if step[1].__name__ in _CHANGE_ELEMENTS), default=0)
+            last = max((i for i, step in enumerate(steps, 1) if _changes_elements(step)), default=0)
             if not last and not base.requires_grad:
                 base = _with_sink(base)
             again = replay_on_tensor(steps[:last], base)
@@ -211,7 +212,9 @@ def steps_by_place(view: Tensor, base: Tensor) -> tuple[Step, ...] | None:
     return None
 
 
-_CHANGE_ELEMENTS = ("view_as_real", "view_as_complex", "view_dtype", *FLIPPING)
+def _changes_elements(step: Step) -> bool:
+    record = record_of(step[1])
+    return record is not None and record.changes_elements
 
 
 def _with_sink(base: Tensor) -> Tensor:

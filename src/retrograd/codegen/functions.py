@@ -55,11 +55,6 @@ from retrograd.tensor import Tensor, new
 from . import nodes
 '''
 
-#: In-place operators that write to expanded tensors too.
-MAY_OVERLAP = (
-    "fill_Scalar", "index_fill_int_Scalar", "index_fill_int_Tensor", "index_put", "masked_fill_Scalar",
-    "masked_fill_Tensor", "tril", "triu", "zero",
-)  # fmt: skip
 COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 #: NumPy's names for arguments that torch also accepts.
 ALIASES = {"dim": "axis", "keepdim": "keepdims"}
@@ -529,7 +524,7 @@ def _inplace_wrapper(entry: Entry, operator: str | None = None) -> str:
     body += _unwrap(entry, operator, inplace=True)
     slots = Slots(entry)
     reads_self = any(a.name == "self" for a in slots.tensors)
-    overlap = ", True" if entry.name in MAY_OVERLAP else ""
+    overlap = ", True" if entry.may_overlap else ""
     if entry.differentiable:
         edges: list[str] = []
         for a in entry.differentiable_arguments:
@@ -588,12 +583,11 @@ def _run_inplace(entry: Entry, call: str) -> list[str]:
 
 def _check_overlap(entry: Entry) -> list[str]:
     """What is read may not overlap with what is written: only tensors that share a version counter can."""
-    strict = entry.schema.base.startswith(("index_", "scatter"))
     lines = []
     for a in entry.schema.arguments[1:]:
         if a.type not in ("Tensor", "Tensor|Scalar") or a.name == "value":
             continue
-        p, arr = a.parameter, _array(a)
+        p, arr, strict = a.parameter, _array(a), a.name in entry.apart
         test = f"{p}._vc is not None and {p}._vc is input._vc"
         if not strict:
             test += f" and {p} is not input"

@@ -9,6 +9,7 @@ from .formula import Names
 from .functions import write_functions
 from .jvps import write_jvps
 from .nodes import write_nodes
+from .records import write_records
 from .stubs import read_composites, write_composite_stubs, write_function_stubs, write_method_stubs
 from .table import load_table
 
@@ -30,6 +31,7 @@ def generate(table_dir: Path, out_dir: Path) -> list[Path]:
         "nodes.py": write_nodes(entries, names),
         "functions.py": write_functions(entries),
         "jvps.py": write_jvps(entries, names),
+        "records.py": write_records(entries),
         "functions.pyi": write_function_stubs(entries),
         "composites.pyi": write_composite_stubs(composites),
         "tensor_operators.pyi": write_method_stubs(entries, composites),

@@ -58,6 +58,8 @@ class Schema:
     base: str
     overload: str
     arguments: list[Argument]
+    #: As it stands in the table.
+    text: str = ""
     results: list[str] = field(default_factory=list)
     #: A tuple of tensors whose length is known only when the operator runs.
     returns_list: bool = False
@@ -95,7 +97,7 @@ def parse_schema(text: str) -> Schema:
             raise SchemaError(f"argument {name!r} appears twice")
         arguments.append(Argument(type_, name, default.strip() or None, keyword_only))
     returns = match["returns"].strip()
-    schema = Schema(match["base"], match["overload"] or "", arguments)
+    schema = Schema(match["base"], match["overload"] or "", arguments, text.strip())
     if returns == "Tensor":
         schema.results = ["result"]
     elif returns == "Tensor[]":

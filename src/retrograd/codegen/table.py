@@ -18,7 +18,8 @@ from .schema import Argument, Schema, SchemaError, parse_schema
 
 OPTIONS = {
     "name", "result", "output_differentiability", "view", "inplace", "operators", "method", "kernel", "saves", "doc",
-    "differentiable", "aliases", "ufunc", "inline", "node", "tensor_node", "flips",
+    "differentiable", "aliases", "ufunc", "inline", "node", "tensor_node", "flips", "refuses", "overloads", "apart",
+    "may_overlap", "changes_elements", "masks",
 }  # fmt: skip
 SHORTHANDS = ("auto_elementwise", "auto_linear", "not_implemented")
 
@@ -63,6 +64,19 @@ class Entry:
     aliases: list[str] = field(default_factory=list)
     #: The bit of its input that the result has flipped, of a view that differs from it in this: "conj" or "neg".
     flips: str = ""
+    #: The bit that its input may not have, of a view.
+    refuses: str = ""
+    #: Are the elements of the result, a view, other numbers than those of the base?
+    changes_elements: bool = False
+    #: May the in-place form write to a tensor whose elements overlap?
+    may_overlap: bool = False
+    #: Arguments that are read elsewhere than is written.
+    apart: list[str] = field(default_factory=list)
+    #: Does it throw elements away?
+    masks: bool = False
+    #: Torch's names for the forms that the function stands for, and for those of its in-place form.
+    overloads: list[str] = field(default_factory=list)
+    inplace_overloads: list[str] = field(default_factory=list)
     #: The name of the node class; unless given, numbered among the overloads of one operator as torch does it.
     node: str = ""
     tensor_node: str = ""
@@ -160,9 +174,7 @@ def _entry(schema: Schema, columns: dict, line: int, where: str, names: formula.
     entry.aliases = list(columns.get("aliases", []))
     entry.node = columns.get("node", "")
     entry.tensor_node = columns.get("tensor_node", "")
-    entry.flips = columns.get("flips", "")
-    if entry.flips not in ("", "conj", "neg") or (entry.flips and not entry.view):
-        raise TableError(f"{where}: column 'flips': must be conj or neg, of a view")
+    _read_facts(entry, columns, where)
     forward = columns.get("result")
     entry.forward = str(forward).strip() if forward is not None else None
     if entry.kernel not in names.kernels:
@@ -201,6 +213,44 @@ def _entry(schema: Schema, columns: dict, line: int, where: str, names: formula.
     if entry.formulas and entry.forward is None:
         raise TableError(f"{where}: missing formula: column 'result' (the tangent), or one of {', '.join(SHORTHANDS)}")
     return entry
+
+
+def _read_facts(entry: Entry, columns: dict, where: str) -> None:
+    """The columns that only say something, for the records."""
+    tensors = [a.name for a in entry.schema.arguments if a.is_tensor]
+    for column in ("flips", "refuses"):
+        bit = columns.get(column, "")
+        if bit not in ("", "conj", "neg") or (bit and not entry.view):
+            raise TableError(f"{where}: column {column!r}: must be conj or neg, of a view")
+        setattr(entry, column, bit)
+    for column, holds, of in (
+        ("may_overlap", entry.inplace, "an operator with 'inplace'"),
+        ("changes_elements", entry.view, "a view"),
+        ("masks", columns.get("differentiable", True), "an operator with a derivative"),
+    ):
+        value = columns.get(column, False)
+        if not isinstance(value, bool) or (value and not holds):
+            raise TableError(f"{where}: column {column!r}: must be true or false, of {of}")
+        setattr(entry, column, value)
+    entry.changes_elements = entry.changes_elements or bool(entry.flips)
+    entry.apart = _words(columns.get("apart", []), f"{where}: column 'apart'")
+    if entry.apart and (entry.view or not set(entry.apart) <= set(tensors)):
+        raise TableError(f"{where}: column 'apart': must be of {', '.join(tensors)}, and not of a view")
+    own = [entry.schema.overload or "default"]
+    entry.overloads = _words(columns.get("overloads", own), f"{where}: column 'overloads'")
+    given = columns.get("inplace", False)
+    if not isinstance(given, bool):
+        entry.inplace_overloads = _words(given, f"{where}: column 'inplace'")
+    elif given:
+        entry.inplace_overloads = entry.overloads
+
+
+def _words(value: object, where: str) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(word, str) and word.isidentifier() for word in value):
+        raise TableError(f"{where}: must be a list of names, not {value!r}")
+    if len(set(value)) != len(value):
+        raise TableError(f"{where}: names one twice")
+    return value
 
 
 def _check_formulas(entry: Entry, where: str, names: formula.Names) -> None:
@@ -253,6 +303,16 @@ def _check_unique(entries: list[Entry]) -> None:
         first = seen.setdefault(entry.name, entry)
         if first is not entry:
             raise TableError(f"{entry.file}:{entry.line}: {entry.name}: already defined in {first.file}:{first.line}")
+    forms: dict[tuple[str, str], Entry] = {}
+    for entry in entries:
+        names = [(entry.schema.base, form) for form in entry.overloads]
+        for name in names + [(f"{entry.schema.base}_", form) for form in entry.inplace_overloads]:
+            first = forms.setdefault(name, entry)
+            if first is not entry:
+                raise TableError(
+                    f"{entry.file}:{entry.line}: {entry.name}: column 'overloads': {'.'.join(name)} is {first.name} "
+                    f"already, in {first.file}:{first.line}"
+                )
 
 
 def _name_nodes(entries: list[Entry]) -> None:

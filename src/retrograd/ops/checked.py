@@ -324,7 +324,8 @@ def _written(
 ) -> FunctionType:
     """The wrapper of a function, made in its `scope`."""
     parameters = list(inspect.signature(function, follow_wrapped=False).parameters.values())
-    has_out = out or any(p.name == "out" or p.kind is p.VAR_KEYWORD for p in parameters)
+    # (No method takes it, even if the function that it is does.)
+    has_out = not skipped and (out or any(p.name == "out" or p.kind is p.VAR_KEYWORD for p in parameters))
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         text = _SIZES if not skipped and any(_is_sizes(o) for o in overloads(key)) else _SPREAD
         defaults: dict[str, Any] = {"known": set(), "slow": _slow_spread(function, name, key, out, has_out, skipped)}

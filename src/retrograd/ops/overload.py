@@ -2,7 +2,9 @@
 
 Whoever watches operators (dispatch modes, checkpoint policies) calls them by torch's names.  An operator of the table
 that exists in several forms has a function for each (``max`` and ``max_dim``); where torch has several overloads for
-what is one function here (``mul.Tensor``, ``mul.Scalar``), they are equal.
+what is one function here (``mul.Tensor``, ``mul.Scalar``), they are equal.  Which overloads a function of the table
+stands for is in its record (core/records.py); ``signatures/overloads.txt`` says it of the functions that are composed
+of others.
 """
 
 from __future__ import annotations
@@ -12,11 +14,8 @@ from functools import cache
 from types import FunctionType
 from typing import Any
 
-#: Overloads that torch has for arguments of different kinds, where here one function takes them all.
-_BY_ARGUMENTS = frozenset({
-    "default", "Tensor", "Scalar", "Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor", "Tensor_mode", "Scalar_mode",
-    "dim", "int", "dim_IntList", "dim_int", "correction", "dimname", "self", "value", "src", "dims", "dtype",
-})  # fmt: skip
+from ..core.records import record_of, records
+from .signatures import overloads_of_composites
 
 
 class OpOverload:
@@ -100,7 +99,7 @@ class _Namespace:
             hasattr(ops, name)
             or hasattr(Tensor, name)
             or _aten_only(name) is not None
-            or any(f.startswith(f"{name}_") for f in _operators())
+            or name in _operators()
         )
         if not known:
             raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{name}'")
@@ -113,15 +112,13 @@ aten = _Namespace()
 
 
 @cache
-def _operators() -> dict[str, Callable]:
-    """The generated operators by the name of their function."""
-    from .._generated import functions
-
-    return {
-        name: f
-        for name, f in vars(functions).items()
-        if isinstance(f, FunctionType) and f.__module__ == functions.__spec__.name  # it has no __name__, see quiet.py
-    }
+def _operators() -> dict[str, dict[str, Callable]]:
+    """The functions of the table by torch's name and overload."""
+    found: dict[str, dict[str, Callable]] = {}
+    for function, record in records().items():
+        for name in (record.base, *record.aliases):
+            found.setdefault(name, {}).update(dict.fromkeys(record.overloads, function))
+    return found
 
 
 def _aten_only(name: str) -> Callable | None:
@@ -135,10 +132,9 @@ def _function_of(base: str, overload: str) -> Callable | None:
     from ..tensor import Tensor
     from . import namespace as ops
 
-    operators = _operators()
-    function = operators.get(f"{base}_{overload}")
-    if function is None and overload in _BY_ARGUMENTS:
-        function = operators.get(base) or getattr(ops, base, None) or getattr(Tensor, base, None) or _aten_only(base)
+    function = _operators().get(base, {}).get(overload)
+    if function is None and overload in overloads_of_composites(base):
+        function = getattr(ops, base, None) or getattr(Tensor, base, None) or _aten_only(base)
     return function
 
 
@@ -154,17 +150,8 @@ def overload_of(operator: Callable) -> OpOverload:
 
 @cache
 def _overload_of(function: Callable) -> OpOverload:
-    name = function.__name__
-    inplace = "_" if name.endswith("_") else ""
-    parts = name.removesuffix("_").split("_")
-    # max_dim is `max.dim`, pow_Tensor_Scalar is `pow.Tensor_Scalar`.
-    for end in range(1, len(parts)):
-        overload = "_".join(parts[end:])
-        if overload in _BY_ARGUMENTS:
-            return getattr(getattr(aten, "_".join(parts[:end]) + inplace), overload)
-    code = getattr(function, "__code__", None)
-    takes_numbers = code is not None and "number" in code.co_names and "other" in code.co_varnames[: code.co_argcount]
-    overload = "Tensor" if takes_numbers else "default"
+    record = record_of(function)
+    name, overload = (function.__name__, "default") if record is None else (record.base, record.overloads[0])
     if _function_of(name, overload) is function:
         return getattr(getattr(aten, name), overload)
     return OpOverload(OpOverloadPacket(name), overload, function)
@@ -176,13 +163,6 @@ def _overload_of(function: Callable) -> OpOverload:
 def original(operator: Callable) -> Callable:
     """The operator that `with_kernel` was given."""
     return getattr(operator, "__wrapped__", operator)
-
-
-def kernel_name(operator: Callable) -> str | None:
-    """What an operator's wrapper calls its kernel; None if it is not a wrapper around one kernel."""
-    code = getattr(operator, "__code__", None)
-    names = [] if code is None else [name for name in code.co_names if name.startswith("kernel_")]
-    return names[0] if len(names) == 1 else None
 
 
 def with_kernel(operator: Callable, substitute: Callable[[Callable], Callable]) -> Callable | None:
@@ -197,9 +177,10 @@ def with_kernel(operator: Callable, substitute: Callable[[Callable], Callable]) 
     >>> loud(x)
     tensor([7., 7.], grad_fn=<ExpBackward0>)
     """
-    name = kernel_name(operator)
-    if name is None or not isinstance(operator, FunctionType):
+    record = record_of(operator)
+    if record is None or not isinstance(operator, FunctionType):
         return None
+    name = f"kernel_{record.kernel}"  # what its wrapper calls it
     surroundings = dict(operator.__globals__)
     surroundings[name] = substitute(surroundings[name])
     result = FunctionType(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd.inplace import begin_inplace, check_overlap
+from ..core.records import record_of
 from ..core.state import local
 from ..core.where import users_level
 from ..kernels.promotion import can_cast
@@ -179,7 +180,7 @@ def write_out(function: Callable, out: Any, args: tuple, kwargs: dict, different
         if not isinstance(target, Tensor):
             raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(target).__name__}")
     state = local.state
-    tensors = _tensors_in((*args, *kwargs.values()))
+    tensors, apart = _tensors_in((*args, *kwargs.values())), _apart(function, args, kwargs)
     if differentiable and state.grad_enabled and any(t.requires_grad for t in (*tensors, *outs)):
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
@@ -193,7 +194,7 @@ def write_out(function: Callable, out: Any, args: tuple, kwargs: dict, different
         begin_inplace(state, target, False)
     result = function(*args, **kwargs)
     if isinstance(out, Tensor) and isinstance(result, Tensor):
-        _check_target(name, out, result, tensors)
+        _check_target(out, result, tensors, apart)
         return store(out, result._data, True)
     if not isinstance(result, tuple) or len(result) != len(outs):
         count = len(result) if isinstance(result, tuple) else 1
@@ -201,24 +202,30 @@ def write_out(function: Callable, out: Any, args: tuple, kwargs: dict, different
     for target, value in zip(outs, result, strict=True):
         if target._data.dtype != value._data.dtype:
             raise RuntimeError(f"Expected out tensor to have dtype {value.dtype}, but got {target.dtype} instead")
-        _check_target(name, target, value, tensors)
+        _check_target(target, value, tensors, apart)
     for target, value in zip(outs, result, strict=True):
         store(target, value._data, True)
     return result._make(outs) if hasattr(result, "_make") else outs
 
 
-def _check_target(name: str, out: Tensor, result: Tensor, read: list[Tensor]) -> None:
+def _apart(function: Callable, args: tuple, kwargs: dict) -> list[Tensor]:
+    """The tensors that must lie apart from what is written to: the table's column `apart`."""
+    record = record_of(function)
+    if record is None or not record.apart:
+        return []
+    given = {**dict(zip(record.arguments, args, strict=False)), **kwargs}
+    return _tensors_in([given[name] for name in record.apart if name in given])
+
+
+def _check_target(out: Tensor, result: Tensor, read: list[Tensor], apart: list[Tensor]) -> None:
     """May `result` be written to `out`?"""
     if not can_cast(result._data.dtype, out._data.dtype):
         raise RuntimeError(
             f"result type {result.type_name()[:-6]} can't be cast to the desired output type {out.type_name()[:-6]}"
         )
+    resized = out._memory.shape != result._memory.shape
     for tensor in read:
-        check_overlap(out._memory, tensor._memory, name in _READ_ELSEWHERE or out._memory.shape != result._memory.shape)
-
-
-#: Operators that write an element before they have read all that it overlaps.
-_READ_ELSEWHERE = ("cat", "cross", "gather", "index_select", "kthvalue", "masked_select", "take", "take_along_dim")
+        check_overlap(out._memory, tensor._memory, resized or any(tensor is one for one in apart))
 
 
 def store(out: Tensor, result: Any, warn: bool = False) -> Tensor:

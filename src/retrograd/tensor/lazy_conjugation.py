@@ -33,6 +33,7 @@ from typing import Any
 
 from .. import kernels
 from ..core.meta import materialize_autograd_meta
+from ..core.records import record_of
 from ..core.version_counter import INFERENCE
 from . import Tensor
 from .conversion import _rebuild as rebuild_plain
@@ -158,19 +159,18 @@ def class_with_flipped_bit(tensor: Tensor, bit: str) -> type[Tensor]:
 
 def inherit_bits(source: Tensor, view: Tensor, operator: Any) -> None:
     """Give `view`, fresh from a view operator on `source`, the bits of `source`."""
-    if not isinstance(source, LazyTensor) or operator.__name__ in FLIPPING:
+    if not isinstance(source, LazyTensor):
         return
-    if operator.__name__ == "view_as_real" and source.bits[0]:
+    record = record_of(operator)
+    if record is not None and record.flips:
+        return  # its wrapper has done it
+    if record is not None and record.refuses == "conj" and source.bits[0]:
         raise RuntimeError(
-            "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can "
+            f"{record.base} doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can "
             "view it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the "
             "original."
         )
     view.__class__ = type(source)
-
-
-#: The operators that flip a bit, which their wrappers do themselves.
-FLIPPING = ("_conj", "_neg_view")
 
 
 def check_view_dtype(tensor: Tensor) -> None:

@@ -337,10 +337,11 @@ def index_fill_(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     return generated.index_fill_int_Scalar_(input, dim, index, number("index_fill_", "value", 4, value))
 
 
-@composite(out=True, axis=True)
+@composite(axis=True)
 def scatter(
-    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
-) -> Tensor:
+    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """`input` with `src` (a tensor or a number) written where ``gather(input, dim, index)`` would read.
 
     >>> import retrograd as torch
@@ -351,10 +352,10 @@ def scatter(
     if reduce is not None:
         name = _scatter_reduction(reduce, source)
         source = source if isinstance(source, Tensor) else _filled_like(index, source, input)
-        return generated.scatter_reduce(input, dim, index, source, name)
+        return generated.scatter_reduce(input, dim, index, source, name, out=out)
     if isinstance(source, Tensor):
-        return generated.scatter_src(input, dim, index, source)
-    return generated.scatter_value(input, dim, index, number("scatter", "value", 4, source))
+        return generated.scatter_src(input, dim, index, source, out=out)
+    return generated.scatter_value(input, dim, index, number("scatter", "value", 4, source), out=out)
 
 
 @composite(function=False)
@@ -399,8 +400,10 @@ def _filled_like(index: Tensor, value: Any, like: Tensor) -> Tensor:
 # ------------------------------------------------------------------------------------------------------- made of others
 
 
-@composite(out=True, axis=True)
-def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+@composite(axis=True)
+def take_along_dim(
+    input: Tensor, indices: Tensor, dim: int | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """As `gather`, the other dimensions broadcast; along the flattened tensor without a `dim`.
 
     >>> import retrograd as torch
@@ -417,7 +420,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
             + kernels.scalar_name(indices._data.dtype)
         )
     if dim is None:
-        return generated.gather(input.reshape(-1), 0, indices.reshape(-1))
+        return generated.gather(input.reshape(-1), 0, indices.reshape(-1), out=out)
     n = input._data.ndim
     dim = normalize_dim(dim, n)
     if n != indices._data.ndim:
@@ -426,13 +429,13 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
             f"{n} dimensions for input, and {indices._data.ndim} dimensions for indices"
         )
     if not n:
-        return generated.gather(input, dim, indices)
+        return generated.gather(input, dim, indices, out=out)
     mine, theirs = list(input._data.shape), list(indices._data.shape)
     along, mine[dim], theirs[dim] = (mine[dim], theirs[dim]), 1, 1
     common = list(kernels.broadcast_shape(np.empty(mine, bool), np.empty(theirs, bool)))
     mine, theirs = common[:], common
     mine[dim], theirs[dim] = along
-    return generated.gather(input.expand(mine), dim, _from_start(indices, along[0]).expand(theirs))
+    return generated.gather(input.expand(mine), dim, _from_start(indices, along[0]).expand(theirs), out=out)
 
 
 def _from_start(indices: Tensor, n: int) -> Tensor:

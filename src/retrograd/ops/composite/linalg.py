@@ -300,8 +300,8 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     return generated._unsafe_view(generated.mul(left, right), [x * y for x, y in zip(a, b)])
 
 
-@composite(out=True, axis=True)
-def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+@composite(axis=True)
+def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """The cross products of the vectors of length 3 along `dim`, by default the first dimension of that size."""
     if dim is None:
         if input._data.ndim != other._data.ndim:
@@ -309,7 +309,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
         dim = next((d for d, n in enumerate(input._data.shape) if n == 3), None)
         if dim is None:
             raise RuntimeError("no dimension of size 3 in input")
-    return generated.linalg_cross(input, other, dim=dim)
+    return generated.linalg_cross(input, other, dim=dim, out=out)
 
 
 @composite(method=False, out=True)

@@ -66,9 +66,24 @@ def _parameters(text: str) -> tuple[Parameter, ...]:
 
 
 @functools.cache
+def _overloads_of_composites() -> dict[str, tuple[str, ...]]:
+    found = {}
+    for line in (Path(__file__).parent / "overloads.txt").read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            name, *overloads = line.split()
+            found[name] = tuple(overloads)
+    return found
+
+
+def overloads_of_composites(name: str) -> tuple[str, ...]:
+    """Torch's names for the forms of a function that is composed of others: ``default``, unless said otherwise."""
+    return _overloads_of_composites().get(name, ("default",))
+
+
+@functools.cache
 def _lines() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for path in sorted(Path(__file__).parent.glob("*.txt")):
+    for path in sorted(set(Path(__file__).parent.glob("*.txt")) - {Path(__file__).parent / "overloads.txt"}):
         for line in path.read_text(encoding="utf-8").splitlines():
             if line and not line.startswith("#"):
                 name, _, rest = line.partition("(")

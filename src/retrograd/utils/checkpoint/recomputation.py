@@ -36,6 +36,7 @@ from ...autograd.saved_tensors_hooks import saved_tensors_hooks
 from ...autograd.saved_variable import SavedVariable, save_variable
 from ...core.devices import device_of_array_class
 from ...core.dtypes import from_numpy_dtype
+from ...core.records import record_of
 from ...core.size import Size
 from ...core.state import local
 from ...core.where import Location, is_user_code, user_location
@@ -253,7 +254,8 @@ class Frame(Hooks):
         """Let go of the last call that saved something, and remember its signature."""
         call, self.last_call = self.last_call, None
         # What an in-place operator was called with is gone when it saves.
-        if call is not None and not call.operator.__name__.endswith("_"):
+        record = None if call is None else record_of(call.operator)
+        if call is not None and (record is None or not record.writes):
             call.operation.signature = call.signature()
 
     def unpack(self, holder: _Holder) -> Tensor:

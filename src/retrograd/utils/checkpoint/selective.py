@@ -15,7 +15,8 @@ from typing import Any
 
 from ... import kernels
 from ...autograd.intercept import results_of
-from ...ops.overload import OpOverload, OpOverloadPacket, aten, kernel_name, overload_of, with_kernel
+from ...core.records import record_of
+from ...ops.overload import OpOverload, OpOverloadPacket, overload_of, with_kernel
 from ...tensor import Tensor
 from .._python_dispatch import TorchDispatchMode
 
@@ -51,7 +52,7 @@ def _policy_from_bool(save: bool) -> CheckpointPolicy:
 
 
 #: Operators that policies are not asked about: checkpointing itself detaches.
-SAC_IGNORED_OPS = {aten.detach.default}
+SAC_IGNORED_OPS = {OpOverload(OpOverloadPacket("detach"), "default", Tensor.detach)}
 
 #: What the storage says of a result that was not kept, and of one that was handed out.
 _RECOMPUTE: Any = object()
@@ -186,8 +187,8 @@ class _CachingTorchDispatchMode(_SelectiveMode):
 
 
 def _keeps_its_kernel(operator: Callable) -> bool:
-    code: Any = getattr(operator, "__code__", None)
-    return kernel_name(operator) is None or "as_view" in code.co_names or operator.__name__.endswith("_")
+    record = record_of(operator)
+    return record is None or record.view or record.writes
 
 
 class _CachedTorchDispatchMode(_SelectiveMode):
@@ -271,7 +272,7 @@ def _as_overload(op: Any) -> OpOverload:
     """An element of the list: an OpOverload or, beyond torch, the operator itself (``torch.mm``)."""
     if isinstance(op, OpOverload):
         return op
-    if kernel_name(op) is not None:
+    if record_of(op) is not None:
         return overload_of(op)
     hint = ""
     if isinstance(op, OpOverloadPacket):
