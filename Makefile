@@ -15,8 +15,8 @@ PY  := $(BIN)/python
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet
 
 GENERATED := src/retrograd/_generated/.stamp
-SOURCES   := $(shell find src/retrograd/codegen src/retrograd/derivatives src/retrograd/kernels src/retrograd/ops \
-                     -name '*.py' -o -name '*.yaml' 2>/dev/null)
+SOURCES   := $(shell find src/retrograd -path src/retrograd/_generated -prune -o \
+                     \( -name '*.py' -o -name '*.yaml' -o -name '*.txt' \) -print 2>/dev/null)
 
 MAKEFLAGS += --no-print-directory
 
@@ -65,12 +65,13 @@ bench-kernels: $(GENERATED) $(VENV)/parity.stamp ## operators on large tensors b
 coverage: $(GENERATED) $(VENV)/parity.stamp ## torch's public functions against ours: docs/COVERAGE.md
 	@$(PY) docs/coverage.py
 
-generate: $(VENV)/install.stamp ## write src/retrograd/_generated from the derivative table
+generate: $(VENV)/install.stamp ## write src/retrograd/_generated and the type stubs
 	@$(PY) hatch_build.py
 	@touch $(GENERATED)
 
 clean: ## remove the environment, the generated files and all caches
 	rm -rf $(VENV) .venvs build dist fast/build src/retrograd/_generated .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src -name '*.pyi' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # ------------------------------------------------------------------------------------------------ installation steps

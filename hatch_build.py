@@ -49,7 +49,7 @@ def generate(root: Path = ROOT) -> list[Path]:
     package_dir = root / "src" / "retrograd"
     out_dir = package_dir / "_generated"
     out_dir.mkdir(exist_ok=True)
-    written = load_generator(package_dir).generate(package_dir / "derivatives", out_dir)
+    written = load_generator(package_dir).generate(package_dir / "derivatives", out_dir, package_dir)
     if not written:
         raise RuntimeError(f"the code generator wrote nothing into {out_dir}")
     return list(written)

@@ -18,6 +18,7 @@ from . import (
     return_types,
     serialization,
     special,
+    types,
     utils,
 )
 from .amp import autocast, get_autocast_dtype, is_autocast_enabled

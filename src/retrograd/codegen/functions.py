@@ -200,7 +200,7 @@ def _send_strangers_away(entry: Entry) -> list[str]:
     return [f"    if not isinstance(other, {operands}):", "        return NotImplemented"]
 
 
-def _takes_numbers(entry: Entry) -> bool:
+def takes_numbers(entry: Entry) -> bool:
     """May the first argument be a number too, as in ``torch.mul(2, x)``? If Python has a sign that computes with it."""
     arguments = entry.schema.arguments
     return any(o not in COMPARISONS for o in entry.operators) and [a.type for a in arguments[1:2]] == ["Tensor|Scalar"]
@@ -219,7 +219,7 @@ def _unwrap(entry: Entry, operator: str | None = None, inplace: bool = False) ->
             lines += ["try:", f"    {arr} = {p}.{data}", "except AttributeError:"]
             if operator and position == 2:
                 lines.append("    return NotImplemented")
-            elif position == 1 and _takes_numbers(entry) and not inplace:
+            elif position == 1 and takes_numbers(entry) and not inplace:
                 lines.append(
                     f"    return number_first({entry.name}, {where}, ({_call_arguments(entry)}), {_keywords(entry)})"
                 )

@@ -1,4 +1,4 @@
-"""The generator's entry point: ``generate(table_dir, out_dir)``."""
+"""The generator's entry point: ``generate(table_dir, out_dir, stubs_dir)``."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ from .formula import Names
 from .functions import write_functions
 from .jvps import write_jvps
 from .nodes import write_nodes
+from .public_places import read_sources
+from .public_stubs import write_methods, write_stubs
 from .records import write_records
-from .stubs import read_composites, write_composite_stubs, write_function_stubs, write_method_stubs
+from .stubs import read_composites, write_composite_stubs, write_function_stubs
 from .table import load_table
 
 
-def generate(table_dir: Path, out_dir: Path) -> list[Path]:
-    """Read the tables in `table_dir` and write the generated modules into `out_dir`."""
+def generate(table_dir: Path, out_dir: Path, stubs_dir: Path | None = None) -> list[Path]:
+    """Read the tables in `table_dir` and write the generated modules into `out_dir`.
+
+    With `stubs_dir`, the package itself, also the stubs of its public namespaces, each beside the module that it is of.
+    """
     package = table_dir.parent
     names = Names(
         kernels=_top_level_names(sorted((package / "kernels").glob("*.py"))),
@@ -25,6 +30,7 @@ def generate(table_dir: Path, out_dir: Path) -> list[Path]:
     entries = load_table(sorted(table_dir.glob("*.yaml")), names)
     composites = read_composites(sorted((package / "ops" / "composite").glob("*.py")))
     names.ops |= {entry.name for entry in entries}
+    sources = read_sources(package, entries, composites)
     out_dir.mkdir(parents=True, exist_ok=True)
     files = {
         "__init__.py": '"""Generated from derivatives/*.yaml. Do not edit."""\n',
@@ -34,15 +40,27 @@ def generate(table_dir: Path, out_dir: Path) -> list[Path]:
         "records.py": write_records(entries),
         "functions.pyi": write_function_stubs(entries),
         "composites.pyi": write_composite_stubs(composites),
-        "tensor_operators.pyi": write_method_stubs(entries, composites),
+        "tensor_operators.pyi": write_methods(sources),
     }
-    written = []
-    for name, text in files.items():
-        path = out_dir / name
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
-        written.append(path)
+    written = _write(out_dir, files)
+    if stubs_dir is not None:
+        stale = {path for path in stubs_dir.rglob("*.pyi") if out_dir not in path.parents}
+        written += (stubs := _write(stubs_dir, write_stubs(package, sources)))
+        for path in stale.difference(stubs):
+            path.unlink()
     return written
+
+
+def _write(directory: Path, files: dict[str, str]) -> list[Path]:
+    """Write what has changed."""
+    paths = []
+    for name, text in files.items():
+        path = directory / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        paths.append(path)
+    return paths
 
 
 def _top_level_names(paths: list[Path]) -> set[str]:

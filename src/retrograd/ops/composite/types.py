@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Sequence
 from typing import Any
 
 from ...core import dtypes
+from ...core.size import Size
 from ...kernels import promotion
 from ...tensor import Tensor
 from ..registry import FUNCTIONS, METHODS, composite
@@ -75,15 +77,13 @@ def is_storage(obj: Any) -> builtins.bool:
 
 
 @composite(method=False)
-def broadcast_shapes(*shapes: Any) -> Any:
+def broadcast_shapes(*shapes: builtins.int | Sequence[builtins.int]) -> Size:
     """The shape that tensors of these shapes are broadcast to.
 
     >>> import retrograd as torch
     >>> torch.broadcast_shapes((2, 1), (3,), 1)
     torch.Size([2, 3])
     """
-    from ...core.size import Size
-
     for position, shape in enumerate(shapes):
         if not isinstance(shape, int) and not (
             isinstance(shape, (tuple, list)) and all(isinstance(n, int) for n in shape)

@@ -2,8 +2,9 @@
 
 Operators of the table (`derivatives/`) are not here: the generator writes their checks from their own entries. A line
 is for the function and for the Tensor method of its name; one that begins with ``Tensor.``, ``linalg.`` ... is for that
-namespace alone. ``out=`` is not here: a function takes it if its implementation does. One word stands for what many
-lines share:
+namespace alone. ``out=`` is not here: a function takes it if its implementation does. What a function returns is in
+its source, or after ``->`` where overloads differ in it or the source cannot say it (`codegen/signatures.py` has the
+language); type checkers alone read that, and ``unchecked.txt``. One word stands for what many lines share:
 
     options     dtype? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None,
                 bool? requires_grad=False
@@ -83,11 +84,14 @@ def overloads_of_composites(name: str) -> tuple[str, ...]:
 @functools.cache
 def _lines() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for path in sorted(set(Path(__file__).parent.glob("*.txt")) - {Path(__file__).parent / "overloads.txt"}):
+    for path in sorted(Path(__file__).parent.glob("*.txt")):
+        if path.stem in ("overloads", "unchecked"):
+            continue
         for line in path.read_text(encoding="utf-8").splitlines():
             if line and not line.startswith("#"):
-                name, _, rest = line.partition("(")
-                found.setdefault(name, []).append(rest.removesuffix(")"))
+                call, _, _returns = line.partition(") -> ")
+                name, _, arguments = call.removesuffix(")").partition("(")
+                found.setdefault(name, []).append(arguments)
     return found
 
 
