@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from .core.devices import device
     from .core.dtypes import dtype
-    from .ops.factories import _Layout
+    from .core.layout import layout
     from .tensor.tensor import Tensor
 
 __all__ = ["Device", "Number"]
@@ -26,4 +26,4 @@ Index: TypeAlias = "_Index | tuple[_Index, ...]"
 
 _Index: TypeAlias = "builtins.int | slice | EllipsisType | Tensor | Sequence[Any] | np.ndarray[Any, Any] | None"
 _dtype: TypeAlias = "dtype | type[builtins.int] | type[builtins.float] | type[builtins.complex]"
-_layout: TypeAlias = "_Layout"
+_layout: TypeAlias = "layout"

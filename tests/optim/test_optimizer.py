@@ -169,7 +169,7 @@ def test_copies() -> None:
         other.step()
 
 
-# ----------------------------------------------------------------------------------------------- refusals, class by class
+# --------------------------------------------------------------------------------------------- refusals, class by class
 
 #: What torch refuses: (class, settings), settings as a function of the package where they hold tensors.
 WRONG: list[tuple[str, Any]] = [
@@ -261,7 +261,7 @@ def test_nothing_is_captured_on_the_cpu(torch: Any, name: str) -> None:
     w = torch.ones(2, requires_grad=True)
     w.grad = torch.ones(2)
     optimizer = getattr(torch.optim, name)([w], capturable=True)
-    with pytest.raises(AssertionError, match="If capturable=True, params.* must be on supported devices"):
+    with pytest.raises(AssertionError, match=r"If capturable=True, params.* must be on supported devices"):
         optimizer.step()
     assert w.tolist() == [1, 1]
 
@@ -444,7 +444,8 @@ def test_what_is_loaded_is_a_copy() -> None:
 @pytest.mark.parametrize("name", retrograd.optim.__all__)
 def test_every_optimizer_can_be_copied_and_pickled(name: str) -> None:
     cls = getattr(retrograd.optim, name)
-    if not (isinstance(cls, type) and issubclass(cls, retrograd.optim.Optimizer)) or name in ("Optimizer", "SparseAdam"):
+    is_one = isinstance(cls, type) and issubclass(cls, retrograd.optim.Optimizer)
+    if not is_one or name in ("Optimizer", "SparseAdam"):
         return
     w = retrograd.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
     optimizer = cls([w])
@@ -518,5 +519,5 @@ def test_other_tensors_for_a_while(torch: Any) -> None:
         change(wrong)
         with pytest.raises(RuntimeError, match=phrase), swap(optimizer, {"w": q}, wrong):
             pass
-    with pytest.raises(RuntimeError, match="to match optimizer.param_groups ordering"), swap(optimizer, {}, saved):
+    with pytest.raises(RuntimeError, match=r"to match optimizer.param_groups ordering"), swap(optimizer, {}, saved):
         pass

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from optim_settings import TYPICAL
 
 import retrograd
+from optim_settings import TYPICAL
 
 pytestmark = pytest.mark.parity
 

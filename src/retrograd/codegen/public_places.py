@@ -26,7 +26,9 @@ _SPECIAL = {
 
 
 def read_sources(package: Path, entries: list[Entry], composites: list[Composite]) -> Sources:
-    signatures = read_signatures(sorted((package / "ops" / "signatures").glob("*.txt")))
+    signatures = read_signatures(
+        [path for path in sorted((package / "ops" / "signatures").glob("*.txt")) if path.stem != "overloads"]
+    )
     modules = [package / "ops" / "settings.py", package / "ops" / "factories.py", package / "fft.py",
                *sorted((package / "ops" / "composite").glob("*.py"))]
     defined = read_functions(modules)
