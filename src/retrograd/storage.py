@@ -81,6 +81,11 @@ class UntypedStorage:
         """The address of the first byte."""
         return wrap(self._root).data_ptr()
 
+    @property
+    def _cdata(self) -> int:
+        """A number that two storages share if they are one."""
+        return self.data_ptr() if self._root.nbytes else id(self._root)
+
     def nbytes(self) -> int:
         return self._root.nbytes
 
@@ -221,6 +226,10 @@ class TypedStorage:
         return self._untyped.data_ptr()
 
     _data_ptr = data_ptr
+
+    @property
+    def _cdata(self) -> int:
+        return self._untyped._cdata
 
     def nbytes(self) -> int:
         return self._untyped.nbytes()

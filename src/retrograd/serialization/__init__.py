@@ -23,9 +23,10 @@ from .options import (
 )
 from .safe_globals import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 from .saving import save
+from .zip_reader import begins_archive as _is_zipfile
 
 __all__ = [
-    "LoadEndianness", "LoadError", "add_safe_globals", "clear_safe_globals", "default_restore_location",
+    "LoadEndianness", "LoadError", "_is_zipfile", "add_safe_globals", "clear_safe_globals", "default_restore_location",
     "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options", "get_safe_globals",
     "get_unsafe_globals_in_checkpoint", "load", "location_tag", "register_package", "safe_globals", "save",
     "set_crc32_options", "set_default_load_endianness", "set_default_mmap_options", "skip_data",

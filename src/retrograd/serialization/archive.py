@@ -88,7 +88,8 @@ class _Storages:
         member = self.archive.member(f"data/{key}")
         if count < 0 or count != member.size // dtype.itemsize:
             raise LoadError(
-                f"storage {key!r} of the file has {member.size} bytes, which are not {count} elements of {dtype}"
+                f"record size ({member.size} bytes) does not match expected size ({count * dtype.itemsize} bytes) of "
+                f"storage {key!r}: {count} elements of {dtype}"
             )
         untyped = UntypedStorage._of(self._memory(member))
         if self.swapped:
@@ -123,8 +124,9 @@ def _map(path: str, archive: ZipReader) -> Any:
 
 def check_reference(pid: Any, length: int) -> tuple:
     """The parts of a reference to a storage, if it is one."""
-    if type(pid) is not tuple or len(pid) != length or text(pid[0]) != "storage":
-        raise LoadError("there is a reference in the file that is none to a storage")
+    if type(pid) is not tuple or len(pid) != length or pid[0] not in ("storage", b"storage"):
+        what = type(pid[0] if type(pid) is tuple and pid else pid)
+        raise LoadError(f"Only persistent_load of storage is allowed, but got {what}")
     _, kind, key, location, count, *rest = pid
     if not (isinstance(kind, StorageType) or kind is UntypedStorage) or type(count) is not int:
         raise LoadError("there is a reference in the file to a storage that cannot be")

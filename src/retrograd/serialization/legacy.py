@@ -13,8 +13,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ..core import dtypes
 from ..storage import TypedStorage, UntypedStorage
 from .archive import check_reference, check_values, dtype_of, put, text
@@ -103,6 +101,18 @@ class _Bounded:
             size -= len(chunk)
         return b"".join(chunks)
 
+    def read_into(self, view: memoryview) -> None:
+        while view:
+            if hasattr(self.file, "readinto"):
+                got = self.file.readinto(view) or 0
+            else:
+                data = self.file.read(len(view))
+                got = len(data)
+                view[:got] = data
+            if not got:
+                raise LoadError("the file ends early: it was not written to its end")
+            view = view[got:]
+
     def readline(self) -> bytes:
         return self.file.readline()
 
@@ -150,7 +160,7 @@ class _Storages:
 
     def fill(self, keys: Any) -> None:
         """Read it all."""
-        if type(keys) is not list or sorted(map(str, keys)) != sorted(self.found):
+        if type(keys) is not list or sorted(map(text, keys)) != sorted(self.found):
             raise LoadError("the file does not have the storages that its objects refer to")
         for key in keys:
             kind, _, memory = self.found[text(key)]
@@ -160,8 +170,7 @@ class _Storages:
                 raise LoadError(f"storage {key!r} of the file has {count} elements, and others are referred to")
             octets = memory._root
             for start in range(0, octets.size, CHUNK):
-                part = octets[start : start + CHUNK]
-                part[...] = np.frombuffer(self.file.read(part.size), np.uint8)
+                self.file.read_into(octets[start : start + CHUNK].data)
             if sys.byteorder == "big":
                 memory.byteswap(dtype)
             check_values(memory, dtype)

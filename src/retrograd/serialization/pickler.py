@@ -115,7 +115,7 @@ def _reference(pickler: Any, storage: Any) -> tuple:
     root = untyped._root
     kind: Any = TYPES[storage.pickle_storage_type()] if isinstance(storage, TypedStorage) else UntypedStorage
     # By address and length: other objects may show the same memory. Nothing has no address.
-    where = (untyped.data_ptr(), root.nbytes) if root.nbytes else (0, id(root))
+    where = (untyped.data_ptr(), root.nbytes) if root.nbytes else (id(root), kind)
     piece = pickler.pieces.get(where)
     if piece is None:
         octets = root.reshape(-1).view(np.uint8) if root.flags.c_contiguous else root.ravel("K").view(np.uint8)

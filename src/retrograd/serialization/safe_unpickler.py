@@ -18,6 +18,7 @@ import _codecs
 import pickle
 import pickletools
 import struct
+import types
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -57,6 +58,8 @@ _INSTRUCTIONS = (
     "BINPERSID"
 ).split()
 
+_DICTS = "for dict, collections.OrderedDict, collections.Counter"
+_METHODS = (types.MethodType, types.BuiltinMethodType)
 _LARGEST_KEY = 1000  # parts of a tuple that is a key
 
 # The unpickler that is written in Python: only there can instructions be restricted.
@@ -74,6 +77,7 @@ class SafeUnpickler(_PythonUnpickler):
         self.persistent_load = persistent_load
         self.user_safe = allowed_by_user()
         self.user_things = list(self.user_safe.values())
+        self.user_methods = [thing for thing in self.user_things if type(thing) in _METHODS]
         #: How many items may be copied, which a small file could ask for again and again.
         self.budget = 4 * size
 
@@ -100,7 +104,9 @@ class SafeUnpickler(_PythonUnpickler):
         return found
 
     def _is_users(self, thing: Any) -> bool:
-        return any(thing is known for known in self.user_things)
+        if any(thing is known for known in self.user_things):
+            return True
+        return type(thing) in _METHODS and thing in self.user_methods  # a class method is another object each time
 
     def _spend(self, items: Any) -> None:
         self.budget -= len(items) if type(items) in (tuple, list, dict, bytes, str) else 0
@@ -135,7 +141,9 @@ class SafeUnpickler(_PythonUnpickler):
     def _check_call(self, function: Any, arguments: tuple) -> None:
         signatures = next((given for known, given in _CALLS.items() if function is known), None)
         if signatures is None:
-            raise _refusal(f"Trying to call reduce for unrecognized function: the file calls a {_word(function)}")
+            owner = getattr(function, "__self__", None) if type(function) in _METHODS else None
+            whose = f" which belongs to {owner.__module__}.{owner.__qualname__}" if type(owner) is type else ""
+            raise _refusal(f"Trying to call reduce for unrecognized function {_word(function)}{whose}")
         if tuple([type(argument) for argument in arguments]) not in signatures:
             raise _refusal(f"the file calls {function.__name__} with arguments of another kind")
         if function in (set, frozenset) and arguments:
@@ -174,30 +182,30 @@ class SafeUnpickler(_PythonUnpickler):
                 + type(target).__name__
             )
 
-    def _check_filled(self, target: Any, *classes: type) -> None:
+    def _check_filled(self, rule: str, target: Any, *classes: type) -> None:
         if type(target) not in classes and not self._is_users(type(target)):
-            raise _refusal(f"the file puts items into a {type(target).__name__}")
+            raise _refusal(f"{rule}, but got {type(target)}")
 
     def load_append(self) -> None:
-        self._check_filled(self.stack[-2], list)
+        self._check_filled("Can only append to lists", self.stack[-2], list)
         super().load_append()
 
     def load_appends(self) -> None:
-        self._check_filled(self.metastack[-1][-1], list)
+        self._check_filled("Can only extend lists", self.metastack[-1][-1], list)
         super().load_appends()
 
     def load_setitem(self) -> None:
-        self._check_filled(self.stack[-3], dict, OrderedDict, Counter)
+        self._check_filled(f"Can only SETITEM {_DICTS}", self.stack[-3], dict, OrderedDict, Counter)
         self._hash(self.stack[-2:-1])
         super().load_setitem()
 
     def load_setitems(self) -> None:
-        self._check_filled(self.metastack[-1][-1], dict, OrderedDict, Counter)
+        self._check_filled(f"Can only SETITEMS {_DICTS}", self.metastack[-1][-1], dict, OrderedDict, Counter)
         self._hash(self.stack[::2])
         super().load_setitems()
 
     def load_additems(self) -> None:
-        self._check_filled(self.metastack[-1][-1], set)
+        self._check_filled("Can only add to sets", self.metastack[-1][-1], set)
         self._hash(self.stack)
         super().load_additems()
 

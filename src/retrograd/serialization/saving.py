@@ -67,7 +67,7 @@ def _directory(f: Any) -> str:
 
 def _check_writable(f: Any) -> None:
     if not callable(getattr(f, "write", None)):
-        raise AttributeError(
+        raise (TypeError if hasattr(f, "write") else AttributeError)(
             "expected 'f' to be string, path, or a file-like object with a 'write' attribute, "
             f"got {type(f).__name__}"
         )

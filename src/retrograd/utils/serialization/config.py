@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import mmap as _mmap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -27,9 +28,11 @@ class load:
     #: Map files into memory unless ``mmap=`` says otherwise?
     mmap: bool = False
     #: What a mapped file does when its memory is written to: MAP_PRIVATE copies, MAP_SHARED changes the file.
-    mmap_flags: int | None = getattr(mmap, "MAP_PRIVATE", None)
+    mmap_flags: int | None = getattr(_mmap, "MAP_PRIVATE", None)
     #: The byte order of files that do not say theirs; None is little.
     endianness: Any = None
+    #: Torch can compute where the memory of a storage lies instead of reading it; here it is always read.
+    calculate_storage_offsets: bool = False
 
 
 @contextmanager
