@@ -83,7 +83,7 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> _Any:
     if name == "bfloat16":  # made when it is first asked for: see Note [bfloat16] in core/dtypes.py
         return dtypes.bfloat16
-    if name in ("testing", "compiler", "__future__"):  # imported by who asks for them
+    if name in ("testing", "compiler", "multiprocessing", "__future__"):  # imported by who asks for them
         from importlib import import_module
 
         return import_module("." + name, __name__)

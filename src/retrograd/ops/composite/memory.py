@@ -13,6 +13,7 @@ from ...autograd.accumulate_grad import outdate_accumulator
 from ...autograd.forward_grad import has_fw_grad
 from ...autograd.forward_operators import forbid_duals
 from ...autograd.inplace import begin_inplace, bump_version
+from ...core import shared_memory
 from ...core.state import local
 from ...storage import TypedStorage, UntypedStorage, typed_storage, untyped_storage
 from ...tensor import Tensor, new, type_name
@@ -77,6 +78,47 @@ def _memory(input: Tensor, source: Any, offset: int, size: Any, stride: Any) -> 
     shape = (root.size - offset,) if size is None else (size,) if isinstance(size, int) else tuple(size)
     steps = kernels.contiguous_strides(shape) if stride is None else stride
     return kernels.as_strided(root, shape, (steps,) if isinstance(steps, int) else tuple(steps), offset)
+
+
+@composite(function=False)
+def is_shared(input: Tensor) -> bool:
+    """Does the tensor lie in memory that it shares with other processes: `share_memory_`, a DataLoader's worker?"""
+    return shared_memory.is_shared(kernels.storage_root(input._memory))
+
+
+@composite(function=False)
+def share_memory_(input: Tensor) -> Tensor:
+    """Move the tensor to memory that processes forked from now on see as this one does, and write to in common.
+
+    Tensors that showed its memory before show the old one still; so a view is refused.
+
+    >>> import retrograd as torch
+    >>> torch.ones(2).share_memory_().is_shared()
+    True
+    """
+    data = input._memory
+    root = kernels.storage_root(data)
+    if shared_memory.is_shared(root):
+        return input
+    if input._is_view() or not (data.flags.c_contiguous or data.flags.f_contiguous):
+        raise RuntimeError("share_memory_(): this tensor is a view of another one: share that one, or a clone()")
+    moved = shared_memory.shared_array(data.nbytes).view(data.dtype)
+    shared = moved.reshape(data.shape, order="C" if data.flags.c_contiguous else "F")
+    shared[...] = data
+    input._memory = shared
+    return input
+
+
+@composite(function=False)
+def is_pinned(input: Tensor, device: Any = None) -> bool:
+    """Does an accelerator read the tensor's memory directly? There is none."""
+    return False
+
+
+@composite(function=False)
+def pin_memory(input: Tensor, device: Any = None) -> Tensor:
+    """Refused: there is no accelerator to pin memory for."""
+    raise RuntimeError("Cannot access accelerator device when none is available: memory is pinned for one")
 
 
 @composite(function=False)

@@ -1,8 +1,8 @@
 """``torch.utils.data``: datasets, samplers and the DataLoader.
 
-`dataset.py` and `sampler.py` say what there is and in which order it is asked for; `dataloader.py` puts batches together,
-in this process or with the workers of `workers.py`, which are processes that send tensors through shared memory
-(`channel.py`) or threads.
+`dataset.py` and `sampler.py` say what there is and in which order it is asked for; `dataloader.py` puts batches
+together, in this process or with the workers of `workers.py`, which are processes that send tensors through shared
+memory (`channel.py`) or threads.
 """
 
 from __future__ import annotations

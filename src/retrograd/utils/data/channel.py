@@ -13,7 +13,6 @@ Messages in the pipe are small, so that a sender is not held up for long by a re
 from __future__ import annotations
 
 import io
-import mmap
 import os
 import pickle
 import socket
@@ -21,6 +20,8 @@ import struct
 import tempfile
 from multiprocessing import reduction
 from typing import Any
+
+from ...core.shared_memory import SharedMap
 
 _SMALL = 32 << 10  # bytes that go through the pipe
 _ALIGNMENT = 64
@@ -100,7 +101,7 @@ class Channel:
         except (EOFError, OSError, RuntimeError) as error:
             raise ChannelClosed from error
         try:
-            return memoryview(mmap.mmap(descriptor, _places(sizes)[1]))
+            return memoryview(SharedMap(descriptor, _places(sizes)[1]))
         finally:
             os.close(descriptor)
 

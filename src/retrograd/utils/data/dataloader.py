@@ -11,12 +11,14 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-from ._utils import collate as _collate
+from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import _IterableDatasetFetcher, _MapDatasetFetcher
-from ._utils.worker import Ended, ExceptionWrapper
+from ._utils.worker import Ended, ExceptionWrapper, get_worker_info
 from .dataset import IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
 from .workers import WorkerProcesses, WorkerThreads
+
+__all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
 T_co = TypeVar("T_co", covariant=True)
 _DEFAULT_PREFETCH = 2
@@ -57,9 +59,9 @@ class DataLoader(Generic[T_co]):
 
     The arguments are torch's.  With ``num_workers`` batches are fetched ahead of time, by processes; how these are
     started is `multiprocessing_context` ("fork", "spawn", "forkserver" or a context).  One more word is this package's
-    own: with ``multiprocessing_context="thread"`` the workers are threads, which share the dataset and copy nothing: for
-    datasets that read files, or compute in NumPy or in C, and for Pythons without a global lock.  They share the random
-    streams of the process, too, so that the workers' seeds do not apply.
+    own: with ``multiprocessing_context="thread"`` the workers are threads, which share the dataset and copy nothing:
+    for datasets that read files, or compute in NumPy or in C, and for Pythons without a global lock.  They share the
+    random streams of the process, too, so that the workers' seeds do not apply.
     """
 
     def __init__(
@@ -111,7 +113,7 @@ class DataLoader(Generic[T_co]):
         self._choose_sampler(batch_size, shuffle, sampler, batch_sampler, drop_last, generator)
         self.generator = generator
         if collate_fn is None:
-            collate_fn = _collate.default_collate if self._auto_collation else _collate.default_convert
+            collate_fn = default_collate if self._auto_collation else default_convert
         self.collate_fn = collate_fn
         self.persistent_workers = persistent_workers
         self._iterator: _BaseDataLoaderIter | None = None
@@ -157,7 +159,7 @@ class DataLoader(Generic[T_co]):
     @property
     def multiprocessing_context(self) -> Any:
         """How workers are started: a context of multiprocessing, "thread", or None for Python's own choice."""
-        return self._multiprocessing_context
+        return self.__dict__["_multiprocessing_context"]
 
     @multiprocessing_context.setter
     def multiprocessing_context(self, value: Any) -> None:

@@ -112,6 +112,9 @@ def _end_processes(
     if os.getpid() != owner:  # a process that was forked while the iterator was there: they are not its children
         return
     for channel in channels:
+        with contextlib.suppress(ChannelClosed, OSError):
+            # Said, not only shown by closing: workers of another loader, forked meanwhile, have a copy of the pipe.
+            channel.send(None)
         with contextlib.suppress(OSError):
             channel.close()
     deadline = time.monotonic() + patience
@@ -136,7 +139,8 @@ def _work(
     info = WorkerInfo(id=number, num_workers=total, seed=base_seed + number, dataset=dataset)
     enter_process(info)
     tasks: queue.SimpleQueue = queue.SimpleQueue()
-    worker = Worker(info, make_fetcher, init_fn, tasks, _answer_through(channel), f"in DataLoader worker process {number}")
+    where = f"in DataLoader worker process {number}"
+    worker = Worker(info, make_fetcher, init_fn, tasks, _answer_through(channel), where)
     threading.Thread(target=_take_tasks, args=(channel, worker, os.getppid()), daemon=True).start()
     with contextlib.suppress(ChannelClosed):
         worker.run()
@@ -198,7 +202,7 @@ class WorkerThreads:
             tasks: queue.SimpleQueue = queue.SimpleQueue()
             where = f"in DataLoader worker thread {i}"
             worker = Worker(info, make_fetcher, init_fn, tasks, self.answers.put, where)
-            thread = threading.Thread(target=_work_in_thread, args=(worker,), daemon=True, name=f"DataLoader worker {i}")
+            thread = threading.Thread(target=_work_in_thread, args=(worker,), name=f"DataLoader {i}", daemon=True)
             self.workers.append(worker)
             self.processes.append(thread)
             thread.start()

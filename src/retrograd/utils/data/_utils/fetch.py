@@ -44,6 +44,13 @@ class _MapDatasetFetcher(_BaseDatasetFetcher):
     """Asks for samples by index."""
 
     def fetch(self, possibly_batched_index: Any) -> Any:
+        try:
+            return self._fetch(possibly_batched_index)
+        except StopIteration as error:
+            # It would end the iteration over the loader, as if the samples that are left were not there.
+            raise RuntimeError(f"the dataset {type(self.dataset).__name__} raised StopIteration") from error
+
+    def _fetch(self, possibly_batched_index: Any) -> Any:
         if not self.auto_collation:
             return self.collate_fn(self.dataset[possibly_batched_index])
         if callable(getattr(self.dataset, "__getitems__", None)):

@@ -6,6 +6,7 @@ import random
 import sys
 import threading
 import traceback
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,24 +14,14 @@ import numpy as np
 from ....random import manual_seed
 
 
+@dataclass(frozen=True)
 class WorkerInfo:
-    """What a worker knows of itself: ``id``, ``num_workers``, ``seed`` and ``dataset``, its copy of the dataset."""
+    """What a worker knows of itself: which it is, of how many, its seed, and its copy of the dataset."""
 
     id: int
     num_workers: int
     seed: int
     dataset: Any
-
-    def __init__(self, **fields: Any) -> None:
-        self.__dict__.update(fields)
-        self.__dict__["_sealed"] = True
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise RuntimeError(f"Cannot assign attributes to {type(self).__name__} objects")
-
-    def __repr__(self) -> str:
-        fields = [f"{name}={value}" for name, value in self.__dict__.items() if name != "_sealed"]
-        return f"{type(self).__name__}({', '.join(fields)})"
 
 
 #: In a worker process, for all its threads; in a worker thread, for that thread.
@@ -106,8 +97,8 @@ class Ended:
 class Worker:
     """Answers tasks: (epoch, number, indices), with (epoch, number, data).
 
-    An epoch is one iteration over the loader.  Workers that are kept are told of a new one with (epoch,): what was asked
-    for in an earlier one and not yet fetched is then left undone.
+    An epoch is one iteration over the loader.  Workers that are kept are told of a new one with (epoch,): what was
+    asked for in an earlier one and not yet fetched is then left undone.
     """
 
     def __init__(self, info: WorkerInfo, make_fetcher: Any, init_fn: Any, tasks: Any, answer: Any, where: str) -> None:
@@ -153,10 +144,8 @@ class Worker:
     def _fetch(self, fetcher: Any, indices: Any) -> tuple[Any, bool]:
         try:
             return fetcher.fetch(indices), False
-        except StopIteration as error:
-            if hasattr(fetcher, "dataset_iter"):
-                return Ended(), True
-            return ExceptionWrapper(error, self.where), False
+        except StopIteration:
+            return Ended(), True
         except Exception as error:
             return ExceptionWrapper(error, self.where), False
         except SystemExit:
