@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import struct
 import threading
 
@@ -308,6 +309,34 @@ def test_a_seed_gives_torchs_numbers(program):
             assert _parsed(retrograd.get_rng_state()) == _parsed(torch.get_rng_state())
     finally:
         torch.set_rng_state(before)
+
+
+@pytest.mark.parity
+def test_batches_are_torchs():
+    torch = pytest.importorskip("torch")
+    found = []
+    before = torch.get_rng_state()
+    for package in (torch, retrograd):
+        data = importlib.import_module(f"{package.__name__}.utils.data")
+        package.manual_seed(3)
+        everything = data.TensorDataset(package.arange(10))
+        generator = package.Generator().manual_seed(1)
+        batches = [
+            [batch[0].tolist() for batch in data.DataLoader(everything, 3, shuffle=True, generator=given)]
+            for given in (None, None, generator, generator)
+        ]
+        parts = [part.indices for part in data.random_split(everything, [7, 3])]
+        drawn = [
+            list(sampler)
+            for sampler in (
+                data.WeightedRandomSampler([1.0, 2.0, 3.0], 5),
+                data.RandomSampler(everything, replacement=True, num_samples=40),
+                data.SubsetRandomSampler([4, 2, 7]),
+            )
+        ]
+        found.append((batches, parts, drawn, package.rand(1).item()))
+    torch.set_rng_state(before)
+    assert found[0] == found[1]
 
 
 @pytest.mark.parity

@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 from ...ops import factories
 from ...ops import namespace as ops
 from ...random import Generator, default_generator
@@ -49,8 +51,7 @@ class SequentialSampler(Sampler[int]):
 def draw_seed(generator: Generator | None) -> int:
     """A seed that the given generator, or else the default one, draws."""
     stream = default_generator if generator is None else generator
-    with stream.lock:
-        return int(stream.bits.integers(0, 2**63 - 1))
+    return int(stream.any_integers_like(np.empty((), np.int64), 2**63 - 1))
 
 
 class RandomSampler(Sampler[int]):
@@ -86,9 +87,10 @@ class RandomSampler(Sampler[int]):
                 count = min(_DRAWN_AT_ONCE, self.num_samples - start)
                 yield from factories.randint(n, (count,), generator=generator).tolist()
         else:
-            for start in range(0, self.num_samples, n):
-                count = min(n, self.num_samples - start)
-                yield from factories.randperm(n, generator=generator).tolist()[:count]
+            for _ in range(self.num_samples // n):
+                yield from factories.randperm(n, generator=generator).tolist()
+            # The rest is drawn as torch draws it, which is also when there is none: a generator goes on from here.
+            yield from factories.randperm(n, generator=generator).tolist()[: self.num_samples % n]
 
     def __len__(self) -> int:
         return self.num_samples
