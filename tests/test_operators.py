@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning"),
 ]
 
-# Second derivatives by differences cost two backward passes an entry, so they are kept to small samples.
+# Second derivatives by differences cost two backward passes per entry, so they are kept to small samples.
 MOST_ENTRIES_OF_SECOND_ORDER = 12
 
 # ---------------------------------------------------------------------------------------------- running a sample

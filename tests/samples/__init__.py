@@ -1,6 +1,6 @@
 """One sample database of operators; it drives every operator test (`tests/test_operators.py`).
 
-One file a family; `OPS` is all of them.  To add an operator, add an `Op` to the list of its family: values,
+One file per family; `OPS` is all of them.  To add an operator, add an `Op` to the list of its family: values,
 gradients of both orders, dtypes, layouts, variants and errors are then tested.  `spec.py` has the vocabulary.
 """
 

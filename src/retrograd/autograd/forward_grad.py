@@ -1,4 +1,4 @@
-"""Forward gradients: the tangents that a tensor has, one a dual level, and the rules by which it gets them.
+"""Forward gradients: the tangents that a tensor has, one per dual level, and the rules by which it gets them.
 
 ``AutogradMeta.fw_grad`` is None until a tensor becomes dual; then it is a `ForwardGrad`.  A `Level` remembers weakly
 who has a tangent of it and, when it is closed, takes them all away.  forward_ad.py is what users and operators call.

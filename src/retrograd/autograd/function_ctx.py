@@ -121,10 +121,10 @@ class BackwardCFunction(TensorNode, FunctionCtx):
     #: What `backward` and `vjp` of a Function are that its author has not written.
     _unwritten: Any
 
-    #: One an argument of apply(), and which of their leaves are tensors: those have an edge each.
+    #: One per argument of apply(), and which of their leaves are tensors: those have an edge each.
     _input_structures: tuple[Structure, ...]
     _is_tensor_input: list[bool]
-    #: One an output of forward(); the leaves are the gradients that come in.
+    #: One per output of forward(); the leaves are the gradients that come in.
     _output_structures: tuple[Structure, ...]
     _is_tensor_output: tuple[bool, ...]
     #: How many gradients backward() has to return: those of keyword arguments may be missing.

@@ -75,7 +75,7 @@ def _run_at(
 
 
 def _arguments(ctx: Any, tensors: Sequence[Tensor], tangents: Sequence[Tensor | None]) -> list:
-    """One an argument of apply(), nested as that: the tangent of a tensor, None of everything else."""
+    """One per argument of apply(), nested as that: the tangent of a tensor, None of everything else."""
     given = iter(zip(tensors, tangents))
     leaves: list = []
     for is_tensor in ctx._is_tensor_input:

@@ -364,7 +364,7 @@ def jacobian(
 
 
 def _rows(outputs: tuple, which: int, inputs: tuple, create_graph: bool, strict: bool) -> tuple[Tensor, ...]:
-    """The Jacobians of one output, from one backward pass an element."""
+    """The Jacobians of one output, from one backward pass per element."""
     output = outputs[which]
     columns: list[list[Tensor]] = [[] for _ in inputs]
     flat = output.reshape(-1)
@@ -445,7 +445,7 @@ def _construct_standard_basis_for(tensors: Sequence[Tensor], tensor_numels: Sequ
 
 
 def _forward_jacobian(func: Callable, inputs: Any) -> Any:
-    """The same from one forward pass an element of the inputs."""
+    """The same from one forward pass per element of the inputs."""
     is_inputs_tuple, inputs = _as_tuple(inputs, "inputs", "jacobian")
     inputs = _own(inputs, False, requires_grad=False)
     blocks = []  # for each input, for each output

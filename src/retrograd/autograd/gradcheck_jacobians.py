@@ -129,7 +129,7 @@ def _flat(gradient: Tensor | None, like: Tensor) -> np.ndarray:
 
 
 class Analytical:
-    """The Jacobians of one real output, from one backward pass an element, each run twice."""
+    """The Jacobians of one real output, from one backward pass per element, each run twice."""
 
     def __init__(self, output: Tensor, inputs: Sequence[Tensor], nondet_tol: float) -> None:
         self.jacobians = [np.zeros((x.numel(), output.numel()), x._data.dtype) for x in inputs]

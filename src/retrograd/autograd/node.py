@@ -1,7 +1,7 @@
 """Node: one operation of the backward graph.
 
 A node is made when an operator runs on something that requires grad.  It knows where the gradients of its inputs go
-(`next_edges`), what its own incoming gradients must look like (`input_metadata`, one entry an output of the forward
+(`next_edges`), what its own incoming gradients must look like (`input_metadata`, one entry per output of the forward
 operation), and holds what its formula needs.  The engine calls it in one of two namespaces:
 
 * `apply(edges, grads)` on bare arrays: the ordinary backward pass;
@@ -59,7 +59,7 @@ class Node:
     shape: tuple[int, ...] | None
     dtype: Any
     array_class: type | None
-    #: How many gradients come in: one an output of the forward operation (more than one: see `MultiOutputNode`).
+    #: How many gradients come in: one per output of the forward operation (more than one: see `MultiOutputNode`).
     num_inputs = 1
     #: Hooks, user metadata and anomaly information: None for nearly every node.
     extras: NodeHooks | None

@@ -168,7 +168,7 @@ def _zeros_like(tensor: Tensor, requires_grad: bool) -> Tensor:
 def _grad_batched(
     outputs: Sequence, inputs: Sequence, given: tuple, keep: bool, create: bool, allow_unused: bool, materialize: bool
 ) -> tuple:
-    """One pass a row of `grad_outputs`, and the results stacked."""
+    """One pass per row of `grad_outputs`, and the results stacked."""
     sizes = {g.shape[0] for g in given if g is not None}
     if len(sizes) != 1:
         raise RuntimeError("is_grads_batched=True needs grad_outputs that all have the same first dimension")

@@ -1,4 +1,4 @@
-"""Writes ``_generated/nodes.py``: one node class an entry with formulas, each formula in both namespaces."""
+"""Writes ``_generated/nodes.py``: one node class per entry with formulas, each formula in both namespaces."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class AutogradMeta:
         #: Tensor hooks (an OrderedDict shared with the handles), see hooks.py.
         self.hooks: Any = None
         self.post_accumulate_grad_hooks: Any = None
-        #: The tangents, one a dual level, see forward_grad.py.
+        #: The tangents, one per dual level, see forward_grad.py.
         self.fw_grad: ForwardGrad | None = None
         #: Was its shape changed in place (transpose_()), so that the steps to older views of it do not apply?
         self.restrided = False

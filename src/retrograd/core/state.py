@@ -1,6 +1,6 @@
 """The state of one thread: grad mode, sequence numbers, and whether anything rare is going on.
 
-Every mode of the package lives here, in one object a thread, so that an operator pays for one thread-local
+Every mode of the package lives here, in one object per thread, so that an operator pays for one thread-local
 read and one test:
 
     state = local.state

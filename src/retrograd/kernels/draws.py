@@ -29,7 +29,7 @@ __all__ = ["below", "dropout_mask"]
 _FEW = 500
 #: From this many integers to choose from on, one word would favour the lower ones too much.
 _WIDE = 1 << 28
-#: Permutations up to this length take one word an element.
+#: Permutations up to this length take one word per element.
 _SHORT = (1 << 32) // 20
 
 

@@ -1,6 +1,6 @@
 """Functions of matrices that are more than one LAPACK call: pseudo-inverse, least squares, exponential, reflectors.
 
-Batched throughout.  The derivative formulas are in ``derivatives/formulas/decompositions.py``.
+Batched throughout.  The derivative formulas are in ``derivatives/formulas/matrix_functions.py``.
 """
 
 from __future__ import annotations

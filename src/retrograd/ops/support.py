@@ -173,7 +173,7 @@ def _tensors_in(values: Sequence) -> list[Tensor]:
 
 
 def write_out(function: Callable, out: Any, args: tuple, kwargs: dict, differentiable: bool = True) -> Any:
-    """``function(..., out=out)``: not differentiable; `out`, a tensor or one a result, takes the result's shape."""
+    """``function(..., out=out)``: not differentiable; `out`, a tensor or one per result, takes the result's shape."""
     name = function.__name__
     outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
     for target in outs:

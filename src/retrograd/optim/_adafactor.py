@@ -1,4 +1,4 @@
-"""Adafactor: what is remembered of squares of gradients of a matrix is one number a row and one a column."""
+"""Adafactor: what is remembered of squares of gradients of a matrix is one number per row and one per column."""
 
 from __future__ import annotations
 

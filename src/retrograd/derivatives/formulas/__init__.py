@@ -1,4 +1,4 @@
-"""Helpers that derivative formulas call, one file a family.
+"""Helpers that derivative formulas call, one file per family.
 
 Each takes the namespace as its first argument: ``ops`` is ``kernels`` in the ordinary backward pass, where everything
 is an array, and the operators when the pass is itself recorded, where everything is a Tensor.

@@ -1,4 +1,4 @@
-"""``torch.nn.functional``: what layers compute, as functions, one module a family.
+"""``torch.nn.functional``: what layers compute, as functions, one module per family.
 
 Most check their arguments as torch does and compose operators.
 """

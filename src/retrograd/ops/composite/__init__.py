@@ -1,4 +1,4 @@
-"""Composite operators, one file a family; `registry.py` says how one is made."""
+"""Composite operators, one file per family; `registry.py` says how one is made."""
 
 from . import (
     calculus,

@@ -225,8 +225,6 @@ def _nuclear_norm(input: Tensor, dim: Any, keepdim: bool) -> Tensor:
     """The sum of the singular values of the matrices in two dimensions."""
     from .. import namespace as ops
 
-    if not hasattr(ops, "linalg_svdvals"):
-        raise NotImplementedError("norm(): p='nuc' needs the singular values, which retrograd does not compute yet")
     rows, columns = (-2, -1) if dim is None else dim
     matrices = ops.movedim(input, (rows, columns), (-2, -1))
     values: Any = ops.linalg_svdvals

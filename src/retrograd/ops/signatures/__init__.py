@@ -1,4 +1,4 @@
-"""How public functions may be called: ``*.txt``, one line an overload, in the language of `codegen/schema.py`.
+"""How public functions may be called: ``*.txt``, one line per overload, in the language of `codegen/schema.py`.
 
 Operators of the table (`derivatives/`) are not here: the generator writes their checks from their own entries. A line
 is for the function and for the Tensor method of its name; one that begins with ``Tensor.``, ``linalg.`` ... is for that
