@@ -4,13 +4,13 @@ One call is one `GraphTask`.  First a walk over the graph counts how many gradie
 loop (`run_pass`): take the ready node that comes first, run it, add what it gives to the buffers of the next nodes, and
 put those that now have everything into the queue.  There are three loops, and they do the same:
 
-* `run_pass`, the plain one, for passes that are recorded or watched;
-* `run_pass_fast` (fast_loop.py), the same with its calls written out, for the ordinary pass over bare arrays;
+* `run_pass`, the plain one, for passes that somebody watches (anomaly mode, the log);
+* `run_pass_fast` (fast_loop.py), the same with its calls written out, for all others;
 * `run_on_devices` (device_threads.py), for passes whose nodes belong to several threads.
 
 The rules stand outside of them: how a node is run in node_call.py (`run_node`), what a gradient must look like in
-validation.py, what becomes of one that arrives in graph_task.py and input_buffer.py (`deliver`), which node
-comes first in ready_queue.py.
+validation.py, what becomes of one that arrives in graph_task.py (`deliver`) and input_buffer.py, which node comes
+first in ready_queue.py.
 
 Note [Arrays and Tensors]
 An ordinary pass works on bare arrays: nothing is recorded, so a Tensor around each gradient would only cost.
