@@ -1,0 +1,57 @@
+"""The walks of docs/ARCHITECTURE.md: which files a call passes through, in order."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import retrograd as torch
+
+PACKAGE = os.path.dirname(torch.__file__) + os.sep
+PAGE = Path(__file__).parent.parent / "docs" / "ARCHITECTURE.md"
+
+
+def walks() -> dict[str, list[str]]:
+    """The files that the page names, by the code that passes through them."""
+    section = PAGE.read_text().split("## A reader's walk\n")[1].split("\n## ")[0]
+    found = {}
+    for part in section.split("### `")[1:]:
+        code = part.split("`")[0]
+        found[code] = re.findall(r"^\d+\. `([^`]+)`", part, flags=re.MULTILINE)
+    return found
+
+
+def variables() -> dict[str, Any]:
+    x, v = torch.ones(2, 3, requires_grad=True), torch.ones(3, requires_grad=True)
+    return {"x": x, "b": torch.ones(3), "y": torch.ones(2, 3, requires_grad=True) * 1, "v": v}
+
+
+def files_of(code: str) -> list[str]:
+    """The files of the package that are entered when `code` runs, each where it comes first."""
+    compiled = compile(code, "<the user's code>", "exec")
+    exec(compiled, variables())  # what is made once in a process has been made
+    given = variables()
+    entered: dict[str, None] = {}
+
+    def enter(frame: Any, event: str, arg: Any) -> None:
+        name = frame.f_code.co_filename
+        if event == "call" and name.startswith(PACKAGE):
+            entered.setdefault(name.removeprefix(PACKAGE).replace(os.sep, "/"))
+
+    before = sys.getprofile()
+    sys.setprofile(enter)
+    try:
+        exec(compiled, given)
+    finally:
+        sys.setprofile(before)
+    return list(entered)
+
+
+@pytest.mark.parametrize("code", list(walks()))
+def test_the_page_names_the_files_in_order(code: str) -> None:
+    assert walks()[code] == files_of(code)
