@@ -431,6 +431,19 @@ def test_a_number_that_is_written_is_a_tensor_to_the_node(torch: Any, key: Any, 
 
 
 @pytest.mark.parametrize("loop", LOOPS)
+def test_leaves_take_over_what_nobody_else_holds(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No loop holds a gradient in a variable of its own while AccumulateGrad looks: Note [Ownership]."""
+    monkeypatch.setattr(engine_module, "run_pass_fast", LOOPS[loop])
+    x, w = retrograd.ones(2, requires_grad=True), retrograd.ones(2, requires_grad=True)
+    y = x * 3.0
+    given = []
+    for node in (y.grad_fn, (z := w * 5.0).grad_fn):
+        node.register_hook(lambda outputs, inputs: given.append(outputs[0].data_ptr()))  # type: ignore[union-attr]
+    retrograd.autograd.backward([y, z], [retrograd.ones(2), retrograd.ones(2)])
+    assert [w.grad.data_ptr(), x.grad.data_ptr()] == given  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("loop", LOOPS)
 def test_equal_nodes_run_in_the_order_in_which_they_became_ready(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes that threads made have equal numbers; here, made so by hand."""
     monkeypatch.setattr(engine_module, "run_pass_fast", LOOPS[loop])

@@ -5,7 +5,7 @@ Each accelerator has one thread, which runs the nodes that take its gradients (t
 whoever calls ``backward()``: work for one device is queued in one place, in the order of `ReadyQueue`.  The threads of
 a pass run at the same time; what they share (the buffers of waiting nodes, the count of nodes that are queued or
 running) is in one `DevicePass`, behind its lock.  A pass all of whose nodes belong to the calling thread does not
-come here: the engine's plain loop runs it.
+come here: the engine's loop runs it, without a lock.
 
 Modes: each node gets a copy of the state that the calling thread had when the pass began (grad mode, anomaly mode,
 saved-tensor hooks, dual levels, ...) and runs in a copy of its context, so that what a hook enters and does not leave
