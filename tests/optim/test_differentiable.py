@@ -1,4 +1,4 @@
-"""Steps that are differentiated: gradients of parameters and state after steps, by those before and by settings."""
+"""Steps that are differentiated: gradients of parameters after some, by those before and by settings."""
 
 from __future__ import annotations
 

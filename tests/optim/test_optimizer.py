@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import retrograd
+from optim_settings import TYPICAL
 
 
 def params(torch: Any, n: int = 2) -> list[Any]:
@@ -169,7 +170,7 @@ def test_copies() -> None:
         other.step()
 
 
-# --------------------------------------------------------------------------------------------- refusals, class by class
+# -------------------------------------------------------------------------------------------- refusals, class by class
 
 #: What torch refuses: (class, settings), settings as a function of the package where they hold tensors.
 WRONG: list[tuple[str, Any]] = [
@@ -441,12 +442,9 @@ def test_what_is_loaded_is_a_copy() -> None:
     assert (first.state[p]["exp_avg"] != second.state[p]["exp_avg"]).all()
 
 
-@pytest.mark.parametrize("name", retrograd.optim.__all__)
+@pytest.mark.parametrize("name", [*TYPICAL, "LBFGS", "Muon"])
 def test_every_optimizer_can_be_copied_and_pickled(name: str) -> None:
     cls = getattr(retrograd.optim, name)
-    is_one = isinstance(cls, type) and issubclass(cls, retrograd.optim.Optimizer)
-    if not is_one or name in ("Optimizer", "SparseAdam"):
-        return
     w = retrograd.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
     optimizer = cls([w])
 
@@ -519,5 +517,5 @@ def test_other_tensors_for_a_while(torch: Any) -> None:
         change(wrong)
         with pytest.raises(RuntimeError, match=phrase), swap(optimizer, {"w": q}, wrong):
             pass
-    with pytest.raises(RuntimeError, match=r"to match optimizer.param_groups ordering"), swap(optimizer, {}, saved):
+    with pytest.raises(RuntimeError, match=r"to match optimizer\.param_groups ordering"), swap(optimizer, {}, saved):
         pass

@@ -55,7 +55,7 @@ def test_the_other_library_goes_on(name: str, ours_first: bool) -> None:
     leaves = [np.random.default_rng(i).standard_normal(shape) for i, shape in enumerate(shapes(name))]
     half, state = run(first, leaves, name, None, 3)
     ends = [run(package, half, name, translated(state, package), 3)[0] for package in (first, second)]
-    tolerance = 0.02 if name == "Muon" else 1e-7  # bfloat16 within Muon; the state's numbers are float32
+    tolerance = 0.005 if name == "Muon" else 1e-7  # bfloat16 within Muon; the state's numbers are float32
     for mine, other in zip(*ends):
         np.testing.assert_allclose(mine, other, rtol=tolerance, atol=tolerance)
         assert not np.array_equal(mine, half[0]) or mine.shape != half[0].shape
