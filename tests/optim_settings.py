@@ -53,8 +53,12 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("Adafactor", {"lr": 0.1, "maximize": True, "foreach": True}),
 ]
 
-#: Those that take complex parameters, and some of their options.
-COMPLEX = [(name, settings) for name, settings in SETTINGS if name != "Adafactor" and not settings.get("fused")]
+#: Those that take complex parameters: what is special about these does not depend on most options.
+COMPLEX = [
+    (name, settings)
+    for name, settings in SETTINGS
+    if name != "Adafactor" and not settings.get("fused") and (len(settings) > 2 or "weight_decay" in settings)
+]
 
 #: The settings of each optimizer that most of its code is reached by, for tests that are not about numbers.
 TYPICAL: dict[str, dict[str, Any]] = {

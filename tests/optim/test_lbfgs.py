@@ -62,7 +62,7 @@ def test_beside_torch(options: dict[str, Any], dtype: str) -> None:
 
 
 def test_it_finds_the_minimum(torch: Any) -> None:
-    (a, b), losses, _ = minimize(torch, {"line_search_fn": "strong_wolfe", "max_iter": 100}, "float64", steps=2)
+    (a, _), losses, _ = minimize(torch, {"line_search_fn": "strong_wolfe", "max_iter": 100}, "float64", steps=2)
     assert losses[-1] < 1e-9 * losses[0]
     np.testing.assert_allclose(np.abs(a), 1, atol=1e-4)
 
@@ -84,7 +84,7 @@ def test_a_gradient_of_zero_ends_it(torch: Any) -> None:
 
 
 def test_the_line_search_meets_its_conditions() -> None:
-    """Strong Wolfe: the loss has fallen by c1, the slope flattened by c2, from starts that are far too short or long."""
+    """Strong Wolfe: the loss has fallen by c1, the slope flattened by c2, from starts far too short or long."""
 
     def line(t: float) -> _Point:
         return _Point(t, (t - 3) ** 4 + t, retrograd.zeros(1), 4 * (t - 3) ** 3 + 1)

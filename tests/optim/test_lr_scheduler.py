@@ -413,7 +413,7 @@ def test_steps_beyond_the_cycle(torch: Any) -> None:
     optimizer.step()
     scheduler.step()
     scheduler.step()
-    with pytest.raises(ValueError, match="Tried to step 3 times. The specified number of total steps is 2"):
+    with pytest.raises(ValueError, match=r"Tried to step 3 times\. The specified number of total steps is 2"):
         scheduler.step()
 
 

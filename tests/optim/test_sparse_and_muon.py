@@ -46,7 +46,7 @@ def test_sparse_adam(maximize: bool) -> None:
     w = torch.from_numpy(start.copy()).requires_grad_()
     optimizer = torch.optim.SparseAdam([w], lr=0.1, maximize=maximize)
     for indices, values in gradients(torch):
-        w.grad = torch.sparse_coo_tensor(indices, values, (4, 2))
+        w.grad = torch.sparse_coo_tensor(indices, values, (4, 2), check_invariants=True)
         optimizer.step()
     mine = retrograd.from_numpy(start.copy())
     state = [retrograd.zeros(4, 2, dtype=retrograd.float64) for _ in range(2)]
@@ -68,7 +68,7 @@ def test_adagrad_with_sparse_gradients() -> None:
     w = torch.from_numpy(start.copy()).requires_grad_()
     optimizer = torch.optim.Adagrad([w], lr=0.1, lr_decay=0.1)
     for indices, values in gradients(torch)[:3]:
-        w.grad = torch.sparse_coo_tensor(indices, values, (4, 2))
+        w.grad = torch.sparse_coo_tensor(indices, values, (4, 2), check_invariants=True)
         optimizer.step()
     mine, total, step = retrograd.from_numpy(start.copy()), retrograd.zeros(4, 2).double(), retrograd.tensor(0.0)
     adagrad = import_module("retrograd.optim.adagrad").adagrad

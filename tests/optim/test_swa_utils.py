@@ -101,7 +101,7 @@ def test_an_averaged_model_is_a_model(torch: Any) -> None:
 def test_refusals(torch: Any) -> None:
     u = swa_utils(torch)
     for make in (u.get_ema_avg_fn, u.get_ema_multi_avg_fn):
-        with pytest.raises(ValueError, match="Invalid decay value 1.5 provided"):
+        with pytest.raises(ValueError, match=r"Invalid decay value 1\.5 provided"):
             make(1.5)
     with pytest.raises(AssertionError, match="Only one of avg_fn and multi_avg_fn should be provided"):
         u.AveragedModel(model_of(torch), avg_fn=u.get_swa_avg_fn(), multi_avg_fn=u.get_swa_multi_avg_fn())
@@ -110,5 +110,5 @@ def test_refusals(torch: Any) -> None:
         u.SWALR(optimizer, 0.1, anneal_strategy="square")
     with pytest.raises(ValueError, match="anneal_epochs must be equal or greater than 0, got -1"):
         u.SWALR(optimizer, 0.1, anneal_epochs=-1)
-    with pytest.raises(ValueError, match="swa_lr must have the same length as optimizer.param_groups"):
+    with pytest.raises(ValueError, match=r"swa_lr must have the same length as optimizer\.param_groups"):
         u.SWALR(optimizer, [0.1, 0.2])
