@@ -20,8 +20,9 @@ from . import (
     special,
     types,
     utils,
+    version,
 )
-from .amp import autocast, get_autocast_dtype, is_autocast_enabled
+from .amp import GradScaler, autocast, get_autocast_dtype, is_autocast_enabled
 from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from .autograd.grad_mode import (
     enable_grad,
@@ -31,6 +32,7 @@ from .autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
+from .compiler import compile
 from .core import dtypes
 from .core.constants import *
 from .core.devices import device
@@ -75,15 +77,19 @@ from .storage import *
 from .tensor import Tensor
 from .tensor.dlpack import from_dlpack, to_dlpack
 from .tensor.printing import set_printoptions
+from .version import __version__
 
-__version__ = "0.1.0"
+#: Namespaces that are imported by who asks for them.
+_ON_DEMAND = (
+    "__config__", "__future__", "compiler", "distributed", "hub", "jit", "multiprocessing", "onnx", "testing",
+)  # fmt: skip
 
 
 
 def __getattr__(name: str) -> _Any:
     if name == "bfloat16":  # made when it is first asked for: see Note [bfloat16] in core/dtypes.py
         return dtypes.bfloat16
-    if name in ("testing", "compiler", "multiprocessing", "__future__"):  # imported by who asks for them
+    if name in _ON_DEMAND:
         from importlib import import_module
 
         return import_module("." + name, __name__)

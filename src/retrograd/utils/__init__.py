@@ -7,11 +7,14 @@ from typing import Any
 from . import checkpoint, dlpack, hooks
 from .swap import swap_tensors
 
-__all__ = ["checkpoint", "data", "dlpack", "hooks", "safetensors", "serialization", "swap_tensors"]
+#: Imported by who uses them.
+_ON_DEMAND = ("benchmark", "cpp_extension", "data", "model_zoo", "safetensors", "serialization")
+
+__all__ = ["checkpoint", "dlpack", "hooks", "swap_tensors", *_ON_DEMAND]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("data", "safetensors", "serialization"):  # imported by who uses them
+    if name in _ON_DEMAND:
         from importlib import import_module
 
         return import_module(f".{name}", __name__)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._generated import functions as table
 from ...core import dtypes
-from ...core.devices import as_device
+from ...core.devices import accelerators, as_device
 from ...core.where import users_level
 from ...tensor import Tensor, type_name
 from ...tensor.tensor import TYPE_NAMES
@@ -121,6 +121,17 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 def cpu(input: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor in the host's memory."""
     return input
+
+
+@composite(function=False)
+def cuda(input: Tensor, device: Any = None, non_blocking: bool = False, *, memory_format: Any = None) -> Tensor:
+    """The tensor in the memory of a CUDA device, if there is one."""
+    if not any(known.type == "cuda" for known in accelerators):
+        raise AssertionError(
+            "Torch not compiled with CUDA enabled: there is no CUDA device here. Leave the tensor where it is, or ask "
+            "torch.cuda.is_available() first"
+        )
+    return input.to("cuda" if device is None else device, non_blocking=non_blocking, memory_format=memory_format)
 
 
 # ------------------------------------------------------------------------------------------------- after a model

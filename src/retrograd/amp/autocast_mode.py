@@ -20,14 +20,14 @@ from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
-from .autograd.grad_mode import _Mode
-from .autograd.intercept import interceptor_of, set_observers
-from .core import dtypes
-from .core.devices import device
-from .core.state import ThreadState, local
-from .core.where import package_codes
-from .ops.overload import overload_of
-from .tensor import Tensor
+from ..autograd.grad_mode import _Mode
+from ..autograd.intercept import interceptor_of, set_observers
+from ..core import dtypes
+from ..core.devices import device
+from ..core.state import ThreadState, local
+from ..core.where import package_codes
+from ..ops.overload import overload_of
+from ..tensor import Tensor
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
@@ -91,11 +91,11 @@ def _list_of(name: str) -> frozenset | None:
 @functools.cache
 def _rules() -> dict[CodeType, frozenset]:
     """code object -> list, for the listed functions that are composed of others."""
-    from . import fft, linalg
-    from .nn import functional
-    from .nn import shared_functions as nn_functions
-    from .ops import registry
-    from .ops.checked import implementation
+    from .. import fft, linalg
+    from ..nn import functional
+    from ..nn import shared_functions as nn_functions
+    from ..ops import registry
+    from ..ops.checked import implementation
 
     lists: dict[CodeType, set] = {}
     for functions in (

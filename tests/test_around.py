@@ -1,0 +1,232 @@
+"""What programs import around the core: switches, compilers, processes, scalers, timers. Importable, and honest."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+
+import pytest
+
+import retrograd
+
+pytestmark = pytest.mark.usefixtures("clean_state")
+
+#: Lines of programs, which must not stop them.
+IMPORTS = (
+    "import torch.distributed as dist",
+    "from torch.distributed import init_process_group, destroy_process_group",
+    "from torch.nn.parallel import DistributedDataParallel as DDP",
+    "import torch.backends.cudnn as cudnn",
+    "import torch.backends.mps, torch.backends.mkl, torch.backends.cuda, torch.backends.openmp, torch.backends.mkldnn",
+    "import torch.jit; from torch.jit import Final, script",
+    "import torch.utils.benchmark as benchmark",
+    "from torch.utils.model_zoo import load_url",
+    "from torch.cuda.amp import autocast, GradScaler",
+    "from torch.amp import autocast, GradScaler",
+    "import torch.multiprocessing as mp",
+    "import torch.hub, torch.onnx, torch.version, torch.__config__, torch.utils.cpp_extension",
+    "from torch.version import cuda",
+)
+
+
+@pytest.mark.parametrize("line", IMPORTS)
+def test_import_lines(line):
+    exec(line.replace("torch", "retrograd"), {})
+
+
+def test_a_program_that_looks_for_devices(torch):
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.deterministic = True
+    torch.backends.cuda.matmul.allow_tf32 = True
+    device = (
+        "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    )
+    torch.cuda.manual_seed_all(3)
+    torch.cuda.empty_cache()
+    assert device == "cpu" and torch.cuda.device_count() == 0 and torch.cuda.memory_allocated() == 0
+    assert torch.version.cuda is None and torch.backends.mps.is_built() is False
+    torch.backends.cudnn.benchmark = torch.backends.cudnn.deterministic = False
+    torch.backends.cuda.matmul.allow_tf32 = False
+    with pytest.raises((AssertionError, RuntimeError)):
+        torch.ones(1).cuda()
+    with pytest.raises((AssertionError, RuntimeError)):
+        torch.cuda.current_device()
+
+
+@pytest.mark.parametrize("name", ["cudnn", "mkldnn", "nnpack", "mha"])
+def test_switches_go_back(name):
+    module = importlib.import_module(f"retrograd.backends.{name}")
+    assert module.enabled is True and module.is_available() is False
+    with pytest.raises(ZeroDivisionError), module.flags(enabled=False):
+        assert module.enabled is False
+        raise ZeroDivisionError
+    assert module.enabled is True
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nosuch'"):
+        module.flags(nosuch=1)
+
+
+def test_cudnn_set_flags():
+    from retrograd.backends import cudnn
+
+    before = cudnn.set_flags(_benchmark=True)
+    assert cudnn.benchmark is True and before[:2] == (True, False)
+    cudnn.set_flags(_benchmark=False)
+
+
+# --------------------------------------------------------------------------------------------------------- compilers
+
+
+def test_compilers_give_back_and_say_so_once():
+    from retrograd import jit
+    from retrograd.core import said_once
+
+    said_once._said.clear()
+
+    def f(x):
+        return x + 1
+
+    for way in (retrograd.compile, jit.script, jit.trace):
+        with pytest.warns(UserWarning, match="nothing in retrograd"):
+            assert way(f) is f
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert way(f) is f
+
+    @retrograd.compile(mode="max-autotune", fullgraph=True)
+    def g(x):
+        return x * 2
+
+    @jit.ignore
+    def h(x):
+        return x
+
+    assert g(3) == 6 and h(1) == 1 and not jit.is_scripting() and not retrograd.compiler.is_compiling()
+    with pytest.raises(RuntimeError, match="Either mode or options"):
+        retrograd.compile(f, mode="default", options={})
+    assert jit.wait(jit.fork(f, 1)) == 2
+    for refused in (lambda: jit.save(f, "x"), lambda: jit.load("x")):
+        with pytest.raises(RuntimeError, match="compiled programs"):
+            refused()
+
+
+def test_what_is_refused_says_what_to_do():
+    for call, words in (
+        (lambda: retrograd.hub.load("a/b", "c"), "Get the code"),
+        (lambda: retrograd.hub.load_state_dict_from_url("http://x"), "Download the file yourself"),
+        (lambda: retrograd.onnx.export(None), "export there"),
+        (lambda: importlib.import_module("retrograd.utils.cpp_extension").load("a", []), "autograd.Function"),
+        (lambda: retrograd.distributed.init_process_group("gloo"), "is_available"),
+        (lambda: retrograd.nn.parallel.DistributedDataParallel(retrograd.nn.Linear(1, 1)), "is_available"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            call()
+    assert not retrograd.distributed.is_available() and not retrograd.distributed.is_initialized()
+    with pytest.raises(AttributeError, match="nosuch"):
+        retrograd.distributed.nosuch
+
+
+def test_config_in_words():
+    import numpy
+
+    assert numpy.__version__ in retrograd.__config__.show()
+    assert "get_num_threads" in retrograd.__config__.parallel_info()
+
+
+# ------------------------------------------------------------------------------------------------------- grad scalers
+
+
+def train(torch, gradients, **settings):
+    """Steps with given gradients of the unscaled loss; everything that the scaler says on the way."""
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.25)
+    scaler = torch.amp.GradScaler("cpu", **settings)
+    said = []
+    for number in gradients:
+        optimizer.zero_grad()
+        scaler.scale((w * number).sum()).backward()
+        if number == 3.0:
+            scaler.unscale_(optimizer)
+            said.append(w.grad.tolist())
+        scaler.step(optimizer)
+        scaler.update()
+        said.append((w.tolist(), scaler.get_scale(), scaler.state_dict()))
+    return said
+
+
+def test_scaled_steps(torch):
+    inf = float("inf")
+    said = train(torch, (1.0, 3.0, inf, 1.0, 1.0), init_scale=8.0, growth_interval=2)
+    values = [entry[0] for entry in said if isinstance(entry, tuple)]
+    scales = [entry[1] for entry in said if isinstance(entry, tuple)]
+    assert values == [[0.75, 1.75], [0.0, 1.0], [0.0, 1.0], [-0.25, 0.75], [-0.5, 0.5]]
+    assert scales == [8.0, 16.0, 8.0, 8.0, 16.0] and said[1] == [3.0, 3.0]
+
+
+@pytest.mark.parity
+def test_scalers_agree():
+    theirs = pytest.importorskip("torch")
+    for gradients in ((1.0, 3.0, float("nan"), 2.0), (float("inf"),), (1.0,) * 5):
+        for settings in ({"growth_interval": 2}, {"init_scale": 4.0, "growth_factor": 3.0, "backoff_factor": 0.25}):
+            assert train(retrograd, gradients, **settings) == train(theirs, gradients, **settings)
+
+
+def test_scalers_refuse(torch):
+    w = torch.ones(1, requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=1.0)
+    scaler = torch.amp.GradScaler("cpu")
+    with pytest.raises(AssertionError, match=r"did not use scaler\.scale"):
+        scaler.update()
+    scaler.scale(w.sum()).backward()
+    with pytest.raises(AssertionError, match="No inf checks"):
+        scaler.update()
+    scaler.unscale_(optimizer)
+    with pytest.raises(RuntimeError, match="already been called on this optimizer"):
+        scaler.unscale_(optimizer)
+    scaler.step(optimizer)
+    with pytest.raises(RuntimeError, match="already been called since the last"):
+        scaler.step(optimizer)
+    with pytest.raises(RuntimeError, match="being called after step"):
+        scaler.unscale_(optimizer)
+    with pytest.raises(RuntimeError, match="Closure use is not currently supported"):
+        scaler.step(optimizer, closure=lambda: None)
+    with pytest.raises(RuntimeError, match="The source state dict is empty"):
+        scaler.load_state_dict({})
+    off = torch.amp.GradScaler("cpu", enabled=False)
+    assert off.scale(w) is w and off.get_scale() == 1.0 and off.state_dict() == {}
+    with pytest.warns(UserWarning, match="CUDA is not available"):
+        assert not torch.amp.GradScaler("cuda").is_enabled()
+
+
+def test_a_scaler_goes_on(torch):
+    first, second = (torch.amp.GradScaler("cpu", init_scale=s) for s in (8.0, 2.0))
+    second.load_state_dict(first.state_dict())
+    assert second.get_scale() == 8.0
+    w = torch.ones(2, requires_grad=True)
+    scaled = first.scale([w, (w, w)])
+    assert isinstance(scaled, list) and isinstance(scaled[1], tuple) and scaled[1][0].tolist() == [8.0, 8.0]
+
+
+# ------------------------------------------------------------------------------------------------------------ timers
+
+
+def test_timers():
+    from retrograd.utils import benchmark
+
+    calls = []
+    timer = benchmark.Timer("f(1)", globals={"f": calls.append}, label="append", description="a list")
+    measured = timer.timeit(50)
+    assert measured.number_per_run == 50 and len(calls) == 52 and measured.median == measured.mean > 0
+    for measured in (
+        timer.blocked_autorange(min_run_time=0.01),
+        timer.adaptive_autorange(min_run_time=0.005, max_run_time=0.05),
+    ):
+        assert sum(measured.raw_times) >= 0.005 and measured.iqr >= 0
+        assert ("append" in repr(measured) and "Median" in repr(measured)) or len(measured.raw_times) == 1
+    table = benchmark.Compare([measured, timer.timeit(10)])
+    table.trim_significant_figures()
+    table.highlight_warnings()
+    assert "append" in str(table) and "a list" in str(table)
+    with pytest.raises(ValueError, match="statements of Python"):
+        benchmark.Timer("x", language="c++")
+    with pytest.raises(ValueError, match="Expected an instance of `Measurement`"):
+        benchmark.Compare([1])
