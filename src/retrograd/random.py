@@ -1,6 +1,6 @@
 """Random numbers: a Generator with a stream of its own, and the default one that ``manual_seed`` sets.
 
-A seed gives the numbers that it gives in torch on the CPU (kernels/draws.py); docs/RANDOM.md has the exceptions.
+A seed gives the numbers that it gives in torch on the CPU (kernels/random.py); docs/RANDOM.md has the exceptions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .core.devices import as_device
-from .kernels import draws
+from .kernels import random as draws
 from .tensor import Tensor, wrap
 
 #: A generator's state as bytes, laid out as torch's: the seed; how many words of the twister are left, whether it was
@@ -109,7 +109,7 @@ class Generator:
         """A generator that will give the same numbers as this one."""
         return Generator(self.device).set_state(self.get_state())
 
-    # The draws (kernels/draws.py): of a shape in the order of its elements, or of an array in the order of its memory.
+    # The draws (kernels/random.py): of a shape in the order of its elements, or of an array in the order of its memory.
 
     def uniform(self, shape: tuple[int, ...], np_dtype: np.dtype) -> np.ndarray:
         """Numbers in [0, 1)."""

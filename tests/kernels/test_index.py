@@ -1,17 +1,12 @@
-"""Indexing (`kernels/index.py`, `kernels/indexing_key.py`) and order (`kernels/sort.py`)."""
-
-import importlib
+"""Indexing (`index.py`, `gather.py`, `mask.py` and `indexing_key.py` of the kernels) and order (`sort.py`)."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from retrograd import kernels as K
 from retrograd.kernels.indexing_key import parse_index
-
-# Both modules are named like a kernel, which is what the package has by that name.
-I = importlib.import_module("retrograd.kernels.index")
-O = importlib.import_module("retrograd.kernels.sort")
 
 parity = pytest.mark.parity
 
@@ -27,7 +22,7 @@ def subscript(x, key):
     basic, advanced = parse_index(key, x.shape)
     view = x[basic]
     assert type(view) is np.ndarray and (not view.size or np.shares_memory(view, x))
-    return view if advanced is None else I.index(view, advanced)
+    return view if advanced is None else K.index(view, advanced)
 
 
 def to_torch(x, torch):
@@ -169,13 +164,13 @@ def test_index_put_like_torch():
             shape = a[tuple(indices)].shape
             full = rng.standard_normal(shape).astype(a.dtype)
             for values in (np.ones((), a.dtype), full, np.ones(shape[-1:], a.dtype)):
-                same(torch, I.index_put, put, a, indices, values, True)
+                same(torch, K.index_put, put, a, indices, values, True)
                 if indices[0] is mask:  # repeated places would be written in no particular order
-                    same(torch, I.index_put, put, a, indices, values, False)
+                    same(torch, K.index_put, put, a, indices, values, False)
         for indices in ([None, j], [None, None, l], [i, None, l]):
             shape = a[tuple(slice(None) if x is None else x for x in indices)].shape
             values = rng.standard_normal(shape).astype(a.dtype)
-            result = I.index_put(a, indices, values, True)
+            result = K.index_put(a, indices, values, True)
             expected = a.copy()
             np.add.at(expected, tuple(slice(None) if x is None else x for x in indices), values)
             np.testing.assert_allclose(result, expected)
@@ -186,16 +181,16 @@ def test_index_put_like_torch():
         ([np.array([0, 1])], np.ones(4, "f4")),
     ):
         for acc in (False, True):
-            same(torch, I.index_put, put, x, indices, values, acc)
+            same(torch, K.index_put, put, x, indices, values, acc)
 
 
 def test_index_put_in_place():
     x = np.zeros((3, 4))
-    assert I.index_put_(x, [np.array([0, 0, 2])], np.array(1.0), True) is x
+    assert K.index_put_(x, [np.array([0, 0, 2])], np.array(1.0), True) is x
     assert x[:, 0].tolist() == [2, 0, 1]
-    I.index_put_(x.T, [np.array([1, 1]), np.array([0, 0])], np.array([3.0, 4.0]), True)
+    K.index_put_(x.T, [np.array([1, 1]), np.array([0, 0])], np.array([3.0, 4.0]), True)
     assert x[0, 1] == 9
-    I.index_put_(x, [x > 1], 0)
+    K.index_put_(x, [x > 1], 0)
     assert x.max() == 1
 
 
@@ -207,7 +202,7 @@ def test_add_rows_large():
         values = rng.standard_normal((4000, 16)).astype(dtype)
         expected = a.copy()
         np.add.at(expected, rows, values)
-        I.add_rows(a, rows, values)
+        K.add_rows(a, rows, values)
         np.testing.assert_allclose(a, expected, rtol=1e-3, atol=1e-4)
 
 
@@ -228,16 +223,16 @@ def test_gather_scatter_like_torch():
             shape[dim] = 3
             index = rng.integers(0, a.shape[dim], shape)
             src = rng.standard_normal(shape).astype(a.dtype)
-            same(torch, I.gather, torch.gather, a, dim, index)
-            same(torch, I.scatter_add, torch.scatter_add, a, dim, index, src)
+            same(torch, K.gather, torch.gather, a, dim, index)
+            same(torch, K.scatter_add, torch.scatter_add, a, dim, index, src)
             once = np.argsort(rng.standard_normal(a.shape), axis=dim)
             full = rng.standard_normal(a.shape).astype(a.dtype)
-            same(torch, I.scatter, torch.scatter, a, dim, once, full)
-            same(torch, I.scatter, torch.scatter, a, dim, index, 2)
+            same(torch, K.scatter, torch.scatter, a, dim, once, full)
+            same(torch, K.scatter, torch.scatter, a, dim, index, 2)
             for reduce in ("add", "multiply"):
                 same(
                     torch,
-                    lambda *x, r=reduce: I.scatter(*x, reduce=r),
+                    lambda *x, r=reduce: K.scatter(*x, reduce=r),
                     lambda *x, r=reduce: torch.scatter(*x, reduce=r),
                     a, dim, index, src,
                 )  # fmt: skip
@@ -251,12 +246,12 @@ def test_gather_scatter_like_torch():
         np.zeros(0, int),
     ):
         for dim in (0, 1):
-            same(torch, I.gather, torch.gather, x, dim, index)
-            same(torch, I.scatter_add, torch.scatter_add, x, dim, index, np.ones((1, 1)))
-    same(torch, I.gather, torch.gather, one, 0, np.array([0, 0]))
-    same(torch, I.gather, torch.gather, one, 0, np.array(0))
-    same(torch, I.scatter_add, torch.scatter_add, one, 0, np.array(0), one)
-    same(torch, I.scatter_add, torch.scatter_add, x, 0, np.array([[0]]), np.ones((1, 1), "f4"))
+            same(torch, K.gather, torch.gather, x, dim, index)
+            same(torch, K.scatter_add, torch.scatter_add, x, dim, index, np.ones((1, 1)))
+    same(torch, K.gather, torch.gather, one, 0, np.array([0, 0]))
+    same(torch, K.gather, torch.gather, one, 0, np.array(0))
+    same(torch, K.scatter_add, torch.scatter_add, one, 0, np.array(0), one)
+    same(torch, K.scatter_add, torch.scatter_add, x, 0, np.array([[0]]), np.ones((1, 1), "f4"))
 
 
 @parity
@@ -270,12 +265,12 @@ def test_index_family_like_torch():
             shape = list(a.shape)
             shape[dim] = 9
             source = rng.standard_normal(shape).astype(a.dtype)
-            same(torch, I.index_select, torch.index_select, a, dim, index)
-            same(torch, I.index_select, torch.index_select, a, dim, np.array(1))
-            same(torch, I.index_add, torch.index_add, a, dim, index, source)
+            same(torch, K.index_select, torch.index_select, a, dim, index)
+            same(torch, K.index_select, torch.index_select, a, dim, np.array(1))
+            same(torch, K.index_add, torch.index_add, a, dim, index, source)
             same(
                 torch,
-                lambda *x: I.index_add(*x, alpha=2),
+                lambda *x: K.index_add(*x, alpha=2),
                 lambda *x: torch.index_add(*x, alpha=2),
                 a,
                 dim,
@@ -283,27 +278,27 @@ def test_index_family_like_torch():
                 source,
             )
             order = rng.permutation(n)
-            same(torch, I.index_copy, torch.index_copy, a, dim, order, a * 2)
-            same(torch, I.index_fill, torch.index_fill, a, dim, index[:2] - n, 3)
+            same(torch, K.index_copy, torch.index_copy, a, dim, order, a * 2)
+            same(torch, K.index_fill, torch.index_fill, a, dim, index[:2] - n, 3)
             along = np.argsort(a, axis=dim)
-            same(torch, I.take_along_dim, torch.take_along_dim, a, along, dim)
+            same(torch, K.take_along_dim, torch.take_along_dim, a, along, dim)
             slim = [1, 1, 1]
             slim[dim] = 2
-            same(torch, I.take_along_dim, torch.take_along_dim, a, np.zeros(slim, int), dim)
+            same(torch, K.take_along_dim, torch.take_along_dim, a, np.zeros(slim, int), dim)
         flat = rng.integers(-a.size, a.size, (3, 4))
-        same(torch, I.take, torch.take, a, flat)
-        same(torch, I.take_along_dim, torch.take_along_dim, a, np.abs(flat))
+        same(torch, K.take, torch.take, a, flat)
+        same(torch, K.take_along_dim, torch.take_along_dim, a, np.abs(flat))
         values = rng.standard_normal((3, 4)).astype(a.dtype)
-        same(torch, lambda *x: I.put(*x, True), lambda *x: torch.Tensor.put(*x, accumulate=True), a, flat, values)
+        same(torch, lambda *x: K.put(*x, True), lambda *x: torch.Tensor.put(*x, accumulate=True), a, flat, values)
         once = rng.permutation(a.size)[:6].reshape(2, 3)
-        same(torch, I.put, torch.Tensor.put, a, once, np.ones((2, 3), a.dtype))
+        same(torch, K.put, torch.Tensor.put, a, once, np.ones((2, 3), a.dtype))
     large = rng.standard_normal((10, 20, 15))
     for dim in range(3):
         source = rng.standard_normal([30 if d == dim else n for d, n in enumerate(large.shape)])
-        same(torch, I.index_add, torch.index_add, large, dim, rng.integers(0, 10, 30), source)
+        same(torch, K.index_add, torch.index_add, large, dim, rng.integers(0, 10, 30), source)
     x, one = np.arange(12.0).reshape(3, 4), np.array(1.0)
     bad = np.array([0, 5])
-    for fun, name in ((I.index_add, "index_add"), (I.index_copy, "index_copy")):
+    for fun, name in ((K.index_add, "index_add"), (K.index_copy, "index_copy")):
         theirs = getattr(torch, name)
         for index, source in (
             (bad, np.ones((2, 4))),
@@ -315,12 +310,12 @@ def test_index_family_like_torch():
         ):
             same(torch, fun, theirs, x, 0, index, source)
     for index in (bad, np.array([[1]]), np.array([1.0]), np.array([-1])):
-        same(torch, I.index_select, torch.index_select, x, 0, index)
-        same(torch, lambda a, d, i: I.index_fill(a, d, i, 1), lambda a, d, i: a.index_fill(d, i, 1), x, 0, index)
-        same(torch, I.take, torch.take, x[0], index)
+        same(torch, K.index_select, torch.index_select, x, 0, index)
+        same(torch, lambda a, d, i: K.index_fill(a, d, i, 1), lambda a, d, i: a.index_fill(d, i, 1), x, 0, index)
+        same(torch, K.take, torch.take, x[0], index)
     for index in (np.array([0]), np.array(0), np.array([0, 0])):
-        same(torch, I.index_select, torch.index_select, one, 0, index)
-    same(torch, I.take, torch.take, np.ones(0), np.array([0]))
+        same(torch, K.index_select, torch.index_select, one, 0, index)
+    same(torch, K.take, torch.take, np.ones(0), np.array([0]))
 
 
 @parity
@@ -336,13 +331,13 @@ def test_masks_like_torch():
         np.array([True, False]),
         np.array([1, 0, 1, 0]),
     ):
-        same(torch, I.masked_select, torch.masked_select, x, mask)
-        same(torch, I.masked_scatter, torch.masked_scatter, x, mask, np.arange(12.0))
-    same(torch, I.masked_scatter, torch.masked_scatter, x, x > 0, np.arange(1.0))
-    same(torch, I.masked_scatter, torch.masked_scatter, x, np.ones((2, 3, 4), bool), np.arange(30.0))
+        same(torch, K.masked_select, torch.masked_select, x, mask)
+        same(torch, K.masked_scatter, torch.masked_scatter, x, mask, np.arange(12.0))
+    same(torch, K.masked_scatter, torch.masked_scatter, x, x > 0, np.arange(1.0))
+    same(torch, K.masked_scatter, torch.masked_scatter, x, np.ones((2, 3, 4), bool), np.arange(30.0))
     for a in (x > 0, x[0], np.array(1.0), np.array(0.0), np.zeros((2, 0))):
-        same(torch, I.nonzero, torch.nonzero, a)
-        assert I.nonzero(a).flags.c_contiguous
+        same(torch, K.nonzero, torch.nonzero, a)
+        assert K.nonzero(a).flags.c_contiguous
 
 
 @parity
@@ -356,10 +351,10 @@ def test_value_selecting_reduction_backward_like_torch():
             g = torch.randn_like(values)
             (expected,) = torch.autograd.grad(values, t, g)
             agree(
-                I.value_selecting_reduction_backward(g.numpy(), dim, indices.numpy(), x.shape, keepdim),
+                K.value_selecting_reduction_backward(g.numpy(), dim, indices.numpy(), x.shape, keepdim),
                 expected,
             )
-    assert I.value_selecting_reduction_backward(np.array(2.0), 0, np.array(0), (), False).tolist() == 2
+    assert K.value_selecting_reduction_backward(np.array(2.0), 0, np.array(0), (), False).tolist() == 2
 
 
 # ------------------------------------------------------------------------------------------------- order
@@ -382,7 +377,7 @@ def test_sort_like_torch():
             for descending in (False, True):
                 same(
                     torch,
-                    lambda a, d, r: O.sort(a, d, r, True),
+                    lambda a, d, r: K.sort(a, d, r, True),
                     lambda a, d, r: tuple(torch.sort(a, stable=True, dim=d, descending=r)),
                     a, dim, descending,
                 )  # fmt: skip
@@ -391,9 +386,9 @@ def test_sort_like_torch():
                         expected = torch.topk(torch.from_numpy(a), k, dim, descending)
                     except RuntimeError:
                         with pytest.raises(RuntimeError, match="selected index k out of range"):
-                            O.topk(a, k, dim, descending)
+                            K.topk(a, k, dim, descending)
                         continue
-                    values, indices = O.topk(a, k, dim, descending)
+                    values, indices = K.topk(a, k, dim, descending)
                     agree(values, expected.values)
                     if a.ndim:
                         np.testing.assert_array_equal(np.take_along_axis(a, indices, dim), values)
@@ -402,7 +397,7 @@ def test_sort_like_torch():
                     for keepdim in (False, True):
                         same(
                             torch,
-                            lambda a, k, d, r: O.kthvalue(a, k, d, r)[0],
+                            lambda a, k, d, r: K.kthvalue(a, k, d, r)[0],
                             lambda a, k, d, r: torch.kthvalue(a, k, d, r)[0],
                             a, k, dim, keepdim,
                         )  # fmt: skip
@@ -418,16 +413,16 @@ def test_searching_like_torch():
         for sequence, values in ((s, v), (s[0], v), (s[0], np.array(3.0)), (s[0], 3.5), (s, 3.5), (s, v[:2])):
             same(
                 torch,
-                lambda a, b, r=right: O.searchsorted(a, b, right=r),
+                lambda a, b, r=right: K.searchsorted(a, b, right=r),
                 lambda a, b, r=right: torch.searchsorted(a, b, right=r),
                 sequence, values,
             )  # fmt: skip
-        same(torch, lambda a, b, r=right: O.bucketize(a, b, True, r),
+        same(torch, lambda a, b, r=right: K.bucketize(a, b, True, r),
              lambda a, b, r=right: torch.bucketize(a, b, out_int32=True, right=r), v, s[0])  # fmt: skip
-    same(torch, O.bucketize, torch.bucketize, v, s)
+    same(torch, K.bucketize, torch.bucketize, v, s)
     shuffled = rng.permutation(5.0 * np.arange(6))
-    same(torch, lambda a, b, c: O.searchsorted(a, b, sorter=c), lambda a, b, c: torch.searchsorted(a, b, sorter=c),
-         shuffled, v, np.argsort(shuffled))  # fmt: skip
+    same(torch, lambda a, b, c: K.searchsorted(a, b, sorter=c),
+         lambda a, b, c: torch.searchsorted(a, b, sorter=c), shuffled, v, np.argsort(shuffled))  # fmt: skip
 
 
 @parity
@@ -440,37 +435,37 @@ def test_unique_one_hot_triangles_like_torch():
             for counts in (False, True):
                 same(
                     torch,
-                    lambda x, i=inverse, c=counts, d=dim: O.unique(x, True, i, c, d),
+                    lambda x, i=inverse, c=counts, d=dim: K.unique(x, True, i, c, d),
                     lambda x, i=inverse, c=counts, d=dim: torch.unique(x, True, i, c, d),
                     a,
                 )  # fmt: skip
     one_hot = torch.nn.functional.one_hot
     for x, n in ((a, -1), (a, 5), (a, 2), (a - 1, -1), (a[:0], 3), (a[:0], -1), (a * 1.0, -1), (np.array(2), -1)):
-        same(torch, I.one_hot, one_hot, x, n)
+        same(torch, K.one_hot, one_hot, x, n)
     for row, col, offset in ((3, 4, 0), (4, 3, 1), (3, 3, -1), (0, 3, 0), (2, 2, 5)):
-        agree(I.tril_indices(row, col, offset), torch.tril_indices(row, col, offset))
-        agree(I.triu_indices(row, col, offset), torch.triu_indices(row, col, offset))
+        agree(K.tril_indices(row, col, offset), torch.tril_indices(row, col, offset))
+        agree(K.triu_indices(row, col, offset), torch.triu_indices(row, col, offset))
 
 
 def test_by_hand():
     x = np.array([[3.0, 1.0], [2.0, 4.0]])
-    assert I.gather(x, 1, np.array([[1], [0]])).tolist() == [[1.0], [2.0]]
-    assert I.scatter_add(x, 0, np.array([[0, 0], [0, 0]]), np.ones((2, 2))).tolist() == [[5.0, 3.0], [2.0, 4.0]]
+    assert K.gather(x, 1, np.array([[1], [0]])).tolist() == [[1.0], [2.0]]
+    assert K.scatter_add(x, 0, np.array([[0, 0], [0, 0]]), np.ones((2, 2))).tolist() == [[5.0, 3.0], [2.0, 4.0]]
     assert x[0, 0] == 3.0
-    assert I.index_select(x, 1, np.array([1, 1])).tolist() == [[1, 1], [4, 4]]
-    assert I.masked_select(x, x > 1).tolist() == [3, 2, 4]
-    values, indices = O.topk(x, 1)
+    assert K.index_select(x, 1, np.array([1, 1])).tolist() == [[1, 1], [4, 4]]
+    assert K.masked_select(x, x > 1).tolist() == [3, 2, 4]
+    values, indices = K.topk(x, 1)
     assert values.tolist() == [[3], [4]] and indices.tolist() == [[0], [1]]
     y = x.copy()
-    assert I.index_fill(y, 0, np.array([0]), 9, out=y) is y and y.tolist() == [[9, 9], [2, 4]]
-    assert I.index(x, [None, np.array([1, 0])]).tolist() == [[1, 3], [4, 2]]
-    assert not np.shares_memory(I.index(x, [np.array(0)]), x)
+    assert K.index_fill(y, 0, np.array([0]), 9, out=y) is y and y.tolist() == [[9, 9], [2, 4]]
+    assert K.index(x, [None, np.array([1, 0])]).tolist() == [[1, 3], [4, 2]]
+    assert not np.shares_memory(K.index(x, [np.array(0)]), x)
 
 
 def test_scatter_without_dimensions():
     """An index without dimensions is one place, a source without dimensions is one element."""
     one, place, two = np.ones(()), np.zeros((), np.int64), np.array([2.0, 3.0])
-    for kernel in (I.scatter, I.scatter_add):
+    for kernel in (K.scatter, K.scatter_add):
         assert kernel(np.zeros(2), 0, place, two).tolist() == [2.0, 0.0]
         assert kernel(np.zeros(()), 0, place, two).tolist() == 2.0
         with pytest.raises(RuntimeError, match=r"Expected index \[2\] to be no larger than self \[2\]"):

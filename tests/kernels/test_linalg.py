@@ -5,7 +5,7 @@ import importlib
 import numpy as np
 import pytest
 
-from retrograd.kernels import linalg as L
+from retrograd import kernels as K
 
 einsum = importlib.import_module("retrograd.kernels.einsum").einsum
 parity = pytest.mark.parity
@@ -65,41 +65,41 @@ def test_products_like_torch(dtype):
     p, q = make((2, 3, 4), dtype), make((2, 4, 5), dtype)
     for x in layouts(a):
         for y in layouts(b):
-            same(torch, L.mm, torch.mm, x, y)
-            same(torch, L.addmm, torch.addmm, make((5,), dtype), x, y)
+            same(torch, K.mm, torch.mm, x, y)
+            same(torch, K.addmm, torch.addmm, make((5,), dtype), x, y)
             for beta, alpha in ((2, 3), (0, 1), (1, 2)):
                 for c in (make((3, 5), dtype), make((3, 1), dtype), make((), dtype)):
                     same(
                         torch,
-                        lambda *z, s=beta, t=alpha: L.addmm(*z, beta=s, alpha=t),
+                        lambda *z, s=beta, t=alpha: K.addmm(*z, beta=s, alpha=t),
                         lambda *z, s=beta, t=alpha: torch.addmm(*z, beta=s, alpha=t),
                         c, x, y,
                     )  # fmt: skip
-        same(torch, L.mv, torch.mv, x, v)
-        same(torch, lambda *z: L.addmv(*z, beta=2, alpha=3), lambda *z: torch.addmv(*z, beta=2, alpha=3),
+        same(torch, K.mv, torch.mv, x, v)
+        same(torch, lambda *z: K.addmv(*z, beta=2, alpha=3), lambda *z: torch.addmv(*z, beta=2, alpha=3),
              make((3,), dtype), x, v)  # fmt: skip
-        same(torch, L.trace, torch.trace, x)
-        same(torch, L.kron, torch.kron, x, v)
-        same(torch, L.linear, torch.nn.functional.linear, x, make((5, 4), dtype), make((5,), dtype))
+        same(torch, K.trace, torch.trace, x)
+        same(torch, K.kron, torch.kron, x, v)
+        same(torch, K.linear, torch.nn.functional.linear, x, make((5, 4), dtype), make((5,), dtype))
     for x in layouts(p):
         for y in layouts(q):
-            same(torch, L.bmm, torch.bmm, x, y)
-            same(torch, lambda *z: L.baddbmm(*z, beta=2, alpha=3), lambda *z: torch.baddbmm(*z, beta=2, alpha=3),
+            same(torch, K.bmm, torch.bmm, x, y)
+            same(torch, lambda *z: K.baddbmm(*z, beta=2, alpha=3), lambda *z: torch.baddbmm(*z, beta=2, alpha=3),
                  make((3, 5), dtype), x, y)  # fmt: skip
             if dtype != "f2":
-                same(torch, lambda *z: L.addbmm(*z, beta=2, alpha=3), lambda *z: torch.addbmm(*z, beta=2, alpha=3),
+                same(torch, lambda *z: K.addbmm(*z, beta=2, alpha=3), lambda *z: torch.addbmm(*z, beta=2, alpha=3),
                      make((3, 5), dtype), x, y)  # fmt: skip
-    same(torch, L.dot, torch.dot, v, w)
-    same(torch, L.vdot, torch.vdot, v, w)
-    same(torch, L.outer, torch.outer, v, make((3,), dtype))
-    same(torch, L.addr, torch.addr, make((4, 4), dtype), v, w)
-    same(torch, lambda *z: L.addr(*z, beta=2, alpha=3), lambda *z: torch.addr(*z, beta=2, alpha=3),
+    same(torch, K.dot, torch.dot, v, w)
+    same(torch, K.vdot, torch.vdot, v, w)
+    same(torch, K.outer, torch.outer, v, make((3,), dtype))
+    same(torch, K.addr, torch.addr, make((4, 4), dtype), v, w)
+    same(torch, lambda *z: K.addr(*z, beta=2, alpha=3), lambda *z: torch.addr(*z, beta=2, alpha=3),
          make((4, 4), dtype), v, w)  # fmt: skip
     c, d = make((4, 3), dtype), make((4, 3), dtype, 3)
     if dtype != "f2":
-        same(torch, L.cross, lambda a, b: torch.cross(a, b, dim=1), c, d)
-        same(torch, lambda a, b: L.cross(a, b, 0), lambda a, b: torch.cross(a, b, 0), c.T, d.T)
-        same(torch, L.linalg_cross, torch.linalg.cross, c, d[:1])
+        same(torch, K.cross, lambda a, b: torch.cross(a, b, dim=1), c, d)
+        same(torch, lambda a, b: K.cross(a, b, 0), lambda a, b: torch.cross(a, b, 0), c.T, d.T)
+        same(torch, K.linalg_cross, torch.linalg.cross, c, d[:1])
 
 
 @parity
@@ -108,9 +108,9 @@ def test_matmul_like_torch():
     shapes = [(), (4,), (3, 4), (4, 5), (2, 3, 4), (2, 4, 5), (1, 4, 5), (6, 1, 4, 3), (3, 4, 5), (0, 4), (4, 0), (5,)]
     for s in shapes:
         for t in shapes:
-            same(torch, L.matmul, torch.matmul, make(s), make(t, seed=3), prefix=12)
+            same(torch, K.matmul, torch.matmul, make(s), make(t, seed=3), prefix=12)
     for s in shapes[1:5]:
-        same(torch, L.matmul, torch.matmul, make(s), make(s[::-1], "f4"), prefix=12)
+        same(torch, K.matmul, torch.matmul, make(s), make(s[::-1], "f4"), prefix=12)
 
 
 @parity
@@ -119,11 +119,11 @@ def test_linear_like_torch():
     linear = torch.nn.functional.linear
     for s in ((3,), (2, 3), (2, 2, 3), (0, 3), (), (2, 2, 5)):
         for w in ((4, 3), (3,), (4, 2)):
-            same(torch, L.linear, linear, make(s), make(w))
+            same(torch, K.linear, linear, make(s), make(w))
             if w == (4, 3):
-                same(torch, L.linear, linear, make(s), make(w), make((4,)))
-    same(torch, L.linear, linear, make((2, 3)), make((4, 3)), make((5,)))
-    same(torch, L.linear, linear, make((2, 3)), make((4, 3), "f4"))
+                same(torch, K.linear, linear, make(s), make(w), make((4,)))
+    same(torch, K.linear, linear, make((2, 3)), make((4, 3)), make((5,)))
+    same(torch, K.linear, linear, make((2, 3)), make((4, 3), "f4"))
 
 
 @parity
@@ -131,12 +131,12 @@ def test_tensordot_and_promotion_like_torch():
     torch = pytest.importorskip("torch")
     a, b = make((2, 3, 4)), make((3, 4, 5))
     for dims in (2, 0, 1, -1, 4, ([1, 2], [0, 1]), ([2], [1]), ([-1, 0], [1]), ([0, 0], [0, 0]), ([1], [0])):
-        same(torch, lambda x, y, d=dims: L.tensordot(x, y, d), lambda x, y, d=dims: torch.tensordot(x, y, d), a, b)
-    same(torch, lambda x, y: L.tensordot(x, y, 1), lambda x, y: torch.tensordot(x, y, 1), make((2, 1)), make((3, 4)))
-    same(torch, L.outer, torch.outer, make((3,), "i4"), make((4,), "f4"))
-    same(torch, L.kron, torch.kron, make((3, 2), "i4"), make((), "f8"))
-    same(torch, L.addr, torch.addr, make((3, 4), "f4"), make((3,), "f4"), make((4,), "f8"))
-    same(torch, L.kron, torch.kron, make(()), make(()))
+        same(torch, lambda x, y, d=dims: K.tensordot(x, y, d), lambda x, y, d=dims: torch.tensordot(x, y, d), a, b)
+    same(torch, lambda x, y: K.tensordot(x, y, 1), lambda x, y: torch.tensordot(x, y, 1), make((2, 1)), make((3, 4)))
+    same(torch, K.outer, torch.outer, make((3,), "i4"), make((4,), "f4"))
+    same(torch, K.kron, torch.kron, make((3, 2), "i4"), make((), "f8"))
+    same(torch, K.addr, torch.addr, make((3, 4), "f4"), make((3,), "f4"), make((4,), "f8"))
+    same(torch, K.kron, torch.kron, make(()), make(()))
 
 
 @parity
@@ -160,7 +160,7 @@ def test_errors_like_torch():
         ("addr", m((2, 4)), m((2,)), m((3,))), ("trace", m((3,))), ("cross", m((4, 5)), m((4, 5)), 1),
     ]  # fmt: skip
     for name, *arguments in cases:
-        same(torch, getattr(L, name), getattr(torch, name), *arguments, prefix=30)
+        same(torch, getattr(K, name), getattr(torch, name), *arguments, prefix=30)
 
 
 EQUATIONS = [
@@ -203,17 +203,17 @@ def test_einsum_agrees_with_numpy():
 
 def test_by_hand():
     a = np.array([[1.0, 2.0], [3.0, 4.0]])
-    assert L.mm(a, a).tolist() == [[7, 10], [15, 22]]
-    assert L.dot(a[0], a[1]).shape == () and L.dot(a[0], a[1]) == 11
-    assert L.addmm(np.full((2, 2), np.nan), a, a, beta=0).tolist() == [[7, 10], [15, 22]]
-    assert L.linear(a, a, np.array([1.0, 0.0])).tolist() == [[6, 11], [12, 25]]
+    assert K.mm(a, a).tolist() == [[7, 10], [15, 22]]
+    assert K.dot(a[0], a[1]).shape == () and K.dot(a[0], a[1]) == 11
+    assert K.addmm(np.full((2, 2), np.nan), a, a, beta=0).tolist() == [[7, 10], [15, 22]]
+    assert K.linear(a, a, np.array([1.0, 0.0])).tolist() == [[6, 11], [12, 25]]
     out = np.zeros((2, 2))
-    assert L.addmm(out, a, a, out=out) is out and out[0, 0] == 7
-    assert L.trace(np.array([[1, 2], [3, 4]], "i4")).dtype == np.int64
-    assert L.vdot(np.array([1j]), np.array([1j])) == 1
+    assert K.addmm(out, a, a, out=out) is out and out[0, 0] == 7
+    assert K.trace(np.array([[1, 2], [3, 4]], "i4")).dtype == np.int64
+    assert K.vdot(np.array([1j]), np.array([1j])) == 1
     with pytest.raises(RuntimeError, match=r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 2x3\)"):
-        L.mm(np.ones((2, 3)), np.ones((2, 3)))
+        K.mm(np.ones((2, 3)), np.ones((2, 3)))
     with pytest.raises(RuntimeError, match="expected m1 and m2 to have the same dtype, but got: float != double"):
-        L.mm(np.ones((2, 3), "f4"), np.ones((3, 2)))
+        K.mm(np.ones((2, 3), "f4"), np.ones((3, 2)))
     with pytest.raises(NotImplementedError, match="\"addmm_impl_cpu_\" not implemented for 'Bool'"):
-        L.mm(np.ones((2, 3), bool), np.ones((3, 2), bool))
+        K.mm(np.ones((2, 3), bool), np.ones((3, 2), bool))

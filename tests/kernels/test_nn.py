@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from retrograd.kernels import nn as N
+from retrograd import kernels as K
 
 parity = pytest.mark.parity
 REDUCTIONS = ["none", "mean", "sum"]
@@ -37,7 +37,7 @@ def refused_alike(ours, theirs, prefix=30):
 def test_softmax_like_torch(name, dtype):
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(0)
-    kernel, backward, theirs = getattr(N, name), getattr(N, name + "_backward"), getattr(torch, name)
+    kernel, backward, theirs = getattr(K, name), getattr(K, name + "_backward"), getattr(torch, name)
     inputs = [
         rng.standard_normal((4, 5)), rng.standard_normal((5, 4)).T * 50, rng.standard_normal((2, 3, 4)), np.array(2.0),
         np.zeros((0, 3)), np.zeros((3, 0)), np.array([[-np.inf, 1.0], [-np.inf, -np.inf]]),
@@ -80,12 +80,12 @@ def test_nll_loss_like_torch(reduction, dtype):
                 expected = torch.nn.functional.nll_loss(
                     t, torch.from_numpy(target), w, ignore_index=ignore, reduction=REDUCTIONS[reduction]
                 )
-                result, total = N.nll_loss(a, target, weight, reduction, ignore)
+                result, total = K.nll_loss(a, target, weight, reduction, ignore)
                 agree(result, expected)
                 assert total.shape == () and total.dtype == a.dtype
                 g = np.asarray(rng.standard_normal(expected.shape).astype(dtype))
                 (grad,) = torch.autograd.grad(expected, t, torch.from_numpy(g))
-                agree(N.nll_loss_backward(g, a, target, weight, reduction, ignore, total), grad)
+                agree(K.nll_loss_backward(g, a, target, weight, reduction, ignore, total), grad)
 
 
 @parity
@@ -102,7 +102,7 @@ def test_nll_loss_errors_like_torch():
     ]:  # fmt: skip
         w = None if weight is None else torch.from_numpy(weight)
         refused_alike(
-            lambda a=a, t=target, w=weight: N.nll_loss(a, t, w),
+            lambda a=a, t=target, w=weight: K.nll_loss(a, t, w),
             lambda a=a, t=target, w=w: torch.nn.functional.nll_loss(torch.from_numpy(a), torch.from_numpy(t), w),
         )
 
@@ -121,8 +121,8 @@ def test_mse_loss_like_torch():
         (np.zeros((0, 3)), np.zeros((0, 3))),
     ):
         for reduction in range(3):
-            agree(N.mse_loss(a, b, reduction), mse(torch.from_numpy(a), torch.from_numpy(b), reduction))
-    refused_alike(lambda: N.mse_loss(np.ones((2, 3)), np.ones(4), 1), lambda: mse(torch.ones(2, 3), torch.ones(4), 1))
+            agree(K.mse_loss(a, b, reduction), mse(torch.from_numpy(a), torch.from_numpy(b), reduction))
+    refused_alike(lambda: K.mse_loss(np.ones((2, 3)), np.ones(4), 1), lambda: mse(torch.ones(2, 3), torch.ones(4), 1))
 
 
 @parity
@@ -139,7 +139,7 @@ def test_layer_norm_like_torch(dtype):
         ):
             tensors = [None if x is None else torch.from_numpy(x).requires_grad_() for x in (a, weight, bias)]
             expected = torch.native_layer_norm(tensors[0], normalized, tensors[1], tensors[2], 1e-5)
-            result = N.layer_norm(a, normalized, weight, bias)
+            result = K.layer_norm(a, normalized, weight, bias)
             for r, e in zip(result, expected):
                 agree(r, e)
             if dtype == "f2" or not a.size:
@@ -148,7 +148,7 @@ def test_layer_norm_like_torch(dtype):
             wanted = [t for t in tensors if t is not None]
             grads = torch.autograd.grad(expected[0], wanted, torch.from_numpy(g))
             mask = [t is not None for t in tensors]
-            found = N.layer_norm_backward(g, a, normalized, result[1], result[2], weight, bias, mask)
+            found = K.layer_norm_backward(g, a, normalized, result[1], result[2], weight, bias, mask)
             assert [f is not None for f in found] == mask
             for f, e in zip([f for f in found if f is not None], grads):
                 agree(f, e)
@@ -157,7 +157,7 @@ def test_layer_norm_like_torch(dtype):
         ((2, 3), (2,), None, None), ((2, 3), (), None, None), ((2, 3), (3,), (2,), None), ((2, 3), (3,), (3,), (2,)),
     ):  # fmt: skip
         refused_alike(
-            lambda a=a, n=normalized, w=weight, b=bias: N.layer_norm(np.ones(a), n, w and np.ones(w), b and np.ones(b)),
+            lambda a=a, n=normalized, w=weight, b=bias: K.layer_norm(np.ones(a), n, w and np.ones(w), b and np.ones(b)),
             lambda a=a, n=normalized, w=weight, b=bias: torch.native_layer_norm(
                 one(a), n, w and one(w), b and one(b), 1e-5
             ),
@@ -175,10 +175,10 @@ def test_embedding_like_torch():
                 for scale in (False, True):
                     t = torch.from_numpy(weight).requires_grad_()
                     expected = torch.ops.aten.embedding(t, torch.from_numpy(indices), padding, scale)
-                    agree(N.embedding(weight, indices, padding), expected)
+                    agree(K.embedding(weight, indices, padding), expected)
                     g = rng.standard_normal(expected.shape).astype(dtype)
                     (grad,) = torch.autograd.grad(expected, t, torch.from_numpy(g))
-                    found = N.embedding_backward(g, indices, 11, padding, scale)
+                    found = K.embedding_backward(g, indices, 11, padding, scale)
                     assert found.dtype == dtype
                     np.testing.assert_allclose(found, grad.numpy(), rtol=1e-3, atol=1e-4)
     embedding = torch.ops.aten.embedding
@@ -187,7 +187,7 @@ def test_embedding_like_torch():
         (np.ones(3), np.array([1])),
     ):  # fmt: skip
         refused_alike(
-            lambda w=w, i=i: N.embedding(w, i),
+            lambda w=w, i=i: K.embedding(w, i),
             lambda w=w, i=i: embedding(torch.from_numpy(w), torch.from_numpy(i)),
         )
 
@@ -196,13 +196,13 @@ def test_embedding_like_torch():
 
 
 def test_by_hand():
-    np.testing.assert_allclose(N.softmax(np.array([0.0, np.log(3.0)]), 0), [0.25, 0.75])
-    np.testing.assert_allclose(N.log_softmax(np.zeros((1, 4)), 1), np.full((1, 4), -np.log(4)))
+    np.testing.assert_allclose(K.softmax(np.array([0.0, np.log(3.0)]), 0), [0.25, 0.75])
+    np.testing.assert_allclose(K.log_softmax(np.zeros((1, 4)), 1), np.full((1, 4), -np.log(4)))
     a = np.array([[-1.0, -2.0], [-3.0, -4.0]])
-    output, total = N.nll_loss(a, np.array([1, -100]))
+    output, total = K.nll_loss(a, np.array([1, -100]))
     assert output == 2 and total == 1
-    assert np.isnan(N.nll_loss(a, np.array([-100, -100]))[0])
-    assert N.nll_loss(a, np.array([1, -100]), None, 0)[0].tolist() == [2, 0]
-    assert N.embedding_backward(np.ones((3, 2)), np.array([0, 0, 1]), 3).tolist() == [[2, 2], [1, 1], [0, 0]]
-    out, mean, rstd = N.layer_norm(np.array([[1.0, 3.0]]), (2,), eps=0.0)
+    assert np.isnan(K.nll_loss(a, np.array([-100, -100]))[0])
+    assert K.nll_loss(a, np.array([1, -100]), None, 0)[0].tolist() == [2, 0]
+    assert K.embedding_backward(np.ones((3, 2)), np.array([0, 0, 1]), 3).tolist() == [[2, 2], [1, 1], [0, 0]]
+    out, mean, rstd = K.layer_norm(np.array([[1.0, 3.0]]), (2,), eps=0.0)
     assert out.tolist() == [[-1, 1]] and mean.tolist() == [[2]] and rstd.tolist() == [[1]]

@@ -1,24 +1,30 @@
-"""Comparisons and logic: kernels with a bool result, whatever they compare."""
+"""Comparisons and logic, the larger and the smaller of two, and bounds; see `pointwise.py`."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
-from retrograd.core import dtypes
-from retrograd.kernels.promotion import (
+from ..core import dtypes
+from . import compiled
+from .compiled import LARGE
+from .pointwise import _NO_COMPLEX, _binary
+from .promotion import (
     Operand,
     apply_binary,
     as_array,
     broadcast_shape,
+    check_number,
     check_out,
     named,
     operand,
     result_dtype,
     scalar_name,
+    store,
     unsupported,
 )
 
@@ -97,5 +103,73 @@ def isclose(a: ndarray, b: ndarray, rtol: float = 1e-05, atol: float = 1e-08, eq
     return as_array(close)
 
 
-# Every public function of this module is a kernel.
-__all__ = [n for n, f in list(globals().items()) if getattr(f, "__module__", None) == __name__ and n[0] != "_"]
+def isposinf(a: ndarray) -> ndarray:
+    """Whether an element is +inf."""
+    if a.dtype.kind == "c":
+        raise RuntimeError("isposinf does not support complex inputs.")
+    return as_array(a == np.inf if a.dtype.kind in "fV" else np.zeros_like(a, bool))
+
+
+def isneginf(a: ndarray) -> ndarray:
+    """Whether an element is -inf."""
+    if a.dtype.kind == "c":
+        raise RuntimeError("isneginf does not support complex inputs.")
+    return as_array(a == -np.inf if a.dtype.kind in "fV" else np.zeros_like(a, bool))
+
+
+def isreal(a: ndarray) -> ndarray:
+    """Whether the imaginary part of an element is 0."""
+    return as_array(a.imag == 0 if a.dtype.kind == "c" else np.ones_like(a, bool))
+
+
+maximum = _binary("maximum", np.maximum, "c", _NO_COMPLEX.format("maximum"), "The larger; NaN if either is.")
+minimum = _binary("minimum", np.minimum, "c", _NO_COMPLEX.format("minimum"), "The smaller; NaN if either is.")
+fmax = _binary("fmax", np.fmax, "c", _NO_COMPLEX.format("fmax"), "The larger; NaN only if both are.")
+fmin = _binary("fmin", np.fmin, "c", _NO_COMPLEX.format("fmin"), "The smaller; NaN only if both are.")
+
+
+def clamp(a: ndarray, min: Operand = None, max: Operand = None, out: ndarray | None = None) -> ndarray:
+    """a, at least `min` and at most `max` (numbers or arrays); NaN stays."""
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if min is not None and max is not None and bool(getattr(min, "ndim", 0)) is not bool(getattr(max, "ndim", 0)) and (
+        not hasattr(min, "ndim") or not hasattr(max, "ndim")
+    ):  # fmt: skip
+        raise TypeError("clamp() received an invalid combination of arguments: give two Tensors or two numbers")
+    d = result_dtype(a, min, max)
+    if out is not None:
+        check_out(out, d, broadcast_shape(a, min, max))
+    if d.kind == "c":
+        raise NotImplementedError("clamp is not supported for complex types")
+    if d == _BOOL and min is not None and max is not None:
+        unsupported("clamp_cpu", d)
+    for limit in (min, max):
+        if limit is not None and not hasattr(limit, "dtype"):
+            check_number(limit, d)
+    if a.size > LARGE and out is None and (r := _clamp_large(a, min, max, d)) is not None:
+        return r
+    r = apply_binary(np.maximum, a, min, None, d) if min is not None else operand(a, d)
+    if max is not None:
+        r = apply_binary(np.minimum, r, max, None, d)
+    return store(r, out) if out is not None else r
+
+
+def _clamp_large(a: ndarray, min: Operand, max: Operand, d: np.dtype) -> ndarray | None:
+    """A large array between two numbers; None for anything else.  NumPy's clip is quicker than its maximum is."""
+    low, high = -math.inf if min is None else min, math.inf if max is None else max
+    if type(a) is not ndarray or a.dtype != d or d.char not in "fd" or not a.flags.c_contiguous:
+        return None
+    if type(low) not in (int, float) or type(high) not in (int, float) or low != low or high != high:
+        return None
+    fast = compiled.clamp(a, low, high)
+    return np.clip(a, d.type(low), d.type(high)) if fast is None else fast
+
+
+def clamp_min(a: ndarray, min: Operand, out: ndarray | None = None) -> ndarray:
+    """a, at least `min`."""
+    return clamp(a, min, None, out)
+
+
+def clamp_max(a: ndarray, max: Operand, out: ndarray | None = None) -> ndarray:
+    """a, at most `max`."""
+    return clamp(a, None, max, out)

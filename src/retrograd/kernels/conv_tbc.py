@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .linalg import matmul
+from .products import matmul
 from .promotion import scalar_name, unsupported
 
 

@@ -99,3 +99,24 @@ def empty_of_layout(layout: tuple[tuple[int, ...], tuple[int, ...] | None], like
     order = sorted(range(len(shape)), key=lambda d: -strides[d])
     memory = np.empty_like(like, shape=tuple(shape[d] for d in order), order="C", subok=False)
     return memory.transpose(tuple(sorted(range(len(order)), key=order.__getitem__)))
+
+
+def tril_indices(row: int, col: int, offset: int = 0, dtype: np.dtype | None = None) -> np.ndarray:
+    """The indices of the lower triangle of a matrix, as two rows."""
+    return _triangle_indices(np.tril_indices, row, col, offset, dtype, widest=row + offset)
+
+
+def triu_indices(row: int, col: int, offset: int = 0, dtype: np.dtype | None = None) -> np.ndarray:
+    """The indices of the upper triangle of a matrix, as two rows."""
+    return _triangle_indices(np.triu_indices, row, col, offset, dtype, highest=col - offset)
+
+
+def _triangle_indices(
+    indices: Any, row: int, col: int, offset: int, dtype: np.dtype | None, highest: int = 2**63, widest: int = 2**63
+) -> np.ndarray:
+    """Only `highest` rows and `widest` columns reach into the triangle: the memory is in proportion to these."""
+    for name, n in (("row", row), ("col", col)):
+        if n < 0:
+            raise RuntimeError(f"{name} must be non-negative, got {n}")
+    row, col = min(row, max(highest, 0)), min(col, max(widest, 0))
+    return np.stack(indices(row, offset, col)).astype(dtype or np.int64, copy=False)

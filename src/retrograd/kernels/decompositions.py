@@ -1,4 +1,4 @@
-"""Inverses, solutions and decompositions of matrices, batched: what ``torch.linalg`` computes.
+"""Decompositions of matrices, batched, and what is computed from their factors.
 
 NumPy's stacked LAPACK calls do the work; where NumPy has none (LU, triangular systems) or does not say which matrix
 of a batch failed, SciPy's LAPACK is called matrix by matrix.  `linalg_checks.py` has the checks and the errors.
@@ -20,7 +20,7 @@ from .linalg_checks import (
     check_matrices,
     check_same_dtype,
 )
-from .promotion import broadcast_shape
+from .promotion import broadcast_shape, scalar_name
 from .storage import shape_text
 
 
@@ -186,97 +186,6 @@ def _picked(x: np.ndarray, order: np.ndarray, dim: int) -> np.ndarray:
     return np.take_along_axis(x, order, dim)
 
 
-# ------------------------------------------------------------------------------------------------------ systems
-
-
-def _undefined(a: np.ndarray) -> np.ndarray | None:
-    """Which matrices have a NaN: no pivot can be chosen among such, and what LAPACK then answers is accidental."""
-    if not np.isnan(np.add.reduce(a, None)):
-        return None
-    undefined = np.isnan(a).any((-2, -1))
-    return undefined if undefined.any() else None
-
-
-def _inverse(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    undefined = _undefined(a)
-    try:
-        result = np.linalg.inv(a)
-        if undefined is not None:
-            result[undefined] = np.nan
-        return result, _no_info(a)
-    except np.linalg.LinAlgError:
-        lu, pivots, info = _lu(a)
-        eye = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
-        with np.errstate(all="ignore"):
-            result = linalg_lu_solve(lu, pivots, eye)
-        if undefined is not None:
-            result[undefined] = np.nan
-        return result, info
-
-
-def linalg_inv_ex(A: np.ndarray, check_errors: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """The inverses, and for each matrix 0 or the pivot that is zero."""
-    check_matrices(A, "linalg.inv", True)
-    check_floating(A, "linalg.inv")
-    result, info = _inverse(A)
-    if check_errors:
-        check_info(info, "linalg.inv")
-    return result, info
-
-
-def linalg_inv(A: np.ndarray) -> np.ndarray:
-    """The inverses."""
-    return linalg_inv_ex(A, True)[0]
-
-
-def is_vector_rhs(a_shape: tuple[int, ...], b_shape: tuple[int, ...]) -> bool:
-    """Is B one vector for each matrix A, rather than a matrix?"""
-    return len(b_shape) == 1 or (len(a_shape) - 1 == len(b_shape) and tuple(a_shape[:-1]) == tuple(b_shape))
-
-
-def linalg_solve_ex(
-    A: np.ndarray, B: np.ndarray, left: bool = True, check_errors: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
-    """The solution of ``A X = B``, or ``X A = B``, and for each matrix 0 or the pivot that is zero."""
-    name = "linalg.solve"
-    check_matrices(A, name)
-    check_floating(A, name)
-    check_same_dtype(A, B, name)
-    check_matrices(A, name, True)
-    vector = is_vector_rhs(A.shape, B.shape)
-    if vector and not left:
-        raise RuntimeError(
-            f"{name}: Vector broadcasting of the left hand side is not supported for left=False. In this case "
-            "linalg.solve is equivalent to B / A.squeeze(-1)"
-        )
-    b = B[..., None] if vector else B
-    check_equation(A, b, left, name)
-    batch = _batch(A, b)
-    if not left:
-        a, b = A.swapaxes(-1, -2), b.swapaxes(-1, -2)
-    else:
-        a = A
-    info = _no_info(A)
-    try:
-        x = np.linalg.solve(a, np.broadcast_to(b, (*batch, *b.shape[-2:])))
-    except np.linalg.LinAlgError:
-        lu, pivots, info = _lu(a)
-        if check_errors:
-            check_info(info, "torch.linalg.solve")
-        with np.errstate(all="ignore"):
-            x = linalg_lu_solve(lu, pivots, b)
-    undefined = _undefined(a)
-    if undefined is not None:
-        x[np.broadcast_to(undefined, batch)] = np.nan
-    x = x if left else x.swapaxes(-1, -2)
-    return (x[..., 0] if vector else x), info
-
-
-def linalg_solve(A: np.ndarray, B: np.ndarray, left: bool = True) -> np.ndarray:
-    """The solution of ``A X = B``, or ``X A = B``."""
-    return linalg_solve_ex(A, B, left, True)[0]
-
-
 def _trsm(a: np.ndarray, b: np.ndarray, upper: bool, left: bool = True, unitriangular: bool = False) -> np.ndarray:
     # The triangular system for every matrix of the broadcast batch.
     from scipy.linalg import get_blas_funcs
@@ -306,55 +215,6 @@ def _substitute(a: np.ndarray, b: np.ndarray, x: np.ndarray, upper: bool, unitri
         row = b[..., i, :] - (a[..., i, None, done] @ x[..., done, :])[..., 0, :]
         x[..., i, :] = row if unitriangular else row / a[..., i, i, None]
     return x
-
-
-def linalg_solve_triangular(
-    A: np.ndarray, B: np.ndarray, upper: bool, left: bool = True, unitriangular: bool = False
-) -> np.ndarray:
-    """The solution of ``A X = B``, or ``X A = B``, where only one triangle of A counts."""
-    name = "linalg.solve_triangular"
-    check_matrices(A, name, True)
-    check_matrices(B, name, argument="B")
-    check_floating(A, name)
-    check_same_dtype(A, B, name)
-    check_equation(A, B, left, name)
-    return _trsm(A, B, upper, left, unitriangular)
-
-
-def triangular_solve(
-    b: np.ndarray, A: np.ndarray, upper: bool = True, transpose: bool = False, unitriangular: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
-    """The older form of `linalg_solve_triangular`: the solution, and a copy of A."""
-    check_matrices(b, "torch.triangular_solve", argument="b")
-    check_matrices(A, "torch.triangular_solve", True)
-    check_same_dtype(A, b, "torch.triangular_solve")
-    check_equation(A, b, True, "torch.triangular_solve")
-    a, up = (A.swapaxes(-1, -2), not upper) if transpose else (A, upper)
-    solution = _trsm(a, b, up, True, unitriangular)
-    return solution, np.broadcast_to(A, (*solution.shape[:-2], *A.shape[-2:])).copy()
-
-
-# ------------------------------------------------------------------------------------------------------ determinants
-
-
-def linalg_det(A: np.ndarray) -> np.ndarray:
-    """The determinants."""
-    check_matrices(A, "linalg.det", True)
-    check_floating(A, "linalg.det")
-    result = np.asarray(np.linalg.det(A))
-    undefined = _undefined(A)
-    return result if undefined is None else np.where(undefined, result.dtype.type(np.nan), result)
-
-
-def linalg_slogdet(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The sign (of modulus 1, or 0) of the determinants, and the logarithm of their modulus."""
-    check_matrices(A, "linalg.slogdet", True)
-    check_floating(A, "linalg.slogdet")
-    sign, log = map(np.asarray, np.linalg.slogdet(A))
-    undefined = _undefined(A)
-    if undefined is not None:
-        log = np.where(undefined, log.dtype.type(np.nan), log)
-    return (np.where(np.isnan(log), sign.dtype.type(0), sign) if np.isnan(log).any() else sign), log
 
 
 # ------------------------------------------------------------------------------------------------------ Cholesky
@@ -518,3 +378,89 @@ def _eigen(function: Any, a: np.ndarray) -> Any:
         if not np.isfinite(a).all():
             raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.") from None
         raise LinAlgError("linalg.eig: The algorithm failed to converge.") from None
+
+
+def _lapack(routine: str, a: np.ndarray, hermitian: bool) -> Any:
+    from scipy.linalg import get_lapack_funcs
+
+    prefix = "he" if hermitian and a.dtype.kind == "c" else "sy"
+    return get_lapack_funcs((prefix + routine,), (a,))[0]
+
+
+def linalg_ldl_factor_ex(
+    A: np.ndarray, hermitian: bool = False, check_errors: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """L and D in one matrix, the pivots, and for each matrix 0 or the block of D that is zero."""
+    name = "torch.linalg.ldl_factor_ex"
+    check_matrices(A, name, True)
+    check_floating(A, name)
+    ld = np.empty(A.shape, A.dtype)
+    pivots, info = np.empty(A.shape[:-1], np.int32), np.zeros(A.shape[:-2], np.int32)
+    if A.size:
+        factor = _lapack("trf", A, hermitian)
+        for index in np.ndindex(*A.shape[:-2]):
+            ld[index], pivots[index], info[index] = factor(A[index], lower=1)
+    if check_errors and info.any():
+        raise RuntimeError(f"torch.linalg.ldl_factor: the block {int(info[info != 0][0])} of D is exactly zero")
+    return np.tril(ld), pivots, info
+
+
+def linalg_ldl_solve(LD: np.ndarray, pivots: np.ndarray, B: np.ndarray, hermitian: bool = False) -> np.ndarray:
+    """The solution of ``A X = B``, from the factorization of A."""
+    name = "torch.linalg.ldl_solve"
+    check_matrices(LD, name, True, "LD")
+    check_floating(LD, name)
+    if B.ndim < 2:
+        raise RuntimeError(f"{name}: Expected B to have at least 2 dimensions, but it has {B.ndim} dimensions instead")
+    if LD.shape[:-1] != pivots.shape:
+        raise RuntimeError(
+            f"{name}: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
+            f"{list(pivots.shape)} instead"
+        )
+    if pivots.dtype.kind not in "iu":
+        raise RuntimeError(f"{name}: Expected pivots to be integers. Got {scalar_name(pivots.dtype)}")
+    if LD.dtype != B.dtype:
+        raise RuntimeError(
+            f"Expected b and A to have the same dtype, but found b of type {scalar_name(B.dtype)} and A of type "
+            f"{scalar_name(LD.dtype)} instead."
+        )
+    if LD.shape[-1] != B.shape[-2]:
+        raise RuntimeError(f"{name}: LD has {LD.shape[-1]} rows, but B has {B.shape[-2]}")
+    batch = broadcast_shape(np.empty((*B.shape[:-2], 0)), np.empty((*LD.shape[:-2], 0)))[:-1]
+    ld = np.broadcast_to(LD, (*batch, *LD.shape[-2:]))
+    b = np.broadcast_to(B, (*batch, *B.shape[-2:]))
+    places = np.broadcast_to(pivots, (*batch, pivots.shape[-1]))
+    result = np.empty(b.shape, B.dtype)
+    if result.size:
+        solve = _lapack("trs", LD, hermitian)
+        for index in np.ndindex(*batch):
+            result[index], _ = solve(ld[index], places[index], b[index], lower=1)
+    return result
+
+
+def linalg_householder_product(A: np.ndarray, tau: np.ndarray) -> np.ndarray:
+    """The first columns of the product of the reflectors whose vectors are below the diagonal of `A`."""
+    name = "torch.linalg.householder_product"
+    if A.ndim < 2:
+        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+    if A.shape[-2] < A.shape[-1]:
+        raise RuntimeError(f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]")
+    if A.shape[-1] < tau.shape[-1]:
+        raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
+    if tau.ndim != A.ndim - 1:
+        raise RuntimeError(
+            f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and "
+            f"input.ndim is equal to {A.ndim}"
+        )
+    check_floating(A, name)
+    if A.dtype != tau.dtype:
+        raise RuntimeError(
+            f"{name}: tau dtype {scalar_name(tau.dtype)} does not match input dtype {scalar_name(A.dtype)}"
+        )
+    m, n = A.shape[-2:]
+    result = np.broadcast_to(np.eye(m, n, dtype=A.dtype), A.shape).copy()
+    low = np.tril(A, -1) + np.eye(m, n, dtype=A.dtype)
+    for i in reversed(range(tau.shape[-1])):
+        v = low[..., i : i + 1]
+        result -= tau[..., i, None, None] * (v @ (v.swapaxes(-1, -2).conj() @ result))
+    return result

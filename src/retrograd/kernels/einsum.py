@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .linalg import _batched, _product
+from .products import _batched, _product
 from .promotion import scalar_name
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

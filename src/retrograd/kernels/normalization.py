@@ -1,12 +1,13 @@
-"""Kernels of batch and group normalisation.
+"""Kernels of batch, group and layer normalisation.
 
-Both go over the batch in blocks that stay in the cache, so that subtracting, squaring, scaling and shifting cost one
-pass over memory; or leave large arrays to a compiled kernel, where there is one.  Sums are taken along the rows first,
-where neighbours are adjacent.
+The first two go over the batch in blocks that stay in the cache, so that subtracting, squaring, scaling and shifting
+cost one pass over memory; or leave large arrays to a compiled kernel, where there is one.  Sums are taken along the
+rows first, where neighbours are adjacent.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -321,9 +322,183 @@ def _check_group_norm(input: Array, weight: Array | None, bias: Array | None, nu
             raise RuntimeError(f"mixed dtype (CPU): expect parameter to have scalar type of {name}")
 
 
+def layer_norm(
+    a: np.ndarray,
+    normalized_shape: Sequence[int],
+    weight: np.ndarray | None = None,
+    bias: np.ndarray | None = None,
+    eps: float = 1e-5,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`a` with mean 0 and variance 1 over its last dimensions, scaled and shifted; with the mean and 1/deviation."""
+    shape = tuple(normalized_shape)
+    _check_layer_norm(a, shape, weight, bias)
+    width = math.prod(shape)
+    rows = math.prod(a.shape[: a.ndim - len(shape)])
+    kept = a.shape[: a.ndim - len(shape)] + (1,) * len(shape)
+    dtype = a.dtype
+    x = a.reshape(rows, width)
+    if is_half(dtype):
+        x = x.astype(np.float32)
+    scale = None if weight is None else weight.astype(x.dtype, copy=False).reshape(width)
+    shift = None if bias is None else bias.astype(x.dtype, copy=False).reshape(width)
+    parts = None
+    if x.size > LARGE:
+        parts = compiled.layer_norm(x, scale, shift, eps)
+    if parts is None:
+        parts = np.empty_like(x, order="C"), np.empty_like(x, shape=(rows, 1)), np.empty_like(x, shape=(rows, 1))
+        for block in row_blocks(x):
+            _normalize_rows(x[block], scale, shift, eps, *[p[block] for p in parts])
+    result, mean, rstd = parts[0].reshape(a.shape), parts[1].reshape(kept), parts[2].reshape(kept)
+    if is_half(dtype):
+        return result.astype(dtype), mean.astype(dtype), rstd.astype(dtype)
+    return result, mean, rstd
+
+
+def _normalize_rows(
+    x: np.ndarray,
+    scale: np.ndarray | None,
+    shift: np.ndarray | None,
+    eps: float,
+    out: np.ndarray,
+    mean: np.ndarray,
+    rstd: np.ndarray,
+) -> None:
+    n = x.dtype.type(x.shape[1])
+    np.add.reduce(x, 1, keepdims=True, out=mean)
+    mean /= n
+    np.subtract(x, mean, out=out)
+    rstd[:, 0] = dots(out, out)  # the variance, without an array of squares
+    rstd /= n
+    rstd += cast_number(eps, x.dtype)
+    np.sqrt(rstd, out=rstd)
+    np.reciprocal(rstd, out=rstd)
+    out *= rstd
+    if scale is not None:
+        out *= scale
+    if shift is not None:
+        out += shift
+
+
+native_layer_norm = layer_norm
+
+
+def _check_layer_norm(
+    a: np.ndarray, shape: tuple[int, ...], weight: np.ndarray | None, bias: np.ndarray | None
+) -> None:
+    if not shape:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            "normalized_shape = []"
+        )
+    for name, p in (("weight", weight), ("bias", bias)):
+        if p is not None and p.shape != shape:
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                f"{shape_text(p.shape)} and normalized_shape = {shape_text(shape)}"
+            )
+    if a.shape[max(a.ndim - len(shape), 0) :] != shape:
+        raise RuntimeError(
+            f"Given normalized_shape={shape_text(shape)}, expected input with shape "
+            f"[*, {shape_text(shape)[1:]}, but got input of size{shape_text(a.shape)}"
+        )
+    if a.dtype.kind not in "fV":
+        unsupported("LayerNormKernelImpl", a.dtype)
+    for p in (weight, bias):
+        if p is not None and p.dtype != a.dtype:
+            raise RuntimeError(f"mixed dtype (CPU): expect parameter to have scalar type of {scalar_name(a.dtype)}")
+
+
+def layer_norm_backward(
+    grad: np.ndarray,
+    input: np.ndarray,
+    normalized_shape: Sequence[int],
+    mean: np.ndarray,
+    rstd: np.ndarray,
+    weight: np.ndarray | None,
+    bias: np.ndarray | None,
+    output_mask: Sequence[bool],
+) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
+    """The gradients of `layer_norm` for its input, weight and bias, those that `output_mask` asks for."""
+    shape = tuple(normalized_shape)
+    dtype = input.dtype
+    if is_half(dtype):
+        wide = [None if p is None else p.astype(np.float32) for p in (grad, input, mean, rstd, weight, bias)]
+        narrow = layer_norm_backward(wide[0], wide[1], shape, *wide[2:], output_mask)  # type: ignore[arg-type,call-arg]
+        return tuple([None if p is None else p.astype(dtype) for p in narrow])  # type: ignore[return-value]
+    width = math.prod(shape)
+    rows = math.prod(input.shape[: input.ndim - len(shape)])
+    matrices = grad.reshape(rows, width), input.reshape(rows, width), mean.reshape(rows, 1), rstd.reshape(rows, 1)
+    factor = None if weight is None else weight.reshape(width)
+    parts = None
+    if input.size > LARGE:
+        parts = compiled.layer_norm_backward(*matrices, factor, output_mask)
+    if parts is None:
+        like = [np.empty_like(input, shape=(rows, width)), *[np.zeros_like(input, shape=(width,)) for _ in range(2)]]
+        parts = [part if want else None for part, want in zip(like, output_mask)]
+        for block in row_blocks(matrices[1]):
+            g, x, center, scale = [m[block] for m in matrices]
+            _layer_norm_rows_backward(g, x, center, scale, factor, parts, block)
+    shapes = input.shape, shape, shape
+    return tuple([None if p is None else p.reshape(s) for p, s in zip(parts, shapes)])  # type: ignore[return-value]
+
+
+def _layer_norm_rows_backward(
+    g: np.ndarray,
+    x: np.ndarray,
+    center: np.ndarray,
+    scale: np.ndarray,
+    factor: np.ndarray | None,
+    parts: list[np.ndarray | None],
+    block: slice,
+) -> None:
+    # Adds to the gradients of weight and bias, and fills the block of the input's.
+    grad_input, grad_weight, grad_bias = parts
+    if grad_bias is not None:
+        grad_bias += np.add.reduce(g, 0)
+    if grad_input is None and grad_weight is None:
+        return
+    normal = np.subtract(x, center)
+    normal *= scale
+    if grad_weight is not None:
+        grad_weight += np.einsum("ij,ij->j", g, normal)
+    if grad_input is None:
+        return
+    if factor is not None:
+        g = np.multiply(g, factor)
+    n = x.dtype.type(x.shape[1])
+    along = dots(g, normal)[:, None]
+    along /= n
+    middle = np.add.reduce(g, 1, keepdims=True)
+    middle /= n
+    # rstd * (g - mean(g) - normal * mean(g * normal)), in the memory of normal
+    normal *= along
+    normal += middle
+    np.subtract(g, normal, out=normal)
+    np.multiply(normal, scale, out=grad_input[block])
+
+
+def native_layer_norm_backward(
+    grad: np.ndarray,
+    input: np.ndarray,
+    normalized_shape: Sequence[int],
+    mean: np.ndarray,
+    rstd: np.ndarray,
+    weight: np.ndarray | None,
+    eps: float,
+    edges: Sequence,
+) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
+    """`layer_norm_backward` for the inputs whose edge is not None, as the operator's formula calls it."""
+    mask = [edge is not None for edge in edges]
+    return layer_norm_backward(grad, input, normalized_shape, mean, rstd, weight, None, mask)
+
+
 __all__ = [
+    "layer_norm",
+    "layer_norm_backward",
     "native_batch_norm",
     "native_batch_norm_backward",
     "native_group_norm",
     "native_group_norm_backward",
+    "native_layer_norm",
+    "native_layer_norm_backward",
 ]

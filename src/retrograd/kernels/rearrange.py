@@ -15,7 +15,7 @@ import numpy as np
 from .dims import check_long, normalize_dim, normalize_dims
 from .promotion import as_array, broadcast_shape, cast_number, promote_dtypes, store, unsupported
 from .shape import diagonal, expand
-from .storage import as_strided, shape_text, storage_offset, strides
+from .storage import shape_text
 
 _slice = builtins.slice
 _ALL = _slice(None)
@@ -258,37 +258,6 @@ def repeat_interleave(
     return result
 
 
-# ------------------------------------------------------------------------------------------------------ overwriting
-
-
-def fill(a: np.ndarray, value: Any, out: np.ndarray | None = None) -> np.ndarray:
-    """`value`, a number or a 0-d array, in the shape and dtype of `a`."""
-    if getattr(value, "ndim", 0):
-        raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
-    if getattr(value, "dtype", None) is not a.dtype:
-        value = cast_number(value, a.dtype)
-    result = np.empty_like(a) if out is None else out
-    result[...] = value
-    return result
-
-
-def zero(a: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Zeros in the shape and dtype of `a`."""
-    return fill(a, 0, out)
-
-
-def copy(a: np.ndarray, src: np.ndarray, non_blocking: bool = False, out: np.ndarray | None = None) -> np.ndarray:
-    """`src` expanded to the shape of `a` and converted to its dtype."""
-    if src.shape != a.shape:
-        broadcast_shape(a, src)
-    source = expand(src, a.shape)
-    if source.dtype.kind == "c" and a.dtype.kind not in "cb":
-        source = source.real
-    result = np.empty_like(a) if out is None else out
-    np.copyto(result, source, casting="unsafe")
-    return result
-
-
 # ------------------------------------------------------------------------------------------------------ padding
 
 
@@ -388,81 +357,6 @@ def unfold_backward(grad: np.ndarray, input_sizes: Sequence[int], dim: int, size
             window = np.moveaxis(grad[before + (w,)], -1, dim)
             result[(*before, _slice(w * step, w * step + size))] += window
     return result
-
-
-def as_strided_backward(
-    grad: np.ndarray,
-    input_shape: Sequence[int],
-    input_strides: Sequence[int],
-    input_offset: int,
-    size: Sequence[int],
-    stride: Sequence[int],
-    storage_offset: int | None = None,
-) -> np.ndarray:
-    """The gradient of the tensor that ``as_strided(size, stride, storage_offset)`` was taken of.
-
-    `grad` is added up in the storage that both tensors lie in, and read out there with the strides of the input.
-    Where several elements of the input are one element of the storage, each gets its share.
-    """
-    geometry = (tuple(input_shape), tuple(input_strides), input_offset)
-    offset = input_offset if storage_offset is None else storage_offset
-    return through_storage(grad, (tuple(size), tuple(stride), offset), geometry, geometry)
-
-
-#: Sizes, strides and offset, in elements: where the elements of an array lie in its storage.
-Geometry = tuple[tuple[int, ...], tuple[int, ...], int]
-
-
-def through_storage(a: np.ndarray, source: Geometry, target: Geometry, shared: Geometry) -> np.ndarray:
-    """`a` written to an empty storage as an array of geometry `source`, read from it as one of geometry `target`.
-
-    Elements written to the same place add up. What lies in a place is divided by the number of elements that an array
-    of geometry `shared` has there.  With `source` and `target` exchanged it is the transpose of this linear map.
-    """
-    start = min(source[2], target[2])
-    length = max(_extent(source, start), _extent(target, start), _extent(shared, start))
-    storage = np.zeros_like(a, shape=(length,), order="C")
-    np.add.at(storage, _places(source[0], source[1], source[2] - start), a.reshape(-1))
-    if _overlaps(shared[0], shared[1]):
-        shares = np.bincount(_places(shared[0], shared[1], shared[2] - start), minlength=length)
-        storage /= np.maximum(shares, 1).astype(storage.real.dtype)
-    return as_strided(storage, target[0], target[1], target[2] - start).copy()
-
-
-def _extent(geometry: Geometry, start: int) -> int:
-    # How many places of the storage, counted from `start`, an array of this geometry needs.
-    shape, steps, offset = geometry
-    return 0 if 0 in shape else offset - start + 1 + sum((n - 1) * s for n, s in zip(shape, steps))
-
-
-def geometry(a: np.ndarray) -> Geometry:
-    """Where the elements of `a` lie in its storage."""
-    return a.shape, strides(a), storage_offset(a)
-
-
-def as_strided_geometry(
-    a: np.ndarray, size: Sequence[int], stride: Sequence[int], storage_offset: int, geometry: Geometry
-) -> np.ndarray:
-    """`as_strided`, told the geometry of `a` as well, which its derivative needs."""
-    return as_strided(a, size, stride, storage_offset)
-
-
-def _places(shape: Sequence[int], steps: Sequence[int], first: int) -> np.ndarray:
-    # The place in the storage of every element, in the order of the elements.
-    places = np.full((1,) * len(shape), first, dtype=np.int64)
-    for d, (n, s) in enumerate(zip(shape, steps)):
-        places = places + (np.arange(n) * s).reshape([n if i == d else 1 for i in range(len(shape))])
-    return places.reshape(-1)
-
-
-def _overlaps(shape: Sequence[int], steps: Sequence[int]) -> bool:
-    # False only where it is certain that no two elements are in one place.
-    reach = 0
-    for s, n in sorted((s, n) for s, n in zip(steps, shape) if n != 1):
-        if s <= reach:
-            return True
-        reach += s * (n - 1)
-    return False
 
 
 def broadcast_tensors(arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:

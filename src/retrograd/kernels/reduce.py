@@ -1,7 +1,7 @@
-"""Reductions and cumulative operations.
+"""Reductions: sums, means, variances, extremes, counts.
 
 A ``dim`` is an int, a list of ints or None for all; negative ones count from the end.  Sums and products of bools and
-integers are int64.  float16 is summed in float32, cumulative sums of floats in float64, as torch does both.
+integers are int64.  float16 is summed in float32, as torch does it.
 """
 
 from __future__ import annotations
@@ -13,22 +13,11 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from retrograd.core import dtypes
-from retrograd.kernels import compiled
-from retrograd.kernels.compiled import LARGE
-from retrograd.kernels.dims import axes, normalize_dim, normalize_dims
-from retrograd.kernels.linalg_checks import check_finite
-from retrograd.kernels.promotion import (
-    as_array,
-    can_cast,
-    complex_dtype,
-    is_half,
-    operand,
-    real_dtype,
-    scalar_name,
-    unsupported,
-    work_dtype,
-)
+from ..core import dtypes
+from . import compiled
+from .compiled import LARGE
+from .dims import axes, normalize_dim, normalize_dims
+from .promotion import as_array, is_half, operand, real_dtype, scalar_name, unsupported, work_dtype
 
 Dims = int | Sequence[int] | None
 
@@ -251,91 +240,6 @@ def logsumexp(a: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:
     return _as_dtype(r, d)
 
 
-def norm(
-    a: ndarray, p: float | str | None = 2, dim: Dims = None, keepdim: bool = False, dtype: np.dtype | None = None
-) -> ndarray:
-    """The p-norm over `dim` of the elements ("nuc": the sum of the singular values of matrices)."""
-    d = a.dtype
-    if d.kind not in "fcV":
-        raise RuntimeError(
-            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {scalar_name(d)}"
-        )
-    if dtype is not None:
-        _check_norm_dtype(d, dtype)
-        d = dtype
-    result = real_dtype(d)
-    x = operand(a, work_dtype(d))
-    if p == "nuc":
-        return _as_dtype(_nuclear_norm(x, dim, keepdim), result)
-    if isinstance(p, str) and p != "fro":
-        raise RuntimeError(f"norm(): expected p to be a number, 'fro' or 'nuc', but got {p!r}")
-    order = 2.0 if p is None or p == "fro" else float(p)
-    axis = None if dim is None else axes(dim, a.ndim)
-    if order < 0 or order == math.inf:
-        _check_norm_not_empty(a, dim, p)
-    return _as_dtype(_vector_norm(x, order, axis, keepdim), result)
-
-
-def _vector_norm(x: ndarray, p: float, axis: tuple[int, ...] | None, keepdim: bool) -> Any:
-    if p == 2:
-        if axis is None and not keepdim and x.dtype.kind in "fV" and x.flags.c_contiguous:
-            flat = x.reshape(-1)
-            return np.sqrt(np.dot(flat, flat))  # no array of squares
-        squares = x.real**2 + x.imag**2 if x.dtype.kind == "c" else np.multiply(x, x)
-        r = np.sqrt(_reduce(np.add, squares, axis, keepdim))
-        if x.dtype.kind != "c" or not np.isnan(r).any():
-            return r
-        # The size of an infinite number is infinite also where the other part is NaN: the absolute value knows.
-        return np.sqrt(_reduce(np.add, np.square(np.absolute(x)), axis, keepdim))
-    if p == 0:
-        return _reduce(np.add, x != 0, axis, keepdim, real_dtype(x.dtype))
-    size = np.absolute(x)
-    if p == math.inf:
-        return _reduce(np.maximum, size, axis, keepdim)
-    if p == -math.inf:
-        return _reduce(np.minimum, size, axis, keepdim)
-    if p == 1:
-        return _reduce(np.add, size, axis, keepdim)
-    return np.power(_reduce(np.add, np.power(size, p), axis, keepdim), 1 / p)
-
-
-def _nuclear_norm(x: ndarray, dim: Dims, keepdim: bool) -> Any:
-    if x.ndim < 2:
-        raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
-    pair = (x.ndim - 2, x.ndim - 1) if dim is None else normalize_dims(dim, x.ndim)
-    if len(pair) != 2:
-        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {list(pair)}")
-    check_finite(x)
-    r = _reduce(np.add, np.linalg.svd(np.moveaxis(x, pair, (-2, -1)), compute_uv=False), -1)
-    return np.expand_dims(r, pair) if keepdim else r
-
-
-def _check_norm_dtype(source: np.dtype, dtype: np.dtype) -> None:
-    name = scalar_name(dtype)
-    if dtype.kind not in "fcV":
-        raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex, but got {name}")
-    if source.kind != dtype.kind:
-        want = "complex for complex" if source.kind == "c" else "real for real"
-        raise RuntimeError(f"linalg.vector_norm: dtype should be {want} inputs, but got {name}")
-    if dtype.itemsize < source.itemsize or not can_cast(source, dtype):
-        raise RuntimeError(
-            f"linalg.vector_norm: the dtype of the input ({scalar_name(source)}) should be convertible without "
-            f"narrowing to the specified dtype ({name})"
-        )
-
-
-def _check_norm_not_empty(a: ndarray, dim: Dims, p: Any) -> None:
-    if a.size:
-        return
-    text = f"linalg.vector_norm cannot compute the {p} norm on"
-    reason = "the operation does not have an identity"
-    if dim is None or (not isinstance(dim, int) and not len(dim)):
-        raise RuntimeError(f"{text} an empty tensor because {reason}")
-    for d in normalize_dims(dim, a.ndim):
-        if not a.shape[d]:
-            raise RuntimeError(f"{text} the dimension {d}because this dimension is empty and {reason}")
-
-
 # ---------------------------------------------------------------------------------------------- largest, smallest
 
 
@@ -442,36 +346,6 @@ def _argument(find: Callable[..., Any], name: str, a: ndarray, dim: int | None, 
     return as_array(find(a, axis=dim, keepdims=keepdim)).astype(_INT64, copy=False)
 
 
-# ------------------------------------------------------------------------------------------------------- medians
-
-
-def median(a: ndarray, dim: int = -1, keepdim: bool = False) -> tuple[ndarray, ndarray]:
-    """The lower median along `dim` and where it is (the first NaN, if there is one)."""
-    dim = normalize_dim(dim, a.ndim)
-    if a.ndim and not a.shape[dim]:
-        _check_not_empty("median", a, dim)
-    if a.dtype.kind in "bc":
-        unsupported("median_cpu", a.dtype)
-    if not a.ndim:
-        return a.copy(), np.zeros_like(a, dtype=_INT64)
-    k = (a.shape[dim] - 1) // 2
-    indices = np.take(np.argpartition(a, k, axis=dim), [k], axis=dim)
-    if a.dtype.kind in "fV":
-        missing = np.isnan(a)
-        first = np.argmax(missing, axis=dim, keepdims=True)
-        indices = np.where(np.take_along_axis(missing, first, dim), first, indices)
-    return _take(a, indices, dim, keepdim)
-
-
-def median_all(a: ndarray) -> ndarray:
-    """The lower median of all elements; NaN if there is one, or if there are no elements."""
-    if not a.size:
-        if a.dtype.kind in "bc":
-            unsupported("median_cpu", a.dtype)
-        return np.array(math.nan if a.dtype.kind in "fV" else np.iinfo(a.dtype).min, a.dtype)
-    return median(a.reshape(-1), 0)[0]
-
-
 # ---------------------------------------------------------------------------------------------- counting, logic
 
 
@@ -498,68 +372,6 @@ def count_nonzero(a: ndarray, dim: Dims = None) -> ndarray:
     """How many elements are not zero."""
     axis = None if dim is None else axes(dim, a.ndim)
     return as_array(_reduce(np.add, np.not_equal(a, 0), axis, dtype=_INT64))
-
-
-# ---------------------------------------------------------------------------------------------------- cumulative
-
-
-def cumsum(a: ndarray, dim: int, dtype: np.dtype | None = None, out: ndarray | None = None) -> ndarray:
-    """The sums of the elements up to each one along `dim`."""
-    return _cumulate(np.add, "cumsum_out_cpu", a, dim, dtype, out)
-
-
-def cumprod(a: ndarray, dim: int, dtype: np.dtype | None = None, out: ndarray | None = None) -> ndarray:
-    """The products of the elements up to each one along `dim`."""
-    return _cumulate(np.multiply, "cumprod_out_cpu", a, dim, dtype, out)
-
-
-def _cumulate(
-    ufunc: np.ufunc, name: str, a: ndarray, dim: int, dtype: np.dtype | None, out: ndarray | None
-) -> ndarray:
-    dim = normalize_dim(dim, a.ndim)
-    if out is not None and dtype is not None and out.dtype != dtype:
-        raise RuntimeError(
-            f"Bad in-place call: input tensor dtype {scalar_name(out.dtype)} and output tensor dtype "
-            f"{scalar_name(dtype)} should match"
-        )
-    d = dtype or (out.dtype if out is not None else a.dtype if a.dtype.kind in "fcV" else _INT64)
-    if d == _BOOL:
-        unsupported(name, d)
-    x = operand(a, d)
-    if not a.ndim:
-        r = x.copy() if x is a else x
-    else:
-        # Rounding errors add up along the dimension: floats are added in double precision.
-        wide = np.dtype(np.float64) if d.kind in "fV" else complex_dtype(np.dtype(np.float64)) if d.kind == "c" else d
-        r = _as_dtype((x.cumsum if ufunc is np.add else x.cumprod)(axis=dim, dtype=wide), d)
-    if out is None:
-        return r if r.flags.c_contiguous else r.copy()  # row-major, whatever the order of `a`
-    out[...] = r
-    return out
-
-
-def cummax(a: ndarray, dim: int) -> tuple[ndarray, ndarray]:
-    """The largest element so far along `dim` and where it last was."""
-    return _cumulate_extreme(np.maximum, "cummax_cpu", a, dim)
-
-
-def cummin(a: ndarray, dim: int) -> tuple[ndarray, ndarray]:
-    """The smallest element so far along `dim` and where it last was."""
-    return _cumulate_extreme(np.minimum, "cummin_cpu", a, dim)
-
-
-def _cumulate_extreme(ufunc: np.ufunc, name: str, a: ndarray, dim: int) -> tuple[ndarray, ndarray]:
-    dim = normalize_dim(dim, a.ndim)
-    if not a.ndim or not a.size:
-        return a.copy(), np.zeros_like(a, dtype=_INT64)
-    if a.dtype.kind == "c":
-        unsupported(name, a.dtype)
-    values = ufunc.accumulate(a, axis=dim)
-    reached = np.equal(a, values)
-    if a.dtype.kind in "fV":
-        reached |= np.isnan(a)
-    position = np.arange(a.shape[dim], dtype=_INT64).reshape([-1 if d == dim else 1 for d in range(a.ndim)])
-    return values, np.maximum.accumulate(np.where(reached, position, 0), axis=dim)
 
 
 # Every public function of this module is a kernel.

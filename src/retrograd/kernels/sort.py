@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .dims import normalize_dim
-from .index import _along
+from .gather import _along
 from .promotion import as_array, operand, result_dtype, sortable, unsupported
 from .storage import shape_text
 

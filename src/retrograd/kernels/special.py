@@ -1,4 +1,4 @@
-"""Special functions: the error function and its relatives, the gamma function's logarithm and its derivatives.
+"""Special functions: error, gamma and Bessel functions and their relatives, orthogonal polynomials.
 
 They come from `scipy.special`, imported when first needed.  Only erf in float32 has a version of its own for
 large arrays, since gelu spends most of its time there.
@@ -13,8 +13,20 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from retrograd.kernels.dims import check_long
-from retrograd.kernels.promotion import apply_unary, check_out, float_dtype, operand, store, unsupported, work_dtype
+from .dims import check_long
+from .promotion import (
+    apply_unary,
+    broadcast_shape,
+    cast_number,
+    check_out,
+    float_dtype,
+    named,
+    operand,
+    result_dtype,
+    store,
+    unsupported,
+    work_dtype,
+)
 
 _FLOAT32 = np.dtype(np.float32)
 
@@ -148,6 +160,189 @@ def polygamma(n: int, a: ndarray, out: ndarray | None = None) -> ndarray:
         return r.astype(x.dtype) if hasattr(x, "dtype") else r
 
     return _special(derivative, "polygamma", a, out)
+
+
+def _cast(result: Any, dtype: np.dtype) -> Any:
+    return result if result.dtype is dtype else result.astype(dtype)
+
+
+def _unary(name: str, function: str | Callable[..., Any], doc: str, kernel: str = "") -> Callable[..., Any]:
+    """A kernel of one operand from a function of scipy.special, or from one of such a library and the operand."""
+
+    def call(a: Any, out: ndarray | None = None) -> ndarray:
+        d = float_dtype(a)
+        if d.kind == "c":
+            unsupported(kernel or name, d, out)
+        library, x = _library(a), operand(a, work_dtype(d))
+        result = getattr(library, function)(x) if isinstance(function, str) else function(library, x)
+        return store(_cast(result, d), out)
+
+    return named(call, name, doc)
+
+
+def _binary(
+    name: str, function: str | Callable[..., Any], doc: str, kernel: str = "", integers: bool = True
+) -> Callable[..., Any]:
+    """A kernel of two operands, which are broadcast and promoted; at least one is an array."""
+
+    def call(a: Any, b: Any, out: ndarray | None = None) -> ndarray:
+        d = float_dtype(a, b) if integers else result_dtype(a, b)
+        if d.kind not in "fV":
+            unsupported(kernel or name, d, out)
+        broadcast_shape(a, b)
+        library, work = _library(a if hasattr(a, "dtype") else b), work_dtype(d)
+        x, y = operand(a, work, b), operand(b, work, a)
+        result = getattr(library, function)(x, y) if isinstance(function, str) else function(library, x, y)
+        return store(_cast(result, d), out)
+
+    return named(call, name, doc)
+
+
+special_entr = _unary("special_entr", "entr", "-a * log(a), 0 at 0 and -inf below.")
+special_erfcx = _unary("special_erfcx", "erfcx", "exp(a**2) * erfc(a), without overflow.")
+special_ndtr = _unary("special_ndtr", "ndtr", "The distribution function of the normal distribution.")
+special_ndtri = _unary("special_ndtri", "ndtri", "The quantile function of the normal distribution.")
+special_log_ndtr = _unary("special_log_ndtr", "log_ndtr", "log(ndtr(a)), exact far below 0.")
+
+
+def xlogy(a: Any, b: Any, out: ndarray | None = None) -> ndarray:
+    """a * log(b), 0 where a is 0 and b is not NaN."""
+    return _xlogy(a, b, out)
+
+
+_xlogy = _binary("xlogy", "xlogy", "", "xlogy_cpu")
+special_xlog1py = _binary("special_xlog1py", "xlog1py", "a * log(1 + b), 0 where a is 0 and b is not NaN.")
+
+
+def logit(a: ndarray, eps: float | None = None, out: ndarray | None = None) -> ndarray:
+    """log(a / (1 - a)), of `a` clamped to [eps, 1 - eps] if eps is given."""
+    d = float_dtype(a)
+    if d.kind == "c":
+        unsupported("logit", d, out)
+    x = operand(a, work_dtype(d))
+    if eps is not None:
+        x = np.clip(x, cast_number(eps, x.dtype), cast_number(1.0 - eps, x.dtype))
+    return store(_cast(_library(a).logit(x), d), out)
+
+
+i0 = _unary("i0", "i0", "The modified Bessel function of order 0.")
+special_i0e = _unary("special_i0e", "i0e", "exp(-|a|) * i0(a).")
+special_i1 = _unary("special_i1", "i1", "The modified Bessel function of order 1.")
+special_i1e = _unary("special_i1e", "i1e", "exp(-|a|) * i1(a).")
+special_bessel_j0 = _unary("special_bessel_j0", "j0", "The Bessel function of the first kind, order 0.")
+special_bessel_j1 = _unary("special_bessel_j1", "j1", "The Bessel function of the first kind, order 1.")
+special_bessel_y0 = _unary("special_bessel_y0", "y0", "The Bessel function of the second kind, order 0.")
+special_bessel_y1 = _unary("special_bessel_y1", "y1", "The Bessel function of the second kind, order 1.")
+special_modified_bessel_k0 = _unary("special_modified_bessel_k0", "k0", "The second modified one, order 0.")
+special_modified_bessel_k1 = _unary("special_modified_bessel_k1", "k1", "The second modified one, order 1.")
+special_scaled_modified_bessel_k0 = _unary("special_scaled_modified_bessel_k0", "k0e", "exp(a) * k0(a).")
+special_scaled_modified_bessel_k1 = _unary("special_scaled_modified_bessel_k1", "k1e", "exp(a) * k1(a).")
+
+
+def _airy(library: Any, x: ndarray) -> ndarray:
+    r = library.airy(x)[0]
+    far = np.isnan(r) & (np.abs(x) > 1e6)  # where SciPy gives up: the first term of the series is all that counts
+    if far.any():
+        # The angle is large: it has to be known to more digits than its cosine.
+        size = np.where(x < 0, -x, np.inf).astype(np.longdouble)
+        wave = np.cos(2 * size * np.sqrt(size) / 3 - np.arctan(np.longdouble(1)))
+        r = np.where(far, np.where(np.isnan(wave), 0, wave) / (math.sqrt(math.pi) * np.sqrt(np.sqrt(size))), r)
+    return r.astype(x.dtype)
+
+
+special_airy_ai = _unary("special_airy_ai", lambda library, x: _airy(library, x), "The Airy function Ai.")
+special_spherical_bessel_j0 = _unary(
+    "special_spherical_bessel_j0",
+    lambda library, x: np.where(np.isinf(x), 0, np.sinc(x / np.pi)).astype(x.dtype),
+    "sin(a) / a.",
+)
+
+
+igamma = _binary("igamma", "gammainc", "The regularised lower incomplete gamma function.", integers=False)
+igammac = _binary("igammac", "gammaincc", "The regularised upper incomplete gamma function.", integers=False)
+special_zeta = _binary("special_zeta", "zeta", "The Hurwitz zeta function.", "zeta_cpu")
+
+
+#: The highest degree of a polynomial: its recurrence takes about a second.
+_HIGHEST = 100_000
+
+
+def _polynomial(
+    name: str, first: Callable[..., Any], following: Callable[..., Any], doc: str, shift: bool = False
+) -> Callable[..., Any]:
+    """A kernel of (a, n): p(0) = 1, p(1) = first(x), p(k + 1) = following(k, x, p(k), p(k - 1)); 0 for n < 0."""
+
+    def polynomial(library: Any, x: ndarray, n: ndarray) -> ndarray:
+        if shift:
+            x = 2 * x - 1
+        degree = np.where(np.isnan(n), -1, np.trunc(n))
+        if degree.max(initial=0) > _HIGHEST:
+            raise RuntimeError(
+                f"{name}: polynomials of degree {int(degree.max())} are computed one by one, which would not end. The "
+                f"highest degree is {_HIGHEST}"
+            )
+        before, now = np.ones_like(x), first(x)
+        result = np.where(degree == 0, before, np.where(degree == 1, now, x.dtype.type(0)))
+        for k in range(1, int(degree.max(initial=0))):
+            before, now = now, following(k, x, now, before)
+            result = np.where(degree == k + 1, now, result)
+        return np.where(np.isnan(n), x.dtype.type(np.nan), result)
+
+    return _binary(name, polynomial, doc)
+
+
+def _chebyshev(k: int, x: Any, p: Any, q: Any) -> Any:
+    return 2 * x * p - q
+
+
+special_chebyshev_polynomial_t = _polynomial(
+    "special_chebyshev_polynomial_t", lambda x: x, _chebyshev, "Chebyshev polynomials of the first kind."
+)
+special_chebyshev_polynomial_u = _polynomial(
+    "special_chebyshev_polynomial_u", lambda x: 2 * x, _chebyshev, "Chebyshev polynomials of the second kind."
+)
+special_chebyshev_polynomial_v = _polynomial(
+    "special_chebyshev_polynomial_v", lambda x: 2 * x - 1, _chebyshev, "Chebyshev polynomials of the third kind."
+)
+special_chebyshev_polynomial_w = _polynomial(
+    "special_chebyshev_polynomial_w", lambda x: 2 * x + 1, _chebyshev, "Chebyshev polynomials of the fourth kind."
+)
+special_shifted_chebyshev_polynomial_t = _polynomial(
+    "special_shifted_chebyshev_polynomial_t", lambda x: x, _chebyshev, "The first kind at 2 * a - 1.", shift=True
+)
+special_shifted_chebyshev_polynomial_u = _polynomial(
+    "special_shifted_chebyshev_polynomial_u", lambda x: 2 * x, _chebyshev, "The second kind at 2 * a - 1.", shift=True
+)
+special_shifted_chebyshev_polynomial_v = _polynomial(
+    "special_shifted_chebyshev_polynomial_v", lambda x: 2 * x - 1, _chebyshev, "The third at 2 * a - 1.", shift=True
+)
+special_shifted_chebyshev_polynomial_w = _polynomial(
+    "special_shifted_chebyshev_polynomial_w", lambda x: 2 * x + 1, _chebyshev, "The fourth at 2 * a - 1.", shift=True
+)
+special_hermite_polynomial_h = _polynomial(
+    "special_hermite_polynomial_h",
+    lambda x: 2 * x,
+    lambda k, x, p, q: 2 * x * p - 2 * k * q,
+    "Hermite polynomials as physicists have them.",
+)
+special_hermite_polynomial_he = _polynomial(
+    "special_hermite_polynomial_he",
+    lambda x: x,
+    lambda k, x, p, q: x * p - k * q,
+    "Hermite polynomials as probabilists have them.",
+)
+special_laguerre_polynomial_l = _polynomial(
+    "special_laguerre_polynomial_l",
+    lambda x: 1 - x,
+    lambda k, x, p, q: ((2 * k + 1 - x) * p - k * q) / (k + 1),
+    "Laguerre polynomials.",
+)
+special_legendre_polynomial_p = _polynomial(
+    "special_legendre_polynomial_p",
+    lambda x: x,
+    lambda k, x, p, q: ((2 * k + 1) * x * p - k * q) / (k + 1),
+    "Legendre polynomials.",
+)
 
 
 # Every public function of this module is a kernel.

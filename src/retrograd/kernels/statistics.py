@@ -1,15 +1,16 @@
-"""Medians of what is not NaN, modes, and scans that are no ufunc of NumPy's."""
+"""Medians, modes, and counts: histograms."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
-from retrograd.kernels.dims import normalize_dim
-from retrograd.kernels.pointwise import logaddexp
-from retrograd.kernels.promotion import sortable, unsupported, work_dtype
+from .dims import normalize_dim
+from .promotion import is_half, scalar_name, sortable, unsupported
+from .reduce import _check_not_empty, _take
 
 _INT64 = np.dtype(np.int64)
 
@@ -71,32 +72,109 @@ def mode(a: ndarray, dim: int = -1, keepdim: bool = False) -> tuple[ndarray, nda
     return _chosen(a, np.take_along_axis(order, end[..., None], -1)[..., 0], dim, keepdim)
 
 
-def logcumsumexp(a: ndarray, dim: int) -> ndarray:
-    """The logarithm of the sums of the exponentials up to each element along `dim`."""
+def median(a: ndarray, dim: int = -1, keepdim: bool = False) -> tuple[ndarray, ndarray]:
+    """The lower median along `dim` and where it is (the first NaN, if there is one)."""
     dim = normalize_dim(dim, a.ndim)
-    if a.dtype.kind not in "fcV":
-        unsupported("logcumsumexp_out_cpu", a.dtype)
-    if not a.ndim or not a.size:
-        return a.copy()
-    if a.dtype.kind in "fV":
-        work = a.astype(work_dtype(a.dtype), copy=False)
-        return np.logaddexp.accumulate(work, axis=dim).astype(a.dtype, copy=False)
-    result = np.moveaxis(a.copy(), dim, 0)
-    for i in range(1, len(result)):
-        result[i] = logaddexp(result[i - 1], result[i])
-    return np.moveaxis(result, 0, dim)
-
-
-def linear_recurrence(a: ndarray, decay: ndarray, dim: int) -> ndarray:
-    """y[i] = a[i] + decay[i] * y[i - 1] along `dim`, with y[-1] = 0."""
-    dim = normalize_dim(dim, a.ndim)
-    result = np.array(a, copy=True)
+    if a.ndim and not a.shape[dim]:
+        _check_not_empty("median", a, dim)
+    if a.dtype.kind in "bc":
+        unsupported("median_cpu", a.dtype)
     if not a.ndim:
-        return result
-    y, d = np.moveaxis(result, dim, 0), np.moveaxis(decay, dim, 0)
-    for i in range(1, len(y)):
-        y[i] += d[i] * y[i - 1]
-    return result
+        return a.copy(), np.zeros_like(a, dtype=_INT64)
+    k = (a.shape[dim] - 1) // 2
+    indices = np.take(np.argpartition(a, k, axis=dim), [k], axis=dim)
+    if a.dtype.kind in "fV":
+        missing = np.isnan(a)
+        first = np.argmax(missing, axis=dim, keepdims=True)
+        indices = np.where(np.take_along_axis(missing, first, dim), first, indices)
+    return _take(a, indices, dim, keepdim)
+
+
+def median_all(a: ndarray) -> ndarray:
+    """The lower median of all elements; NaN if there is one, or if there are no elements."""
+    if not a.size:
+        if a.dtype.kind in "bc":
+            unsupported("median_cpu", a.dtype)
+        return np.array(math.nan if a.dtype.kind in "fV" else np.iinfo(a.dtype).min, a.dtype)
+    return median(a.reshape(-1), 0)[0]
+
+
+def bincount(a: ndarray, weights: ndarray | None = None, minlength: int = 0) -> ndarray:
+    """How often each of 0, 1, 2 … occurs in `a`, or the sum of the weights where it does."""
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if a.ndim != 1 or (a.size and a.dtype.kind == "i" and a.min() < 0):
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if a.dtype.kind not in "iu":
+        unsupported("bincount_cpu", a.dtype)
+    if weights is None:
+        return np.bincount(a, minlength=minlength).astype(np.int64)
+    if weights.shape != a.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    result = np.bincount(a, weights, minlength)
+    return result.astype(np.float32 if weights.dtype == np.float32 else np.float64)
+
+
+def histc(a: ndarray, bins: int = 100, min: float = 0, max: float = 0) -> ndarray:
+    """How many elements lie in each of `bins` equal parts of [min, max]; of the range of `a` if both are 0."""
+    if a.dtype.kind not in "fV":
+        unsupported("histogram_cpu", a.dtype)
+    if bins <= 0:
+        raise RuntimeError("torch.histc(): bins must be > 0")
+    low, high = _histogram_range(a, min, max)
+    counts, _ = np.histogram(a[np.isfinite(a)] if a.ndim else a, bins, (low, high))
+    return counts.astype(a.dtype)
+
+
+def _histogram_range(a: ndarray, low: float, high: float) -> tuple[float, float]:
+    if low == high and a.size:
+        low, high = float(a.min()), float(a.max())
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise RuntimeError(f"range of [{low}, {high}] is not finite")
+    if low > high:
+        raise RuntimeError("max must be larger than min")
+    return (low - 1, high + 1) if low == high else (low, high)
+
+
+def _weighed(a: ndarray, edges: ndarray, weights: ndarray, density: bool) -> ndarray:
+    """The weight between neighbouring edges, each added to one bin: NumPy's differences of sums spread a NaN."""
+    place = np.where(a == edges[-1], len(edges) - 2, np.searchsorted(edges, a, "right") - 1)
+    inside = (place >= 0) & (place < len(edges) - 1)
+    counts = np.bincount(place[inside], weights[inside], len(edges) - 1)
+    return counts / counts.sum() / np.diff(edges) if density else counts
+
+
+def histogram(
+    a: ndarray, bins: Any, range: Any = None, weight: ndarray | None = None, density: bool = False
+) -> tuple[ndarray, ndarray]:
+    """(counts, edges): how many elements, or how much weight, lies between neighbouring edges."""
+    if a.dtype.kind != "f" or is_half(a.dtype):
+        unsupported("histogram_cpu", a.dtype)
+    if weight is not None and weight.dtype != a.dtype:
+        raise RuntimeError(
+            "torch.histogramdd(): if weight tensor is provided, input tensor and weight tensor should have the same "
+            f"dtype, but got input {scalar_name(a.dtype)}, and weight {scalar_name(weight.dtype)}"
+        )
+    if isinstance(bins, ndarray):
+        if bins.dtype != a.dtype:
+            raise RuntimeError(
+                "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
+                f"{scalar_name(a.dtype)} and bins for dimension 0 with dtype {scalar_name(bins.dtype)}"
+            )
+        edges = bins.copy()
+    else:
+        if bins <= 0:
+            raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+        low, high = range if range is not None else (a.min(), a.max()) if a.size else (0.0, 1.0)
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        low, high = _histogram_range(a, float(low), float(high))
+        edges = np.linspace(low, high, bins + 1).astype(a.dtype)
+    weights = None if weight is None else weight.reshape(-1)
+    counts, _ = np.histogram(a.reshape(-1), edges, weights=weights, density=density and weights is None)
+    if weights is not None:
+        counts = _weighed(a.reshape(-1), edges, weights, density)
+    return counts.astype(a.dtype), edges
 
 
 # Every public function of this module is a kernel.

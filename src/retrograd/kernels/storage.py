@@ -1,8 +1,7 @@
-"""Where an array's elements lie: strides and offsets in elements, views by stride, copies that keep the layout.
+"""Where an array's elements lie: strides and offsets in elements, and views by stride.
 
 Torch speaks of elements from the start of a storage; NumPy speaks of bytes and of a ``base``.  This module translates
-between the two.  `shape.py` builds its views with `restride`, and `clone` and `to_dtype` live here because what is
-special about them is the layout of their result.
+between the two.  `shape.py` builds its views with `restride`, and `memory.py` its copies with `dense_like`.
 """
 
 from __future__ import annotations
@@ -173,35 +172,6 @@ def overlap(a: np.ndarray, b: np.ndarray) -> str | None:
     return "partial" if start < other + b.nbytes and other < start + a.nbytes else None
 
 
-def alias(a: np.ndarray) -> np.ndarray:
-    """Another array object on the same memory."""
-    return a[...]
-
-
-def contiguous(a: np.ndarray) -> np.ndarray:
-    """`a` itself where it is contiguous, else a contiguous copy."""
-    return a if a.flags.c_contiguous else a.copy()
-
-
-def clone(a: np.ndarray, memory_format: Any = None) -> np.ndarray:
-    """A copy of `a` that has its order of dimensions in memory, without the gaps and overlaps.
-
-    With ``memory_format=contiguous_format`` the copy is row-major whatever the order of `a`, with ``channels_last``
-    its dimension 1 is innermost.
-    """
-    if memory_format is not None:
-        name = str(memory_format)
-        if "contiguous" in name:
-            return a.copy()
-        if "channels_last" in name:
-            return np.moveaxis(np.moveaxis(_check_channels(a, name), 1, -1).copy(), -1, 1)
-    if a.flags.c_contiguous or 0 not in a.strides:
-        return a.copy("K")
-    result = dense_like(a, a.dtype)
-    result[...] = a
-    return result
-
-
 def is_contiguous(a: np.ndarray, memory_format: Any = None) -> bool:
     """Do the elements of `a` follow each other in memory as `memory_format` (row-major by default) says?"""
     if memory_format is None or "channels_last" not in str(memory_format):
@@ -214,26 +184,6 @@ def _check_channels(a: np.ndarray, memory_format: str) -> np.ndarray:
     if a.ndim != needed:
         raise RuntimeError(f"required rank {needed} tensor to use {memory_format.removeprefix('torch.')} format")
     return a
-
-
-def to_dtype(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """`a` with elements of `dtype`: `a` itself where they are already; the imaginary part is dropped silently."""
-    if a.dtype == dtype:
-        return a
-    if a.dtype.kind == "c" and dtype.kind not in "cb":
-        a = a.real
-        if a.dtype == dtype:
-            return a.copy("K")
-    if a.flags.c_contiguous or 0 not in a.strides:
-        return a.astype(dtype)
-    result = dense_like(a, dtype)
-    result[...] = a
-    return result
-
-
-def to_copy(a: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
-    """A copy of `a` with elements of `dtype`."""
-    return clone(a) if dtype is None or a.dtype == dtype else to_dtype(a, dtype)
 
 
 def dense_like(a: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...kernels.decompositions import is_vector_rhs
+from ...kernels.solve import is_vector_rhs
 from .decompositions import _is_complex, _plus, adjoint_of
 
 # -------------------------------------------------------------------------------------------------------------- systems

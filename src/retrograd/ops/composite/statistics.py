@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ... import kernels
 from ..._generated import functions as table
 from ...autograd.forward_operators import forbid_duals
 from ...autograd.grad_mode import no_grad
 from ...core import dtypes
-from ...kernels import number_parts
 from ...kernels.dims import normalize_dim
 from ...kernels.promotion import scalar_name
 from ...return_types import return_type
@@ -312,7 +312,7 @@ def histogram(
     """(hist, bin_edges): how many elements, or how much weight, lies in each of the bins."""
     forbid_duals("histogram", input, weight)
     edges = bins._data if isinstance(bins, Tensor) else bins
-    counts, edges = number_parts.histogram(input._data, edges, range, None if weight is None else weight._data, density)
+    counts, edges = kernels.histogram(input._data, edges, range, None if weight is None else weight._data, density)
     return Histogram(fresh(counts), fresh(edges))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from retrograd import kernels
-from retrograd.kernels import draws
+from retrograd.kernels import random as draws
 
 
 @pytest.fixture

@@ -43,9 +43,6 @@ def _batched(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.matmul(a, b)
 
 
-# ------------------------------------------------------------------------------------------------------ two operands
-
-
 def mm(mat1: np.ndarray, mat2: np.ndarray) -> np.ndarray:
     """The product of two matrices."""
     dtype = mat1.dtype
@@ -215,9 +212,6 @@ def linear(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None
     return result if bias is None else _add_scaled(result, bias, 1, 1, "self", "mat2")
 
 
-# ------------------------------------------------------------------------------------------------------ add...
-
-
 def _add_scaled(
     product: np.ndarray, input: np.ndarray, beta: Any, alpha: Any, first: str = "self", second: str = "mat2"
 ) -> np.ndarray:
@@ -363,9 +357,6 @@ def addr(
             )
     product = np.multiply(vec1[:, None], vec2, dtype=dtype, casting="unsafe")
     return store(_add_scaled(product, input.astype(dtype, copy=False), beta, alpha), out)
-
-
-# ------------------------------------------------------------------------------------------------------ others
 
 
 def tensordot(a: np.ndarray, b: np.ndarray, dims: int | Sequence[Sequence[int]] = 2) -> np.ndarray:

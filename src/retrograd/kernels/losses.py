@@ -1,0 +1,230 @@
+"""Losses of predictions and targets."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .arithmetic import mul, neg
+from .powers import exp, log1p
+from .promotion import broadcast_shape, is_half, promote, scalar_name, unsupported, work_dtype
+from .storage import shape_text
+
+_NONE, _MEAN, _SUM = 0, 1, 2  # torch's numbers for the reduction of a loss
+
+
+def nll_loss(
+    a: np.ndarray,
+    target: np.ndarray,
+    weight: np.ndarray | None = None,
+    reduction: int = _MEAN,
+    ignore_index: int = -100,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Minus the elements of `a` (log-probabilities) at the classes `target`, reduced; and the weight they had in all.
+
+    `a` is (C), (N, C) or (N, C, d1, ...), and `target` has its shape without the classes.
+    """
+    _check_nll(a, target, weight)
+    if a.dtype.kind not in "fV":
+        unsupported("nll_loss_out_frame", a.dtype)
+    key, used = _nll_key(a, target, ignore_index)
+    losses = np.negative(a[key])  # of the targets that are not ignored
+    weights = None if weight is None else weight[key[1] if a.ndim > 1 else key[0]]
+    if weights is not None:
+        losses *= weights
+    if reduction == _NONE:
+        shape = target.shape if a.ndim > 1 else ()
+        if used is not None:
+            result = np.zeros_like(a, shape=used.shape, order="C")
+            result[used] = losses
+        else:
+            result = losses
+        return result.reshape(shape), np.zeros_like(a, shape=())
+    wide = work_dtype(a.dtype)
+    total = np.add.reduce(losses, None, dtype=wide)
+    weight_sum = losses.size if weights is None else np.add.reduce(weights, None, dtype=wide)
+    if reduction == _MEAN:
+        total = total / wide.type(weight_sum)
+    return np.asarray(total, dtype=a.dtype), np.asarray(weight_sum, dtype=a.dtype)
+
+
+def nll_loss_backward(
+    grad: np.ndarray,
+    input: np.ndarray,
+    target: np.ndarray,
+    weight: np.ndarray | None,
+    reduction: int,
+    ignore_index: int,
+    total_weight: np.ndarray,
+) -> np.ndarray:
+    """The gradient of `nll_loss`: minus `grad`, weighted, at the classes `target`, and zero elsewhere."""
+    result = np.zeros_like(input, shape=input.shape, order="C")
+    key, used = _nll_key(input, target, ignore_index)
+    if reduction == _NONE:
+        part = grad if input.ndim == 1 else (grad if used is None else grad[used])
+        part = np.negative(part)
+    else:
+        part = np.negative(grad if reduction == _SUM else grad / total_weight)
+    if weight is not None:
+        part = part * weight[key[1] if input.ndim > 1 else key[0]]
+    result[key] = part
+    return result
+
+
+def _nll_key(a: np.ndarray, target: np.ndarray, ignore_index: int) -> tuple[tuple, np.ndarray | None]:
+    # The key of the targets' elements in `a`, and the mask of the targets that count (None: all of them).
+    classes = a.shape[1] if a.ndim > 1 else a.shape[0]
+    if target.dtype != np.int64:
+        target = target.astype(np.int64)
+    if a.ndim == 1:
+        target = target.reshape(1)
+    used = None
+    if target.size and (int(target.min()) < 0 or int(target.max()) >= classes or 0 <= ignore_index < classes):
+        used = target != ignore_index
+        wrong = target[used & ((target < 0) | (target >= classes))]
+        if wrong.size:
+            raise IndexError(f"Target {int(wrong[0])} is out of bounds.")
+        if used.all():
+            used = None
+    if a.ndim == 1:
+        return (target if used is None else target[used],), used
+    if used is None:
+        if target.ndim == 1:
+            return (np.arange(target.shape[0]), target), None
+        places = np.ogrid[tuple([slice(n) for n in target.shape])]
+    else:
+        places = used.nonzero()
+        target = target[used]
+    return (places[0], target, *places[1:]), used
+
+
+def _check_nll(a: np.ndarray, target: np.ndarray, weight: np.ndarray | None) -> None:
+    if a.ndim == 0:
+        raise ValueError("Expected 1 or more dimensions (got 0)")
+    if target.dtype != np.int64 and target.dtype != np.uint8:
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {scalar_name(target.dtype)}")
+    classes = a.shape[1] if a.ndim > 1 else a.shape[0]
+    if a.ndim == 1:
+        if target.size != 1 or target.ndim > 1:
+            raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {target.size}")
+    elif target.ndim == 0 or target.shape[0] != a.shape[0]:
+        got = target.shape[0] if target.ndim else 0
+        raise ValueError(f"Expected input batch_size ({a.shape[0]}) to match target batch_size ({got}).")
+    elif target.ndim != a.ndim - 1:
+        raise RuntimeError(
+            f"only batches of spatial targets supported ({a.ndim - 1}D tensors) but got targets of dimension: "
+            f"{target.ndim}"
+        )
+    elif target.shape[1:] != a.shape[2:]:
+        raise RuntimeError(f"size mismatch (got input: {shape_text(a.shape)} , target: {shape_text(target.shape)}")
+    if weight is not None:
+        if weight.shape != (classes,):
+            raise RuntimeError(
+                f"weight tensor should be defined either for all {classes} classes or no classes but got weight "
+                f"tensor of shape: {shape_text(weight.shape)}"
+            )
+        if weight.dtype != a.dtype:
+            raise RuntimeError(f"expected scalar type {scalar_name(a.dtype)} but found {scalar_name(weight.dtype)}")
+
+
+def mse_loss(a: np.ndarray, b: np.ndarray, reduction: int = _MEAN) -> np.ndarray:
+    """The squared difference of `a` and `b`, reduced."""
+    if a.dtype != b.dtype:
+        a, b = promote(a, b)
+    if a.shape != b.shape:
+        broadcast_shape(a, b)
+    if a.dtype.kind not in "fV":
+        unsupported("mse_cpu", a.dtype)
+    if is_half(a.dtype) and reduction != _NONE:
+        return mse_loss(a.astype(np.float32), b.astype(np.float32), reduction).astype(a.dtype)
+    x = np.asarray(np.subtract(a, b))
+    np.multiply(x, x, out=x)
+    if reduction == _NONE:
+        return x
+    total = np.add.reduce(x, None)
+    return np.asarray(total if reduction == _SUM else total / x.dtype.type(x.size))
+
+
+def _reduced(x: np.ndarray, reduction: int) -> np.ndarray:
+    # The elements of a loss, their mean or their sum.
+    if reduction == _NONE:
+        return x
+    total = np.add.reduce(x, None, work_dtype(x.dtype))
+    return np.asarray(total if reduction == _SUM else total / total.dtype.type(x.size)).astype(x.dtype, copy=False)
+
+
+def smooth_l1_loss(a: np.ndarray, b: np.ndarray, reduction: int = _MEAN, beta: float = 1.0) -> np.ndarray:
+    """Half the squared difference over `beta` where it is below `beta`, else the difference minus half of it."""
+    if not beta >= 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    x = _difference("smooth_l1_cpu", a, b)
+    if beta:
+        x = np.where(x < beta, x * x * x.dtype.type(0.5 / beta), x - x.dtype.type(0.5 * beta))
+    return _reduced(x, reduction)
+
+
+def soft_margin_loss(a: np.ndarray, target: np.ndarray, reduction: int = _MEAN) -> np.ndarray:
+    """The logarithm of 1 + exp(-target * a)."""
+    return _reduced(log1p(exp(mul(neg(target), a))), reduction)
+
+
+def huber_loss(a: np.ndarray, b: np.ndarray, reduction: int = _MEAN, delta: float = 1.0) -> np.ndarray:
+    """Half the squared difference where it is below `delta`, else `delta` times the difference minus half of it."""
+    if not delta > 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    if a.dtype.kind not in "fV":
+        raise RuntimeError(f"result type can't be cast to the desired output type {scalar_name(a.dtype)}")
+    x = _difference("huber_cpu", a, b)
+    half, width = x.dtype.type(0.5), x.dtype.type(delta)
+    return _reduced(np.where(x < delta, x * x * half, (x - half * width) * width), reduction)
+
+
+def _difference(name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    # The distance of two arrays that are broadcast.
+    if a.dtype != b.dtype:
+        a, b = promote(a, b)
+    if a.shape != b.shape:
+        broadcast_shape(a, b)
+    if a.dtype.kind not in "fV":
+        unsupported(name, a.dtype)
+    return np.asarray(np.abs(np.subtract(a, b)))
+
+
+def binary_cross_entropy(
+    a: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None, reduction: int = _MEAN
+) -> np.ndarray:
+    """Minus the logarithm of the probability `a` of a target between 0 and 1; a logarithm is at least -100."""
+    if a.dtype != target.dtype:
+        raise RuntimeError(f"Found dtype {scalar_name(target.dtype)} but expected {scalar_name(a.dtype)}")
+    if a.dtype.kind not in "fV":
+        unsupported("binary_cross_entropy", a.dtype)
+    if a.size and not (a.min() >= 0 and a.max() <= 1):
+        raise RuntimeError("all elements of input should be between 0 and 1")
+    if target.size and not (target.min() >= 0 and target.max() <= 1):
+        raise RuntimeError("all elements of target should be between 0 and 1")
+    yes, no = np.maximum(np.log(a), -100), np.maximum(np.log1p(-a), -100)
+    x = np.asarray((target - 1) * no - target * yes)
+    return _reduced(x if weight is None else x * weight, reduction)
+
+
+def binary_cross_entropy_with_logits(
+    a: np.ndarray,
+    target: np.ndarray,
+    weight: np.ndarray | None = None,
+    pos_weight: np.ndarray | None = None,
+    reduction: int = _MEAN,
+) -> np.ndarray:
+    """`binary_cross_entropy` of the sigmoid of `a`, without its loss of precision."""
+    if a.dtype.kind not in "fV":
+        unsupported("log_sigmoid_cpu", a.dtype)
+    for given in (target, weight, pos_weight):
+        if given is not None and given.dtype.kind in ("iubc" if given is target else "bc"):
+            raise RuntimeError(
+                f"result type {scalar_name(given.dtype)} can't be cast to the desired output type "
+                f"{scalar_name(a.dtype)}: convert the targets and weights to it"
+            )
+    # -log(sigmoid(a)) = log(1 + exp(-a)), without overflow
+    no = np.log1p(np.exp(-np.abs(a))) + np.maximum(-a, 0)
+    if pos_weight is not None:
+        no = no * ((pos_weight - 1) * target + 1)
+    x = np.asarray((1 - target) * a + no)
+    return _reduced(x if weight is None else x * weight, reduction)

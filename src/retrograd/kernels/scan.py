@@ -1,0 +1,101 @@
+"""Running sums, products and extremes along a dimension, and linear recurrences.
+
+Sums of floats are kept in float64, as torch does it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy import ndarray
+
+from .dims import normalize_dim
+from .powers import logaddexp
+from .promotion import complex_dtype, operand, scalar_name, unsupported, work_dtype
+from .reduce import _BOOL, _INT64, _as_dtype
+
+
+def cumsum(a: ndarray, dim: int, dtype: np.dtype | None = None, out: ndarray | None = None) -> ndarray:
+    """The sums of the elements up to each one along `dim`."""
+    return _cumulate(np.add, "cumsum_out_cpu", a, dim, dtype, out)
+
+
+def cumprod(a: ndarray, dim: int, dtype: np.dtype | None = None, out: ndarray | None = None) -> ndarray:
+    """The products of the elements up to each one along `dim`."""
+    return _cumulate(np.multiply, "cumprod_out_cpu", a, dim, dtype, out)
+
+
+def _cumulate(
+    ufunc: np.ufunc, name: str, a: ndarray, dim: int, dtype: np.dtype | None, out: ndarray | None
+) -> ndarray:
+    dim = normalize_dim(dim, a.ndim)
+    if out is not None and dtype is not None and out.dtype != dtype:
+        raise RuntimeError(
+            f"Bad in-place call: input tensor dtype {scalar_name(out.dtype)} and output tensor dtype "
+            f"{scalar_name(dtype)} should match"
+        )
+    d = dtype or (out.dtype if out is not None else a.dtype if a.dtype.kind in "fcV" else _INT64)
+    if d == _BOOL:
+        unsupported(name, d)
+    x = operand(a, d)
+    if not a.ndim:
+        r = x.copy() if x is a else x
+    else:
+        # Rounding errors add up along the dimension: floats are added in double precision.
+        wide = np.dtype(np.float64) if d.kind in "fV" else complex_dtype(np.dtype(np.float64)) if d.kind == "c" else d
+        r = _as_dtype((x.cumsum if ufunc is np.add else x.cumprod)(axis=dim, dtype=wide), d)
+    if out is None:
+        return r if r.flags.c_contiguous else r.copy()  # row-major, whatever the order of `a`
+    out[...] = r
+    return out
+
+
+def cummax(a: ndarray, dim: int) -> tuple[ndarray, ndarray]:
+    """The largest element so far along `dim` and where it last was."""
+    return _cumulate_extreme(np.maximum, "cummax_cpu", a, dim)
+
+
+def cummin(a: ndarray, dim: int) -> tuple[ndarray, ndarray]:
+    """The smallest element so far along `dim` and where it last was."""
+    return _cumulate_extreme(np.minimum, "cummin_cpu", a, dim)
+
+
+def _cumulate_extreme(ufunc: np.ufunc, name: str, a: ndarray, dim: int) -> tuple[ndarray, ndarray]:
+    dim = normalize_dim(dim, a.ndim)
+    if not a.ndim or not a.size:
+        return a.copy(), np.zeros_like(a, dtype=_INT64)
+    if a.dtype.kind == "c":
+        unsupported(name, a.dtype)
+    values = ufunc.accumulate(a, axis=dim)
+    reached = np.equal(a, values)
+    if a.dtype.kind in "fV":
+        reached |= np.isnan(a)
+    position = np.arange(a.shape[dim], dtype=_INT64).reshape([-1 if d == dim else 1 for d in range(a.ndim)])
+    return values, np.maximum.accumulate(np.where(reached, position, 0), axis=dim)
+
+
+def logcumsumexp(a: ndarray, dim: int) -> ndarray:
+    """The logarithm of the sums of the exponentials up to each element along `dim`."""
+    dim = normalize_dim(dim, a.ndim)
+    if a.dtype.kind not in "fcV":
+        unsupported("logcumsumexp_out_cpu", a.dtype)
+    if not a.ndim or not a.size:
+        return a.copy()
+    if a.dtype.kind in "fV":
+        work = a.astype(work_dtype(a.dtype), copy=False)
+        return np.logaddexp.accumulate(work, axis=dim).astype(a.dtype, copy=False)
+    result = np.moveaxis(a.copy(), dim, 0)
+    for i in range(1, len(result)):
+        result[i] = logaddexp(result[i - 1], result[i])
+    return np.moveaxis(result, 0, dim)
+
+
+def linear_recurrence(a: ndarray, decay: ndarray, dim: int) -> ndarray:
+    """y[i] = a[i] + decay[i] * y[i - 1] along `dim`, with y[-1] = 0."""
+    dim = normalize_dim(dim, a.ndim)
+    result = np.array(a, copy=True)
+    if not a.ndim:
+        return result
+    y, d = np.moveaxis(result, dim, 0), np.moveaxis(decay, dim, 0)
+    for i in range(1, len(y)):
+        y[i] += d[i] * y[i - 1]
+    return result

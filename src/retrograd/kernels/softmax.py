@@ -1,0 +1,84 @@
+"""Softmax and its logarithm, with their derivatives."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import blocks
+from .compiled import LARGE
+from .dims import normalize_dim
+from .promotion import unsupported, work_dtype
+
+
+def softmax(a: np.ndarray, dim: int, dtype: np.dtype | None = None) -> np.ndarray:
+    """``exp(a)`` divided by its sum along `dim`."""
+    a, dim, target = _softmax_input("softmax", a, dim, dtype)
+    if not a.ndim:  # as a row, so that there are buffers to write to
+        return softmax(a.reshape(1), 0).astype(target).reshape(())
+    if not a.size:
+        return np.empty_like(a, dtype=target)
+    if a.size > LARGE and (fast := blocks.rows("softmax", softmax, (a,), dim)) is not None:
+        return fast.astype(target, copy=False)
+    x = np.subtract(a, np.maximum.reduce(a, dim, keepdims=True))
+    np.exp(x, out=x)
+    x /= np.add.reduce(x, dim, keepdims=True)
+    return x if x.dtype == target else x.astype(target)
+
+
+def log_softmax(a: np.ndarray, dim: int, dtype: np.dtype | None = None) -> np.ndarray:
+    """The logarithm of `softmax`, without its loss of precision."""
+    a, dim, target = _softmax_input("log_softmax", a, dim, dtype)
+    if not a.ndim:  # as a row, so that there are buffers to write to
+        return log_softmax(a.reshape(1), 0).astype(target).reshape(())
+    if not a.size:
+        return np.empty_like(a, dtype=target)
+    if a.size > LARGE and (fast := blocks.rows("log_softmax", log_softmax, (a,), dim)) is not None:
+        return fast.astype(target, copy=False)
+    x = np.subtract(a, np.maximum.reduce(a, dim, keepdims=True))
+    total = np.add.reduce(np.exp(x), dim, keepdims=True)
+    np.log(total, out=total)
+    x -= total
+    return x if x.dtype == target else x.astype(target)
+
+
+def _softmax_input(name: str, a: np.ndarray, dim: int, dtype: np.dtype | None) -> tuple[np.ndarray, int, np.dtype]:
+    # The input in the dtype to compute in, the dimension from the front and the dtype of the result.
+    dim = normalize_dim(dim, a.ndim)
+    if dtype is not None and a.dtype != dtype:
+        a = a.astype(dtype)
+    if a.dtype.kind not in "fV":
+        last = "_lastdim" if dim == a.ndim - 1 else ""
+        unsupported(f"{name}{last}_kernel_impl", a.dtype)
+    target = a.dtype
+    return a.astype(work_dtype(target), copy=False), dim, target
+
+
+def softmax_backward(grad: np.ndarray, result: np.ndarray, dim: int) -> np.ndarray:
+    """The gradient of `softmax` from its `result`: ``result * (grad - sum(grad * result))``."""
+    axis = normalize_dim(dim, grad.ndim) if grad.ndim else ()
+    if grad.size > LARGE:
+        fast = blocks.rows("softmax_backward", softmax_backward, (grad, result), normalize_dim(dim, grad.ndim))
+        if fast is not None:
+            return fast
+    x = np.multiply(grad, result)
+    total = np.add.reduce(x, axis, keepdims=True)
+    if not grad.ndim:
+        return np.asarray((grad - total) * result)
+    np.subtract(grad, total, out=x)
+    x *= result
+    return x
+
+
+def log_softmax_backward(grad: np.ndarray, result: np.ndarray, dim: int) -> np.ndarray:
+    """The gradient of `log_softmax` from its `result`: ``grad - exp(result) * sum(grad)``."""
+    axis = normalize_dim(dim, grad.ndim) if grad.ndim else ()
+    if grad.size > LARGE:
+        fast = blocks.rows("log_softmax_backward", log_softmax_backward, (grad, result), normalize_dim(dim, grad.ndim))
+        if fast is not None:
+            return fast
+    total = np.add.reduce(grad, axis, keepdims=True)
+    if not grad.ndim:
+        return np.asarray(grad - np.exp(result) * total)
+    x = np.exp(result)
+    x *= total
+    return np.subtract(grad, x, out=x)
