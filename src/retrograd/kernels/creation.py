@@ -20,7 +20,7 @@ def one_like(a: ndarray) -> ndarray:
     return result
 
 
-def spread(a: ndarray, shape: Sequence[int]) -> ndarray:
+def repeated(a: ndarray, shape: Sequence[int]) -> ndarray:
     """A 0-d array repeated: as new memory where that is quicker than a view, else as a view with strides 0."""
     if a.__class__ is ndarray and prod(shape) <= 4096:
         result = empty(shape, a.dtype)

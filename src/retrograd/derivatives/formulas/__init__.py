@@ -5,18 +5,31 @@ is an array, and the operators when the pass is itself recorded, where everythin
 The text is the same, so the two cannot disagree.
 """
 
+from .activation import *
+from .arithmetic import *
+from .comparison import *
+from .complex_parts import *
 from .conv import *
 from .decompositions import *
+from .distance import *
+from .embedding import *
 from .fft import *
-from .index import *
-from .linalg import *
+from .gather import *
+from .losses import *
+from .mask import *
 from .matrix_functions import *
-from .nn import *
 from .normalization import *
-from .pointwise import *
+from .number_parts import *
 from .pool import *
+from .powers import *
+from .products import *
+from .rearrange import *
 from .reduce import *
 from .resample import *
+from .scan import *
 from .shape import *
+from .shared import *
+from .softmax import *
+from .solve import *
 from .special import *
-from .statistics import *
+from .trigonometry import *

@@ -411,3 +411,56 @@ def ldl_solve_backward(ops: Any, grad: Any, LD: Any, pivots: Any, hermitian: boo
     if hermitian:
         return ops.linalg_ldl_solve(LD, pivots, grad, hermitian=True)
     return ops.conj(ops.linalg_ldl_solve(LD, pivots, ops.conj(grad)))
+
+
+def _reflectors(ops: Any, a: Any, tau: Any) -> tuple[list, Any]:
+    # The vectors, as columns, and the identity's first columns.
+    if not a.shape[-2]:
+        return [], a
+    low, eye = ops.tril(a, -1), ops.zeros_like(ops.tril(a, -1))
+    one = ops.diag_embed(ops.ones_like(a[..., 0, :]))
+    m, n = a.shape[-2:]
+    if m > n:
+        one = ops.cat([one, eye[..., n:, :]], -2)
+    low = low + one
+    return [low[..., i : i + 1] for i in range(tau.shape[-1])], one
+
+
+def _reflect(ops: Any, tau: Any, v: Any, x: Any) -> Any:
+    return x - tau * (v @ (adjoint_of(ops, v) @ x))
+
+
+def householder_product_backward(ops: Any, grad: Any, a: Any, tau: Any) -> tuple:
+    """The gradients of the vectors and of tau, reflector by reflector."""
+    vectors, product = _reflectors(ops, a, tau)
+    scales = [tau[..., i : i + 1, None] for i in range(len(vectors))]
+    behind = []
+    for v, scale in zip(reversed(vectors), reversed(scales), strict=True):
+        behind.append(product)
+        product = _reflect(ops, scale, v, product)
+    columns, grad_tau = [], []
+    for v, scale, x in zip(vectors, scales, reversed(behind), strict=True):
+        gx, xg = grad @ (adjoint_of(ops, x) @ v), x @ (adjoint_of(ops, grad) @ v)
+        grad_tau.append(-(adjoint_of(ops, v) @ gx)[..., 0])
+        columns.append(-(ops.conj(scale) * gx) - scale * xg)
+        grad = _reflect(ops, ops.conj(scale), v, grad)
+    rest = a[..., len(vectors) :]
+    if rest.shape[-1]:
+        columns.append(ops.zeros_like(rest))
+    if not grad_tau:
+        return ops.zeros_like(a), ops.zeros_like(tau)
+    return ops.tril(ops.cat(columns, -1), -1), ops.cat(grad_tau, -1)
+
+
+def householder_product_jvp(ops: Any, a: Any, a_t: Any, tau: Any, tau_t: Any) -> Any:
+    """The product rule over the reflectors, from the last to the first."""
+    vectors, product = _reflectors(ops, a, tau)
+    moved, low_t = ops.zeros_like(product), ops.tril(a_t, -1)
+    for i in reversed(range(len(vectors))):
+        v, dv = vectors[i], low_t[..., i : i + 1]
+        scale, dscale = tau[..., i : i + 1, None], tau_t[..., i : i + 1, None]
+        vh, dvh = adjoint_of(ops, v), adjoint_of(ops, dv)
+        turned = dscale * (v @ (vh @ product)) + scale * (dv @ (vh @ product) + v @ (dvh @ product))
+        moved = _reflect(ops, scale, v, moved) - turned
+        product = _reflect(ops, scale, v, product)
+    return moved

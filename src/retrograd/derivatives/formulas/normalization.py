@@ -49,3 +49,18 @@ def group_norm_jvp(
     rows = (shape[0] * num_groups, -1)
     normal, tangent = normalized_jvp(ops, ops.reshape(input, rows), ops.reshape(input_t, rows), 1, eps)
     return _affine_jvp(ops, ops.reshape(normal, shape), ops.reshape(tangent, shape), weight, weight_t, bias_t)
+
+
+def layer_norm_jvp(
+    ops: Any, self: Any, self_t: Any, shape: Any, weight: Any, weight_t: Any, bias_t: Any, eps: float
+) -> Any:
+    """The tangent of `native_layer_norm`; with zeros for the tangents that there are not."""
+    dims = tuple(range(-len(tuple(shape)), 0))
+    mean = ops.mean(self, dims, True)
+    rstd = ops.rsqrt(ops.mean((self - mean) * (self - mean), dims, True) + eps)
+    normal = (self - mean) * rstd
+    centered = self_t - ops.mean(self_t, dims, True)
+    result = rstd * (centered - normal * ops.mean(normal * self_t, dims, True))
+    if weight is not None:
+        result = result * weight + normal * weight_t
+    return result if bias_t is None else result + bias_t

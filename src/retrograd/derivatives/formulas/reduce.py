@@ -1,4 +1,4 @@
-"""Formula helpers of reductions and scans.
+"""Formula helpers of reductions, and a note that `scan.py` follows.
 
 A reduction's gradient arrives without the reduced dimensions; `restore` puts them back as dimensions of size 1, so that
 it broadcasts against the input.
@@ -22,9 +22,9 @@ from ...kernels.dims import normalize_dim, normalize_dims
 Dims = int | Sequence[int] | None
 
 
-def spread(ops: Any, grad: Any, shape: Sequence[int]) -> Any:
+def sum_all_backward(ops: Any, grad: Any, shape: Sequence[int]) -> Any:
     """The gradient of a full sum: the same for every element."""
-    return kernels.spread(grad, shape) if ops is kernels else ops.expand(grad, shape)
+    return kernels.repeated(grad, shape) if ops is kernels else ops.expand(grad, shape)
 
 
 def restore(ops: Any, reduced: Any, shape: Sequence[int], dim: Dims, keepdim: bool) -> Any:
@@ -111,48 +111,6 @@ def prod_dim_backward(ops: Any, grad: Any, self: Any, result: Any, dim: int, kee
     return grad * _products_of_others(ops, self, normalize_dim(dim, self.ndim)).conj()
 
 
-# ------------------------------------------------------------------------------------------------------------ scans
-
-
-def cumsum_backward(ops: Any, grad: Any, dim: int) -> Any:
-    """The sum of the gradients from each element on."""
-    if not grad.ndim:
-        return grad
-    return ops.flip(ops.cumsum(ops.flip(grad, (dim,)), dim), (dim,))
-
-
-def cumprod_backward(ops: Any, grad: Any, self: Any, dim: int, result: Any) -> Any:
-    """Each element is a factor of all later products. See Note [Products with zeros]."""
-    if not self.ndim or not math.prod(self.shape):
-        return grad
-    if not _has_zero(ops, self):
-        return cumsum_backward(ops, grad * result.conj(), dim) / self.conj()
-    return _scan_backward(ops, grad, self, normalize_dim(dim, self.ndim))
-
-
-def _scan_backward(ops: Any, grad: Any, self: Any, dim: int) -> Any:
-    # The gradient of element k is the product of those before it times g[k] + x[k+1] (g[k+1] + x[k+2] (g[k+2] + ...)).
-    grads, factors = ops.unbind(grad, dim), ops.unbind(self.conj(), dim)
-    later = [grads[-1]]
-    for g, factor in zip(reversed(grads[:-1]), reversed(factors[1:]), strict=True):
-        later.append(ops.add(g, ops.mul(factor, later[-1])))
-    return ops.stack(later[::-1], dim) * _products_before(ops, self, dim).conj()
-
-
-def cumprod_jvp(ops: Any, tangent: Any, self: Any, dim: int, result: Any) -> Any:
-    """The tangent of cumprod: the product rule, carried along the dimension where a zero forbids to divide."""
-    if not self.ndim or not math.prod(self.shape):
-        return tangent
-    if not _has_zero(ops, self):
-        return result * ops.cumsum(tangent / self, dim)
-    before = _products_before(ops, self, normalize_dim(dim, self.ndim))
-    steps = ops.unbind(before * tangent, dim)
-    tangents = [steps[0]]
-    for factor, step in zip(ops.unbind(self, dim)[1:], steps[1:], strict=True):
-        tangents.append(ops.add(ops.mul(tangents[-1], factor), step))
-    return ops.stack(tangents, dim)
-
-
 # ---------------------------------------------------------------------------------------------------------- spreads
 
 
@@ -192,30 +150,6 @@ def _plus_mean(ops: Any, spread: Any, grad: Any, shape: Sequence[int], dim: Dims
         return spread
     average = mean_backward(ops, grad, shape, dim, keepdim)
     return average if spread is None else spread + average
-
-
-def norm_backward(ops: Any, grad: Any, self: Any, ord: Any, dim: Dims, keepdim: bool, result: Any) -> Any:
-    """The direction of each element times (its size / the norm) ** (ord - 1); the subgradient 0 where that is 0 / 0."""
-    p = float(ord)
-    grad, norm = (restore(ops, x, self.shape, dim, keepdim) for x in (grad, result))
-    if p == 0:
-        return ops.zeros_like(self)
-    if p == 1:
-        return ops.sgn(self) * grad
-    if p == 2:
-        return grad * ops.masked_fill(self / norm, ops.eq(norm, 0), 0)
-    size = ops.abs(self)
-    if math.isinf(p):
-        # Those of the size of the norm share the gradient.
-        chosen = ops.logical_or(ops.eq(size, norm), ops.logical_and(ops.isnan(size), ops.isnan(norm)))
-        share = ops.div(grad, ops.sum(chosen, dim, True))
-        return ops.mul(ops.sgn(self), ops.mul(chosen, share))
-    if p < 1:
-        # A negative power of 0 is infinite, and 0 has no direction.
-        scaled = ops.sgn(self) * ops.masked_fill(ops.pow(size, p - 1), ops.eq(self, 0), 0)
-        return scaled * grad * ops.pow(norm, 1 - p)
-    scaled = ops.sgn(self) * ops.pow(size, p - 1) if p < 2 else self * ops.pow(size, p - 2)
-    return scaled * ops.masked_fill(grad / ops.pow(norm, p - 1), ops.eq(norm, 0), 0)
 
 
 # --------------------------------------------------------------------------------------------------------- extremes

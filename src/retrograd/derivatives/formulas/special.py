@@ -51,3 +51,9 @@ def _zero_without(ops: Any, slope: Any, self: Any, other: Any, least: int) -> An
 def igamma_slope(ops: Any, self: Any, other: Any) -> Any:
     """The derivative of `igamma` by its second argument: the density of the gamma distribution."""
     return ops.exp(ops.log(other) * (self - 1) - other - ops.lgamma(self))
+
+
+def erfinv_backward(ops: Any, grad: Any, self: Any) -> Any:
+    """From `self`, as torch has it: the result may be overwritten."""
+    inverse = ops.erfinv(self)
+    return grad * (ops.exp(inverse * inverse) * (math.sqrt(math.pi) / 2))

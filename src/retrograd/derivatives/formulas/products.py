@@ -26,8 +26,6 @@ def trace_backward(ops: Any, grad: Any, sizes: tuple[int, ...]) -> Any:
     return ops.diagonal_backward(ops.expand(grad, (min(sizes),)), tuple(sizes), 0, 0, 1)
 
 
-# --------------------------------------------------------------------------------------------------------------- einsum
-
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 

@@ -1,12 +1,51 @@
-"""Formula helpers of scans.
-
-`logcumsumexp` has the slopes exp(self[i] - result[j]) for i <= j.  Both its derivatives are linear recurrences whose
-factors exp(result[i] - result[i + 1]) are at most 1, so that nothing overflows.
-"""
+"""Formula helpers of running sums and products, and of recurrences."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+from ...kernels.dims import normalize_dim
+from .reduce import _has_zero, _products_before
+
+
+def cumsum_backward(ops: Any, grad: Any, dim: int) -> Any:
+    """The sum of the gradients from each element on."""
+    if not grad.ndim:
+        return grad
+    return ops.flip(ops.cumsum(ops.flip(grad, (dim,)), dim), (dim,))
+
+
+def cumprod_backward(ops: Any, grad: Any, self: Any, dim: int, result: Any) -> Any:
+    """Each element is a factor of all later products. See Note [Products with zeros]."""
+    if not self.ndim or not math.prod(self.shape):
+        return grad
+    if not _has_zero(ops, self):
+        return cumsum_backward(ops, grad * result.conj(), dim) / self.conj()
+    return _scan_backward(ops, grad, self, normalize_dim(dim, self.ndim))
+
+
+def _scan_backward(ops: Any, grad: Any, self: Any, dim: int) -> Any:
+    # The gradient of element k is the product of those before it times g[k] + x[k+1] (g[k+1] + x[k+2] (g[k+2] + ...)).
+    grads, factors = ops.unbind(grad, dim), ops.unbind(self.conj(), dim)
+    later = [grads[-1]]
+    for g, factor in zip(reversed(grads[:-1]), reversed(factors[1:]), strict=True):
+        later.append(ops.add(g, ops.mul(factor, later[-1])))
+    return ops.stack(later[::-1], dim) * _products_before(ops, self, dim).conj()
+
+
+def cumprod_jvp(ops: Any, tangent: Any, self: Any, dim: int, result: Any) -> Any:
+    """The tangent of cumprod: the product rule, carried along the dimension where a zero forbids to divide."""
+    if not self.ndim or not math.prod(self.shape):
+        return tangent
+    if not _has_zero(ops, self):
+        return result * ops.cumsum(tangent / self, dim)
+    before = _products_before(ops, self, normalize_dim(dim, self.ndim))
+    steps = ops.unbind(before * tangent, dim)
+    tangents = [steps[0]]
+    for factor, step in zip(ops.unbind(self, dim)[1:], steps[1:], strict=True):
+        tangents.append(ops.add(ops.mul(tangents[-1], factor), step))
+    return ops.stack(tangents, dim)
 
 
 def one_before(ops: Any, values: Any, dim: int) -> Any:

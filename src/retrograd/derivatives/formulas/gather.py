@@ -1,10 +1,8 @@
-"""Formula helpers of indexing."""
+"""Formula helpers of reading and writing at positions along a dimension."""
 
 from __future__ import annotations
 
 from typing import Any
-
-import numpy as np
 
 
 def selected_values(ops: Any, input: Any, dim: int, indices: Any, keepdim: bool) -> Any:
@@ -32,24 +30,6 @@ def take_backward(ops: Any, grad: Any, sizes: tuple[int, ...], index: Any) -> An
 def put_zeros(ops: Any, grad: Any, index: Any, sizes: tuple[int, ...]) -> Any:
     """`grad` with zeros at the places that `put` has overwritten."""
     return ops.put(grad, index, ops.new_zeros(grad, sizes))
-
-
-def masked_select_backward(ops: Any, grad: Any, sizes: tuple[int, ...], mask: Any) -> Any:
-    """`grad` at the places of `mask`, in the shape that it and the input were broadcast to."""
-    shape = np.broadcast_shapes(tuple(sizes), tuple(mask.shape))
-    return ops.masked_scatter(ops.new_zeros(grad, shape), mask, grad)
-
-
-def masked_scatter_backward(ops: Any, grad: Any, mask: Any, sizes: tuple[int, ...]) -> Any:
-    """The gradient of the elements that were used, which are the first ones, and zeros for the others."""
-    used = ops.masked_select(grad, mask)
-    unused = int(np.prod(sizes)) - used.shape[0]
-    if unused:
-        used = ops.cat([used, ops.new_zeros(grad, (unused,))], 0)
-    return ops.reshape(used, tuple(sizes))
-
-
-# ------------------------------------------------------------------------------------------------------- scatter_reduce
 
 
 def scatter_reduce_backward(

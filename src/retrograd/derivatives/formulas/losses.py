@@ -1,4 +1,4 @@
-"""Formula helpers of neural-network operators."""
+"""Formula helpers of losses."""
 
 from __future__ import annotations
 
@@ -8,23 +8,6 @@ from typing import Any
 import numpy as np
 
 NONE, MEAN, SUM = 0, 1, 2
-
-# -------------------------------------------------------------------------------------------------------------- softmax
-
-
-def softmax_backward_output(ops: Any, grad: Any, grad_output: Any, output: Any, dim: int) -> Any:
-    """The gradient of ``output * (grad_output - sum(grad_output * output))`` for `output`."""
-    inner = ops.sum(ops.mul(grad_output, output), dim, True)
-    return grad * (grad_output - inner) - grad_output * ops.sum(ops.mul(grad, output), dim, True)
-
-
-def softmax_backward_jvp(ops: Any, output_t: Any, grad_output: Any, output: Any, dim: int) -> Any:
-    """The tangent of the same by `output`."""
-    inner = ops.sum(ops.mul(grad_output, output), dim, True)
-    return output_t * (grad_output - inner) - output * ops.sum(ops.mul(grad_output, output_t), dim, True)
-
-
-# --------------------------------------------------------------------------------------------------------------- losses
 
 
 def reduced(ops: Any, values: Any, reduction: int) -> Any:
@@ -111,35 +94,3 @@ def bce_with_logits_target_backward(
     else:
         slope = ops.log_sigmoid(-self) - pos_weight * ops.log_sigmoid(self)
     return grad * slope if weight is None else grad * slope * weight
-
-
-# --------------------------------------------------------------------------------------------------------------- layers
-
-
-def layer_norm_jvp(
-    ops: Any, self: Any, self_t: Any, shape: Any, weight: Any, weight_t: Any, bias_t: Any, eps: float
-) -> Any:
-    """The tangent of `native_layer_norm`; with zeros for the tangents that there are not."""
-    dims = tuple(range(-len(tuple(shape)), 0))
-    mean = ops.mean(self, dims, True)
-    rstd = ops.rsqrt(ops.mean((self - mean) * (self - mean), dims, True) + eps)
-    normal = (self - mean) * rstd
-    centered = self_t - ops.mean(self_t, dims, True)
-    result = rstd * (centered - normal * ops.mean(normal * self_t, dims, True))
-    if weight is not None:
-        result = result * weight + normal * weight_t
-    return result if bias_t is None else result + bias_t
-
-
-def embedding_double_backward(
-    ops: Any, grad: Any, indices: Any, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
-) -> Any:
-    """The gradient of `embedding_dense_backward` for its `grad_output`: the rows that it was added to."""
-    if scale_grad_by_freq:
-        ones = ops.ones_like(ops.embedding(grad, indices))
-        counts = ops.embedding_dense_backward(ones, indices, num_weights, padding_idx, False)
-        grad = grad / ops.clamp_min(counts, 1)
-    rows = ops.embedding(grad, indices)
-    if padding_idx < 0:
-        return rows
-    return ops.masked_fill(rows, ops.unsqueeze(ops.eq(indices, padding_idx), -1), 0)

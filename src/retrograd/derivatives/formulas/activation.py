@@ -1,0 +1,58 @@
+"""Formula helpers of activations."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .shared import _is_complex
+
+
+def softplus_backward(ops: Any, grad: Any, self: Any, beta: Any, threshold: Any) -> Any:
+    """sigmoid(beta x), and 1 where softplus is linear."""
+    scaled = self * beta
+    return ops.where(scaled > threshold, grad, grad * ops.sigmoid(scaled))
+
+
+def gelu_curvature(ops: Any, self: Any, approximate: str) -> Any:
+    """The second derivative of gelu, exactly or for the tanh approximation."""
+    square = self * self
+    if approximate == "none":
+        return ops.exp(square * -0.5) * ((2 - square) * (1 / math.sqrt(2 * math.pi)))
+    scale, cubic = math.sqrt(2 / math.pi), 0.044715
+    t = ops.tanh(self * (square * cubic + 1) * scale)
+    first = (square * (3 * cubic) + 1) * scale  # the derivatives of what tanh is applied to
+    second = self * (6 * cubic * scale)
+    return (1 - t * t) * (first + self * (second - 2 * t * first * first) * 0.5)
+
+
+def silu_curvature(ops: Any, self: Any) -> Any:
+    """The second derivative of silu."""
+    s = ops.sigmoid(self)
+    return s * (1 - s) * (self * (1 - 2 * s) + 2)
+
+
+def mish_backward(ops: Any, grad: Any, self: Any) -> Any:
+    """d/dx x * tanh(softplus(x))."""
+    t = ops.tanh(ops.softplus(self))
+    return grad * (t + self * (1 - t * t) * ops.sigmoid(self))
+
+
+def elu_backward(ops: Any, grad: Any, self: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
+    """The slope `scale` above 0, that of the exponential below."""
+    negative = ops.exp(self * input_scale) * (alpha * scale * input_scale)
+    return grad * ops.where(self <= 0, negative, ops.ones_like(self) * scale)
+
+
+def hardswish_backward(ops: Any, grad: Any, self: Any) -> Any:
+    """0 below -3, 1 above 3, a line between."""
+    inside = grad * (self * (1 / 3) + 0.5)
+    return ops.where(self <= -3, ops.zeros_like(grad), ops.where(self < 3, inside, grad))
+
+
+def softsign_backward(ops: Any, grad: Any, self: Any) -> Any:
+    """x / (1 + |x|), whose modulus is not differentiable where x is complex: in terms of x and of sgn(x)."""
+    denominator = ops.abs(self) + 1
+    if not _is_complex(self):
+        return grad / (denominator * denominator)
+    return grad / denominator - ops.sgn(self) * ops.real(grad * ops.conj(self)) / (denominator * denominator)

@@ -1,0 +1,19 @@
+"""Formula helpers of embeddings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def embedding_double_backward(
+    ops: Any, grad: Any, indices: Any, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
+) -> Any:
+    """The gradient of `embedding_dense_backward` for its `grad_output`: the rows that it was added to."""
+    if scale_grad_by_freq:
+        ones = ops.ones_like(ops.embedding(grad, indices))
+        counts = ops.embedding_dense_backward(ones, indices, num_weights, padding_idx, False)
+        grad = grad / ops.clamp_min(counts, 1)
+    rows = ops.embedding(grad, indices)
+    if padding_idx < 0:
+        return rows
+    return ops.masked_fill(rows, ops.unsqueeze(ops.eq(indices, padding_idx), -1), 0)
