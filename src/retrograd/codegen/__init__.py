@@ -7,7 +7,8 @@ operators are read from their source with `ast`.
     schema.py     parses an operator's signature
     formula.py    parses a formula: what it reads, and its two namespaces
     nodes.py      writes the node classes
-    functions.py  writes the operator wrappers
+    functions.py  writes the operator wrappers; their parts are in calls.py, recording.py and inplace_functions.py
+    records.py    writes what each operator is, for those who ask
     jvps.py       writes the forward-mode formulas
     stubs.py      writes the type stubs
     main.py       the entry point

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from .functions import ALIASES, has_out, takes_numbers
+from .calls import ALIASES, has_out, takes_numbers
 from .overloads import (
     HEADER,
     TYPES,

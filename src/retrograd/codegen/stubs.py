@@ -8,7 +8,7 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path
 
-from .functions import has_out
+from .calls import has_out
 from .table import Entry
 
 TYPES = {

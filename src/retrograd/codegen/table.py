@@ -2,7 +2,7 @@
 
 A mistake is an error that names file, line, entry and column:
 
-    pointwise.yaml:12: mul: column 'other': unknown name 'slef'; the formula may use grad, other, self
+    arithmetic.yaml:12: mul: column 'other': unknown name 'slef'; the formula may use grad, other, self
 """
 
 from __future__ import annotations

@@ -1,0 +1,213 @@
+"""The parts of a wrapper that any call runs through: parameters, tensors to arrays, the kernel, the results."""
+
+from __future__ import annotations
+
+from .argument_checks import argument_call, not_plain
+from .schema import Argument
+from .table import Entry
+
+COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
+#: NumPy's names for arguments that torch also accepts.
+ALIASES = {"dim": "axis", "keepdim": "keepdims"}
+
+
+def signature(entry: Entry, inplace: bool = False) -> str:
+    """The Python parameters, as they stand between the brackets of ``def``."""
+    parts, star = [], False
+    late = _late(entry)
+    for a in entry.schema.arguments:
+        if a.type == "int[]...":
+            parts.append(f"*{a.parameter}")
+            star = True
+            continue
+        if a.keyword_only and not star:
+            parts.append("*")
+            star = True
+        default = "None" if a in late and not inplace else a.default
+        parts.append(a.parameter if default is None else f"{a.parameter}={default}")
+    if has_out(entry) and not inplace:
+        if not star:
+            parts.append("*")
+        parts.append("out=None")
+    if _has_aliases(entry):
+        parts.append("**aliases")
+    return ", ".join(parts)
+
+
+def _has_aliases(entry: Entry) -> bool:
+    """Does the function take NumPy's names, or ``size=(2, 3)``?"""
+    public = entry.method or not entry.view
+    return any((a.name in ALIASES and public) or a.type == "int[]..." for a in entry.schema.arguments)
+
+
+def _late(entry: Entry) -> list[Argument]:
+    """The arguments that must be given, from the first on that has NumPy's name too, and may be given by that."""
+    required = [a for a in entry.schema.arguments if a.default is None and not a.keyword_only]
+    first = next((i for i, a in enumerate(required) if a.name in ALIASES), len(required))
+    late = required[first:]
+    may_be_none = any(a.type == "any" or a.type.endswith(("?", "...")) for a in late)
+    return [] if may_be_none else late
+
+
+def has_out(entry: Entry) -> bool:
+    """Does the function take ``out=``? Those whose results are new memory."""
+    return not entry.view and not entry.schema.returns_list
+
+
+def _call_arguments(entry: Entry) -> str:
+    """The arguments as the wrapper received them, to call it (or an interceptor) again."""
+    return "".join(
+        f"*{a.parameter}, " if a.type == "int[]..." else f"{a.parameter}, "
+        for a in entry.schema.arguments
+        if not a.keyword_only
+    )
+
+
+def _keywords(entry: Entry) -> str:
+    return "{" + ", ".join(f'"{a.parameter}": {a.parameter}' for a in entry.schema.arguments if a.keyword_only) + "}"
+
+
+def _array(a: Argument) -> str:
+    """The local name of what the kernel gets for an argument."""
+    return f"{a.parameter}_array" if a.is_tensor or a.type == "dtype?" else a.parameter
+
+
+def _send_strangers_away(entry: Entry) -> list[str]:
+    """In a special method, before an interceptor is called: what `_unwrap` does later for calls without one."""
+    operands = "Tensor" if entry.schema.arguments[1].type == "Tensor" else "(Tensor, *NUMBERS)"
+    return [f"    if not isinstance(other, {operands}):", "        return NotImplemented"]
+
+
+def takes_numbers(entry: Entry) -> bool:
+    """May the first argument be a number too, as in ``torch.mul(2, x)``? If Python has a sign that computes with it."""
+    arguments = entry.schema.arguments
+    return any(o not in COMPARISONS for o in entry.operators) and [a.type for a in arguments[1:2]] == ["Tensor|Scalar"]
+
+
+def _unwrap(entry: Entry, operator: str | None = None, inplace: bool = False) -> list[str]:
+    """Tensors to arrays, and the checks that go with it."""
+    lines = []
+    late = _late(entry) if not operator and not inplace and _has_aliases(entry) else []
+    for position, a in enumerate(entry.schema.arguments, 1):
+        p, arr = a.parameter, _array(a)
+        where = f'"{entry.schema.base}", "{p}", {position}'
+        if a.type == "Tensor" or (inplace and position == 1):
+            # A view is taken of the memory, whatever its bits say. See Note [Lazy conjugation].
+            data = "_memory" if entry.view and position == 1 else "_data"
+            lines += ["try:", f"    {arr} = {p}.{data}", "except AttributeError:"]
+            if operator and position == 2:
+                lines.append("    return NotImplemented")
+            elif position == 1 and takes_numbers(entry) and not inplace:
+                lines.append(
+                    f"    return number_first({entry.name}, {where}, ({_call_arguments(entry)}), {_keywords(entry)})"
+                )
+            else:
+                lines.append(f"    raise not_a_tensor({where}, {p}) from None")
+        elif a.type == "Tensor?":
+            lines += ["try:", f"    {arr} = None if {p} is None else {p}._data", "except AttributeError:"]
+            lines.append(f"    raise not_a_tensor({where}, {p}) from None")
+        elif a.type == "Tensor|Scalar":
+            lines += [f"if {p}.__class__ is Tensor or isinstance({p}, Tensor):"]
+            lines += [f"    {arr} = {p}._data"]
+            if operator:
+                compares = operator in ("__eq__", "__ne__")
+                answer = f"array_second({entry.name}, input, {p})" if compares else "NotImplemented"
+                lines += [f"elif not isinstance({p}, NUMBERS):", f"    return {answer}"]
+            elif a.default == "None":
+                lines += [f"elif {p} is None:", f"    {arr} = None"]
+            lines += ["else:", f"    {p} = {arr} = number({where}, {p})"]
+        elif a.type == "Tensor[]":
+            lines += [f"{p} = tensor_list({where}, {p})", f"{arr} = tensor_list_arrays({p})"]
+        elif a.type == "int[]...":
+            if not entry.view:  # (views are asked for no sizes from within)
+                lines += [f"if not {p}:", f'    raise missing("{entry.schema.base}", "{p}")']
+            lines.append(f"{p} = int_tuple({where}, {p})")
+        elif operator and position > 2:
+            continue  # its default
+        elif a.type == "dtype?":
+            lines.append(f"{arr} = None if {p} is None else as_numpy_dtype({p})")
+        elif (test := not_plain(a)) is not None and not (a.type == "int" and a in late):  # (or looked at already)
+            lines += [f"if {test}:", f"    {p} = {argument_call(entry, a, position)}"]
+    either = [a for a in entry.schema.arguments if a.is_tensor]
+    if either and all(a.type == "Tensor|Scalar" for a in either):
+        # A number is its own array.
+        numbers = " and ".join(f"{a.parameter} is {_array(a)}" for a in either)
+        names = ", ".join(a.parameter for a in either)
+        lines += [f"if {numbers}:", f'    raise needs_a_tensor("{entry.schema.base}", {names})']
+    return lines
+
+
+def _kernel_arguments(entry: Entry) -> str:
+    return ", ".join(_array(a) for a in entry.schema.arguments)
+
+
+def _run_kernel(entry: Entry) -> list[str]:
+    targets = [f"{r}_array" for r in entry.schema.results] + entry.saves
+    if entry.schema.returns_list:
+        targets = ["arrays", *entry.saves]
+    target, arguments = ", ".join(targets), _kernel_arguments(entry)
+    call = f"{target} = kernel_{entry.kernel}({arguments})"
+    if entry.inline:
+        return [
+            "try:",
+            f"    result_array = {entry.inline.replace('self', 'input_array')}",
+            "    shape = result_array.shape",
+            "    if result_array.base is not input_array or shape != size:",
+            f"        result_array = kernels.checked_{entry.kernel}({arguments}, result_array)",
+            "except (TypeError, ValueError):",
+            f"    {call}",
+            "    shape = result_array.shape",
+        ]
+    if entry.view:
+        return [call]
+    # See core/quiet.py.
+    return [
+        "try:",
+        f"    {call}",
+        "except RuntimeWarning:",
+        f"    {target} = quietly(kernel_{entry.kernel}, {arguments})",
+    ]
+
+
+def _run_ufunc(entry: Entry) -> list[str]:
+    """The kernel, with its commonest case, two arrays of one dtype, inline."""
+    call = f"kernel_{entry.kernel}({_kernel_arguments(entry)})"
+    return [
+        "try:",
+        "    if other_array.__class__ is ndarray and input_array.dtype is other_array.dtype:",
+        f"        result_array = ufunc_{entry.ufunc}(input_array, other_array)",
+        "        if result_array.__class__ is not ndarray:",
+        "            result_array = as_array(result_array)",
+        "    else:",
+        f"        result_array = {call}",
+        "except (RuntimeWarning, TypeError, ValueError):",
+        f"    result_array = quietly(kernel_{entry.kernel}, {_kernel_arguments(entry)})",
+    ]
+
+
+def _make_results(entry: Entry) -> list[str]:
+    lines = []
+    data = "_memory" if entry.view else "_data"
+    cls = f'class_with_flipped_bit(input, "{entry.flips}")' if entry.flips else "Tensor"
+    if entry.view:
+        lines.append("vc = input._vc or version_counter(input)")
+    if entry.schema.returns_list:
+        lines += ["results = []", "for array in arrays:", "    result = new(Tensor)", f"    result.{data} = array"]
+        lines += [f"    result._vc = {'vc' if entry.view else 'state.new_vc'}"]
+        lines += ["    result._meta = result._edge = None"]
+        lines += ["    results.append(result)"]
+        return lines
+    for r in entry.schema.results:
+        lines += [f"{r} = new({cls})", f"{r}.{data} = {r}_array"]
+        lines += [f"{r}._vc = {'vc' if entry.view else 'state.new_vc'}"]
+        # (A view gets its meta below.)
+        lines += [f"{r}._edge = None" if entry.view and entry.differentiable else f"{r}._meta = {r}._edge = None"]
+    return lines
+
+
+def _returned(entry: Entry) -> str:
+    if entry.schema.returns_list:
+        return "tuple(results)"
+    if len(entry.schema.results) == 1:
+        return entry.schema.results[0]
+    return f"{entry.name}_result({', '.join(entry.schema.results)})"
