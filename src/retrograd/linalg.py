@@ -1,6 +1,6 @@
 """``torch.linalg``: decompositions, solutions, determinants, norms and products of matrices, batched.
 
-Thin: the operators are in the table (``derivatives/decompositions.yaml``) and in ``ops/composite/decompositions.py``.
+Thin: the operators are in the table and in ``ops/composite``, among `products`, `decompositions`, `solve` and others.
 
 >>> import retrograd as torch
 >>> A = torch.tensor([[2., 1.], [1., 3.]])

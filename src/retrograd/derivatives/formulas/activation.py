@@ -56,3 +56,8 @@ def softsign_backward(ops: Any, grad: Any, self: Any) -> Any:
     if not _is_complex(self):
         return grad / (denominator * denominator)
     return grad / denominator - ops.sgn(self) * ops.real(grad * ops.conj(self)) / (denominator * denominator)
+
+
+def unchanged_by(ops: Any, tangent: Any, result: Any) -> Any:
+    """What a tangent adds to that of a result that does not vary with it."""
+    return ops.zeros_like(result)

@@ -30,3 +30,15 @@ def sgn_backward(ops: Any, grad: Any, self: Any, result: Any) -> Any:
     zero = size == 0
     across = grad - real_part(ops, grad * result.conjugate()) * result
     return ops.where(zero, ops.zeros_like(across), across / ops.where(zero, ops.ones_like(size), size))
+
+
+def conj_of(ops: Any, value: Any) -> Any:
+    """The conjugate of an expression that may be a number."""
+    return value.conjugate()
+
+
+def no_derivative(ops: Any, grad: Any, name: str) -> Any:
+    """The same for an operator that torch's table of derivatives does not have at all: its error is another."""
+    raise RuntimeError(
+        f"derivative for aten::{name} is not implemented: detach its result, or compute it under no_grad()"
+    )

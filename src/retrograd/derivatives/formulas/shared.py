@@ -10,28 +10,11 @@ def maybe_multiply(ops: Any, grad: Any, factor: Any) -> Any:
     return grad if factor == 1 else grad * factor
 
 
-def conj_of(ops: Any, value: Any) -> Any:
-    """The conjugate of an expression that may be a number."""
-    return value.conjugate()
-
-
 def not_implemented(ops: Any, grad: Any, name: str) -> Any:
     """For an operator whose result counts as differentiable, but that has no derivative."""
     raise NotImplementedError(
         f"the derivative for '{name}' is not implemented: detach its result, or compute it under no_grad()"
     )
-
-
-def no_derivative(ops: Any, grad: Any, name: str) -> Any:
-    """The same for an operator that torch's table of derivatives does not have at all: its error is another."""
-    raise RuntimeError(
-        f"derivative for aten::{name} is not implemented: detach its result, or compute it under no_grad()"
-    )
-
-
-def unchanged_by(ops: Any, tangent: Any, result: Any) -> Any:
-    """What a tangent adds to that of a result that does not vary with it."""
-    return ops.zeros_like(result)
 
 
 def _is_complex(value: Any) -> bool:
