@@ -12,6 +12,7 @@ from typing import Any
 from ._generated import functions as _table
 from .ops import namespace as ops
 from .ops.checked import checked as _checked
+from .ops.checked import implementation as _implementation
 from .ops.support import renamed as _renamed
 
 _SAME = (
@@ -31,7 +32,7 @@ for _name, _function in _functions.items():
     if _function in _table.PUBLIC.values():
         _functions[_name] = _renamed(_function, _name)
     else:
-        _functions[_name] = _checked(_function, _name, f"special.{_name}")
+        _functions[_name] = _checked(_implementation(_function), _name, f"special.{_name}")
 globals().update(_functions)
 
 __all__ = sorted(_functions)

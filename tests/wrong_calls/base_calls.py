@@ -546,7 +546,7 @@ def _candidates(name: str, candidates: dict[str, list[Sample]]) -> list[Sample]:
     if base.endswith("_") and not base.endswith("__"):
         others += [p + base[:-1] for p in prefixes]
     ours = _function(name)
-    others += [other for other in candidates if ours is not None and _function(other) is ours]
+    others += [other for other in candidates if ours is not None and _code(_function(other)) is _code(ours)]
     for other in others:
         found = candidates.get(other, [])
         if name.startswith("Tensor.") and not other.startswith("Tensor."):
@@ -561,6 +561,11 @@ def _function(name: str) -> Any:
         return _module(retrograd, name)
     except AttributeError:
         return None
+
+
+def _code(function: Any) -> Any:
+    """What functions have in common that are one under several names."""
+    return getattr(function, "__code__", function)
 
 
 def _few(samples: list[Sample]) -> list[Sample]:

@@ -64,8 +64,6 @@ REFUSED = [
     Reason(r"(special\.)?(shifted_)?(chebyshev|hermite)\w+: .*10\*\*15", 10, "NaN in torch, a degree without end"),
     Reason(r"(special\.|Tensor\.)?round_?: decimals is 10\*\*15", 5, "NaN in torch, more decimals than there are"),
     Reason(r"(\w+|nn\.functional\.normalize): out=2\.5", 9, "torch writes the result to a number that nobody sees"),
-    Reason(r"(nn\.functional\.)?(conv_tbc|conv_transpose\dd): argument 3", 17,
-           "a bias of another dtype, as conv2d refuses it"),
     Reason(r"linalg\.solve_triangular: ", 6, "a mixture of dtypes that torch's kernel does not look at"),
     Reason(r"(nn\.functional\.)?(instance_norm|native_batch_norm|batch_norm): ", 10,
            "weights of another dtype or size (torch reads past their end), a negative eps"),
@@ -73,7 +71,7 @@ REFUSED = [
     Reason(r"affine_grid_generator: ", 2, "affine_grid refuses what are no floats, in torch too"),
     Reason(r"(nn\.functional\.)?\w*(cross_entropy|binary_cross_entropy_with_logits): ", 5,
            "a negative label_smoothing; targets and weights whose dtype the loss could not have"),
-    Reason(r"\S*(bincount|fill_?|native_dropout|soft_margin_loss|adaptive_avg_pool1d|gradient): ", 10,
+    Reason(r"\S*(bincount|fill_?|native_dropout|soft_margin_loss|adaptive_avg_pool1d|gradient|conv_tbc): ", 12,
            "complex numbers that lose their imaginary part, bools that are negated"),
     Reason(r"(nn\.functional\.)?ctc_loss: argument 2 is tensor", 2, "torch reads the bits of floats as labels"),
     Reason(r"(nn\.functional\.)?embedding_bag: ", 6,
@@ -89,9 +87,6 @@ REFUSED = [
     Reason(r"nn\.functional\.max_unpool\dd: ", 4, "True and 2.5 are no sizes; torch's arithmetic happens to pass them"),
     Reason(r"nn\.functional\.multi_margin_loss: argument 4 is True", 1, "True is no margin"),
     Reason(r"linalg\.pinv: rtol is tensor", 1, "one tolerance a matrix, and there are two for one"),
-    Reason(r"nn\.functional\.elu_: one more argument, 3", 1, "the factors are the operator's"),
-    Reason(r"Tensor\.[dh]split: one more argument, 3", 2, "a list of indices is one argument"),
-    Reason(r"Tensor\.to: argument 2 is (2\.5|1j|True)", 6, "torch takes the dtype of a number, which it says nowhere"),
 ]  # fmt: skip
 
 

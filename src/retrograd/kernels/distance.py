@@ -23,6 +23,8 @@ def norm(
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {scalar_name(d)}"
         )
+    if p.__class__ is complex:
+        raise RuntimeError(f"linalg.vector_norm: Expected a non-complex scalar as the order of norm, but got {p}")
     if dtype is not None:
         _check_norm_dtype(d, dtype)
         d = dtype

@@ -32,6 +32,7 @@ def _binary(name: str, ufunc: np.ufunc, refused: str, message: str, doc: str) ->
                 pass
         d = result_dtype(a, b)
         if d.kind in refused:
+            broadcast_shape(a, b)  # what is wrong with the shapes is said first
             if " " in message:
                 raise RuntimeError(message)
             unsupported(message, d, out)

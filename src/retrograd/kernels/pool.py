@@ -349,10 +349,10 @@ def _check(a: np.ndarray, kernel: Ints, output_size: Ints, samples: np.ndarray) 
     name = f"fractional_max_pool{dims}d()"
     if a.ndim not in (dims + 1, dims + 2):
         raise RuntimeError(f"{name}: Expected {dims + 1}D or {dims + 2}D tensor, but got: {shape_text(a.shape)}")
-    if a.dtype.kind not in "fV":
-        unsupported(f"fractional_max_pool{dims}d_out_frame", a.dtype)
     if samples.dtype != a.dtype:
         raise RuntimeError("Expect _random_samples to have the same dtype as input")
+    if a.dtype.kind not in "fV":
+        unsupported(f"fractional_max_pool{dims}d_out_frame", a.dtype)
     if samples.ndim != 3:
         raise RuntimeError(f"Expect _random_samples to have 3 dimensions, got {samples.ndim}")
     batch = a.shape[0] if a.ndim == dims + 2 else 1

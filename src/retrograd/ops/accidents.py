@@ -80,9 +80,16 @@ def _instead(name: str, error: BaseException, args: Any, kwargs: Any) -> BaseExc
     given = [describe(a) for a in args] + [f"{k}={describe(v)}" for k, v in dict(kwargs).items() if v is not None]
     if isinstance(error, MemoryError):
         return RuntimeError(f"{name}(): can't allocate memory: {_bytes(error)}got ({', '.join(given)})")
-    if any(isinstance(a, int) and not -(2**63) <= a < 2**64 for a in (*args, *dict(kwargs).values())):
+    values = (*args, *dict(kwargs).values())
+    if any(isinstance(a, int) and not -(2**63) <= a < 2**64 for a in values):
         return ValueError(
             f"Overflow when unpacking long long: {name}() takes no int of more than 64 bits, but got "
+            f"({', '.join(given)})"
+        )
+    tensors = [a for a in values if isinstance(a, Tensor)]
+    if any(a.__class__ is complex for a in values) and not any(t.is_complex() for t in tensors):
+        return RuntimeError(
+            f"value cannot be converted to type double without overflow: {name}() takes no complex number here, but got "
             f"({', '.join(given)})"
         )
     kind = type(error) if type(error) in (TypeError, IndexError, NotImplementedError) else RuntimeError

@@ -20,7 +20,7 @@ def reduction_number(reduction: str, size_average: bool | None = None, reduce: b
             UserWarning,
             stacklevel=users_level(),
         )
-    number = _NUMBERS.get(reduction)
+    number = _NUMBERS.get(reduction) if isinstance(reduction, str) else None
     if number is None:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return number

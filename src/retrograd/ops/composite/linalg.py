@@ -192,6 +192,13 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
         if dims > min(x.ndim, y.ndim):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         dims = (list(range(-dims, 0)), list(range(dims)))
+    if not isinstance(dims, (tuple, list)):
+        raise RuntimeError(
+            "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two lists, "
+            f"but got dims={dims}"
+        )
+    if len(dims) != 2:
+        raise ValueError(f"tensordot(): dims should have two lists, of dimensions of a and of b, but got {len(dims)}")
     over_a, over_b = ([d] if isinstance(d, int) else list(d) for d in dims)
     if len(over_a) != len(over_b):
         raise RuntimeError("both dimension lists should have same length")
