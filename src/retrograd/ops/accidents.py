@@ -89,8 +89,8 @@ def _instead(name: str, error: BaseException, args: Any, kwargs: Any) -> BaseExc
     tensors = [a for a in values if isinstance(a, Tensor)]
     if any(a.__class__ is complex for a in values) and not any(t.is_complex() for t in tensors):
         return RuntimeError(
-            f"value cannot be converted to type double without overflow: {name}() takes no complex number here, but got "
-            f"({', '.join(given)})"
+            f"value cannot be converted to type double without overflow: {name}() takes no complex number here, but "
+            f"got ({', '.join(given)})"
         )
     kind = type(error) if type(error) in (TypeError, IndexError, NotImplementedError) else RuntimeError
     if isinstance(error, AttributeError):  # something is not of the class that has it
