@@ -22,8 +22,8 @@ MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-parity test-slow test-programs test-fast test-versions check fast bench bench-kernels coverage \
-        generate clean
+.PHONY: help demo test test-parity test-slow test-programs test-fast test-versions check fast bench bench-kernels \
+        bench-optim coverage generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ fast: $(VENV)/fast.stamp ## compile the optional kernels (needs gcc or clang) an
 
 bench: $(GENERATED) $(VENV)/parity.stamp ## measure beside torch, which is installed for it
 	@$(PY) benchmarks/bench_overhead.py $(ARGS)
+
+bench-optim: $(GENERATED) $(VENV)/parity.stamp ## steps of optimizers beside torch; ARGS=--quick takes fewer samples
+	@$(PY) benchmarks/bench_optim.py $(ARGS)
 
 bench-kernels: $(GENERATED) $(VENV)/parity.stamp ## operators on large tensors beside torch; ARGS=--only=softmax for some
 	@$(PY) benchmarks/bench_kernels.py $(ARGS)

@@ -62,6 +62,7 @@ def test_sparse_adam(maximize: bool) -> None:
 
 
 @pytest.mark.parity
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks")  # torch's Adagrad makes tensors itself
 def test_adagrad_with_sparse_gradients() -> None:
     torch = pytest.importorskip("torch")
     start = np.random.default_rng(4).standard_normal((4, 2))

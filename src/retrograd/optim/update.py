@@ -4,8 +4,9 @@ Note [Update rules]
 A rule is a function ``rule(ops, param, grad, *state, *settings)``.  It computes with the names of `ops`, of which there
 are two sets, as there are two namespaces for derivative formulas:
 
-* `ARRAYS`: NumPy's own ufuncs on bare arrays, with ``out=``.  No Tensor is made, no node, and no array of the size of
-  the parameter: a large one is gone through in blocks, so that what a rule keeps in between stays in the cache.
+* `ARRAYS` (kernels/updates.py): NumPy's own ufuncs on bare arrays, with ``out=``.  No Tensor is made, no node, and no
+  array of the size of the parameter: a large one is gone through in blocks, so that what a rule keeps in between stays
+  in the cache.
 * `TENSORS`: the operators, for whatever has to see or record them (``differentiable=True``, anomaly mode, dispatch
   traces), and for what is no plain block of float32 or float64 (bfloat16, other devices, lazy or expanded tensors).
 
@@ -34,6 +35,7 @@ from ..core.quiet import is_quiet, quietly
 from ..core.state import local
 from ..core.version_counter import INFERENCE, version_counter
 from ..core.where import user_location
+from ..kernels.updates import ARRAYS
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
 
@@ -42,87 +44,6 @@ BLOCK = 1 << 14
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 _REAL = {np.dtype(np.complex64): _FLOAT32, np.dtype(np.complex128): _FLOAT64}
-
-
-class ARRAYS:
-    """Rules on bare arrays."""
-
-    absolute = np.absolute
-    add = np.add
-    divide = np.divide
-    maximum = np.maximum
-    multiply = np.multiply
-    negative = np.negative
-    sqrt = np.sqrt
-    subtract = np.subtract
-
-    @staticmethod
-    def plus(x: Any, y: Any, scale: Any) -> Any:
-        scaled = np.multiply(y, scale)
-        return np.add(x, scaled, scaled)
-
-    @staticmethod
-    def add_(x: Any, y: Any, scale: Any) -> None:
-        np.add(x, np.multiply(y, scale), x)
-
-    @staticmethod
-    def mul_(x: Any, y: Any) -> None:
-        np.multiply(x, y, x)
-
-    @staticmethod
-    def lerp_(x: Any, y: Any, weight: Any, rest: Any) -> None:
-        step = np.subtract(y, x)
-        if rest is None:
-            np.add(x, np.multiply(step, weight, step), x)
-        else:
-            np.subtract(y, np.multiply(step, rest, step), x)
-
-    @staticmethod
-    def addcmul_(x: Any, a: Any, b: Any, scale: Any) -> None:
-        product = np.multiply(a, b)
-        np.add(x, product if scale is None else np.multiply(product, scale, product), x)
-
-    @staticmethod
-    def addcdiv_(x: Any, a: Any, b: Any, scale: Any) -> None:
-        quotient = np.divide(a, b)
-        np.add(x, quotient if scale is None else np.multiply(quotient, scale, quotient), x)
-
-    @staticmethod
-    def maximum_(x: Any, y: Any) -> None:
-        np.maximum(x, y, out=x)
-
-    @staticmethod
-    def clamp_(x: Any, low: Any, high: Any) -> None:
-        np.minimum(np.maximum(x, low, out=x), high, out=x)
-
-    @staticmethod
-    def copy_(x: Any, y: Any) -> None:
-        np.copyto(x, y)
-
-    @staticmethod
-    def mul_where_(x: Any, mask: Any, factor: Any) -> None:
-        np.multiply(x, factor, x, where=mask)
-
-    @staticmethod
-    def add_where_(x: Any, mask: Any, y: Any) -> None:
-        np.add(x, y, x, where=mask)
-
-    @staticmethod
-    def sub_where_(x: Any, mask: Any, y: Any) -> None:
-        np.subtract(x, y, x, where=mask)
-
-    @staticmethod
-    def zero_where_(x: Any, mask: Any) -> None:
-        np.copyto(x, 0, where=mask)
-
-    @staticmethod
-    def mean(x: Any, axis: int) -> Any:
-        return np.mean(x, axis, keepdims=True)
-
-    @staticmethod
-    def rms(x: Any) -> float:
-        flat = x.reshape(-1)
-        return math.sqrt(np.dot(flat, flat).item() / flat.size) if flat.size else math.nan
 
 
 def _seen(x: Any) -> Any:

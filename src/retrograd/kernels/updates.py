@@ -1,0 +1,93 @@
+"""What the update rules of optimizers compute with, on bare arrays: see Note [Update rules] in optim/update.py.
+
+Arrays are of one shape and dtype, float32 or float64; numbers are 0-d arrays of that dtype, or None for what does
+nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+
+class ARRAYS:
+    """The names that rules use; ``x``, where the name ends with an underscore, is written to."""
+
+    absolute = np.absolute
+    add = np.add
+    divide = np.divide
+    maximum = np.maximum
+    multiply = np.multiply
+    negative = np.negative
+    sqrt = np.sqrt
+    subtract = np.subtract
+
+    @staticmethod
+    def plus(x: Any, y: Any, scale: Any) -> Any:
+        scaled = np.multiply(y, scale)
+        return np.add(x, scaled, scaled)
+
+    @staticmethod
+    def add_(x: Any, y: Any, scale: Any) -> None:
+        np.add(x, np.multiply(y, scale), x)
+
+    @staticmethod
+    def mul_(x: Any, y: Any) -> None:
+        np.multiply(x, y, x)
+
+    @staticmethod
+    def lerp_(x: Any, y: Any, weight: Any, rest: Any) -> None:
+        step = np.subtract(y, x)
+        if rest is None:
+            np.add(x, np.multiply(step, weight, step), x)
+        else:
+            np.subtract(y, np.multiply(step, rest, step), x)
+
+    @staticmethod
+    def addcmul_(x: Any, a: Any, b: Any, scale: Any) -> None:
+        product = np.multiply(a, b)
+        np.add(x, product if scale is None else np.multiply(product, scale, product), x)
+
+    @staticmethod
+    def addcdiv_(x: Any, a: Any, b: Any, scale: Any) -> None:
+        quotient = np.divide(a, b)
+        np.add(x, quotient if scale is None else np.multiply(quotient, scale, quotient), x)
+
+    @staticmethod
+    def maximum_(x: Any, y: Any) -> None:
+        np.maximum(x, y, out=x)
+
+    @staticmethod
+    def clamp_(x: Any, low: Any, high: Any) -> None:
+        np.minimum(np.maximum(x, low, out=x), high, out=x)
+
+    @staticmethod
+    def copy_(x: Any, y: Any) -> None:
+        np.copyto(x, y)
+
+    @staticmethod
+    def mul_where_(x: Any, mask: Any, factor: Any) -> None:
+        np.multiply(x, factor, x, where=mask)
+
+    @staticmethod
+    def add_where_(x: Any, mask: Any, y: Any) -> None:
+        np.add(x, y, x, where=mask)
+
+    @staticmethod
+    def sub_where_(x: Any, mask: Any, y: Any) -> None:
+        np.subtract(x, y, x, where=mask)
+
+    @staticmethod
+    def zero_where_(x: Any, mask: Any) -> None:
+        np.copyto(x, 0, where=mask)
+
+    @staticmethod
+    def mean(x: Any, axis: int) -> Any:
+        return np.mean(x, axis, keepdims=True)
+
+    @staticmethod
+    def rms(x: Any) -> float:
+        flat = x.reshape(-1)
+        return math.sqrt(np.dot(flat, flat).item() / flat.size) if flat.size else math.nan
