@@ -8,9 +8,10 @@ Note [Loading what one does not trust], `write_aside.py` writes files whole or n
 
 from __future__ import annotations
 
-from .load_error import LoadError
+from .load_error import LoadError, SourceChangeWarning
 from .loading import get_unsafe_globals_in_checkpoint, load
-from .locations import default_restore_location, location_tag, register_package
+from .locations import default_restore_location, location_tag, register_package, validate_cuda_device
+from .names import normalize_storage_type, storage_to_tensor_type
 from .options import (
     LoadEndianness,
     get_crc32_options,
@@ -26,8 +27,9 @@ from .saving import save
 from .zip_reader import begins_archive as _is_zipfile
 
 __all__ = [
-    "LoadEndianness", "LoadError", "_is_zipfile", "add_safe_globals", "clear_safe_globals", "default_restore_location",
-    "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options", "get_safe_globals",
-    "get_unsafe_globals_in_checkpoint", "load", "location_tag", "register_package", "safe_globals", "save",
-    "set_crc32_options", "set_default_load_endianness", "set_default_mmap_options", "skip_data",
+    "LoadEndianness", "LoadError", "SourceChangeWarning", "_is_zipfile", "add_safe_globals", "clear_safe_globals",
+    "default_restore_location", "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options",
+    "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load", "location_tag", "normalize_storage_type",
+    "register_package", "safe_globals", "save", "set_crc32_options", "set_default_load_endianness",
+    "set_default_mmap_options", "skip_data", "storage_to_tensor_type", "validate_cuda_device",
 ]  # fmt: skip

@@ -83,6 +83,15 @@ def restorer(map_location: Any) -> Callable[[Any, str], Any]:
 # ----------------------------------------------------------------------------------------------------- torch's devices
 
 
+def validate_cuda_device(location: str) -> int:
+    """The number of a CUDA device that is there: none is."""
+    raise LoadError(
+        "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are running "
+        "on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to map your storages to "
+        "the CPU."
+    )
+
+
 def _cpu_tag(storage: Any) -> str | None:
     return "cpu" if storage.device.type == "cpu" else None
 
@@ -101,11 +110,7 @@ def _other_deserialize(storage: Any, location: str) -> Any:
         return None
     kind = found.group(1)
     if kind == "cuda":
-        raise LoadError(
-            "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are "
-            "running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to map your "
-            "storages to the CPU."
-        )
+        validate_cuda_device(location)
     as_device(kind)
     return None
 

@@ -117,3 +117,23 @@ def in_python_3(module: str, name: str) -> tuple[str, str]:
     if (module, name) in NAME_MAPPING:
         return NAME_MAPPING[module, name]
     return IMPORT_MAPPING.get(module, module), name
+
+
+def normalize_storage_type(storage_type: Any) -> Any:
+    """The class of storages of that name.
+
+    >>> import retrograd as torch
+    >>> torch.serialization.normalize_storage_type(torch.FloatStorage)
+    <class 'torch.FloatStorage'>
+    """
+    return known().get(f"torch.{storage_type.__name__}") or known()[f"torch.storage.{storage_type.__name__}"]
+
+
+def storage_to_tensor_type(storage: Any) -> Any:
+    """The older name of the tensors that lie in a typed storage.
+
+    >>> import retrograd as torch
+    >>> torch.serialization.storage_to_tensor_type(torch.ones(1).storage())
+    <class 'torch.FloatTensor'>
+    """
+    return TENSOR_TYPES[storage.pickle_storage_type().replace("Storage", "Tensor")]

@@ -69,6 +69,19 @@ def _aside(base: Any) -> Any:
         legacy: bool
         dispatch = base.dispatch.copy()
 
+        def save(self, obj: Any, save_persistent_id: bool = True) -> None:
+            # What Python's own does for plain values, without asking each of them whether it is a storage or tensor.
+            plain = self.dispatch.get(type(obj))
+            if plain is None:
+                super().save(obj, save_persistent_id)
+                return
+            self.framer.commit_frame()
+            known = self.memo.get(id(obj))
+            if known is None:
+                plain(self, obj)
+            else:
+                self.write(self.get(known[0]))
+
         def persistent_id(self, obj: Any) -> Any:
             if isinstance(obj, (TypedStorage, UntypedStorage)):
                 return _reference(self, obj)
