@@ -27,10 +27,12 @@ class Unpicklers:
 
     def load(self, file: Any, size: int, persistent_load: Callable[[Any], Any]) -> Any:
         """The object whose pickle the file has next; `size` bounds what it may make."""
+        if self.safe:
+            unpickler: Any = SafeUnpickler(file, size, persistent_load, **self.arguments)
+        else:
+            unpickler = self._trusting(file, persistent_load)
         try:
-            if not self.safe:
-                return self._trusting(file, persistent_load).load()
-            return SafeUnpickler(file, size, persistent_load, **self.arguments).load()
+            return unpickler.load()
         except LoadError:
             raise
         except Outside as passed:
