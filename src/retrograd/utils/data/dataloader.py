@@ -11,9 +11,10 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
+from ..._utils import ExceptionWrapper
 from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import _IterableDatasetFetcher, _MapDatasetFetcher
-from ._utils.worker import Ended, ExceptionWrapper, get_worker_info
+from ._utils.worker import Ended, get_worker_info
 from .dataset import IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
 from .workers import WorkerProcesses, WorkerThreads
@@ -61,7 +62,7 @@ class DataLoader(Generic[T_co]):
     started is `multiprocessing_context` ("fork", "spawn", "forkserver" or a context).  One more word is this package's
     own: with ``multiprocessing_context="thread"`` the workers are threads, which share the dataset and copy nothing:
     for datasets that read files, or compute in NumPy or in C, and for Pythons without a global lock.  They share the
-    random streams of the process, too, so that the workers' seeds do not apply.
+    random streams of the process, too; ``get_worker_info().rng`` has streams of each one's own, with its seed.
     """
 
     def __init__(

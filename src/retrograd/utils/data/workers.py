@@ -15,17 +15,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import queue
 import signal
 import threading
 import time
+import warnings
 import weakref
 from collections.abc import Callable
 from multiprocessing import connection
 from typing import Any
 
+from ..._utils import ExceptionWrapper
 from . import _utils
-from ._utils.worker import ExceptionWrapper, Worker, WorkerInfo, enter_process, enter_thread
+from ._utils.worker import Worker, WorkerInfo, enter_process, enter_thread, streams
 from .channel import Channel, ChannelClosed
 
 _PATIENCE = 5.0  # seconds for a worker to finish its sample before it is ended
@@ -49,7 +52,7 @@ class WorkerProcesses:
                 inherited = list(self.channels) if forked else []
                 arguments = (i, number, base_seed, dataset, make_fetcher, init_fn, Channel(theirs), inherited)
                 process = context.Process(target=_work, args=arguments, daemon=True)
-                process.start()
+                _start(process, forked)
                 self.processes.append(process)
                 theirs.close()
         except BaseException:
@@ -92,6 +95,20 @@ class WorkerProcesses:
         """End all of them; what they were doing is lost.  `patience` is how long they may take to finish it."""
         _end_processes(self.processes, self.channels, os.getpid(), patience)
         self._finalizer.detach()
+
+
+def _start(process: Any, forked: bool) -> None:
+    try:
+        process.start()
+    except (TypeError, AttributeError, pickle.PicklingError):
+        if not forked:
+            warnings.warn(
+                "Got pickle error when attempting to start a worker Process. What it needs (dataset, collate_fn, "
+                "worker_init_fn) must be picklable, unless it is forked (multiprocessing_context='fork') or a thread "
+                "(multiprocessing_context='thread').",
+                stacklevel=6,
+            )
+        raise
 
 
 def _how_it_ended(process: Any) -> str:
@@ -171,12 +188,12 @@ def _answer_through(channel: Channel) -> Callable[[tuple], None]:
             channel.send(message)
         except ChannelClosed:
             raise
-        except Exception as error:  # it cannot be pickled
+        except Exception:  # it cannot be pickled
             epoch, number, data = message
             if isinstance(data, ExceptionWrapper):
                 data = data.without_class()
             else:
-                data = ExceptionWrapper(error, f"when a worker sent a {type(data).__name__}, which cannot be pickled")
+                data = ExceptionWrapper(where=f"when a worker sent a {type(data).__name__}, which cannot be pickled")
             try:
                 channel.send((epoch, number, data))
             except ChannelClosed:
@@ -198,7 +215,7 @@ class WorkerThreads:
         self.processes: list[threading.Thread] = []
         self._finalizer = weakref.finalize(self, _end_threads, self.workers, self.processes)
         for i in range(number):
-            info = WorkerInfo(id=i, num_workers=number, seed=base_seed + i, dataset=dataset)
+            info = WorkerInfo(i, number, base_seed + i, dataset, streams(base_seed, i), "thread")
             tasks: queue.SimpleQueue = queue.SimpleQueue()
             where = f"in DataLoader worker thread {i}"
             worker = Worker(info, make_fetcher, init_fn, tasks, self.answers.put, where)

@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 import random
-import sys
 import threading
-import traceback
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ....random import manual_seed
+from ...._utils import ExceptionWrapper
+from ....random import Generator, manual_seed
+
+
+@dataclass(frozen=True)
+class _RNG:
+    """Random streams of a worker that is a thread, which shares the process's with all others."""
+
+    random_generator: random.Random
+    torch_generator: Generator
+    numpy_generator: np.random.Generator
 
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """What a worker knows of itself: which it is, of how many, its seed, and its copy of the dataset."""
+    """What a worker knows of itself: which it is, of how many, its seed, and its copy of the dataset.
+
+    In a thread, `dataset` is the one that all share, and `rng` has random streams of the worker's own.
+    """
 
     id: int
     num_workers: int
     seed: int
     dataset: Any
+    rng: _RNG | None = None
+    worker_method: str = "multiprocessing"
 
 
 #: In a worker process, for all its threads; in a worker thread, for that thread.
@@ -48,46 +61,25 @@ def enter_process(info: WorkerInfo) -> None:
     set_num_threads(1)
     random.seed(info.seed)
     manual_seed(info.seed)
-    base = (info.seed - info.id) % 2**64
-    np.random.seed(np.random.SeedSequence([base, info.id]).generate_state(4))
+    np.random.seed(_generate_state(info.seed - info.id, info.id))
+
+
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """The seed of NumPy's stream, other than those of the others."""
+    words = np.array([worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32 & 0xFFFFFFFF, 0], np.uint32)
+    return np.random.SeedSequence(words).generate_state(4).tolist()
+
+
+def streams(base_seed: int, worker_id: int) -> _RNG:
+    """Random streams for a thread."""
+    seed = base_seed + worker_id
+    state = np.random.SeedSequence(_generate_state(base_seed, worker_id))
+    return _RNG(random.Random(seed), Generator().manual_seed(seed), np.random.default_rng(state))
 
 
 def enter_thread(info: WorkerInfo) -> None:
-    """Make this thread a worker.  Random streams are the process's: seeds of workers do not apply."""
+    """Make this thread a worker."""
     _of_thread.info = info
-
-
-class ExceptionWrapper:
-    """An exception of a worker, as text and class: what it refers to stays where it was raised."""
-
-    def __init__(self, error: BaseException, where: str) -> None:
-        self.exc_type: type[BaseException] = type(error)
-        self.exc_msg = "".join(traceback.format_exception(error))
-        self.where = where
-
-    def without_class(self) -> ExceptionWrapper:
-        """The same for a class that cannot be sent."""
-        self.exc_msg = f"(of the class {self.exc_type.__qualname__}, which cannot be pickled)\n{self.exc_msg}"
-        self.exc_type = RuntimeError
-        return self
-
-    def reraise(self) -> None:
-        """Raise it again, of its class, with the worker's traceback in its text."""
-        text: Any = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
-        if issubclass(self.exc_type, KeyError):
-            text = _Verbatim(text)
-        try:
-            error = self.exc_type(text)
-        except Exception:  # a class that wants other arguments
-            error = RuntimeError(text)
-        raise error
-
-
-class _Verbatim(str):
-    """Text that a KeyError, which shows the repr of its argument, shows as it is."""
-
-    def __repr__(self) -> str:
-        return str(self)
 
 
 class Ended:
@@ -116,8 +108,8 @@ class Worker:
         try:
             if self.init_fn is not None:
                 self.init_fn(self.info.id)
-        except Exception as error:
-            failure = ExceptionWrapper(error, self.where)
+        except Exception:
+            failure = ExceptionWrapper(where=self.where)
         else:
             fetcher, failure = self._begin()
         ended = False
@@ -138,17 +130,17 @@ class Worker:
         """A fetcher, or why there is none."""
         try:
             return self.make_fetcher(self.info.dataset), None
-        except Exception as error:
-            return None, ExceptionWrapper(error, self.where)
+        except Exception:
+            return None, ExceptionWrapper(where=self.where)
 
     def _fetch(self, fetcher: Any, indices: Any) -> tuple[Any, bool]:
         try:
             return fetcher.fetch(indices), False
         except StopIteration:
             return Ended(), True
-        except Exception as error:
-            return ExceptionWrapper(error, self.where), False
+        except Exception:
+            return ExceptionWrapper(where=self.where), False
         except SystemExit:
             if threading.current_thread() is threading.main_thread():
                 raise
-            return ExceptionWrapper(sys.exception() or SystemExit(), self.where), False
+            return ExceptionWrapper(where=self.where), False
