@@ -8,6 +8,7 @@ package is imported.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from .._generated import functions as table
@@ -82,7 +83,9 @@ for _name in ("alpha_dropout", "dropout", "feature_alpha_dropout"):
 
 for _name in dir(functional):
     _function = getattr(functional, _name)
-    if callable(_function) and not _name.startswith("_"):
-        setattr(functional, _name, checked(_function, _name, f"nn.functional.{_name}"))
+    if isinstance(_function, FunctionType) and not _name.startswith("_"):
+        _function = checked(_function, _name, f"nn.functional.{_name}")
+        _function.__module__ = functional.__name__  # where a pickle finds it
+        setattr(functional, _name, _function)
 for _name in FUNCTIONS:
     FUNCTIONS[_name] = checked(FUNCTIONS[_name], _name)

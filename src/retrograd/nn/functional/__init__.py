@@ -5,6 +5,8 @@ Most check their arguments as torch does and compose operators.
 
 from __future__ import annotations
 
+from typing import Any as _Any
+
 from .activation import (
     celu,
     elu,
@@ -113,3 +115,11 @@ from .resample import (
     upsample_nearest,
 )
 from .softmax import log_softmax, softmax, softmin
+
+
+def __getattr__(name: str) -> _Any:
+    if name == "grad":  # torch has it here, too
+        from .. import grad
+
+        return grad
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
 
 from ..._generated import functions as generated
+from ...core.where import users_level
 from ...ops import namespace as ops
 from ...tensor import Tensor, wrap
 from .dropout import dropout
@@ -148,10 +150,7 @@ def multi_head_attention_forward(
     A mask is True where a key is *not* attended to, or is added to the scores.
     """
     batched = query.ndim == 3
-    if query.ndim not in (2, 3):
-        raise AssertionError(
-            f"query should be unbatched 2D or batched 3D tensor but received {query.ndim}-D query tensor"
-        )
+    _check_dims(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         query, key, value = (x.unsqueeze(1) for x in (query, key, value))
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
@@ -162,6 +161,8 @@ def multi_head_attention_forward(
         raise AssertionError(f"embed_dim {width} not divisible by num_heads {num_heads}")
     if is_causal and attn_mask is None:
         raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
+    _check_lengths(query, key, value, attn_mask, num_heads, use_separate_proj_weight)
+    _check_extra(bias_k, bias_v, static_k, static_v, batch * num_heads, width // num_heads)
     weights = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
     q, k, v = _projected(query, key, value, in_proj_weight, in_proj_bias, weights)
     extra = 0
@@ -189,6 +190,89 @@ def multi_head_attention_forward(
     if average_attn_weights:
         attention = attention.mean(1)
     return result, attention if batched else attention.squeeze(0)
+
+
+def _check_dims(
+    query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None, num_heads: int
+) -> None:
+    """All with a batch, or all without one."""
+    dims = query.ndim
+    if dims not in (2, 3):
+        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {dims}-D query tensor")
+    kind = "batched (3-D)" if dims == 3 else "unbatched (2-D)"
+    if key.ndim != dims or value.ndim != dims:
+        raise AssertionError(
+            f"For {kind} `query`, expected `key` and `value` to be {dims}-D but found {key.ndim}-D and {value.ndim}-D "
+            "tensors respectively"
+        )
+    if padding is not None and padding.ndim != dims - 1:
+        raise AssertionError(
+            f"For {kind} `query`, expected `key_padding_mask` to be `None` or {dims - 1}-D but found {padding.ndim}-D "
+            "tensor instead"
+        )
+    for name, given in (("attn_mask", mask), ("key_padding_mask", padding)):
+        if given is not None and given._data.dtype != np.bool_ and not given.is_floating_point():
+            raise AssertionError(f"only bool and floating types of {name} are supported")
+    if mask is not None:
+        if mask.ndim not in (2, 3):
+            raise AssertionError(
+                f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {mask.ndim}-D tensor "
+                "instead"
+            )
+        expected = (num_heads, query.shape[0], key.shape[0])
+        if dims == 2 and mask.ndim == 3 and tuple(mask.shape) != expected:
+            raise AssertionError(f"Expected `attn_mask` shape to be {expected} but got {tuple(mask.shape)}")
+    if padding is not None and mask is not None and padding.dtype != mask.dtype:
+        warnings.warn(
+            "Support for mismatched key_padding_mask and attn_mask is deprecated. Use same type for both instead.",
+            UserWarning,
+            stacklevel=users_level(),
+        )
+
+
+def _check_lengths(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, num_heads: int, separate: bool
+) -> None:
+    """Keys and values belong together, and a mask to queries and keys."""
+    if separate:
+        if key.shape[:2] != value.shape[:2]:
+            raise AssertionError(
+                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
+            )
+    elif key.shape != value.shape:
+        raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+    if mask is not None:
+        expected = (query.shape[0], key.shape[0])
+        if mask.ndim == 3:
+            expected = (query.shape[1] * num_heads, *expected)  # type: ignore[assignment]
+        if tuple(mask.shape) != expected:
+            raise RuntimeError(
+                f"The shape of the {mask.ndim}D attn_mask is {mask.shape}, but should be {expected}."
+            )
+
+
+def _check_extra(
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    static_k: Tensor | None,
+    static_v: Tensor | None,
+    heads: int,
+    width: int,
+) -> None:
+    """Keys and values that are given or added fit the heads."""
+    if (bias_k is None) != (bias_v is None):
+        one, other = ("bias_k", "bias_v") if bias_v is None else ("bias_v", "bias_k")
+        raise AssertionError(f"{one} is set but {other} is None")
+    for name, static in (("key", static_k), ("value", static_v)):
+        if static is None:
+            continue
+        if bias_k is not None:
+            raise AssertionError(f"bias cannot be added to static {name}.")
+        for dim, size in ((0, heads), (2, width)):
+            if static.shape[dim] != size:
+                raise AssertionError(
+                    f"expecting static_{name[0]}.size({dim}) of {size}, but got {static.shape[dim]}"
+                )
 
 
 def _projected(
