@@ -106,3 +106,17 @@ def test_parameter_dict(torch: Any) -> None:
 )"""
     )
     assert p.pop("a").shape == (2,) and len(p) == 1
+
+
+def test_parameter_dict_is_a_dict(torch: Any) -> None:
+    d = torch.nn.ParameterDict({"b": torch.ones(1), "a": torch.zeros(1)})
+    assert list(d) == ["a", "b"] and list(reversed(d)) == ["b", "a"]
+    d["note"] = "text"
+    assert d.popitem() == ("note", "text") and d.setdefault("c", torch.ones(2)).shape == (2,) and "c" in d
+    assert list(d | torch.nn.ParameterDict([("z", torch.ones(1))])) == ["a", "b", "c", "z"]
+    d |= torch.nn.ParameterDict([("y", torch.ones(1))])
+    assert list(d.copy()) == ["a", "b", "c", "y"] and list(d.fromkeys(["k"], torch.ones(1))) == ["k"]
+    with pytest.raises(TypeError, match="cannot be used as a key as it is not a string"):
+        d[1] = torch.ones(1)
+    with pytest.raises(ValueError, match="has length 1; 2 is required"):
+        d.update([("a",)])

@@ -293,3 +293,132 @@ def test_printing(torch: Any) -> None:
 
     assert repr(Several()) == "Several(\n  a=1\n  b=2\n)"
     assert repr(torch.nn.Module()) == "Module()"
+
+
+def test_hooks_of_state_dicts(torch: Any) -> None:
+    m = torch.nn.Sequential(torch.nn.Linear(1, 1))
+    log: list[Any] = []
+    m[0].register_state_dict_pre_hook(lambda module, prefix, keep_vars: log.append(("pre", prefix, keep_vars)))
+    m[0].register_state_dict_post_hook(lambda module, state, prefix, local: log.append(("post", prefix, sorted(local))))
+    m.state_dict(keep_vars=True)
+    assert log == [("pre", "0.", True), ("post", "0.", ["version"])]
+
+    def wrong(module: Any, state: Any, prefix: str, local: Any) -> Any:
+        return state
+
+    m.register_state_dict_post_hook(wrong)
+    with pytest.raises(RuntimeError, match="state_dict post-hook must return None"):
+        m.state_dict()
+    other = torch.nn.Linear(1, 1)
+    other._register_state_dict_hook(lambda module, state, prefix, local: {"all": state})
+    assert list(other.state_dict()) == ["all"]
+    with pytest.raises(RuntimeError, match="Cannot register the same function"):
+        other._register_state_dict_hook(wrong)
+
+
+def test_hooks_of_loading(torch: Any) -> None:
+    m = torch.nn.Linear(1, 1)
+    saved = {"old": torch.ones(1, 1), "bias": torch.zeros(1)}
+
+    def rename(module: Any, state: dict, prefix: str, *rest: Any) -> None:
+        assert module is m
+        state[prefix + "weight"] = state.pop(prefix + "old")
+
+    handle = m.register_load_state_dict_pre_hook(rename)
+    m.load_state_dict(saved)
+    assert m.weight.item() == 1 and list(saved) == ["old", "bias"]
+    handle.remove()
+    m.register_load_state_dict_post_hook(lambda module, keys: keys.missing_keys.clear() or keys.unexpected_keys.clear())
+    with pytest.raises(AssertionError, match="not expected to return new values"):
+        module = torch.nn.Linear(1, 1)
+        module.register_load_state_dict_post_hook(lambda module, keys: keys)
+        module.load_state_dict(module.state_dict())
+    assert not m.load_state_dict({}).missing_keys
+    copied = copy.deepcopy(m)
+    assert copied._load_state_dict_post_hooks and not copied.load_state_dict({}).unexpected_keys
+
+
+def test_positional_arguments_of_state_dict(torch: Any) -> None:
+    with pytest.warns(FutureWarning, match="Positional args are being deprecated"):
+        assert list(torch.nn.Linear(1, 1).state_dict(None, "a.")) == ["a.weight", "a.bias"]
+
+
+def test_conversions_to_nothing_and_elsewhere(torch: Any) -> None:
+    m = torch.nn.BatchNorm1d(2)
+    weight = m.weight
+    assert m.to_empty(device="cpu") is m and m.weight is weight and m.running_mean.shape == (2,)
+    assert m.half().weight.dtype == torch.float16 and m.running_var.dtype == torch.float16
+    assert m.num_batches_tracked.dtype == torch.int64
+    assert m.bfloat16().weight.dtype == torch.bfloat16
+    assert m.type(torch.float64).num_batches_tracked.dtype == torch.float64
+    with pytest.raises(TypeError, match="only accepts floating point or complex dtypes"):
+        m.to(torch.int32)
+    assert m.compile() is None and torch.nn.Linear(2, 2).share_memory().weight.is_shared()
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_conversion_keeps_what_optimizers_hold(torch: Any, swap: bool) -> None:
+    future = torch.__future__
+    before = future.get_swap_module_params_on_conversion()
+    future.set_swap_module_params_on_conversion(swap)
+    try:
+        m = torch.nn.Linear(2, 2)
+        weight = m.weight
+        m(torch.ones(2)).sum().backward()
+        grad = weight.grad.clone()
+        m.double()
+        assert m.weight is weight and weight.dtype == torch.float64 and weight.grad.dtype == torch.float64
+        assert (weight.grad == grad).all() and weight.requires_grad
+        m.load_state_dict({"weight": torch.ones(2, 2), "bias": torch.zeros(2)})
+        assert m.weight is weight and (weight == 1).all()
+    finally:
+        future.set_swap_module_params_on_conversion(before)
+    future.set_overwrite_module_params_on_conversion(True)
+    try:
+        assert m.float().weight is not weight
+    finally:
+        future.set_overwrite_module_params_on_conversion(False)
+
+
+def test_swapped_tensors_change_places(torch: Any) -> None:
+    a, b = torch.nn.Parameter(torch.ones(2)), torch.zeros(3)
+    a.mark = 1
+    torch.utils.swap_tensors(a, b)
+    assert type(a) is torch.Tensor and a.shape == (3,) and not hasattr(a, "mark")
+    assert isinstance(b, torch.nn.Parameter) and b.requires_grad and b.mark == 1
+    leaf, other = torch.ones(2, requires_grad=True), torch.ones(2)
+    result = (leaf * 2).sum()
+    torch.utils.swap_tensors(leaf, other)
+    with pytest.raises(RuntimeError, match="poisoned by swap_tensors"):
+        result.backward()
+
+
+def test_lazy_parameters(torch: Any) -> None:
+    m = torch.nn.LazyLinear(3)
+    with pytest.raises(RuntimeError, match="Can't access the shape of an uninitialized parameter"):
+        m.weight.shape
+    with pytest.raises(ValueError, match="Attempted to use an uninitialized parameter"):
+        m.weight + 1
+    assert m.double().weight.dtype == torch.float64 and repr(m.weight).startswith("<UninitializedParameter")
+    other = torch.nn.LazyLinear(3)
+    other.load_state_dict(torch.nn.Linear(5, 3).state_dict())
+    assert other.weight.shape == (3, 5) and other(torch.ones(1, 5)).shape == (1, 3)
+    assert type(other) is torch.nn.Linear
+    with pytest.raises(RuntimeError, match="Can't access the shape"):
+        torch.nn.Linear(5, 3).load_state_dict(m.state_dict())
+
+
+def test_old_pickles_get_what_they_lack(torch: Any) -> None:
+    m = torch.nn.Linear(1, 1)
+    state = {k: v for k, v in m.__dict__.items() if "hooks" not in k or k in ("_forward_hooks", "_backward_hooks")}
+    other = torch.nn.Linear.__new__(torch.nn.Linear)
+    other.__setstate__(state)
+    assert other(torch.ones(1)).shape == (1,) and list(other.state_dict()) == ["weight", "bias"]
+
+
+def test_sync_batch_norm_is_made_of_batch_norms(torch: Any) -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Sequential(torch.nn.BatchNorm1d(2, momentum=None)).eval())
+    weight = net[1][0].weight
+    made = torch.nn.SyncBatchNorm.convert_sync_batchnorm(net)
+    assert made is net and isinstance(made[1][0], torch.nn.SyncBatchNorm)
+    assert made[1][0].weight is weight and made[1][0].momentum is None and not made[1][0].training

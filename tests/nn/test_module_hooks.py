@@ -188,3 +188,32 @@ def test_global_backward_hooks(torch: Any) -> None:
     ):
         torch.nn.Identity()(torch.ones(1, requires_grad=True)).backward()
     assert seen == ["pre", "hook"]
+
+
+def test_dictionaries_hold_the_functions(torch: Any) -> None:
+    """Pruning and other tools read them."""
+    m = torch.nn.Linear(1, 1)
+
+    def hook(*args: Any) -> None: ...
+
+    before = m.register_forward_pre_hook(hook, with_kwargs=True)
+    after = m.register_forward_hook(hook, with_kwargs=True, always_call=True)
+    m.register_full_backward_hook(hook), m.register_full_backward_pre_hook(hook)
+    for name in ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks", "_backward_pre_hooks"):
+        assert list(getattr(m, name).values()) == [hook]
+    assert list(m._forward_pre_hooks_with_kwargs) == list(m._forward_pre_hooks) == [before.id]
+    assert list(m._forward_hooks_with_kwargs) == list(m._forward_hooks_always_called) == [after.id]
+    before.remove(), after.remove()
+    for name in ("_forward_pre_hooks_with_kwargs", "_forward_hooks_with_kwargs", "_forward_hooks_always_called"):
+        assert not getattr(m, name)
+
+
+def test_older_backward_hook_says_what_it_misses(torch: Any) -> None:
+    class Two(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return (x * 2).tanh()
+
+    m = Two()
+    m.register_backward_hook(lambda *args: None)
+    with pytest.warns(FutureWarning, match="the forward contains multiple autograd Nodes"):
+        m(torch.ones(1, requires_grad=True).exp())

@@ -344,16 +344,6 @@ class ParameterList(_Parameters):
     def __iadd__(self, values: Iterable[Any]) -> ParameterList:
         return self.extend(values)
 
-    def pop(self, index: int) -> Any:
-        """Take a value out; those after it move up."""
-        values = list(self)
-        value = values.pop(_checked(index, len(self)))
-        for i in range(len(self)):
-            delattr(self, str(i))
-        self._size = 0
-        self.extend(values)
-        return value
-
     def append(self, value: Any) -> ParameterList:
         """Add a value at the end."""
         self._size += 1

@@ -9,7 +9,6 @@ from ...autograd.grad_mode import no_grad
 from ...ops import namespace as ops
 from ...tensor import Tensor
 from .. import functional as F
-from ..modules.conv import _ConvTransposeNd
 from ..modules.module import Module
 from ..modules.module_hooks import _WrappedHook
 from ..parameter import Parameter, is_lazy
@@ -158,6 +157,8 @@ def spectral_norm(
 ) -> M:
     """Divide a weight, as a matrix with `dim` by all other dimensions, by its largest singular value."""
     if dim is None:
+        from ..modules.conv import _ConvTransposeNd
+
         dim = 1 if isinstance(module, _ConvTransposeNd) else 0
     SpectralNorm.apply(module, name, n_power_iterations, dim, eps)
     return module
