@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .core import devices
 from .core.devices import as_device
 from .kernels import random as draws
 from .tensor import Tensor, wrap
@@ -35,8 +36,8 @@ class Generator:
     """
 
     def __init__(self, device: Any = "cpu") -> None:
-        self.device = as_device(device)
-        self.lock = threading.Lock()
+        self.device: devices.device = as_device(device)
+        self.lock: Any = threading.Lock()
         self.manual_seed(67280421310721)
 
     def manual_seed(self, seed: int) -> Generator:
@@ -165,7 +166,7 @@ class Generator:
             return draws.permutation(self.twister, n)
 
 
-default_generator = Generator()
+default_generator: Generator = Generator()
 
 
 def manual_seed(seed: int) -> Generator:
@@ -213,7 +214,7 @@ class fork_rng(contextlib.ContextDecorator):
         self.enabled = enabled
 
     def __enter__(self) -> None:
-        self.before = get_rng_state() if self.enabled else None
+        self.before: Any | None = get_rng_state() if self.enabled else None
 
     def __exit__(self, *exc_info: object) -> None:
         if self.before is not None:

@@ -89,7 +89,10 @@ class UntypedStorage:
     def nbytes(self) -> int:
         return self._root.nbytes
 
-    size = __len__ = nbytes
+    def __len__(self) -> int:
+        return self._root.nbytes
+
+    size = nbytes
 
     def element_size(self) -> int:
         return 1
@@ -168,12 +171,12 @@ class UntypedStorage:
     def __copy__(self) -> UntypedStorage:
         return self.clone()
 
-    def __deepcopy__(self, memo: dict) -> UntypedStorage:
+    def __deepcopy__(self, memo: dict[Any, Any]) -> UntypedStorage:
         if id(self) not in memo:
             memo[id(self)] = self.clone()
         return memo[id(self)]
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return UntypedStorage, (self._root.tobytes("A"),)
 
     def __repr__(self) -> str:
@@ -297,7 +300,7 @@ class TypedStorage:
         self._untyped.resize_(size * self.element_size())
         return self
 
-    def tolist(self) -> list:
+    def tolist(self) -> list[Any]:
         """All elements."""
         return self._elements.tolist()
 
@@ -321,12 +324,12 @@ class TypedStorage:
     def __copy__(self) -> TypedStorage:
         return self.clone()
 
-    def __deepcopy__(self, memo: dict) -> TypedStorage:
+    def __deepcopy__(self, memo: dict[Any, Any]) -> TypedStorage:
         if id(self) not in memo:
             memo[id(self)] = self.clone()
         return memo[id(self)]
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self._untyped, self.dtype)
 
     def __repr__(self) -> str:
@@ -404,18 +407,18 @@ TYPES: dict[str, StorageType] = {
     word: StorageType(word, (), {"dtype_name": name, "__module__": __name__.partition(".")[0]})
     for name, word in STORAGE_NAMES.items()
 }
-BoolStorage = TYPES["BoolStorage"]
-ByteStorage = TYPES["ByteStorage"]
-CharStorage = TYPES["CharStorage"]
-ShortStorage = TYPES["ShortStorage"]
-IntStorage = TYPES["IntStorage"]
-LongStorage = TYPES["LongStorage"]
-HalfStorage = TYPES["HalfStorage"]
-BFloat16Storage = TYPES["BFloat16Storage"]
-FloatStorage = TYPES["FloatStorage"]
-DoubleStorage = TYPES["DoubleStorage"]
-ComplexFloatStorage = TYPES["ComplexFloatStorage"]
-ComplexDoubleStorage = TYPES["ComplexDoubleStorage"]
+BoolStorage: StorageType = TYPES["BoolStorage"]
+ByteStorage: StorageType = TYPES["ByteStorage"]
+CharStorage: StorageType = TYPES["CharStorage"]
+ShortStorage: StorageType = TYPES["ShortStorage"]
+IntStorage: StorageType = TYPES["IntStorage"]
+LongStorage: StorageType = TYPES["LongStorage"]
+HalfStorage: StorageType = TYPES["HalfStorage"]
+BFloat16Storage: StorageType = TYPES["BFloat16Storage"]
+FloatStorage: StorageType = TYPES["FloatStorage"]
+DoubleStorage: StorageType = TYPES["DoubleStorage"]
+ComplexFloatStorage: StorageType = TYPES["ComplexFloatStorage"]
+ComplexDoubleStorage: StorageType = TYPES["ComplexDoubleStorage"]
 
 __all__ = [
     "BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "ComplexDoubleStorage", "ComplexFloatStorage",

@@ -55,7 +55,9 @@ class _Autocast:
     def __init__(self, dtype: dtypes.dtype) -> None:
         self.dtype = dtype
 
-    def __call__(self, operator: Callable, args: tuple, kwargs: dict, proceed: Callable) -> Any:
+    def __call__(
+        self, operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any, Any], proceed: Callable[..., Any]
+    ) -> Any:
         rule = _rule_for(operator)
         if rule is None:
             return proceed()
@@ -72,7 +74,7 @@ class _Autocast:
         return proceed(cast)
 
 
-def _rule_for(operator: Callable) -> frozenset | None:
+def _rule_for(operator: Callable[..., Any]) -> frozenset[Any] | None:
     """Which list an operator falls under: by the outermost function of ours that is in one."""
     rules = _rules()
     found = _list_of(overload_of(operator).overloadpacket.__name__)
@@ -81,7 +83,7 @@ def _rule_for(operator: Callable) -> frozenset | None:
     return None if found is AS_GIVEN else found
 
 
-def _list_of(name: str) -> frozenset | None:
+def _list_of(name: str) -> frozenset[Any] | None:
     for names in (LOW, FLOAT32, WIDEST, AS_GIVEN):
         if name in names:
             return names
@@ -89,7 +91,7 @@ def _list_of(name: str) -> frozenset | None:
 
 
 @functools.cache
-def _rules() -> dict[CodeType, frozenset]:
+def _rules() -> dict[CodeType, frozenset[Any]]:
     """code object -> list, for the listed functions that are composed of others."""
     from .. import fft, linalg
     from ..nn import functional
@@ -97,7 +99,7 @@ def _rules() -> dict[CodeType, frozenset]:
     from ..ops import registry
     from ..ops.checked import implementation
 
-    lists: dict[CodeType, set] = {}
+    lists: dict[CodeType, set[Any]] = {}
     for functions in (
         registry.METHODS, registry.FUNCTIONS, nn_functions.FUNCTIONS, vars(functional), vars(linalg), vars(fft),
     ):  # fmt: skip
@@ -201,11 +203,11 @@ class autocast(restored_autocast, _Mode):
     ) -> None:
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
-        self.device = device(device_type).type
-        self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
+        self.device: str = device(device_type).type
+        self.fast_dtype: dtypes.dtype = get_autocast_dtype(device_type) if dtype is None else dtype
         self._cache_enabled = bool(cache_enabled)
         self._enabled = enabled
-        self.before = None
+        self.before: Any = None
         if enabled and self.device != "cpu":
             warnings.warn(f"{self.device.upper()} is not available. Disabling autocast.", UserWarning, stacklevel=2)
             self._enabled = False
@@ -250,7 +252,7 @@ def get_autocast_dtype(device_type: str) -> dtypes.dtype:
 # ----------------------------------------------------------------------------------------------------- custom functions
 
 
-def custom_fwd(fwd: Callable | None = None, *, device_type: str, cast_inputs: Any = None) -> Any:
+def custom_fwd(fwd: Callable[..., Any] | None = None, *, device_type: str, cast_inputs: Any = None) -> Any:
     """Decorator for the forward of a custom Function: its backward runs in the same mode, see `custom_bwd`.
 
     With `cast_inputs`, forward gets its tensors in that dtype if autocast is on, and runs without it.
@@ -272,7 +274,7 @@ def custom_fwd(fwd: Callable | None = None, *, device_type: str, cast_inputs: An
     return decorated
 
 
-def custom_bwd(bwd: Callable | None = None, *, device_type: str) -> Any:
+def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Any:
     """Decorator for the backward of a custom Function whose forward has `custom_fwd`."""
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)

@@ -35,7 +35,7 @@ class AccumulateGrad(Node):
     def name(self) -> str:
         return "torch::autograd::AccumulateGrad"
 
-    def apply(self, edges: tuple, grads: Sequence) -> tuple:
+    def apply(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
         # `grads` alone holds the gradient, no variable: see Note [Ownership].
         variable = self.variable
         meta: Any = variable._meta
@@ -51,7 +51,7 @@ class AccumulateGrad(Node):
             run_post_accumulate_grad_hooks(variable)
         return ()
 
-    def apply_tensors(self, edges: tuple, grads: Sequence) -> tuple:
+    def apply_tensors(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
         grad = grads[0]
         variable = self.variable
         meta: Any = variable._meta
@@ -79,11 +79,11 @@ class OutdatedAccumulateGrad(AccumulateGrad):
     def name(self) -> str:
         return "torch::autograd::AccumulateGrad"
 
-    def apply(self, edges: tuple, grads: Sequence) -> tuple:
+    def apply(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
         self._check(grads[0])
         return super().apply(edges, grads)
 
-    def apply_tensors(self, edges: tuple, grads: Sequence) -> tuple:
+    def apply_tensors(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
         self._check(grads[0])
         return super().apply_tensors(edges, grads)
 
@@ -160,7 +160,7 @@ def grad_accumulator(tensor: Tensor) -> AccumulateGrad:
     return node
 
 
-def _may_keep(grads: Sequence, like: Any) -> bool:
+def _may_keep(grads: Sequence[Any], like: Any) -> bool:
     """May the gradient itself become ``.grad``? Only if nobody else can see it, and it is laid out as the leaf is."""
     if not held_alone(grads):
         return False

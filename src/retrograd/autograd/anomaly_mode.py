@@ -59,7 +59,7 @@ class set_detect_anomaly:
                 f"set_anomaly_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
             )
         state = local.state
-        self.before = anomaly_of(state)
+        self.before: Anomaly | None = anomaly_of(state)
         observers = _with(state, Anomaly(check_nan, check_inf, forward) if mode else None)
         interceptor = interceptor_of(observers)
         state.observers, state.interceptor = observers, interceptor
@@ -91,7 +91,7 @@ class detect_anomaly(set_detect_anomaly):
     """
 
     def __init__(self, check_nan: bool = True, *, check_inf: bool = False, forward: bool = False) -> None:
-        self.arguments = (check_nan, check_inf, forward)
+        self.arguments: tuple[bool, bool, bool] = (check_nan, check_inf, forward)
         self.before = None
         warnings.warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
@@ -141,7 +141,9 @@ class Anomaly:
         self.check_inf = check_inf
         self.forward = forward
 
-    def __call__(self, operator: Callable, args: tuple, kwargs: dict, proceed: Callable[[], Any]) -> Any:
+    def __call__(
+        self, operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any, Any], proceed: Callable[[], Any]
+    ) -> Any:
         state = local.state
         since = state.sequence_nr
         # Before the call: an in-place operator replaces what was there.
@@ -156,7 +158,7 @@ class Anomaly:
             self._check_forward(operator, already, result)
         return result
 
-    def _check_forward(self, operator: Callable, already: frozenset[str], result: Any) -> None:
+    def _check_forward(self, operator: Callable[..., Any], already: frozenset[str], result: Any) -> None:
         for position, tensor in enumerate(results_of(result)):
             for kind in sorted(_kinds_of(tensor._data) - already):
                 if kind == "nan" and not self.check_nan:
@@ -167,7 +169,12 @@ class Anomaly:
                 )
 
     def _note_lost_history(
-        self, state: ThreadState, operator: Callable, args: tuple, kwargs: dict, result: Any
+        self,
+        state: ThreadState,
+        operator: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[Any, Any],
+        result: Any,
     ) -> None:
         """Remember why results of something that requires grad do not, and pass that on to what is made of them."""
         why = None
@@ -191,11 +198,11 @@ class Anomaly:
 
     # --------------------------------------------------------------------------------------------------- in backward
 
-    def watch(self, call: Callable) -> Callable:
+    def watch(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """`call` with a look at what each node gives, for one backward pass."""
         fed_by: dict[Node, list[Node]] = {}
 
-        def watched(node: Node, edges: tuple, grads: Sequence, as_tensors: bool) -> Sequence:
+        def watched(node: Node, edges: tuple[Any, ...], grads: Sequence[Any], as_tensors: bool) -> Sequence[Any]:
             grads = tuple(grads)
             outputs = call(node, edges, grads, as_tensors)
             for position, output in enumerate(outputs):
@@ -213,7 +220,7 @@ class Anomaly:
         return watched
 
     def _error(
-        self, node: Node, grads: Sequence, output: Any, position: int, kind: str, fed_by: dict[Node, list[Node]]
+        self, node: Node, grads: Sequence[Any], output: Any, position: int, kind: str, fed_by: dict[Node, list[Node]]
     ) -> RuntimeError:
         error = RuntimeError(f"Function '{name_of(node)}' returned {kind} values in its {position}th output.")
         note = _zero_times_infinity(node, grads, output, fed_by) if kind == "nan" else None
@@ -253,7 +260,7 @@ def _tensors_in(values: Any) -> Iterator[Tensor]:
             yield from _tensors_in(value)
 
 
-def _zero_times_infinity(node: Node, grads: Sequence, output: Any, fed_by: dict[Node, list[Node]]) -> str | None:
+def _zero_times_infinity(node: Node, grads: Sequence[Any], output: Any, fed_by: dict[Node, list[Node]]) -> str | None:
     """Words for a NaN that is an incoming 0 times an infinite derivative, as below a mask; None if it is not that."""
     array = output._data if isinstance(output, Tensor) else output
     gave = kernels.isnan(array)

@@ -17,11 +17,11 @@ class GraphRoot(MultiOutputNode):
 
     __slots__ = ("grads",)
 
-    def __init__(self, edges: tuple, grads: Sequence) -> None:
+    def __init__(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> None:
         init_node(self, edges)
-        self.grads = tuple(grads)
+        self.grads: tuple[Any, ...] = tuple(grads)
 
-    def apply(self, edges: tuple, grads: Sequence) -> tuple:
+    def apply(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
         return self.grads
 
     apply_tensors = apply
@@ -32,16 +32,16 @@ class Identity(MultiOutputNode):
 
     __slots__ = ()
 
-    def __init__(self, edges: tuple = ()) -> None:
+    def __init__(self, edges: tuple[Any, ...] = ()) -> None:
         init_node(self, edges)
 
-    def apply(self, edges: tuple, grads: Sequence) -> tuple:
+    def apply(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(grads)
 
     apply_tensors = apply
 
 
-def _stand_before(node: MultiOutputNode, tensors: tuple) -> Any:
+def _stand_before(node: MultiOutputNode, tensors: tuple[Any, ...]) -> Any:
     """Aliases of `tensors` whose gradients go through `node` first."""
     init_node(node, collect_next_edges(*tensors))
     results = []
@@ -59,9 +59,9 @@ class Error(TensorNode):
 
     def __init__(self, message: str, num_inputs: int = 0) -> None:
         init_node(self, ())
-        self.message = message
+        self.message: str = message
 
-    def apply_tensors(self, edges: tuple, grads: Sequence) -> tuple:
+    def apply_tensors(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
         raise RuntimeError(self.message)
 
 
@@ -73,13 +73,15 @@ class NotImplementedInPlace(Node):
     def __init__(self, tensor: Tensor, operation: str) -> None:
         init_node(self, (gradient_edge(tensor),))
         data = tensor._data
-        self.shape, self.dtype, self.array_class = data.shape, data.dtype, data.__class__
-        self.operation = operation
+        self.shape: tuple[int, ...] | None = data.shape
+        self.dtype: Any = data.dtype
+        self.array_class: type[Any] | None = data.__class__
+        self.operation: str = operation
 
     def name(self) -> str:
         return "torch::autograd::NotImplemented"
 
-    def apply(self, edges: tuple, grads: Sequence) -> tuple:
+    def apply(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
         raise RuntimeError(
             f"derivative for aten::{self.operation} is not implemented: write to a copy without history, "
             "x.detach().clone()"
@@ -118,7 +120,7 @@ class UndefinedGrad(MultiOutputNode):
         """Aliases of `tensors` that give no gradient back."""
         return _stand_before(self, tensors)
 
-    def apply(self, edges: tuple, grads: Sequence) -> tuple:
+    def apply(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
         return (None,) * len(edges)
 
     apply_tensors = apply

@@ -41,7 +41,9 @@ class CopySlices(Node):
     ) -> None:
         init_node(self, (base._edge or gradient_edge(base), *fn.next_edges[1:]))
         data = base._memory
-        self.shape, self.dtype, self.array_class = data.shape, data.dtype, data.__class__
+        self.shape: tuple[int, ...] | None = data.shape
+        self.dtype: Any = data.dtype
+        self.array_class: type[Any] | None = data.__class__
         self.replay = replay
         self.fn = fn
         self.bits = bits
@@ -50,7 +52,7 @@ class CopySlices(Node):
     def name(self) -> str:
         return "torch::autograd::CopySlices"
 
-    def apply(self, edges: tuple, grads: Sequence) -> tuple:
+    def apply(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
         self._check_not_freed()
         grad = grads[0]
         if grad is None:
@@ -65,7 +67,7 @@ class CopySlices(Node):
             part[...] = new if self.bits is None else apply_bits(self.bits, new)
         return (result if edges[0] is not None else None, *outputs[1:])
 
-    def apply_tensors(self, edges: tuple, grads: Sequence) -> tuple:
+    def apply_tensors(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
         self._check_not_freed()
         grad = grads[0]
         if grad is None:
@@ -81,7 +83,7 @@ class CopySlices(Node):
                 part.copy_(outputs[0])
         return (result if edges[0] is not None else None, *outputs[1:])
 
-    def _edges_of_fn(self, edges: tuple) -> tuple:
+    def _edges_of_fn(self, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         # The node computes the gradient of the view's old value if it has a formula for it at all.
         first = self.fn.next_edges[0]
         return (first or edges[0] if edges[0] is not None else None, *edges[1:])

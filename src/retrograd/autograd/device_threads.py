@@ -58,7 +58,7 @@ def needs_other_threads(state: ThreadState, task: GraphTask) -> bool:
 
 
 def run_on_devices(
-    state: ThreadState, task: GraphTask, node: Node, grads: Sequence, as_tensors: bool, call: Call
+    state: ThreadState, task: GraphTask, node: Node, grads: Sequence[Any], as_tensors: bool, call: Call
 ) -> None:
     """The engine's loop over several threads; the arguments are those of the plain one."""
     run = DevicePass(state, task, as_tensors, call)
@@ -77,19 +77,19 @@ class DevicePass:
         task.hook_data, task.final_callbacks = {}, []
         self.as_tensors = as_tensors
         self.call = call
-        self.reentrant_depth = task.reentrant_depth
-        self.modes = state.copy()
-        self.context = contextvars.copy_context()
-        self.lock = threading.Lock()
+        self.reentrant_depth: int = task.reentrant_depth
+        self.modes: ThreadState = state.copy()
+        self.context: contextvars.Context = contextvars.copy_context()
+        self.lock: Any = threading.Lock()
         #: How many nodes are queued or running: the pass is done when none is.
-        self.outstanding = 0
-        self.done = False
+        self.outstanding: int = 0
+        self.done: bool = False
         #: The first error; nodes that are still queued when there is one are dropped.
         self.error: BaseException | None = None
-        self.failed = False
+        self.failed: bool = False
         #: What the calling thread serves: its CPU nodes, and on a device thread that device's nodes of all passes.
         name = state.on_device_thread
-        self.own_queue = SharedReadyQueue() if name is None else threads.queue_of(name)
+        self.own_queue: SharedReadyQueue = SharedReadyQueue() if name is None else threads.queue_of(name)
 
     def queue_for(self, node: Node) -> SharedReadyQueue:
         name = device_thread_of(node)
@@ -111,7 +111,7 @@ class DevicePass:
         finally:
             self.error = None  # no circle of error, traceback, frame, pass
 
-    def run(self, node: Node, grads: list) -> None:
+    def run(self, node: Node, grads: list[Any]) -> None:
         """Run one node on this thread, and queue those that are ready then. `grads` is emptied."""
         if not self.failed:
             before = local.state
@@ -133,7 +133,7 @@ class DevicePass:
         if last:  # one thread alone wakes the caller: a second entry would stay in its queue
             self.own_queue.wake(self)
 
-    def _run(self, state: ThreadState, node: Node, grads: list) -> None:
+    def _run(self, state: ThreadState, node: Node, grads: list[Any]) -> None:
         try:
             given: Any = tuple(grads)
             grads.clear()
@@ -145,7 +145,7 @@ class DevicePass:
                 explain_error(state, error)
             raise
 
-    def _hand_on(self, edges: tuple, outputs: Sequence) -> None:
+    def _hand_on(self, edges: tuple[Any, ...], outputs: Sequence[Any]) -> None:
         """Add what a node gave to the buffers of the next ones, and queue those that are ready then."""
         for edge, grad in zip(edges, outputs, strict=True):
             if edge is None:
@@ -176,7 +176,7 @@ class DeviceThreads:
 
     def reset(self) -> None:
         """Forget all threads: a forked child does not have them."""
-        self.lock = threading.Lock()
+        self.lock: Any = threading.Lock()
         self.queues: dict[str, SharedReadyQueue] = {}
 
     def queue_of(self, name: str) -> SharedReadyQueue:
@@ -198,4 +198,4 @@ def _work(name: str, queue: SharedReadyQueue) -> None:
         pass
 
 
-threads = DeviceThreads()
+threads: DeviceThreads = DeviceThreads()

@@ -55,7 +55,9 @@ class dispatch_trace:
         self.calls: list[Call] = []
         #: The composite operators that are running and have been announced, outermost first.
         self.composites: list[FrameType] = []
-        self.codes = _composite_codes()
+        self.codes: dict[Any, str] = _composite_codes()
+
+        self.needs_tensors: bool = False
 
     def __enter__(self) -> dispatch_trace:
         state = local.state
@@ -79,7 +81,9 @@ class dispatch_trace:
     def _stop(self, state: ThreadState) -> None:
         set_observers(state, tuple([observer for observer in state.observers if observer != self._observe]))
 
-    def _observe(self, operator: Callable, args: tuple, kwargs: dict, proceed: Callable[[], Any]) -> Any:
+    def _observe(
+        self, operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any, Any], proceed: Callable[[], Any]
+    ) -> Any:
         device = _device_of(args, kwargs)
         from ..ops.overload import overload_of  # operators are made of autograd
 
@@ -131,7 +135,7 @@ def _composite_codes() -> dict[Any, str]:
     return {code: of_code.pop() for code, of_code in names.items() if len(of_code) == 1}
 
 
-def _device_of(args: tuple, kwargs: dict) -> str:
+def _device_of(args: tuple[Any, ...], kwargs: dict[Any, Any]) -> str:
     for value in (*args, *kwargs.values()):
         if isinstance(value, (tuple, list)) and value:
             value = value[0]

@@ -7,7 +7,7 @@ tuple, since a graph has millions of them; a missing edge (the input does not re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .accumulate_grad import grad_accumulator
 from .node import Node, init_node
@@ -29,9 +29,11 @@ class Sink(Node):
     def __init__(self, tensor: Tensor) -> None:
         init_node(self, ())
         data = tensor._memory
-        self.shape, self.dtype, self.array_class = data.shape, data.dtype, data.__class__
+        self.shape: tuple[int, ...] | None = data.shape
+        self.dtype: Any = data.dtype
+        self.array_class: type[Any] | None = data.__class__
 
-    def apply(self, edges: tuple, grads: Sequence) -> tuple:
+    def apply(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
         return ()
 
     apply_tensors = apply

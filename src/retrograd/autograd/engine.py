@@ -48,7 +48,9 @@ from .worker_threads import MAX_DEPTH, pool
 Loop = Callable[[ThreadState, GraphTask, Node, Sequence, bool, Call], None]
 
 
-def run_pass(state: ThreadState, task: GraphTask, node: Node, grads: Sequence, as_tensors: bool, call: Call) -> None:
+def run_pass(
+    state: ThreadState, task: GraphTask, node: Node, grads: Sequence[Any], as_tensors: bool, call: Call
+) -> None:
     """Run a pass. `node` is ready with `grads`; ends when nothing is ready any more.
 
     `call` runs a node and its hooks: `call_node`, or that with somebody who watches.
@@ -74,8 +76,8 @@ class Engine:
     __slots__ = ("override_stale_capture_stream", "warn_on_accumulate_grad_stream_mismatch")
 
     def __init__(self) -> None:
-        self.warn_on_accumulate_grad_stream_mismatch = True
-        self.override_stale_capture_stream = False
+        self.warn_on_accumulate_grad_stream_mismatch: bool = True
+        self.override_stale_capture_stream: bool = False
 
     def execute(
         self,
@@ -104,7 +106,7 @@ class Engine:
 
         root: Any = roots[0][0]
         array = grads[0]._data
-        first: Sequence
+        first: Sequence[Any]
         if (
             len(roots) == 1
             and not as_tensors
@@ -187,7 +189,7 @@ class Engine:
         return task is None or task.exec_info is None
 
 
-def _root(roots: Sequence[EdgeTuple], grads: Sequence[Tensor], as_tensors: bool) -> tuple[Node, Sequence]:
+def _root(roots: Sequence[EdgeTuple], grads: Sequence[Tensor], as_tensors: bool) -> tuple[Node, Sequence[Any]]:
     """The node to start from and its gradients: the one root itself, or a GraphRoot above them."""
     checked = [_checked(edge, grad, as_tensors) for edge, grad in zip(roots, grads, strict=True)]
     if len(roots) > 1:
@@ -216,4 +218,4 @@ def _how_to_run(state: ThreadState, task: GraphTask) -> tuple[Loop, Call]:
     return run_pass_fast if call is call_node else run_pass, call
 
 
-engine = Engine()
+engine: Engine = Engine()

@@ -53,7 +53,7 @@ def enter_dual_level(*, nested: bool = False) -> int:
     return levels[-1].index
 
 
-def _one_more(state: ThreadState) -> tuple[tuple[Level, ...], tuple, Any]:
+def _one_more(state: ThreadState) -> tuple[tuple[Level, ...], tuple[Any, ...], Any]:
     """The levels, observers and interceptor of the thread when one more level is open."""
     level = Level(len(state.dual_levels))
     level.observer = CarryTangents(level)
@@ -132,7 +132,7 @@ class _set_fwd_grad_enabled(_Mode):
 
     def __init__(self, mode: bool) -> None:
         self.mode = mode
-        self.before = local.state.fw_grad_enabled
+        self.before: bool = local.state.fw_grad_enabled
         local.state.fw_grad_enabled = mode
 
     def __call__(self, function: F) -> F:

@@ -34,21 +34,21 @@ class ForwardFormula:
         duals: Callable[..., Any] | None,
         refused: tuple[int, ...],
     ) -> None:
-        self.name = name
+        self.name: str = name
         #: ``function(*results, *arguments)`` with a primal and a tangent for each differentiable argument; None: there
         #: is no formula.
-        self.function = function
+        self.function: Callable[..., Any] | None = function
         #: The whole operator on dual tensors, over bare arrays; it gives None where it does not apply.
-        self.duals = duals
+        self.duals: Callable[..., Any] | None = duals
         #: For each argument: is it differentiable (True), a list of tensors that are (list), or not (False)?
-        self.plan = plan
+        self.plan: tuple[Any, ...] = plan
         #: Arguments that may not vary, because there is no formula for them.
-        self.refused = refused
+        self.refused: tuple[int, ...] = refused
         #: Where the differentiable ones are, and those that would be.
-        self.positions = tuple(i for i, kind in enumerate(plan) if kind)
+        self.positions: tuple[int, ...] = tuple(i for i, kind in enumerate(plan) if kind)
         #: Which argument takes all further positions: ``x.view(2, 3)``.
-        self.spread = spread
-        self.results = results
-        self.view = view
+        self.spread: int | None = spread
+        self.results: tuple[str, ...] = results
+        self.view: bool = view
         #: Does an in-place call have to keep what it overwrites?
-        self.needs_original = needs_original
+        self.needs_original: bool = needs_original

@@ -90,10 +90,10 @@ class Level:
     needed_tensors: bool
 
     def __init__(self, index: int) -> None:
-        self.index = index
+        self.index: int = index
         #: Who has a tangent of this level; the dead are cleared out when there are more than `limit`.
         self.members: list[reference[ForwardGrad]] = []
-        self.limit = 1000
+        self.limit: int = 1000
 
     def remember(self, forward_grad: ForwardGrad) -> None:
         """A tangent of this level has been set."""

@@ -42,8 +42,10 @@ class seeing_levels_outside:
 
     __slots__ = ("before", "level")
 
+    before: Any
+
     def __init__(self, level: Level) -> None:
-        self.level = level
+        self.level: Level = level
 
     def __enter__(self) -> None:
         state = local.state
@@ -61,7 +63,7 @@ class seeing_levels_outside:
         state.observers, state.interceptor = self.before
 
 
-def _observers_outside(state: ThreadState, level: Level) -> tuple[Callable, ...]:
+def _observers_outside(state: ThreadState, level: Level) -> tuple[Callable[..., Any], ...]:
     observers = state.observers
     return observers[: observers.index(level.observer)] if level.observer in observers else ()
 
@@ -146,7 +148,9 @@ class CarryTangents:
         self.formulas = _formulas()
         self.short_cuts = _short_cuts()
 
-    def __call__(self, operator: Callable, args: tuple, kwargs: dict, proceed: Callable[[], Any]) -> Any:
+    def __call__(
+        self, operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any, Any], proceed: Callable[[], Any]
+    ) -> Any:
         state, level = local.state, self.level
         if not state.fw_grad_enabled:
             return proceed()
@@ -165,7 +169,7 @@ class CarryTangents:
             raise NotImplementedError(not_implemented(formula.name))
         return _with_formula(state, level, formula, inplace, args, tangents, proceed)
 
-    def alone(self, operator: Callable, args: tuple, kwargs: dict) -> Any:
+    def alone(self, operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any, Any]) -> Any:
         """The thread's interceptor while nobody else looks: kernel and formula in one, over bare arrays."""
         short_cut = self.short_cuts.get(operator)
         if short_cut is not None:
@@ -196,7 +200,7 @@ def not_implemented(name: str) -> str:
     )
 
 
-def _tangents(formula: ForwardFormula, args: tuple, level: Level) -> dict[int, Any]:
+def _tangents(formula: ForwardFormula, args: tuple[Any, ...], level: Level) -> dict[int, Any]:
     """The tangents of the arguments that have one, by position."""
     tangents: dict[int, Any] = {}
     for position in formula.positions:
@@ -210,7 +214,9 @@ def _tangents(formula: ForwardFormula, args: tuple, level: Level) -> dict[int, A
     return tangents
 
 
-def _without_formula(operator: Callable, args: tuple, proceed: Callable[[], Any], level: Level) -> Any:
+def _without_formula(
+    operator: Callable[..., Any], args: tuple[Any, ...], proceed: Callable[[], Any], level: Level
+) -> Any:
     """An operator whose result does not vary. If it is in place, what it has written to no longer varies."""
     result = proceed()
     record = record_of(operator)
@@ -309,7 +315,7 @@ def _fitted(state: ThreadState, level: Level, array: Any, made: Any) -> Tensor |
     return result
 
 
-def _view(operator: Callable, state: ThreadState, level: Level, *args: Any, **kwargs: Any) -> Any:
+def _view(operator: Callable[..., Any], state: ThreadState, level: Level, *args: Any, **kwargs: Any) -> Any:
     """A view of a dual tensor: the same view of its tangent, whether it is recorded or not."""
     tensor = args[0]
     if not isinstance(tensor, Tensor):
@@ -337,7 +343,7 @@ def _with_formula(
     level: Level,
     formula: ForwardFormula,
     inplace: bool,
-    args: tuple,
+    args: tuple[Any, ...],
     tangents: dict[int, Any],
     proceed: Callable[[], Any],
 ) -> Any:
@@ -418,7 +424,7 @@ def _tangent_apart(tangent: Any, target: Tensor, level: Level) -> Any:
 def _parameters(
     formula: ForwardFormula,
     result: Any,
-    args: tuple,
+    args: tuple[Any, ...],
     tangents: dict[int, Any],
     original: Tensor | None,
     level: Level | None,

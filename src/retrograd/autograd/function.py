@@ -41,7 +41,7 @@ class FunctionMeta(type):
 
     _backward_cls: type[BackwardCFunction]
 
-    def __init__(cls, name: str, bases: tuple, attributes: dict) -> None:
+    def __init__(cls, name: str, bases: tuple[Any, ...], attributes: dict[Any, Any]) -> None:
         super().__init__(name, bases, attributes)
         cls._backward_cls = type(
             name + "Backward",
@@ -165,7 +165,7 @@ class Function(_SingleLevelFunction):
         )
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple, *args: Any) -> Any:
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
         """How the function runs on a batch: to be overridden."""
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
@@ -178,15 +178,15 @@ class Function(_SingleLevelFunction):
         return _apply(cls, args, kwargs, cls.setup_context is not _no_setup_context)
 
     @staticmethod
-    def _compiled_autograd_key(ctx: Any) -> tuple:
+    def _compiled_autograd_key(ctx: Any) -> tuple[Any, ...]:
         return (ctx._autograd_function_id,)
 
     _register_hook_dict = _legacy("_register_hook_dict")
-    register_hook = _legacy("register_hook")
-    register_prehook = _legacy("register_prehook")
-    next_functions = _legacy("next_functions")
-    name = _legacy("name")
-    metadata = _legacy("metadata")
+    register_hook: Any = _legacy("register_hook")
+    register_prehook: Any = _legacy("register_prehook")
+    next_functions: Any = _legacy("next_functions")
+    name: Any = _legacy("name")
+    metadata: Any = _legacy("metadata")
     _sequence_nr = _legacy("_sequence_nr")
     _set_sequence_nr = _legacy("_set_sequence_nr")
     _input_metadata = _legacy("_input_metadata")
@@ -226,7 +226,7 @@ def once_differentiable(fn: F) -> F:
             state.grad_enabled = recording
         if not recording:
             return outputs
-        given: list = []
+        given: list[Any] = []
         take_apart(args, given)
         if not any(isinstance(arg, Tensor) and arg.requires_grad for arg in given):
             return outputs
@@ -237,7 +237,7 @@ def once_differentiable(fn: F) -> F:
 
 def _refuse_second_derivative(ctx: Any, outputs: Any) -> Any:
     """The same values with a history that raises."""
-    leaves: list = []
+    leaves: list[Any] = []
     structure = take_apart(outputs, leaves)
     aliases = [_leaf_alias(leaf) for leaf in leaves]
     who = getattr(getattr(ctx, "_forward_cls", None), "__name__", "the function")

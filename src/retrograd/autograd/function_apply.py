@@ -49,11 +49,11 @@ from .view_meta import CreationMeta, check_view
 _WHILE_FORWARD_RUNS = ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiable")
 
 
-def apply(cls: Any, args: tuple, kwargs: dict, with_setup_context: bool) -> Any:
+def apply(cls: Any, args: tuple[Any, ...], kwargs: dict[Any, Any], with_setup_context: bool) -> Any:
     """Call the Function `cls`, which has a `setup_context` or whose forward has a `ctx`."""
     state = local.state
     required = len(args)
-    named: dict = kwargs
+    named: dict[Any, Any] = kwargs
     if with_setup_context:
         args, named = _bind(cls.forward, args, kwargs)
         required = len(args)
@@ -73,7 +73,7 @@ def apply(cls: Any, args: tuple, kwargs: dict, with_setup_context: bool) -> Any:
             _record_plain(ctx, output)
             return output
         outputs = output if isinstance(output, tuple) else (output,)
-        leaves: list = []
+        leaves: list[Any] = []
         ctx._output_structures = tuple([take_apart(value, leaves) for value in outputs])
         results = _Outputs(cls, ctx, tensors, leaves, recording, with_setup_context).finish()
         if state.dual_levels:
@@ -98,7 +98,9 @@ def apply(cls: Any, args: tuple, kwargs: dict, with_setup_context: bool) -> Any:
 # ------------------------------------------------------------------------------------------------------------ arguments
 
 
-def _bind(forward: Callable, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+def _bind(
+    forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any, Any]
+) -> tuple[tuple[Any, ...], dict[Any, Any]]:
     """The arguments with those given by name, and defaults, at their positions; what can only be named stays named."""
     bound = inspect.signature(forward).bind(*args, **kwargs)
     bound.apply_defaults()
@@ -106,16 +108,16 @@ def _bind(forward: Callable, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
 
 
 def _make_node(
-    cls: Any, state: ThreadState, args: tuple, named: dict, required: int
+    cls: Any, state: ThreadState, args: tuple[Any, ...], named: dict[Any, Any], required: int
 ) -> tuple[BackwardCFunction, list[Tensor]]:
     """The node, with its edges, and the tensors among the arguments' leaves."""
     ctx: BackwardCFunction = cls._backward_cls()
     init_node(ctx, ())  # numbered before what forward() may record
     ctx.__dict__.clear()
-    leaves: list = []
+    leaves: list[Any] = []
     structures = [take_apart(value, leaves) for value in args]
     if named:
-        rest: list = []
+        rest: list[Any] = []
         structure = take_apart(named, rest)
         if structure is not LEAF:
             # Gradients of what can only be named come as one dict at the end.
@@ -134,7 +136,9 @@ def _make_node(
     return ctx, tensors
 
 
-def _run_forward(cls: Any, ctx: Any, state: ThreadState, args: tuple, named: dict, with_setup_context: bool) -> Any:
+def _run_forward(
+    cls: Any, ctx: Any, state: ThreadState, args: tuple[Any, ...], named: dict[Any, Any], with_setup_context: bool
+) -> Any:
     """forward() and setup_context(), with neither history nor tangents."""
     before = state.grad_enabled, state.fw_grad_enabled
     state.grad_enabled = state.fw_grad_enabled = False
@@ -148,7 +152,7 @@ def _run_forward(cls: Any, ctx: Any, state: ThreadState, args: tuple, named: dic
         state.grad_enabled, state.fw_grad_enabled = before
 
 
-def _check_engine_s_own(ctx: Any, edges: tuple) -> None:
+def _check_engine_s_own(ctx: Any, edges: tuple[Any, ...]) -> None:
     """The user may put anything on ctx, but for the few names that the engine itself reads there."""
     for name, untouched in (
         ("next_edges", ctx.next_edges is edges),
@@ -193,7 +197,7 @@ class _Outputs:
     """Turns what forward() returned into what apply() returns: Note [Outputs of custom functions]."""
 
     def __init__(
-        self, cls: Any, ctx: Any, inputs: list[Tensor], raw: list, recording: bool, with_setup_context: bool
+        self, cls: Any, ctx: Any, inputs: list[Tensor], raw: list[Any], recording: bool, with_setup_context: bool
     ) -> None:
         self.cls = cls
         self.ctx = ctx
@@ -222,7 +226,7 @@ class _Outputs:
     def _who(self) -> str:
         return f"{self.cls.__name__}.forward"
 
-    def finish(self) -> list:
+    def finish(self) -> list[Any]:
         ctx, raw = self.ctx, self.raw
         for tensor in self.dirty.values():
             bump_version(tensor, self._who)
@@ -404,10 +408,10 @@ class _WrittenFirst(TensorNode):
         return name_of(self.fn)
 
     @staticmethod
-    def _moved(values: Sequence, written: int) -> tuple:
+    def _moved(values: Sequence[Any], written: int) -> tuple[Any, ...]:
         return (values[written], *values[:written], *values[written + 1 :])
 
-    def apply_tensors(self, edges: tuple, grads: Sequence) -> tuple:
+    def apply_tensors(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
         first, *others = edges
         others.insert(self.written, first)
         return self._moved(self.fn.apply_tensors(tuple(others), grads), self.written)

@@ -134,9 +134,9 @@ class BackwardCFunction(TensorNode, FunctionCtx):
     _undifferentiable: frozenset[int]
 
     # The user's, though nodes with one output have slots of these names: see the module's docstring.
-    shape = None  # type: ignore[misc]
-    dtype = None  # type: ignore[misc]
-    num_inputs = _NumInputs()  # type: ignore[assignment]
+    shape: Any = None  # type: ignore[misc]
+    dtype: Any = None  # type: ignore[misc]
+    num_inputs: Any = _NumInputs()  # type: ignore[assignment]
 
     # What forward() may set through the methods of FunctionCtx.
     to_save: Any = None
@@ -144,7 +144,7 @@ class BackwardCFunction(TensorNode, FunctionCtx):
     dirty_tensors: Any = None
     non_differentiable: Any = None
     materialize_grads = True
-    needs_input_grad: tuple = ()
+    needs_input_grad: tuple[Any, ...] = ()
     _materialize_non_diff_grads = True
     _is_pure_view = False
 
@@ -161,7 +161,7 @@ class BackwardCFunction(TensorNode, FunctionCtx):
         result = self._call_user(self._nested([None if g is None else wrap(g) for g in args[1]]))
         return tuple(None if g is None else unwrap(g) for g in self._gradients(result))
 
-    def apply_tensors(self, edges: tuple, grads: Sequence) -> tuple:
+    def apply_tensors(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
         return self._gradients(self._call_user(self._nested(list(grads))))
 
     def __call__(self, *grads: Tensor | None) -> Any:
@@ -169,7 +169,7 @@ class BackwardCFunction(TensorNode, FunctionCtx):
         outputs = self.apply_tensors(self.next_edges, grads)
         return outputs[0] if len(outputs) == 1 else outputs
 
-    def _call_user(self, grads: list) -> Any:
+    def _call_user(self, grads: list[Any]) -> Any:
         backward = self._get_user_fn()
         state = local.state
         recording = state.grad_enabled
@@ -187,7 +187,7 @@ class BackwardCFunction(TensorNode, FunctionCtx):
             )
         return vjp if vjp is not unwritten else backward
 
-    def _nested(self, grads: list) -> list:
+    def _nested(self, grads: list[Any]) -> list[Any]:
         """The incoming gradients as backward() gets them: zeros for None if asked for, nested as the outputs were."""
         if self.materialize_grads and any(grad is None for grad in grads):
             for position, (grad, metadata) in enumerate(zip(grads, self.metadata_of_inputs)):
@@ -199,7 +199,7 @@ class BackwardCFunction(TensorNode, FunctionCtx):
                     grads[position] = zeros_of(metadata)
         return put_together(self._output_structures, grads)
 
-    def _gradients(self, result: Any) -> tuple:
+    def _gradients(self, result: Any) -> tuple[Any, ...]:
         """What backward() returned, checked: one gradient (or None) an edge."""
         inputs = self._input_structures
         expected = len(inputs)
@@ -214,7 +214,7 @@ class BackwardCFunction(TensorNode, FunctionCtx):
             if not self._required_gradients <= number < expected:
                 self._wrong_number(number, result)
             result += (None,) * (expected - number)
-        leaves: list = []
+        leaves: list[Any] = []
         for position, (structure, grad) in enumerate(zip(inputs, result)):
             if structure.kind is None:
                 leaves.append(grad)
@@ -236,7 +236,7 @@ class BackwardCFunction(TensorNode, FunctionCtx):
                 )
         return tuple(gradients)
 
-    def _wrong_number(self, number: int, result: tuple) -> NoReturn:
+    def _wrong_number(self, number: int, result: tuple[Any, ...]) -> NoReturn:
         expected = len(self._input_structures)
         hint = f"backward must return one gradient for each argument of {self._forward_cls.__name__}.apply()"
         if number == 1 and isinstance(result[0], list):
@@ -331,7 +331,7 @@ class BackwardCFunction(TensorNode, FunctionCtx):
 
     # ---------------------------------------------------------------------------- names that torch's nodes have, too
 
-    def apply_boxed(self, grads: list) -> Any:
+    def apply_boxed(self, grads: list[Any]) -> Any:
         """Run the user's backward on a list of gradients that it may empty."""
         return self._get_user_fn()(self, grads)
 
@@ -342,7 +342,7 @@ class BackwardCFunction(TensorNode, FunctionCtx):
     def _compiled_autograd_key(self) -> Any:
         return self._forward_cls._compiled_autograd_key(self)
 
-    def _get_compiled_autograd_symints(self) -> list:
+    def _get_compiled_autograd_symints(self) -> list[Any]:
         return []
 
 

@@ -19,7 +19,7 @@ from .function_structure import put_together
 from .view_meta import FORWARD_BASE
 
 
-def run_jvp(cls: Any, ctx: Any, tensors: Sequence[Tensor], raw: Sequence, results: Sequence) -> None:
+def run_jvp(cls: Any, ctx: Any, tensors: Sequence[Tensor], raw: Sequence[Any], results: Sequence[Any]) -> None:
     """Give each output its tangents. `raw` are forward()'s outputs, `results` what apply() will return."""
     observers = local.state.observers
     for level in local.state.dual_levels:
@@ -36,8 +36,8 @@ def _run_at(
     ctx: Any,
     tensors: Sequence[Tensor],
     tangents: Sequence[Tensor | None],
-    raw: Sequence,
-    results: Sequence,
+    raw: Sequence[Any],
+    results: Sequence[Any],
 ) -> None:
     versions = [None if tangent is None else tangent._version for tangent in tangents]
     answer = cls.jvp(ctx, *_arguments(ctx, tensors, tangents))
@@ -74,10 +74,10 @@ def _run_at(
         set_tangent(result, tangent, level, inplace=dirty)
 
 
-def _arguments(ctx: Any, tensors: Sequence[Tensor], tangents: Sequence[Tensor | None]) -> list:
+def _arguments(ctx: Any, tensors: Sequence[Tensor], tangents: Sequence[Tensor | None]) -> list[Any]:
     """One per argument of apply(), nested as that: the tangent of a tensor, None of everything else."""
     given = iter(zip(tensors, tangents))
-    leaves: list = []
+    leaves: list[Any] = []
     for is_tensor in ctx._is_tensor_input:
         if not is_tensor:
             leaves.append(None)
@@ -90,7 +90,7 @@ def _arguments(ctx: Any, tensors: Sequence[Tensor], tangents: Sequence[Tensor | 
     return put_together(ctx._input_structures, leaves)
 
 
-def _answers(cls: Any, ctx: Any, answer: Any) -> list:
+def _answers(cls: Any, ctx: Any, answer: Any) -> list[Any]:
     """What jvp returned, taken apart as the outputs were."""
     if not isinstance(answer, tuple):
         answer = (answer,)
@@ -106,14 +106,14 @@ def _answers(cls: Any, ctx: Any, answer: Any) -> list:
     def complain(what: str) -> Exception:
         return RuntimeError(f"{cls.__name__}.jvp returned tangents that are not nested as the outputs were: {what}")
 
-    leaves: list = []
+    leaves: list[Any] = []
     for structure, part in zip(ctx._output_structures, answer):
         leaves += structure.match(part, complain)
     return leaves
 
 
 def _check_view(
-    cls: Any, position: int, output: Tensor, tangent: Tensor, tensors: Sequence[Tensor], tangents: Sequence
+    cls: Any, position: int, output: Tensor, tangent: Tensor, tensors: Sequence[Tensor], tangents: Sequence[Any]
 ) -> None:
     """An output that is a view of an input must have a tangent that is the same view of that input's tangent."""
     base = _forward_base(output)
@@ -140,5 +140,5 @@ def _forward_base(tensor: Tensor) -> Tensor | None:
     return forward_view(meta)[0]
 
 
-def _among(tensor: Any, tensors: Sequence) -> bool:
+def _among(tensor: Any, tensors: Sequence[Any]) -> bool:
     return any(tensor is other for other in tensors)

@@ -18,16 +18,16 @@ class Structure:
 
     __slots__ = ("children", "keys", "kind", "leaves")
 
-    def __init__(self, kind: Any = None, keys: Sequence = (), children: Sequence[Structure] = ()) -> None:
+    def __init__(self, kind: Any = None, keys: Sequence[Any] = (), children: Sequence[Structure] = ()) -> None:
         #: None for a leaf; else list, tuple, dict or a namedtuple class.
-        self.kind = kind
+        self.kind: Any = kind
         #: The keys of a dict, in order; the positions of a sequence.
-        self.keys = tuple(keys)
-        self.children = tuple(children)
+        self.keys: tuple[Any, ...] = tuple(keys)
+        self.children: tuple[Structure, ...] = tuple(children)
         #: How many leaves there are in all.
         self.leaves: int = sum(child.leaves for child in children) if kind is not None else 1
 
-    def build(self, leaves: Sequence) -> Any:
+    def build(self, leaves: Sequence[Any]) -> Any:
         """The value again, with other leaves in it."""
         if self.kind is None:
             (leaf,) = leaves
@@ -42,7 +42,7 @@ class Structure:
             return parts
         return self.kind(*parts) if hasattr(self.kind, "_fields") else tuple(parts)
 
-    def match(self, value: Any, complain: Callable[[str], Exception]) -> list:
+    def match(self, value: Any, complain: Callable[[str], Exception]) -> list[Any]:
         """The leaves of `value`, which is to have this structure; None stands for a whole part of Nones."""
         if self.kind is None:
             return [value]
@@ -60,7 +60,7 @@ class Structure:
                 got = f"{type(value).__name__}" + (f" of {len(value)}" if isinstance(value, (list, tuple)) else "")
                 raise complain(f"a {self.kind.__name__} of {len(self.children)} was expected, not {got}")
             parts = list(value)
-        leaves: list = []
+        leaves: list[Any] = []
         for child, part in zip(self.children, parts):
             leaves += child.match(part, complain)
         return leaves
@@ -69,7 +69,7 @@ class Structure:
 LEAF = Structure()
 
 
-def take_apart(value: Any, leaves: list) -> Structure:
+def take_apart(value: Any, leaves: list[Any]) -> Structure:
     """Append the leaves of `value` to `leaves` and return its structure.
 
     >>> leaves = []
@@ -86,8 +86,8 @@ def take_apart(value: Any, leaves: list) -> Structure:
 
 
 def put_together(
-    structures: Sequence[Structure], leaves: list, worthwhile: Callable[[list], bool] | None = None
-) -> list:
+    structures: Sequence[Structure], leaves: list[Any], worthwhile: Callable[[list[Any]], bool] | None = None
+) -> list[Any]:
     """The values again, one a structure, with other leaves; False for a part that is not `worthwhile`."""
     position, values = 0, []
     for structure in structures:

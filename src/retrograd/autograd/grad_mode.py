@@ -147,8 +147,8 @@ class _Steps:
 
     def __await__(self) -> Any:
         iterator = self.coroutine.__await__()
-        send: Callable = iterator.__next__
-        argument: tuple = ()
+        send: Callable[..., Any] = iterator.__next__
+        argument: tuple[Any, ...] = ()
         while True:
             try:
                 with self.mode.clone():
@@ -233,7 +233,7 @@ class set_grad_enabled(_Mode):
         enabled = mode and switched_on(state)
         if not mode:
             remember_no_grad(state, __file__)
-        self.before = state.grad_enabled
+        self.before: bool | None = state.grad_enabled
         state.grad_enabled = enabled
 
     def __call__(self, function: F) -> F:
@@ -267,7 +267,7 @@ class inference_mode(_Mode):
     """
 
     def __init__(self, mode: bool = True) -> None:
-        self.mode = bool(mode)
+        self.mode: bool = bool(mode)
         self.before: Any = None
 
     def __new__(cls, mode: Any = True) -> Any:
@@ -360,7 +360,7 @@ class set_multithreading_enabled(_Mode):
 
     def __init__(self, mode: bool) -> None:
         self.mode = mode
-        self.before = local.state.multithreading
+        self.before: bool = local.state.multithreading
         local.state.multithreading = mode
 
     def __call__(self, function: F) -> F:
@@ -396,7 +396,7 @@ class enforce_grad_layout_policy(_Mode):
 
     def __init__(self, enable: bool = True) -> None:
         self.mode = enable
-        self.before = local.state.enforce_grad_layout
+        self.before: bool = local.state.enforce_grad_layout
         local.state.enforce_grad_layout = enable
 
     def __call__(self, function: F) -> F:

@@ -21,7 +21,7 @@ from .run_backward import grad
 REAL, IMAGINARY = 1.0, 1.0j
 
 
-def as_tuple(outputs: Any) -> tuple:
+def as_tuple(outputs: Any) -> tuple[Any, ...]:
     """What a function returned, as a tuple."""
     return tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
 
@@ -46,7 +46,7 @@ def directions(tensor: Tensor) -> tuple[complex, ...]:
 class Numerical:
     """Central differences of `func` around `inputs`; `which` of its outputs are looked at."""
 
-    def __init__(self, func: Callable, inputs: tuple, which: Sequence[int], eps: float) -> None:
+    def __init__(self, func: Callable[..., Any], inputs: tuple[Any, ...], which: Sequence[int], eps: float) -> None:
         self.func = func
         self.inputs = inputs
         self.which = which
@@ -132,8 +132,10 @@ class Analytical:
     """The Jacobians of one real output, from one backward pass per element, each run twice."""
 
     def __init__(self, output: Tensor, inputs: Sequence[Tensor], nondet_tol: float) -> None:
-        self.jacobians = [np.zeros((x.numel(), output.numel()), x._data.dtype) for x in inputs]
-        self.reentrant = self.sizes_match = self.dtypes_match = True
+        self.jacobians: list[np.ndarray] = [np.zeros((x.numel(), output.numel()), x._data.dtype) for x in inputs]
+        self.reentrant: bool = True
+        self.sizes_match: bool = True
+        self.dtypes_match: bool = True
         for column, v in enumerate(one_hot_vectors(output)):
             first, again = pull(output, inputs, v), pull(output, inputs, v)
             for jacobian, x, one, other in zip(self.jacobians, inputs, first, again, strict=True):
@@ -163,7 +165,9 @@ def same_values(one: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
 # --------------------------------------------------------------------------------------------------------- forward mode
 
 
-def push(func: Callable, inputs: tuple, steps: dict[int, np.ndarray | None]) -> list[tuple[Tensor, Tensor | None]]:
+def push(
+    func: Callable[..., Any], inputs: tuple[Any, ...], steps: dict[int, np.ndarray | None]
+) -> list[tuple[Tensor, Tensor | None]]:
     """Primals and tangents of the outputs as the inputs in `steps` move; None: an input without a tangent."""
     with forward_ad.dual_level():
         given = []
@@ -179,13 +183,20 @@ def push(func: Callable, inputs: tuple, steps: dict[int, np.ndarray | None]) -> 
         return [(primal, tangent) for primal, tangent in pairs]
 
 
-def steps_of(inputs: tuple, wanted: Sequence[int], moving: int, step: np.ndarray) -> dict[int, np.ndarray | None]:
+def steps_of(
+    inputs: tuple[Any, ...], wanted: Sequence[int], moving: int, step: np.ndarray
+) -> dict[int, np.ndarray | None]:
     """A step for one of the `wanted` inputs, and zeros for the others."""
     return {i: step if i == moving else np.zeros(tuple(inputs[i].shape), inputs[i]._data.dtype) for i in wanted}
 
 
 def tangents(
-    func: Callable, inputs: tuple, wanted: Sequence[int], moving: int, step: np.ndarray, which: Sequence[int]
+    func: Callable[..., Any],
+    inputs: tuple[Any, ...],
+    wanted: Sequence[int],
+    moving: int,
+    step: np.ndarray,
+    which: Sequence[int],
 ) -> list[np.ndarray]:
     """The tangents of the outputs `which` as one input moves, as vectors."""
     pairs = push(func, inputs, steps_of(inputs, wanted, moving, step))
@@ -193,7 +204,7 @@ def tangents(
 
 
 def forward_jacobians(
-    func: Callable, inputs: tuple, wanted: Sequence[int], position: int, which: Sequence[int]
+    func: Callable[..., Any], inputs: tuple[Any, ...], wanted: Sequence[int], position: int, which: Sequence[int]
 ) -> dict[complex, list[np.ndarray]]:
     """The counterpart of `Numerical.jacobians`."""
     found = {}

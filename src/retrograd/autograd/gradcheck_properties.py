@@ -29,8 +29,8 @@ class GradcheckError(RuntimeError):
 class Check:
     """One call of gradcheck: the function, and how it is to be judged."""
 
-    func: Callable
-    inputs: tuple
+    func: Callable[..., Any]
+    inputs: tuple[Any, ...]
     eps: float
     atol: float
     rtol: float
@@ -40,7 +40,9 @@ class Check:
 
     def __post_init__(self) -> None:
         #: Where the inputs are that derivatives are checked for.
-        self.wanted = [i for i, x in enumerate(self.inputs) if isinstance(x, Tensor) and x.requires_grad and varies(x)]
+        self.wanted: list[int] = [
+            i for i, x in enumerate(self.inputs) if isinstance(x, Tensor) and x.requires_grad and varies(x)
+        ]
 
     @property
     def tensors(self) -> list[Tensor]:
@@ -51,7 +53,7 @@ class Check:
         return bool(np.allclose(analytical, numerical, rtol=self.rtol, atol=atol))
 
 
-def differentiable(outputs: tuple) -> list[Tensor]:
+def differentiable(outputs: tuple[Any, ...]) -> list[Tensor]:
     for output in outputs:
         if not isinstance(output, Tensor):
             raise TypeError(f"gradcheck: the function must return Tensors, but returned a {type(output).__name__}")

@@ -32,7 +32,7 @@ class ExecInfo:
 
     def __init__(self) -> None:
         #: Run the node: a wanted gradient lies behind it.
-        self.needed = False
+        self.needed: bool = False
         #: (input_nr, position in the result of ``grad()``): gradients to hand out before the node runs.
         self.captures: list[tuple[int, int]] | None = None
 
@@ -66,21 +66,21 @@ class GraphTask:
     )
 
     def __init__(self, keep_graph: bool, create_graph: bool, reentrant_depth: int, freed: Freed | None) -> None:
-        self.keep_graph = keep_graph
+        self.keep_graph: bool = keep_graph
         #: Record the backward pass itself.
-        self.create_graph = create_graph
+        self.create_graph: bool = create_graph
         #: How many backward passes of this thread are waiting for this one.
-        self.reentrant_depth = reentrant_depth
+        self.reentrant_depth: int = reentrant_depth
         #: Put into the slots of nodes whose saved tensors this run releases.
-        self.freed = freed
-        self.id = next(_ids)
+        self.freed: Freed | None = freed
+        self.id: int = next(_ids)
         self.dependencies: dict[Node, int] = {}
         self.not_ready: dict[Node, InputBuffer] = {}
         self.exec_info: dict[Node, ExecInfo] | None = None
         self.captured: list[Any] | None = None
         self.final_callbacks: list[Callable[[], None]] | None = None
 
-    def deliver(self, edge: EdgeTuple, grad: Any, as_tensors: bool) -> Sequence | None:
+    def deliver(self, edge: EdgeTuple, grad: Any, as_tensors: bool) -> Sequence[Any] | None:
         """Add `grad` to what the node at `edge` has got; all its gradients, if this was the last that it waited for."""
         node, input_nr = edge
         buffer = self.not_ready.get(node)

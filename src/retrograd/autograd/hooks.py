@@ -50,13 +50,13 @@ class RemovableHandle:
 
     _ids = itertools.count()
 
-    def __init__(self, hooks_dict: OrderedDict, *, extra_dict: Any = None) -> None:
+    def __init__(self, hooks_dict: OrderedDict[Any, Any], *, extra_dict: Any = None) -> None:
         # Weak, so that a handle does not keep a graph alive; OrderedDict (unlike dict) can be referred to weakly.
-        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.hooks_dict_ref: weakref.ref[OrderedDict[Any, Any]] = weakref.ref(hooks_dict)
         with graph_lock:  # no number twice, whichever threads ask
-            self.id = next(self._ids)
+            self.id: int = next(self._ids)
         #: Further dicts (one, or a list) from which the same key is to go.
-        self.extra_dict_ref: tuple = ()
+        self.extra_dict_ref: tuple[Any, ...] = ()
         if extra_dict is not None:
             several = extra_dict if isinstance(extra_dict, list) else [extra_dict]
             self.extra_dict_ref = tuple(weakref.ref(extra) for extra in several)
@@ -69,11 +69,12 @@ class RemovableHandle:
                 with graph_lock:
                     hooks.pop(self.id, None)
 
-    def __getstate__(self) -> tuple:
+    def __getstate__(self) -> tuple[Any, ...]:
         return self.hooks_dict_ref(), self.id, tuple(reference() for reference in self.extra_dict_ref)
 
-    def __setstate__(self, state: tuple) -> None:
-        hooks, self.id, extras = state
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        hooks, number, extras = state
+        self.id = number
         # A handle whose hooks are gone stays one; new handles get other numbers than this one.
         self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
         self.extra_dict_ref = tuple(weakref.ref(extra) for extra in extras if extra is not None)
@@ -87,7 +88,7 @@ class RemovableHandle:
         self.remove()
 
 
-def add_hook(hooks: OrderedDict, hook: Callable) -> RemovableHandle:
+def add_hook(hooks: OrderedDict[Any, Any], hook: Callable[..., Any]) -> RemovableHandle:
     """Put `hook` into `hooks` and return its handle."""
     handle = RemovableHandle(hooks)
     with graph_lock:
@@ -95,7 +96,7 @@ def add_hook(hooks: OrderedDict, hook: Callable) -> RemovableHandle:
     return handle
 
 
-def _now(hooks: OrderedDict) -> list[Callable]:
+def _now(hooks: OrderedDict[Any, Any]) -> list[Callable[..., Any]]:
     """The hooks as they are now: those that run may add and remove some, and so may other threads."""
     with graph_lock:
         return list(hooks.values())
@@ -108,21 +109,21 @@ class NodeHooks:
 
     def __init__(self) -> None:
         #: (output_nr, hooks of that tensor), in order of registration.
-        self.tensor_hooks: list[tuple[int, OrderedDict]] = []
+        self.tensor_hooks: list[tuple[int, OrderedDict[Any, Any]]] = []
         #: output_nr -> the tensor (weakly) whose .grad is to be set.
         self.retains_grad: dict[int, weakref.ref[Tensor]] = {}
-        self.pre_hooks: OrderedDict[int, Callable] = OrderedDict()
-        self.post_hooks: OrderedDict[int, Callable] = OrderedDict()
+        self.pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self.post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
         self.metadata: dict[Any, Any] = {}
 
-    def add(self, kind: str, hook: Callable) -> RemovableHandle:
+    def add(self, kind: str, hook: Callable[..., Any]) -> RemovableHandle:
         return add_hook(getattr(self, kind), hook)
 
 
 # ------------------------------------------------------------------------------------------------ called by the engine
 
 
-def run_tensor_hooks(extras: NodeHooks, grads: Sequence, as_tensors: bool) -> list:
+def run_tensor_hooks(extras: NodeHooks, grads: Sequence[Any], as_tensors: bool) -> list[Any]:
     """Steps 1 and 2: the tensor hooks and retains-grad hooks of each gradient."""
     grads = list(grads)
     for output_nr, hooks in extras.tensor_hooks:
@@ -146,18 +147,20 @@ def run_tensor_hooks(extras: NodeHooks, grads: Sequence, as_tensors: bool) -> li
     return grads
 
 
-def run_pre_hooks(extras: NodeHooks, grads: Sequence, as_tensors: bool) -> list:
+def run_pre_hooks(extras: NodeHooks, grads: Sequence[Any], as_tensors: bool) -> list[Any]:
     """Step 3: the node's own pre-hooks."""
     return _run_on_all(extras.pre_hooks, list(grads), as_tensors, lambda hook, boxed: hook(boxed))
 
 
-def run_post_hooks(extras: NodeHooks, outputs: Sequence, inputs: Sequence, as_tensors: bool) -> list:
+def run_post_hooks(extras: NodeHooks, outputs: Sequence[Any], inputs: Sequence[Any], as_tensors: bool) -> list[Any]:
     """Step 5: after the node has run; `outputs` are the gradients it gave, `inputs` those it got."""
     boxed_inputs = tuple(_box(inputs, as_tensors))
     return _run_on_all(extras.post_hooks, list(outputs), as_tensors, lambda hook, boxed: hook(boxed, boxed_inputs))
 
 
-def _run_on_all(hooks: OrderedDict, grads: list, as_tensors: bool, call: Callable) -> list:
+def _run_on_all(
+    hooks: OrderedDict[Any, Any], grads: list[Any], as_tensors: bool, call: Callable[..., Any]
+) -> list[Any]:
     if not hooks:
         return grads
     boxed = tuple(_box(grads, as_tensors))
@@ -182,15 +185,15 @@ def _run_on_all(hooks: OrderedDict, grads: list, as_tensors: bool, call: Callabl
     return list(boxed) if as_tensors else [None if t is None else unwrap(t) for t in boxed]
 
 
-def _box(grads: Sequence, as_tensors: bool) -> list:
+def _box(grads: Sequence[Any], as_tensors: bool) -> list[Any]:
     return list(grads) if as_tensors else [None if g is None else wrap(g) for g in grads]
 
 
-def hook_name(hook: Callable) -> str:
+def hook_name(hook: Callable[..., Any]) -> str:
     return getattr(hook, "__name__", None) or type(hook).__name__
 
 
-def check_replacement(before: Tensor | None, after: Any, hook: Callable) -> None:
+def check_replacement(before: Tensor | None, after: Any, hook: Callable[..., Any]) -> None:
     """A hook may change a gradient's values, not its kind."""
     if before is None:
         raise RuntimeError(f"can't replace a None gradient with a non-None value (hook '{hook_name(hook)}')")
@@ -212,7 +215,7 @@ def check_replacement(before: Tensor | None, after: Any, hook: Callable) -> None
 # ---------------------------------------------------------------------------------------------- registered by tensors
 
 
-def register_tensor_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
+def register_tensor_hook(tensor: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
     """``Tensor.register_hook``: on the node that the tensor's gradient comes into."""
     meta = materialize_autograd_meta(tensor)
     edge = tensor._history()  # before looking at the hooks: a view that was written to may get a new edge here
@@ -233,7 +236,7 @@ def _live_accumulator_edge(tensor: Tensor) -> tuple[Node, int] | None:
     return None if node is None else (node, 0)
 
 
-def register_post_accumulate_grad_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
+def register_post_accumulate_grad_hook(tensor: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
     """``Tensor.register_post_accumulate_grad_hook``: on a leaf, called when its ``.grad`` is up to date."""
     meta = materialize_autograd_meta(tensor)
     with graph_lock:

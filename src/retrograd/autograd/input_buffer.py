@@ -19,9 +19,9 @@ class InputBuffer:
     def __init__(self, size: int, waiting: int) -> None:
         self.grads: list[Any] = [None] * size
         #: Bit i is set when grads[i] is a sum that this buffer made.
-        self.owned = 0
+        self.owned: int = 0
         #: How many gradients are still to come.
-        self.waiting = waiting
+        self.waiting: int = waiting
 
     def add(self, position: int, grad: Any, as_tensors: bool) -> None:
         """Add a gradient (an array, or a Tensor when `as_tensors`) to what arrived at `position` before."""

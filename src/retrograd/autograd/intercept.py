@@ -13,16 +13,16 @@ interceptor while there is no other observer; `intercept` is then what it falls 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..core.state import ThreadState, local
 from ..tensor import Tensor
 from .copy_slices import CopySlices
 
-Observer = Callable[[Callable, tuple, dict, Callable[..., Any]], Any]
+Observer: TypeAlias = "Callable[[Callable[..., Any], tuple[Any, ...], dict[Any, Any], Callable[..., Any]], Any]"
 
 
-def intercept(operator: Callable, args: tuple, kwargs: dict) -> Any:
+def intercept(operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any, Any]) -> Any:
     state = local.state
     observers, this = state.observers, state.interceptor
     state.interceptor = None
@@ -43,7 +43,13 @@ def interceptor_of(observers: tuple[Observer, ...]) -> Callable[..., Any] | None
     return intercept if observers else None
 
 
-def _call(observers: tuple[Observer, ...], position: int, operator: Callable, args: tuple, kwargs: dict) -> Any:
+def _call(
+    observers: tuple[Observer, ...],
+    position: int,
+    operator: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[Any, Any],
+) -> Any:
     if position < 0:
         return operator(*args, **kwargs)
     return observers[position](
@@ -67,8 +73,10 @@ class observing:
 
     __slots__ = ("before", "observer")
 
+    before: Any
+
     def __init__(self, observer: Observer) -> None:
-        self.observer = observer
+        self.observer: Observer = observer
 
     def __enter__(self) -> Observer:
         state = local.state

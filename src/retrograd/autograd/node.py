@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .saved_variable import Freed
 
 #: (shape, NumPy dtype, array class): what a gradient must have to be accepted by a node.
-InputMetadata = tuple[tuple[int, ...], Any, type]
+InputMetadata = tuple[tuple[int, ...], Any, type[Any]]
 
 
 class Node:
@@ -58,7 +58,7 @@ class Node:
     #: (array_class is None if there are several: see `MultiOutputNode`).
     shape: tuple[int, ...] | None
     dtype: Any
-    array_class: type | None
+    array_class: type[Any] | None
     #: How many gradients come in: one per output of the forward operation (more than one: see `MultiOutputNode`).
     num_inputs = 1
     #: Hooks, user metadata and anomaly information: None for nearly every node.
@@ -69,11 +69,11 @@ class Node:
 
     # ---------------------------------------------------------------------------------------------------- running
 
-    def apply(self, edges: tuple, grads: Sequence) -> tuple:
+    def apply(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
         """The gradients of the inputs, from bare arrays to bare arrays."""
         raise NotImplementedError("a node defines apply")
 
-    def apply_tensors(self, edges: tuple, grads: Sequence) -> tuple:
+    def apply_tensors(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
         """The gradients of the inputs, from Tensors to Tensors."""
         raise NotImplementedError("a node defines apply_tensors")
 
@@ -154,14 +154,14 @@ class Node:
                     extras = self.extras = NodeHooks()
         return extras
 
-    def register_hook(self, hook: Callable) -> RemovableHandle:
+    def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(grad_inputs, grad_outputs)`` after this node has run; what it returns replaces grad_inputs."""
         state = local.state
         if self.extras is None and state.current_node is self and state.graph_task is not None:
             state.late_hooks = True
         return self.materialize_extras().add("post_hooks", hook)
 
-    def register_prehook(self, hook: Callable) -> RemovableHandle:
+    def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(grad_outputs)`` before this node runs; what it returns replaces grad_outputs."""
         return self.materialize_extras().add("pre_hooks", hook)
 
@@ -173,7 +173,7 @@ class MultiOutputNode(Node):
 
     #: One shape, dtype and class would not do: the engine looks at `metadata_of_inputs`. (It asks for this attribute
     #: rather than for `shape`, which custom functions may use for their own: ``ctx.shape = x.shape``.)
-    array_class = None  # type: ignore[misc]
+    array_class: type[Any] | None = None  # type: ignore[misc]
     metadata_of_inputs: tuple[InputMetadata, ...]
     num_inputs: int
 
@@ -187,7 +187,7 @@ class TensorNode(MultiOutputNode):
 
     __slots__ = ()
 
-    def apply(self, edges: tuple, grads: Sequence) -> tuple:
+    def apply(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
         outputs = self.apply_tensors(edges, [None if g is None else wrap(g) for g in grads])
         return tuple(None if g is None else unwrap(g) for g in outputs)
 

@@ -8,7 +8,7 @@ out and calls it for all others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..core.state import ThreadState, local
 from .hooks import run_post_hooks, run_pre_hooks, run_tensor_hooks
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from .node import Node
 
 #: call(node, edges, grads, as_tensors) -> the gradients of the inputs
-Call = Callable[["Node", tuple, Sequence, bool], Sequence]
+Call = Callable[["Node", tuple[Any, ...], Sequence[Any], bool], Sequence[Any]]
 
 
 def run_node(
-    state: ThreadState, task: GraphTask, node: Node, grads: Sequence, as_tensors: bool, call: Call
-) -> tuple[tuple, Sequence]:
+    state: ThreadState, task: GraphTask, node: Node, grads: Sequence[Any], as_tensors: bool, call: Call
+) -> tuple[tuple[Any, ...], Sequence[Any]]:
     """Run a node that is ready: its edges (None where no gradient is wanted), and the gradient that goes along each.
 
     `call` is `call_node`, or that with somebody who watches.
@@ -42,7 +42,7 @@ def run_node(
         if not info.needed:
             return (), ()
         edges = wanted_edges(edges, task.exec_info)
-    outputs: Sequence = validated(node, call(node, edges, grads, as_tensors), as_tensors)
+    outputs: Sequence[Any] = validated(node, call(node, edges, grads, as_tensors), as_tensors)
     if state.late_hooks:
         outputs = run_late_hooks(state, node, outputs, len(grads), as_tensors)
     if not task.keep_graph:
@@ -50,7 +50,7 @@ def run_node(
     return edges, outputs
 
 
-def call_node(node: Node, edges: tuple, grads: Sequence, as_tensors: bool) -> Sequence:
+def call_node(node: Node, edges: tuple[Any, ...], grads: Sequence[Any], as_tensors: bool) -> Sequence[Any]:
     """Call a node, with its hooks if it has some."""
     extras = node.extras
     if extras is None:
@@ -59,14 +59,14 @@ def call_node(node: Node, edges: tuple, grads: Sequence, as_tensors: bool) -> Se
     recording = state.grad_enabled
     grads = run_tensor_hooks(extras, grads, as_tensors)
     grads = run_pre_hooks(extras, grads, as_tensors)
-    outputs: Sequence = node.apply_tensors(edges, grads) if as_tensors else node.apply(edges, grads)
+    outputs: Sequence[Any] = node.apply_tensors(edges, grads) if as_tensors else node.apply(edges, grads)
     if extras.post_hooks:
         outputs = run_post_hooks(extras, validated(node, outputs, as_tensors), grads, as_tensors)
     state.grad_enabled = recording  # a mode that a hook has set is about this node alone
     return outputs
 
 
-def validated(node: Node, outputs: Sequence, as_tensors: bool) -> list:
+def validated(node: Node, outputs: Sequence[Any], as_tensors: bool) -> list[Any]:
     """What a node gave, as the nodes behind its edges expect it, wanted or not; what goes nowhere, as it is."""
     validate = validate_tensor if as_tensors else validate_array
     result = list(outputs)
@@ -76,14 +76,16 @@ def validated(node: Node, outputs: Sequence, as_tensors: bool) -> list:
     return result
 
 
-def run_late_hooks(state: ThreadState, node: Node, outputs: Sequence, num_inputs: int, as_tensors: bool) -> Sequence:
+def run_late_hooks(
+    state: ThreadState, node: Node, outputs: Sequence[Any], num_inputs: int, as_tensors: bool
+) -> Sequence[Any]:
     """Post-hooks that were registered while the node was running. What came in may be gone: they see None for it."""
     state.late_hooks = False
     assert node.extras is not None
     return run_post_hooks(node.extras, outputs, (None,) * num_inputs, as_tensors)
 
 
-def wanted_edges(edges: tuple, exec_info: dict) -> tuple:
+def wanted_edges(edges: tuple[Any, ...], exec_info: dict[Any, Any]) -> tuple[Any, ...]:
     """`edges` without those that lead to nothing that was asked for."""
     result = []
     for edge in edges:

@@ -28,7 +28,7 @@ from ..kernels import ndarray
 Count = Callable[..., int]
 
 
-def held_alone(holder: Sequence) -> bool:
+def held_alone(holder: Sequence[Any]) -> bool:
     """Is `holder`, a tuple or list of one array, all that can see the array's memory?
 
     The caller holds the array by nothing else, no local variable either.

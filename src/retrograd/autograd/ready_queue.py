@@ -32,12 +32,12 @@ class ReadyQueue:
     def __init__(self) -> None:
         self.heap: list[Entry] = []
         #: Numbers the entries. A queue's own: if threads that share a counter got one number, nodes would be compared.
-        self.arrivals = count()
+        self.arrivals: count[int] = count()
 
-    def entry(self, node: Node, grads: Sequence, task: Any) -> Entry:
+    def entry(self, node: Node, grads: Sequence[Any], task: Any) -> Entry:
         return (1, -task.reentrant_depth, -node.sequence_nr, next(self.arrivals), node, grads, task)
 
-    def push(self, node: Node, grads: Sequence, task: Any) -> None:
+    def push(self, node: Node, grads: Sequence[Any], task: Any) -> None:
         heappush(self.heap, self.entry(node, grads, task))
 
     def push_shutdown(self) -> None:
@@ -58,9 +58,9 @@ class SharedReadyQueue(ReadyQueue):
 
     def __init__(self) -> None:
         super().__init__()
-        self.filled = threading.Condition(threading.Lock())
+        self.filled: threading.Condition = threading.Condition(threading.Lock())
 
-    def push(self, node: Node, grads: Sequence, task: Any) -> None:
+    def push(self, node: Node, grads: Sequence[Any], task: Any) -> None:
         with self.filled:
             super().push(node, grads, task)
             self.filled.notify()

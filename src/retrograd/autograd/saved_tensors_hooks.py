@@ -18,7 +18,9 @@ from .intercept import interceptor_of, new_node, take_away
 from .saved_variable import pack_saved
 
 
-def _pack_what_is_saved(operator: Callable, args: tuple, kwargs: dict, proceed: Callable[[], Any]) -> Any:
+def _pack_what_is_saved(
+    operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any, Any], proceed: Callable[[], Any]
+) -> Any:
     state = local.state
     since = state.sequence_nr
     result = proceed()
@@ -67,7 +69,7 @@ class saved_tensors_hooks:
             raise
 
 
-def _packing(state: ThreadState) -> tuple[tuple, Any]:
+def _packing(state: ThreadState) -> tuple[tuple[Any, ...], Any]:
     """The observers that the thread has while hooks are set, and their interceptor."""
     if isinstance(state.saved_tensors_hooks, str):
         raise RuntimeError(state.saved_tensors_hooks)
@@ -151,7 +153,7 @@ class _Handle:
     __slots__ = ("__weakref__", "key")
 
     def __init__(self, key: tuple[int, int, int]) -> None:
-        self.key = key
+        self.key: tuple[int, int, int] = key
 
 
 class _MutationContext:
@@ -161,7 +163,7 @@ class _MutationContext:
         self.cloned: weakref.WeakKeyDictionary[_Handle, Tensor] = weakref.WeakKeyDictionary()
         self.original: weakref.WeakKeyDictionary[_Handle, Tensor] = weakref.WeakKeyDictionary()
         #: (memory, which part of it, version) -> the handle.
-        self.tid_to_weakhandle: weakref.WeakValueDictionary[tuple, _Handle] = weakref.WeakValueDictionary()
+        self.tid_to_weakhandle: weakref.WeakValueDictionary[tuple[Any, ...], _Handle] = weakref.WeakValueDictionary()
         #: The handles that stand for some part of one piece of memory.
         self.by_storage: dict[int, weakref.WeakSet[_Handle]] = {}
 

@@ -67,25 +67,25 @@ class SavedVariable:
     edge: Any
     unpack_hook: Callable[[Any], Tensor] | None
 
-    def __init__(self, tensor: Tensor | type | None = object, is_output: bool = False) -> None:
+    def __init__(self, tensor: Tensor | type[Any] | None = object, is_output: bool = False) -> None:
         if tensor is object:
             raise RuntimeError(
                 "Trying to create a SavedTensor object from Python is forbidden. They are made by operators that save "
                 "tensors for their gradient: look at y.grad_fn._raw_saved_self"
             )
         self.unpack_hook = None
-        self.packed = None
+        self.packed: Any = None
         self.edge = None
         #: The tangents of an output, or of what the hooks packed (forward_grad.py); any other tensor has its own.
         self.fw_grad: ForwardGrad | None = None
         self.node: Any = None
         #: The node (weakly) and the slot of it that this is in, if users have seen it.
-        self.owner: tuple[weakref.ref, str] | None = None
-        self.output_nr = 0
-        self.is_output = False
-        self.is_leaf = True
-        self.version = 0
-        self.tensor = None
+        self.owner: tuple[weakref.ref[Any], str] | None = None
+        self.output_nr: int = 0
+        self.is_output: bool = False
+        self.is_leaf: bool = True
+        self.version: int = 0
+        self.tensor: Tensor | None = None
         if tensor is None:
             return
         assert isinstance(tensor, Tensor)
@@ -132,7 +132,7 @@ class SavedVariable:
         node = None if self.owner is None else self.owner[0]()
         return isinstance(self.node, Freed) or (node is not None and getattr(node, self.owner[1]) is not self)  # type: ignore[index]
 
-    def pack(self, pack_hook: Callable, unpack_hook: Callable, tensor: Tensor) -> None:
+    def pack(self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any], tensor: Tensor) -> None:
         """Hand `tensor` to the pack hook and keep what it makes of it, and the history of the original."""
         original: Any = self.tensor
         vc, version = version_counter(tensor), tensor._version
@@ -216,7 +216,7 @@ class Freed:
     version = True
 
     def __init__(self, location: where.Location | None) -> None:
-        self.where = location
+        self.where: where.Location | None = location
 
 
 class _Slow:
@@ -313,24 +313,24 @@ def _output(node: Node, array: Any, vc: VersionCounter, output_nr: int) -> Tenso
 # ----------------------------------------------------------------------------------------------------- lists of tensors
 
 
-def save_list(tensors: Any) -> tuple:
+def save_list(tensors: Any) -> tuple[Any, ...]:
     """The slot of a saved list of tensors."""
     return tuple(save(tensor) for tensor in tensors)
 
 
-def unpack_list_arrays(node: Node, name: str, values: Any) -> list:
+def unpack_list_arrays(node: Node, name: str, values: Any) -> list[Any]:
     if isinstance(values, Freed):
         raise freed_error(node, values)
     return [unpack_array(node, name, value) for value in values]
 
 
-def unpack_list_tensors(node: Node, name: str, values: Any) -> list:
+def unpack_list_tensors(node: Node, name: str, values: Any) -> list[Any]:
     if isinstance(values, Freed):
         raise freed_error(node, values)
     return [unpack_tensor(node, name, value) for value in values]
 
 
-def unpack_indices(node: Node, name: str, values: Any) -> list:
+def unpack_indices(node: Node, name: str, values: Any) -> list[Any]:
     """A saved list of index arrays and None."""
     if isinstance(values, Freed):
         raise freed_error(node, values)
@@ -351,12 +351,12 @@ def saved_output_attribute(node: Any, name: str, output_nr: int) -> Any:
     return None if value is None else unpack_output_tensor(node, name, value, output_nr)
 
 
-def saved_list_attribute(node: Any, name: str) -> tuple:
+def saved_list_attribute(node: Any, name: str) -> tuple[Any, ...]:
     """What ``node._saved_NAME`` shows of a saved list."""
     return tuple(unpack_list_tensors(node, name, getattr(node, name + "_")))
 
 
-def saved_indices_attribute(node: Any, name: str) -> tuple:
+def saved_indices_attribute(node: Any, name: str) -> tuple[Any, ...]:
     """What ``node._saved_indices`` shows: tensors, and None for a dimension that is not indexed."""
     return tuple(None if v is None else wrap(v) for v in unpack_indices(node, name, getattr(node, name + "_")))
 
@@ -420,7 +420,7 @@ def raw_saved_list(node: Any, name: str) -> tuple[SavedVariable, ...]:
     return saved
 
 
-def pack_saved(node: Any, pack_hook: Callable, unpack_hook: Callable) -> None:
+def pack_saved(node: Any, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]) -> None:
     """Send everything that a node has just saved through hooks."""
     for name in node.saved_tensors_names:
         value = getattr(node, name + "_", None)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .edge import EdgeTuple
 
 #: One step from base to view: the kernel, the operator, its arguments, and which output (None: it has one).
-Step = tuple[Any, Any, tuple, "int | None"]
+Step = tuple[Any, Any, tuple[Any, ...], "int | None"]
 #: Several, as a chain (those before the last, the last): a view of a view shares all but its own step with it.
 Chain = tuple[Any, Step]
 
@@ -189,7 +189,7 @@ def _regenerate(view: Tensor, meta: DifferentiableViewMeta) -> EdgeTuple | None:
 
 def steps_by_place(view: Tensor, base: Tensor) -> tuple[Step, ...] | None:
     """From base to view by where the elements lie, whatever the steps were; None if that cannot be said."""
-    def strided(shape: tuple, strides: tuple, offset: int, origin: Any) -> Step:
+    def strided(shape: tuple[Any, ...], strides: tuple[Any, ...], offset: int, origin: Any) -> Step:
         args = (shape, strides, offset, kernels.geometry(origin))
         return (kernels.as_strided_geometry, ops.as_strided_geometry, args, None)
 

@@ -37,7 +37,7 @@ class _Request:
 
     __slots__ = ("args", "context", "done", "error", "function", "result", "state")
 
-    def __init__(self, function: Callable[..., Any], args: tuple) -> None:
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self.function = function
         self.args = args
         self.state: ThreadState = local.state
@@ -84,7 +84,7 @@ class Worker:
 
     def __init__(self, name: str) -> None:
         self.requests: SimpleQueue[_Request | None] = SimpleQueue()
-        self.thread = threading.Thread(target=_serve, args=(self.requests,), name=name, daemon=True)
+        self.thread: threading.Thread = threading.Thread(target=_serve, args=(self.requests,), name=name, daemon=True)
         self.thread.start()
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
@@ -117,7 +117,7 @@ class WorkerPool:
 
     def reset(self) -> None:
         """Forget all threads: a forked child does not have them."""
-        self.lock = threading.Lock()
+        self.lock: Any = threading.Lock()
         self.idle: list[Worker] = []
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
@@ -137,4 +137,4 @@ class WorkerPool:
                 worker.stop()
 
 
-pool = WorkerPool()
+pool: WorkerPool = WorkerPool()

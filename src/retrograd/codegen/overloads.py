@@ -74,9 +74,10 @@ from retrograd.core.constants import memory_format
 from retrograd.core.dtypes import dtype
 from retrograd.core.size import Size
 from retrograd.random import Generator
+from retrograd.core.layout import layout as _layout
 from retrograd.storage import TypedStorage, UntypedStorage
 from retrograd.tensor.tensor import Tensor
-from retrograd.types import Device, Index, Number, _dtype, _layout
+from retrograd.types import Device, Index, Number, _dtype
 """
 
 

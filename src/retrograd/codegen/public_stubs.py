@@ -293,7 +293,8 @@ def write_stubs(package: Path, sources: Sources) -> dict[str, str]:
         files[path] = own + write_reexports(imports) + (_LATE if space == "torch" else "") + _functions(sources, space)
     for path in ("nn/__init__.pyi", "nn/modules/__init__.pyi", "optim/__init__.pyi"):
         name = ".".join(["retrograd", *path.split("/")[:-1]])
-        files[path] = GENERATED + write_reexports(read_reexports((package / path).with_suffix(".py"), name))
+        imports = read_reexports((package / path).with_suffix(".py"), name)
+        files[path] = GENERATED + write_reexports(imports, listed=path == "nn/modules/__init__.pyi")
     files["return_types.pyi"] = write_result_classes(sources)  # once all others have named theirs
     return files
 

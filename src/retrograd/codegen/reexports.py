@@ -11,21 +11,45 @@ from pathlib import Path
 def read_reexports(path: Path, package: str) -> dict[str, str]:
     """name -> the import that brings it (``*`` and a module for those that bring all), as absolute imports.
 
-    Imports under ``if TYPE_CHECKING`` count: a package that imports its parts when they are first used lists them so.
+    Imports under ``if TYPE_CHECKING`` count, and so does ``_FILES``: by one or the other a package says what it imports
+    when it is first asked for.
     """
     found: dict[str, str] = {}
     for node in _statements(ast.parse(path.read_text(encoding="utf-8")).body):
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_FILES":
+            found |= _late(ast.literal_eval(node.value), path.parent, package)
+        elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            found[node.name] = _declaration(node)
         if not isinstance(node, ast.ImportFrom) or not node.level:
             continue
         base = ".".join([*package.split(".")[: len(package.split(".")) + 1 - node.level], *filter(None, [node.module])])
         for alias in node.names:
             name = alias.asname or alias.name
-            if alias.name == "*":
+            if alias.name in ("*", "__all__"):
                 found[f"* {base}"] = f"from {base} import *"
             elif not name.startswith("_"):
                 # A package asks itself for its parts in the short form: it is not there yet.
                 found[name] = f"from {'.' if base == package else base} import {alias.name} as {name}"
     return found
+
+
+def _late(files: dict[str, str], directory: Path, package: str) -> dict[str, str]:
+    """What ``_FILES`` says: which names a file has (``{"linear": "Bilinear Linear"}``) or where a name is."""
+    found = {}
+    for key, value in files.items():
+        if (directory / f"{key}.py").exists() or (directory / key).is_dir():
+            found[key] = f"from . import {key} as {key}"
+            names, file = value.split(), key
+        else:
+            names, file = [key], value
+        found |= {name: f"from {package}.{file} import {name} as {name}" for name in names if name != file}
+    return found
+
+
+def _declaration(node: ast.FunctionDef) -> str:
+    """A function that is defined in the package's own file, whose types are Python's."""
+    text = ast.unparse(ast.FunctionDef(node.name, node.args, [ast.Expr(ast.Constant(...))], [], node.returns, lineno=0))
+    return f"from typing import Any as _Any\n{text}"
 
 
 def _statements(body: list[ast.stmt]) -> list[ast.stmt]:
@@ -36,6 +60,7 @@ def _statements(body: list[ast.stmt]) -> list[ast.stmt]:
     return found
 
 
-def write_reexports(imports: dict[str, str]) -> str:
-    """The imports, in order."""
-    return "".join(f"{line}\n" for line in imports.values())
+def write_reexports(imports: dict[str, str], listed: bool = False) -> str:
+    """The imports, in order; with `listed`, ``__all__`` too, of what is not a file."""
+    names = [name for name, line in imports.items() if not line.startswith("from . ")]
+    return "".join(f"{line}\n" for line in imports.values()) + f"__all__ = {names!r}\n" * listed

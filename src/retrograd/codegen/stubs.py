@@ -41,8 +41,7 @@ from typing import Any, NamedTuple
 
 from retrograd.core.dtypes import dtype
 from retrograd.tensor import Tensor
-
-Number = bool | int | float | complex
+from retrograd.types import Number
 """
 
 

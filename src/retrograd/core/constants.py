@@ -21,13 +21,13 @@ class memory_format:
 
 
 #: Row-major.
-contiguous_format = memory_format("contiguous_format")
+contiguous_format: memory_format = memory_format("contiguous_format")
 #: As the input has it.
-preserve_format = memory_format("preserve_format")
+preserve_format: memory_format = memory_format("preserve_format")
 #: (N, C, H, W) with the channels innermost.
-channels_last = memory_format("channels_last")
+channels_last: memory_format = memory_format("channels_last")
 #: (N, C, D, H, W) with the channels innermost.
-channels_last_3d = memory_format("channels_last_3d")
+channels_last_3d: memory_format = memory_format("channels_last_3d")
 
 __all__ = [
     "channels_last", "channels_last_3d", "contiguous_format", "e", "inf", "memory_format", "nan", "newaxis", "pi",

@@ -59,25 +59,25 @@ class device:
     def __hash__(self) -> int:
         return hash((self.type, self.index))
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return device, (self.type, self.index)
 
 
 _KINDS = ["cpu", "cuda", "meta"]
 CPU = device("cpu")
-_BY_ARRAY_CLASS: dict[type, device] = {np.ndarray: CPU}
+_BY_ARRAY_CLASS: dict[type[Any], device] = {np.ndarray: CPU}
 #: Devices that have a thread of their own for backward passes, see autograd/device_threads.py.
 accelerators: list[device] = []
 
 
-def register_array_class(array_class: type, where: device) -> None:
+def register_array_class(array_class: type[Any], where: device) -> None:
     """Say that arrays of `array_class` live on `where`."""
     _BY_ARRAY_CLASS[array_class] = where
     if where.type != "cpu" and where not in accelerators:
         accelerators.append(where)
 
 
-def device_of_array_class(array_class: type) -> device:
+def device_of_array_class(array_class: type[Any]) -> device:
     """The device of arrays of this class."""
     return _BY_ARRAY_CLASS[array_class]
 

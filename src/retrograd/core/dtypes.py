@@ -46,7 +46,7 @@ class dtype:
     def __repr__(self) -> str:
         return "torch." + self.name
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return by_name, (self.name,)
 
     def to_complex(self) -> dtype:
@@ -64,17 +64,26 @@ def _make(name: str, np_name: str | None = None) -> dtype:
     return dtype(name, np.dtype(np_name or name))
 
 
-bool_ = _make("bool")
-uint8 = _make("uint8")
-int8 = _make("int8")
-int16 = short = _make("int16")
-int32 = int_ = _make("int32")
-int64 = long = _make("int64")
-float16 = half = _make("float16")
-float32 = float_ = _make("float32")
-float64 = double = _make("float64")
-complex64 = cfloat = _make("complex64")
-complex128 = cdouble = _make("complex128")
+bool_: dtype = _make("bool")
+uint8: dtype = _make("uint8")
+int8: dtype = _make("int8")
+int16: dtype = _make("int16")
+int32: dtype = _make("int32")
+int64: dtype = _make("int64")
+float16: dtype = _make("float16")
+float32: dtype = _make("float32")
+float64: dtype = _make("float64")
+complex64: dtype = _make("complex64")
+complex128: dtype = _make("complex128")
+# Further names of these.
+short: dtype = int16
+int_: dtype = int32
+long: dtype = int64
+half: dtype = float16
+float_: dtype = float32
+double: dtype = float64
+cfloat: dtype = complex64
+cdouble: dtype = complex128
 
 _BY_NUMPY: dict[np.dtype, dtype] = {
     d.np: d
@@ -116,7 +125,7 @@ def float_limits(np_dtype: np.dtype) -> Any:
     return ml_dtypes.finfo(np_dtype)
 
 
-_PYTHON_TYPES: dict[type, dtype] = {bool: bool_, int: int64, float: float64, complex: complex128}
+_PYTHON_TYPES: dict[type[Any], dtype] = {bool: bool_, int: int64, float: float64, complex: complex128}
 
 
 def from_numpy_dtype(np_dtype: np.dtype) -> dtype:
@@ -151,7 +160,7 @@ def as_numpy_dtype(value: Any) -> np.dtype | None:
 # ---------------------------------------------------------------------------------------------- the default dtype
 # Process-wide, as torch has it: one cell, so that kernels can read it without a call.
 
-default = [float32.np, complex64.np]
+default: list[Any] = [float32.np, complex64.np]
 
 
 def set_default_dtype(d: dtype) -> None:

@@ -22,4 +22,4 @@ class layout:
 
 
 #: Elements at fixed distances along each dimension.
-strided = layout("strided")
+strided: layout = layout("strided")

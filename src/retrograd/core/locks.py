@@ -20,4 +20,4 @@ def fork_safe_lock() -> Any:
     return lock
 
 
-graph_lock = fork_safe_lock()
+graph_lock: Any = fork_safe_lock()

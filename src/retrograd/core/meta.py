@@ -44,23 +44,23 @@ class AutogradMeta:
 
     def __init__(self) -> None:
         #: Set on leaves only; a tensor with a grad_fn requires grad by that.
-        self.requires_grad = False
+        self.requires_grad: bool = False
         self.grad: Tensor | None = None
         #: A leaf knows its AccumulateGrad weakly: the graph keeps it alive, and it keeps the leaf alive.
         self.grad_accumulator: ref[AccumulateGrad] | None = None
         #: The NumPy dtype that gradients of a leaf are cast to: None for any, "same" for its own.
         self.grad_dtype: Any = "same"
         #: Was its history cut off by detach_()?
-        self.detached = False
+        self.detached: bool = False
         #: Store the gradient of a non-leaf too.
-        self.retains_grad = False
+        self.retains_grad: bool = False
         #: Tensor hooks (an OrderedDict shared with the handles), see hooks.py.
         self.hooks: Any = None
         self.post_accumulate_grad_hooks: Any = None
         #: The tangents, one per dual level, see forward_grad.py.
         self.fw_grad: ForwardGrad | None = None
         #: Was its shape changed in place (transpose_()), so that the steps to older views of it do not apply?
-        self.restrided = False
+        self.restrided: bool = False
         self.name: str | None = None
 
 

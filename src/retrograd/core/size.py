@@ -12,10 +12,10 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, SupportsIndex, overload
 
 
-class Size(tuple):
+class Size(tuple[int, ...]):
     """The sizes of a tensor's dimensions.
 
     >>> from retrograd.size import Size
@@ -50,9 +50,13 @@ class Size(tuple):
     def __repr__(self) -> str:
         return f"torch.Size([{', '.join(map(str, self))}])"
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: SupportsIndex, /) -> int: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> Size: ...
+    def __getitem__(self, index: SupportsIndex | slice, /) -> Any:
         found = tuple.__getitem__(self, index)
-        return tuple.__new__(Size, found) if isinstance(index, slice) else found
+        return tuple.__new__(Size, found) if isinstance(found, tuple) else found
 
     def __add__(self, other: Any) -> Size:
         if not isinstance(other, tuple):
@@ -68,7 +72,8 @@ class Size(tuple):
     def __mul__(self, times: Any) -> Size:
         return tuple.__new__(Size, tuple(self) * times)
 
-    __rmul__ = __mul__
+    def __rmul__(self, times: Any) -> Size:
+        return self * times
 
     def __reduce__(self) -> tuple[type[Size], tuple[tuple[int, ...]]]:
         return Size, (tuple(self),)

@@ -80,12 +80,12 @@ class ThreadState:
         #: What the interceptor runs, see intercept.py.
         self.observers: tuple[Callable[..., Any], ...] = ()
         #: (pack, unpack) pairs for what nodes save, innermost last (saved_tensors_hooks.py); or why there may be none.
-        self.saved_tensors_hooks: tuple[tuple[Callable, Callable], ...] | str = ()
+        self.saved_tensors_hooks: tuple[tuple[Callable[..., Any], Callable[..., Any]], ...] | str = ()
         #: Must a backward pass run on Tensors even if it is not recorded (a dual level is open)?
-        self.needs_tensors = False
+        self.needs_tensors: bool = False
         #: The dual levels that are open, outermost first, and whether tangents are seen at all; see forward_ad.py.
         self.dual_levels: tuple[Level, ...] = ()
-        self.fw_grad_enabled = True
+        self.fw_grad_enabled: bool = True
         #: Asked before every write in place, see allow_mutation_on_saved_tensors.
         self.mutation_guard: Any = None
         #: Where tensors were cut off their history, and where recording was last switched off, see cuts.py.
@@ -99,19 +99,19 @@ class ThreadState:
         self.graph_task = None
         self.current_node = None
         #: Has that node got its first hooks while it was running?
-        self.late_hooks = False
+        self.late_hooks: bool = False
         #: The passes that share what checkpoints recompute, see utils/checkpoint.
         self.graph_exec_group: Any = None
         #: May a pass use the devices' own threads, and which device's thread is this one (see device_threads.py)?
-        self.multithreading = True
+        self.multithreading: bool = True
         self.on_device_thread: str | None = None
         #: Inference mode: results are inference tensors, marked by the version counter they get (None otherwise).
-        self.inference = False
+        self.inference: bool = False
         self.new_vc: VersionCounter | None = None
         #: Must a gradient that becomes ``.grad`` be laid out as its leaf is?
-        self.enforce_grad_layout = True
+        self.enforce_grad_layout: bool = True
         #: Regenerate the history of views by their own operators instead of as_strided.
-        self.view_replay = False
+        self.view_replay: bool = False
 
     def copy(self) -> ThreadState:
         """The same modes, for another thread."""
@@ -128,4 +128,4 @@ class _Local(threading.local):
         self.state = ThreadState()
 
 
-local = _Local()
+local: _Local = _Local()

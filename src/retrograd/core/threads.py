@@ -21,7 +21,8 @@ def _at_start() -> int:
 
 
 #: Both are lists of one number, so that who imports them sees it change.
-threads, _interop_threads = [_at_start()], [_at_start()]
+threads: list[int] = [_at_start()]
+_interop_threads: list[int] = [_at_start()]
 
 
 def get_num_threads() -> int:

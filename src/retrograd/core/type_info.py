@@ -28,13 +28,14 @@ class finfo:
         if found.kind not in "fcV":
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{type}'")
         info = dtypes.float_limits(found)
-        self.bits = info.bits
-        self.eps = float(info.eps)
-        self.max = float(info.max)
-        self.min = float(info.min)
-        self.tiny = self.smallest_normal = float(info.smallest_normal)
-        self.resolution = 10.0**-info.precision
-        self.dtype = info.dtype.name
+        self.bits: int = info.bits
+        self.eps: float = float(info.eps)
+        self.max: float = float(info.max)
+        self.min: float = float(info.min)
+        self.tiny: float = float(info.smallest_normal)
+        self.smallest_normal: float = self.tiny
+        self.resolution: float = 10.0**-info.precision
+        self.dtype: str = info.dtype.name
 
     def __repr__(self) -> str:
         return (
@@ -64,7 +65,10 @@ class iinfo:
         if found.kind not in "iu":
             raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type}'")
         info = np.iinfo(found)
-        self.bits, self.min, self.max, self.dtype = info.bits, int(info.min), int(info.max), info.dtype.name
+        self.bits: int = info.bits
+        self.min: int = int(info.min)
+        self.max: int = int(info.max)
+        self.dtype: str = info.dtype.name
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

@@ -21,8 +21,8 @@ class Location:
     __slots__ = ("code", "instruction")
 
     def __init__(self, code: CodeType, instruction: int) -> None:
-        self.code = code
-        self.instruction = instruction
+        self.code: CodeType = code
+        self.instruction: int = instruction
 
     @property
     def line(self) -> int:

@@ -13,7 +13,9 @@ from . import functional
 from .functional.family import family
 
 
-def _gradient(dims: int, wanted: str, input: Tensor, weight: Tensor, grad_output: Tensor, settings: tuple) -> Any:
+def _gradient(
+    dims: int, wanted: str, input: Tensor, weight: Tensor, grad_output: Tensor, settings: tuple[Any, ...]
+) -> Any:
     conv = getattr(functional, f"conv{dims}d")
     with enable_grad():
         input, weight = input.detach(), weight.detach()

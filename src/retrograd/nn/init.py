@@ -293,7 +293,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
     return tensor
 
 
-def _deprecated(function: F) -> Callable[..., Tensor]:
+def _deprecated(function: F) -> F:
     def old(*args: Any, **kwargs: Any) -> Tensor:
         name = function.__name__
         warnings.warn(
@@ -303,10 +303,17 @@ def _deprecated(function: F) -> Callable[..., Tensor]:
 
     old.__name__ = function.__name__[:-1]
     old.__doc__ = f"The older name of `{function.__name__}`."
-    return old
+    return old  # type: ignore[return-value]
 
 
-uniform, normal, constant = _deprecated(uniform_), _deprecated(normal_), _deprecated(constant_)
-eye, dirac, orthogonal, sparse = _deprecated(eye_), _deprecated(dirac_), _deprecated(orthogonal_), _deprecated(sparse_)
-xavier_uniform, xavier_normal = _deprecated(xavier_uniform_), _deprecated(xavier_normal_)
-kaiming_uniform, kaiming_normal = _deprecated(kaiming_uniform_), _deprecated(kaiming_normal_)
+uniform = _deprecated(uniform_)
+normal = _deprecated(normal_)
+constant = _deprecated(constant_)
+eye = _deprecated(eye_)
+dirac = _deprecated(dirac_)
+orthogonal = _deprecated(orthogonal_)
+sparse = _deprecated(sparse_)
+xavier_uniform = _deprecated(xavier_uniform_)
+xavier_normal = _deprecated(xavier_normal_)
+kaiming_uniform = _deprecated(kaiming_uniform_)
+kaiming_normal = _deprecated(kaiming_normal_)

@@ -174,7 +174,7 @@ class UninitializedTensorMixin:
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return f"<{type(self).__name__}>"
 
-    def __deepcopy__(self, memo: dict) -> Any:
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Any:
         if id(self) not in memo:
             memo[id(self)] = self._like(_plain(self))
         return memo[id(self)]
@@ -183,7 +183,8 @@ class UninitializedTensorMixin:
         me: Any = self
         return _rebuild_uninitialized, (type(self), me.requires_grad, str(me.device), me.dtype)
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return id(self)
 
 
 def _make_conversion(name: str) -> Any:

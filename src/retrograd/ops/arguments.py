@@ -171,16 +171,18 @@ class Type:
 
     def __init__(self, text: str) -> None:
         #: May the elements of the list be arguments of their own, as in ``block_diag(a, b)``?
-        self.spread = text.endswith("...")
+        self.spread: bool = text.endswith("...")
         text = text.removesuffix("...")
         self.text = text
-        self.optional = text.endswith("?")
+        self.optional: bool = text.endswith("?")
         base = text.removesuffix("?")
         match = re.fullmatch(r"(\w+\??)\[(\d+)\]", base)
         #: A list of which one element may stand for all.
-        self.expands = match is not None
-        self.base = f"{match[1]}[]" if match else base
-        self.word, self.fits = TYPES[self.base]
+        self.expands: bool = match is not None
+        self.base: str = f"{match[1]}[]" if match else base
+        word, fits = TYPES[self.base]
+        self.word: str = word
+        self.fits: Callable[[Any], bool] = fits
 
     def takes(self, value: Any) -> bool:
         """Would torch take the value?"""
@@ -232,7 +234,7 @@ class Type:
         return value
 
 
-def _python_dtypes() -> dict[type, Callable[[], Dtype]]:
+def _python_dtypes() -> dict[type[Any], Callable[[], Dtype]]:
     return {float: lambda: dtypes.float64, int: lambda: dtypes.int64, bool: lambda: dtypes.bool_,
             complex: lambda: dtypes.complex128}  # fmt: skip
 

@@ -42,7 +42,9 @@ def _names(parameters: tuple[Parameter, ...]) -> list[str]:
     return [p.name for p in parameters]
 
 
-def _fit(name: str, parameters: tuple[Parameter, ...], args: tuple, kwargs: dict[str, Any], skipped: int) -> Any:
+def _fit(
+    name: str, parameters: tuple[Parameter, ...], args: tuple[Any, ...], kwargs: dict[str, Any], skipped: int
+) -> Any:
     """The arguments as the overload takes them, converted. `skipped` arguments, a method's self, are not counted."""
     positional = [p for p in parameters if not p.keyword_only]
     first = len(positional) - 1
@@ -102,7 +104,9 @@ def _wrong(name: str, p: Parameter, position: int, value: Any) -> TypeError:
     return wrong_type(name, p.name, position, p.type.word, value)
 
 
-def parse(name: str, key: str, args: tuple, kwargs: dict[str, Any], skipped: int = 0) -> tuple[list, dict[str, Any]]:
+def parse(
+    name: str, key: str, args: tuple[Any, ...], kwargs: dict[str, Any], skipped: int = 0
+) -> tuple[list[Any], dict[str, Any]]:
     """The arguments of a call, converted to what the first overload that takes them says they are."""
     misfits = []
     for parameters in overloads(key):
@@ -301,7 +305,7 @@ def checked(function: F, name: str, key: str | None = None, *, out: bool = False
     call.checked = call  # (wrappers of it inherit the attribute, but are not it)
     call.takes_out = out  # besides the parameters that the signature, that of `function`, shows
 
-    def first(args: tuple, kwargs: dict[str, Any]) -> Any:
+    def first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         made = _written(function, name, key, out, int(method), scope)
         call.__defaults__, call.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
         # Errors name the operation by its code. The last step: a thread that comes before it makes the same once more.
@@ -344,7 +348,7 @@ def implementation(function: Any) -> Any:
     return function.__wrapped__ if is_checked else function
 
 
-def _run(function: Callable[..., Any], name: str, args: list, kwargs: dict[str, Any], out: bool) -> Any:
+def _run(function: Callable[..., Any], name: str, args: list[Any], kwargs: dict[str, Any], out: bool) -> Any:
     target = kwargs.pop("out", None) if out else None
     try:
         if target is not None:
@@ -402,7 +406,7 @@ def _slow_spread(
 ) -> Callable[..., Any]:
     """What such a wrapper calls when it has not met such arguments."""
 
-    def slow(args: tuple, kwargs: dict[str, Any], known: set[tuple[type, ...]]) -> Any:
+    def slow(args: tuple[Any, ...], kwargs: dict[str, Any], known: set[tuple[type[Any], ...]]) -> Any:
         target = _take_out(name, kwargs) if has_out else {}
         parsed, named = parse(name, key, args, kwargs, skipped)
         classes = tuple(map(type, args))
@@ -422,7 +426,7 @@ def _slow(
     defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
     defaults |= dict.fromkeys(omitted, _OMITTED)
 
-    def slow(args: tuple, keywords: dict[str, Any], more: dict[str, Any]) -> Any:
+    def slow(args: tuple[Any, ...], keywords: dict[str, Any], more: dict[str, Any]) -> Any:
         given: list[Any] = []
         named: dict[str, Any] = {}
         for p, value in zip(positional, args, strict=True):

@@ -32,10 +32,10 @@ class OpOverload:
 
     namespace = "aten"
 
-    def __init__(self, packet: OpOverloadPacket, overload: str, function: Callable) -> None:
-        self.overloadpacket = packet
+    def __init__(self, packet: OpOverloadPacket, overload: str, function: Callable[..., Any]) -> None:
+        self.overloadpacket: OpOverloadPacket = packet
         self._overloadname = overload
-        self.function = function
+        self.function: Callable[..., Any] = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -108,27 +108,27 @@ class _Namespace:
         return packet
 
 
-aten = _Namespace()
+aten: _Namespace = _Namespace()
 
 
 @cache
-def _operators() -> dict[str, dict[str, Callable]]:
+def _operators() -> dict[str, dict[str, Callable[..., Any]]]:
     """The functions of the table by torch's name and overload."""
-    found: dict[str, dict[str, Callable]] = {}
+    found: dict[str, dict[str, Callable[..., Any]]] = {}
     for function, record in records().items():
         for name in (record.base, *record.aliases):
             found.setdefault(name, {}).update(dict.fromkeys(record.overloads, function))
     return found
 
 
-def _aten_only(name: str) -> Callable | None:
+def _aten_only(name: str) -> Callable[..., Any] | None:
     """A function that torch has nowhere else."""
     from . import aten_only
 
     return aten_only.FUNCTIONS.get(name)
 
 
-def _function_of(base: str, overload: str) -> Callable | None:
+def _function_of(base: str, overload: str) -> Callable[..., Any] | None:
     from ..tensor import Tensor
     from . import namespace as ops
 
@@ -138,7 +138,7 @@ def _function_of(base: str, overload: str) -> Callable | None:
     return function
 
 
-def overload_of(operator: Callable) -> OpOverload:
+def overload_of(operator: Callable[..., Any]) -> OpOverload:
     """The object that stands for an operator's function (or for what `with_kernel` made of it).
 
     >>> import retrograd as torch
@@ -149,7 +149,7 @@ def overload_of(operator: Callable) -> OpOverload:
 
 
 @cache
-def _overload_of(function: Callable) -> OpOverload:
+def _overload_of(function: Callable[..., Any]) -> OpOverload:
     record = record_of(function)
     name, overload = (function.__name__, "default") if record is None else (record.base, record.overloads[0])
     if _function_of(name, overload) is function:
@@ -160,12 +160,14 @@ def _overload_of(function: Callable) -> OpOverload:
 # ------------------------------------------------------------------------------------------------------------- kernels
 
 
-def original(operator: Callable) -> Callable:
+def original(operator: Callable[..., Any]) -> Callable[..., Any]:
     """The operator that `with_kernel` was given."""
     return getattr(operator, "__wrapped__", operator)
 
 
-def with_kernel(operator: Callable, substitute: Callable[[Callable], Callable]) -> Callable | None:
+def with_kernel(
+    operator: Callable[..., Any], substitute: Callable[[Callable[..., Any]], Callable[..., Any]]
+) -> Callable[..., Any] | None:
     """The operator with ``substitute(kernel)`` in place of its kernel, recording history as the operator does.
 
     It is the same code in other surroundings: nothing is written to, so other threads see nothing of it.

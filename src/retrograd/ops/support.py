@@ -68,7 +68,9 @@ def needs_a_tensor(operator: str, *values: Any) -> TypeError:
     )
 
 
-def number_first(function: Callable, operator: str, name: str, position: int, args: tuple, kwargs: dict) -> Any:
+def number_first(
+    function: Callable[..., Any], operator: str, name: str, position: int, args: tuple[Any, ...], kwargs: dict[Any, Any]
+) -> Any:
     """``torch.mul(2, x)``: the number becomes the 0-d tensor that it stands for."""
     from .composite.operators import number_as_tensor
 
@@ -85,7 +87,7 @@ def reflected(name: str, input: Tensor, other: Any) -> Any:
     return getattr(other, "__" + name.removeprefix("__r"))(input)
 
 
-def array_second(function: Callable, input: Tensor, other: Any) -> Any:
+def array_second(function: Callable[..., Any], input: Tensor, other: Any) -> Any:
     """``tensor == array``: NumPy leaves the answer to the Tensor."""
     if isinstance(other, np.ndarray):
         return function(input, wrap(other))
@@ -97,7 +99,7 @@ def missing(operator: str, name: str) -> TypeError:
     return TypeError(f'{operator}() missing 1 required positional arguments: "{name}"')
 
 
-def int_tuple(operator: str, name: str, position: int, values: tuple) -> tuple[int, ...]:
+def int_tuple(operator: str, name: str, position: int, values: tuple[Any, ...]) -> tuple[int, ...]:
     """The ints of ``view(2, 3)`` or ``view((2, 3))``."""
     if len(values) == 1 and isinstance(values[0], (tuple, list)):
         values = values[0]  # type: ignore[assignment]
@@ -124,11 +126,13 @@ def tensor_list(operator: str, name: str, position: int, values: Any) -> Sequenc
     return values
 
 
-def tensor_list_arrays(tensors: Sequence[Tensor]) -> list:
+def tensor_list_arrays(tensors: Sequence[Tensor]) -> list[Any]:
     return [tensor._data for tensor in tensors]
 
 
-def merge_aliases(function: Callable, args: tuple, kwargs: dict, aliases: dict, *required: str) -> Any:
+def merge_aliases(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any, Any], aliases: dict[Any, Any], *required: str
+) -> Any:
     """Call `function` with NumPy's ``axis`` and ``keepdims`` under torch's names, and ``size=(2, 3)`` as ``2, 3``.
 
     `required` are arguments that may be missing only if an alias stands for them.
@@ -162,7 +166,7 @@ def merge_aliases(function: Callable, args: tuple, kwargs: dict, aliases: dict, 
     return function(**kwargs)
 
 
-def _tensors_in(values: Sequence) -> list[Tensor]:
+def _tensors_in(values: Sequence[Any]) -> list[Tensor]:
     found = []
     for value in values:
         if isinstance(value, Tensor):
@@ -172,7 +176,9 @@ def _tensors_in(values: Sequence) -> list[Tensor]:
     return found
 
 
-def write_out(function: Callable, out: Any, args: tuple, kwargs: dict, differentiable: bool = True) -> Any:
+def write_out(
+    function: Callable[..., Any], out: Any, args: tuple[Any, ...], kwargs: dict[Any, Any], differentiable: bool = True
+) -> Any:
     """``function(..., out=out)``: not differentiable; `out`, a tensor or one per result, takes the result's shape."""
     name = function.__name__
     outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
@@ -208,7 +214,7 @@ def write_out(function: Callable, out: Any, args: tuple, kwargs: dict, different
     return result._make(outs) if hasattr(result, "_make") else outs
 
 
-def _apart(function: Callable, args: tuple, kwargs: dict) -> list[Tensor]:
+def _apart(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any, Any]) -> list[Tensor]:
     """The tensors that must lie apart from what is written to: the table's column `apart`."""
     record = record_of(function)
     if record is None or not record.apart:
@@ -261,7 +267,7 @@ def zero_tangent(primal: Any) -> Any:
     return None if primal is None else 0
 
 
-def zero_tangents(primals: Sequence, tangents: Sequence | None) -> list:
+def zero_tangents(primals: Sequence[Any], tangents: Sequence[Any] | None) -> list[Any]:
     """The tangents of a list of tensors, with zeros for those that have none."""
     tangents = [None] * len(primals) if tangents is None else tangents
     return [zero_tangent(p) if t is None else t for p, t in zip(primals, tangents, strict=True)]

@@ -55,16 +55,16 @@ TYPES: dict[str, TensorType] = {
     word: TensorType(word, (), {"dtype_name": name, "__module__": "torch"}) for name, word in TYPE_NAMES.items()
 }
 
-BoolTensor = TYPES["BoolTensor"]
-ByteTensor = TYPES["ByteTensor"]
-CharTensor = TYPES["CharTensor"]
-ShortTensor = TYPES["ShortTensor"]
-IntTensor = TYPES["IntTensor"]
-LongTensor = TYPES["LongTensor"]
-HalfTensor = TYPES["HalfTensor"]
-BFloat16Tensor = TYPES["BFloat16Tensor"]
-FloatTensor = TYPES["FloatTensor"]
-DoubleTensor = TYPES["DoubleTensor"]
+BoolTensor: TensorType = TYPES["BoolTensor"]
+ByteTensor: TensorType = TYPES["ByteTensor"]
+CharTensor: TensorType = TYPES["CharTensor"]
+ShortTensor: TensorType = TYPES["ShortTensor"]
+IntTensor: TensorType = TYPES["IntTensor"]
+LongTensor: TensorType = TYPES["LongTensor"]
+HalfTensor: TensorType = TYPES["HalfTensor"]
+BFloat16Tensor: TensorType = TYPES["BFloat16Tensor"]
+FloatTensor: TensorType = TYPES["FloatTensor"]
+DoubleTensor: TensorType = TYPES["DoubleTensor"]
 
 __all__ = [
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",

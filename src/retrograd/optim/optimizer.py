@@ -43,8 +43,8 @@ HELPERS = (
 ParamsT: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 StateDict: TypeAlias = dict[str, Any]
 
-_global_optimizer_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
-_global_optimizer_post_hooks: OrderedDict[int, Callable] = OrderedDict()
+_global_optimizer_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+_global_optimizer_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 
 
 class _RequiredParameter:
@@ -54,10 +54,10 @@ class _RequiredParameter:
         return "<required parameter>"
 
 
-required = _RequiredParameter()
+required: _RequiredParameter = _RequiredParameter()
 
 
-def register_optimizer_step_pre_hook(hook: Callable) -> RemovableHandle:
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call ``hook(optimizer, args, kwargs)`` before each step of every optimizer.
 
     >>> import retrograd as torch
@@ -71,12 +71,12 @@ def register_optimizer_step_pre_hook(hook: Callable) -> RemovableHandle:
     return add_hook(_global_optimizer_pre_hooks, hook)
 
 
-def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call ``hook(optimizer, args, kwargs)`` after each step of every optimizer."""
     return add_hook(_global_optimizer_post_hooks, hook)
 
 
-def _use_grad_for_differentiable(func: Callable) -> Callable:
+def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]:
     """`func`, a step, which records what it does if the optimizer is differentiable and nothing if not."""
 
     @functools.wraps(func)
@@ -279,12 +279,12 @@ class Optimizer:
     # --------------------------------------------------------------------------------------------------------- hooks
 
     def _make_hooks(self) -> None:
-        self._optimizer_step_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
-        self._optimizer_step_post_hooks: OrderedDict[int, Callable] = OrderedDict()
-        self._optimizer_state_dict_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
-        self._optimizer_state_dict_post_hooks: OrderedDict[int, Callable] = OrderedDict()
-        self._optimizer_load_state_dict_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
-        self._optimizer_load_state_dict_post_hooks: OrderedDict[int, Callable] = OrderedDict()
+        self._optimizer_step_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._optimizer_step_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._optimizer_state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._optimizer_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._optimizer_load_state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._optimizer_load_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 
     def _patch_step_function(self) -> None:
         """Give the class's `step` its hooks, when it is first used, and this instance the name of `zero_grad`."""
@@ -299,7 +299,7 @@ class Optimizer:
         """Called after each step, for those who look for steps in a trace of calls."""
 
     @staticmethod
-    def profile_hook_step(func: Callable) -> Callable:
+    def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
         """`func`, a step, between the hooks of all optimizers and those of this one."""
 
         @functools.wraps(func)
@@ -326,27 +326,27 @@ class Optimizer:
 
         return step
 
-    def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` before each step; it may return other (args, kwargs)."""
         return add_hook(self._optimizer_step_pre_hooks, hook)
 
-    def register_step_post_hook(self, hook: Callable) -> RemovableHandle:
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` after each step."""
         return add_hook(self._optimizer_step_post_hooks, hook)
 
-    def register_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call ``hook(optimizer)`` before each `state_dict`."""
         return _placed(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
-    def register_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call ``hook(optimizer, state_dict)`` after each `state_dict`; it may return another one."""
         return _placed(self._optimizer_state_dict_post_hooks, hook, prepend)
 
-    def register_load_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call ``hook(optimizer, state_dict)`` before one is loaded; it may return another one."""
         return _placed(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
-    def register_load_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call ``hook(optimizer)`` after a state dict was loaded."""
         return _placed(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
@@ -406,7 +406,7 @@ def _listed(params: Any) -> tuple[list[Any], list[str]]:
     return [param[1] if isinstance(param, tuple) else param for param in listed], names
 
 
-def _placed(hooks: OrderedDict[int, Callable], hook: Callable, prepend: bool) -> RemovableHandle:
+def _placed(hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], prepend: bool) -> RemovableHandle:
     """Add a hook, as the last or the first one."""
     handle = add_hook(hooks, hook)
     if prepend:

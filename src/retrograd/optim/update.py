@@ -164,12 +164,12 @@ class Updates:
 
     def __init__(self) -> None:
         state = local.state
-        self.recorded = bool(state.grad_enabled)
-        self.bare = not state.grad_enabled and state.interceptor is None and state.mutation_guard is None
-        self.quiet = is_quiet()
+        self.recorded: bool = bool(state.grad_enabled)
+        self.bare: bool = not state.grad_enabled and state.interceptor is None and state.mutation_guard is None
+        self.quiet: bool = is_quiet()
         where = user_location(2)
         self.code: CodeType | None = None if where is None else where.code
-        self.instruction = 0 if where is None else where.instruction
+        self.instruction: int = 0 if where is None else where.instruction
 
     # --------------------------------------------------------------------------------------------------------- numbers
 

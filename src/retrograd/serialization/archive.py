@@ -19,7 +19,7 @@ from .zip_reader import Member, ZipReader
 _LATEST_VERSION = 10
 
 
-def load_archive(file: Any, unpicklers: Unpicklers, restore: Callable, mapped: str | None) -> Any:
+def load_archive(file: Any, unpicklers: Unpicklers, restore: Callable[..., Any], mapped: str | None) -> Any:
     """The object in the archive that begins where the file stands, which then stands at its end.
 
     `mapped` is the path of the file, if its memory is to be mapped.
@@ -69,7 +69,7 @@ def _byte_order(archive: ZipReader) -> str:
 class _Storages:
     """The storages of an archive: read when the pickle first refers to them."""
 
-    def __init__(self, archive: ZipReader, restore: Callable, mapped: str | None) -> None:
+    def __init__(self, archive: ZipReader, restore: Callable[..., Any], mapped: str | None) -> None:
         self.archive = archive
         self.restore = restore
         self.swapped = _byte_order(archive) != sys.byteorder
@@ -122,7 +122,7 @@ def _map(path: str, archive: ZipReader) -> Any:
 # -------------------------------------------------------------------------------------------------- for both formats
 
 
-def check_reference(pid: Any, length: int) -> tuple:
+def check_reference(pid: Any, length: int) -> tuple[Any, ...]:
     """The parts of a reference to a storage, if it is one."""
     if type(pid) is not tuple or len(pid) != length or pid[0] not in ("storage", b"storage"):
         what = type(pid[0] if type(pid) is tuple and pid else pid)
@@ -133,7 +133,7 @@ def check_reference(pid: Any, length: int) -> tuple:
     return (kind, text(key), text(location), count, *rest)
 
 
-def put(restore: Callable, storage: UntypedStorage, location: str) -> UntypedStorage:
+def put(restore: Callable[..., Any], storage: UntypedStorage, location: str) -> UntypedStorage:
     """The storage where it is to be."""
     try:
         return restore(storage, location)

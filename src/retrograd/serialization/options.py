@@ -65,7 +65,7 @@ class set_default_mmap_options:
                 "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, "
                 f"but got {flags}"
             )
-        self.before = config.load.mmap_flags
+        self.before: int | None = config.load.mmap_flags
         config.load.mmap_flags = flags
 
     def __enter__(self) -> None:

@@ -31,7 +31,7 @@ from .names import find_known, in_python_3, public_spellings
 from .safe_globals import user_safe
 
 #: What a pickle may call besides the functions that make tensors, and the classes of the arguments that it may give.
-_CALLS: dict[Any, tuple[tuple[type, ...], ...]] = {
+_CALLS: dict[Any, tuple[tuple[type[Any], ...], ...]] = {
     set: ((), (list,)),
     frozenset: ((), (list,)),
     complex: ((float, float),),
@@ -79,7 +79,7 @@ class SafeUnpickler(_PythonUnpickler):
         self.user_things = list(self.user_safe.values())
         self.user_methods = [thing for thing in self.user_things if type(thing) in _METHODS]
         #: How many items may be copied, which a small file could ask for again and again.
-        self.budget = 4 * size
+        self.budget: int = 4 * size
 
     def find_class(self, module: str, name: str) -> Any:
         if self.proto < 3:
@@ -138,7 +138,7 @@ class SafeUnpickler(_PythonUnpickler):
                 self._spend(argument)
         super().load_reduce()
 
-    def _check_call(self, function: Any, arguments: tuple) -> None:
+    def _check_call(self, function: Any, arguments: tuple[Any, ...]) -> None:
         signatures = next((given for known, given in _CALLS.items() if function is known), None)
         if signatures is None:
             owner = getattr(function, "__self__", None) if type(function) in _METHODS else None
@@ -182,7 +182,7 @@ class SafeUnpickler(_PythonUnpickler):
                 + type(target).__name__
             )
 
-    def _check_filled(self, rule: str, target: Any, *classes: type) -> None:
+    def _check_filled(self, rule: str, target: Any, *classes: type[Any]) -> None:
         if type(target) not in classes and not self._is_users(type(target)):
             raise _refusal(f"{rule}, but got {type(target)}")
 
@@ -218,7 +218,7 @@ class SafeUnpickler(_PythonUnpickler):
         (size,) = struct.unpack("<Q", self.read(8))
         self.append(bytearray(self.read(size)))
 
-    dispatch: ClassVar[dict[int, Callable]] = {}  # filled below
+    dispatch: ClassVar[dict[int, Callable[..., Any]]] = {}  # filled below
 
 
 def _refusal(what: str) -> LoadError:

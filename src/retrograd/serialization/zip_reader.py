@@ -51,14 +51,15 @@ class ZipReader:
 
     def __init__(self, file: Any) -> None:
         self.file = file
-        self.start = file.tell()
-        self.size = file.seek(0, os.SEEK_END) - self.start
-        entries, self.end = self._find_table()
-        self.members = self._unique(entries)
+        self.start: Any = file.tell()
+        self.size: Any = file.seek(0, os.SEEK_END) - self.start
+        entries, end = self._find_table()
+        self.end: int = end
+        self.members: dict[str, Member] = self._unique(entries)
         directories = {member.name.partition("/")[0] for member in entries}
         if len(directories) != 1:
             raise LoadError("the file is a zip archive, but none of torch.save: its members have no common directory")
-        self.directory = directories.pop()
+        self.directory: str = directories.pop()
 
     # ------------------------------------------------------------------------------------------ the table of contents
 

@@ -38,7 +38,7 @@ class ZipWriter:
         self.directory = directory
         self.alignment = alignment
         self.checksums = checksums
-        self.position = 0
+        self.position: int = 0
         self.members: list[tuple[bytes, int, int, int, int]] = []  # name, flags, checksum, size, position
 
     def add(self, name: str, data: Any) -> None:

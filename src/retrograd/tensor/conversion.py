@@ -147,7 +147,7 @@ class TensorConversion(TensorAutograd):
 
     # ------------------------------------------------------------------------------------------------------- copying
 
-    def __deepcopy__(self, memo: dict) -> Self:
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Self:
         if not isinstance(memo, dict):
             raise TypeError(f"__deepcopy__(): argument 'memo' (position 1) must be dict, not {type(memo).__name__}")
         if not self.is_leaf:
@@ -172,7 +172,7 @@ class TensorConversion(TensorAutograd):
             result.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return result
 
-    def __reduce_ex__(self, protocol: Any) -> tuple:
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         if self._backward_hooks:
             from ..utils.hooks import warn_if_has_hooks
 
@@ -180,7 +180,7 @@ class TensorConversion(TensorAutograd):
         return _rebuild, (type(self), self._data, self.requires_grad, self.__dict__)
 
 
-def _deepcopy_array(array: Any, memo: dict) -> Any:
+def _deepcopy_array(array: Any, memo: dict[Any, Any]) -> Any:
     """A copy of an array; views of one piece of memory are views of one copy of it."""
     root = storage_root(array)
     if root is array or not (root.flags.c_contiguous and root.__class__ is array.__class__ is np.ndarray):
@@ -192,7 +192,7 @@ def _deepcopy_array(array: Any, memo: dict) -> Any:
     return np.ndarray(array.shape, array.dtype, memo[id(root)], offset, array.strides)
 
 
-def _rebuild(cls: type, array: Any, requires_grad: bool, attributes: dict) -> Tensor:
+def _rebuild(cls: type[Any], array: Any, requires_grad: bool, attributes: dict[Any, Any]) -> Tensor:
     result: Tensor = new(cls)
     result._data = array
     result._vc = None

@@ -68,7 +68,7 @@ class LazyTensor(Tensor):
             )
         return self.detach().clone().numpy(force=True)  # type: ignore[attr-defined]
 
-    def __deepcopy__(self, memo: dict) -> Any:
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Any:
         result = super().__deepcopy__(memo)
         if isinstance(result, LazyTensor):
             values = result._data
@@ -76,7 +76,7 @@ class LazyTensor(Tensor):
             result._memory = values
         return result
 
-    def __reduce_ex__(self, protocol: Any) -> tuple:
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return _rebuild, (self.bits, self._memory, self.requires_grad, self.__dict__)
 
 
@@ -193,7 +193,7 @@ def write_back(tensor: Tensor, values: Any) -> None:
         apply_bits(bits_of(tensor), values, tensor._memory)
 
 
-def _rebuild(bits: tuple[bool, bool], memory: Any, requires_grad: bool, attributes: dict) -> Tensor:
+def _rebuild(bits: tuple[bool, bool], memory: Any, requires_grad: bool, attributes: dict[Any, Any]) -> Tensor:
     result = rebuild_plain(Tensor, memory, requires_grad, attributes)
     set_bits(result, bits)
     return result

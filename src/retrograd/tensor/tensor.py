@@ -94,8 +94,8 @@ class Tensor(TensorConversion):
     def layout(self) -> Any:
         return strided
 
-    is_cuda = property(lambda self: self.device.type == "cuda")
-    is_cpu = property(lambda self: self.device.type == "cpu")
+    is_cuda: property = property(lambda self: self.device.type == "cuda")
+    is_cpu: property = property(lambda self: self.device.type == "cpu")
     is_sparse = False
     is_quantized = False
     is_nested = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ..._generated import functions as generated
 from ...kernels.promotion import unsupported
@@ -145,7 +146,7 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = family(
 )
 
 
-def _pairs(input: Tensor, **given: Ints) -> list:
+def _pairs(input: Tensor, **given: Ints) -> list[Any]:
     """Each as a pair; a list of another length is refused, and so are integers."""
     if input._data.dtype.kind in "iu":
         unsupported("im2col_out_cpu", input._data.dtype)

@@ -197,7 +197,9 @@ def _layers(
     return input, tuple([ops.stack(list(parts)) for parts in zip(*finals, strict=True)])
 
 
-def _network(name: str, input: Tensor, second: Any, third: Any, args: tuple, kwargs: dict) -> tuple:
+def _network(
+    name: str, input: Tensor, second: Any, third: Any, args: tuple[Any, ...], kwargs: dict[Any, Any]
+) -> tuple[Any, ...]:
     """The call with a tensor of sequences, or (data, batch_sizes, hx, params, ...) with packed ones."""
     if isinstance(third, Tensor) or (name == "lstm" and isinstance(second, Tensor)):
         return _packed(name, input, second, third, *args, **kwargs)
@@ -215,7 +217,7 @@ def _states(name: str, hx: Any) -> State:
 def _packed(
     name: str, data: Tensor, batch_sizes: Tensor, hx: Any, params: Sequence[Tensor], has_biases: bool,
     num_layers: int, dropout: float, train: bool, bidirectional: bool,
-) -> tuple:  # fmt: skip
+) -> tuple[Any, ...]:  # fmt: skip
     sizes = [int(n) for n in batch_sizes._data]
     states = _states(name, hx)
     output, last = _layers(name, data, sizes, states, params, has_biases, num_layers, dropout, train, bidirectional)
@@ -225,7 +227,7 @@ def _packed(
 def _padded(
     name: str, input: Tensor, hx: Any, params: Sequence[Tensor], has_biases: bool, num_layers: int, dropout: float,
     train: bool, bidirectional: bool, batch_first: bool,
-) -> tuple:  # fmt: skip
+) -> tuple[Any, ...]:  # fmt: skip
     if batch_first:
         input = input.transpose(0, 1)
     steps, batch = input.shape[:2]
@@ -237,8 +239,8 @@ def _padded(
     return output.transpose(0, 1) if batch_first else output, *last
 
 
-def _make_network(name: str) -> Callable[..., tuple]:
-    def network(input: Tensor, hx: Any, params: Any, *args: Any, **kwargs: Any) -> tuple:
+def _make_network(name: str) -> Callable[..., tuple[Any, ...]]:
+    def network(input: Tensor, hx: Any, params: Any, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         return _network(name, input, hx, params, args, kwargs)
 
     network.__name__ = network.__qualname__ = name

@@ -18,53 +18,53 @@ from .module import Module
 class _Plain(Module):
     """An activation without settings."""
 
-    function: Callable[[Tensor], Tensor]
+    _function: Callable[[Tensor], Tensor]
 
     def forward(self, input: Tensor) -> Tensor:
-        return type(self).function(input)
+        return type(self)._function(input)
 
 
 class Sigmoid(_Plain):
     """``1 / (1 + exp(-input))``."""
 
-    function = staticmethod(F.sigmoid)
+    _function = staticmethod(F.sigmoid)
 
 
 class Tanh(_Plain):
     """The hyperbolic tangent."""
 
-    function = staticmethod(F.tanh)
+    _function = staticmethod(F.tanh)
 
 
 class LogSigmoid(_Plain):
     """The logarithm of the sigmoid."""
 
-    function = staticmethod(F.logsigmoid)
+    _function = staticmethod(F.logsigmoid)
 
 
 class Softsign(_Plain):
     """``input / (1 + abs(input))``."""
 
-    function = staticmethod(F.softsign)
+    _function = staticmethod(F.softsign)
 
 
 class Tanhshrink(_Plain):
     """``input - tanh(input)``."""
 
-    function = staticmethod(F.tanhshrink)
+    _function = staticmethod(F.tanhshrink)
 
 
 class _MaybeInplace(Module):
     """An activation that may write over its input."""
 
-    function: Callable[..., Tensor]
+    _function: Callable[..., Tensor]
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
-        return type(self).function(input, inplace=self.inplace)
+        return type(self)._function(input, inplace=self.inplace)
 
     def extra_repr(self) -> str:
         return "inplace=True" if self.inplace else ""
@@ -78,31 +78,31 @@ class ReLU(_MaybeInplace):
     tensor([0., 2.])
     """
 
-    function = staticmethod(F.relu)
+    _function = staticmethod(F.relu)
 
 
 class SiLU(_MaybeInplace):
     """The input times its sigmoid."""
 
-    function = staticmethod(F.silu)
+    _function = staticmethod(F.silu)
 
 
 class Mish(_MaybeInplace):
     """The input times the tanh of its softplus."""
 
-    function = staticmethod(F.mish)
+    _function = staticmethod(F.mish)
 
 
 class SELU(_MaybeInplace):
     """`ELU` scaled so that a normal distribution keeps its mean and variance."""
 
-    function = staticmethod(F.selu)
+    _function = staticmethod(F.selu)
 
 
 class Hardsigmoid(_MaybeInplace):
     """``clamp(input + 3, 0, 6) / 6``."""
 
-    function = staticmethod(F.hardsigmoid)
+    _function = staticmethod(F.hardsigmoid)
 
     def extra_repr(self) -> str:
         return ""
@@ -111,7 +111,7 @@ class Hardsigmoid(_MaybeInplace):
 class Hardswish(_MaybeInplace):
     """The input times its `Hardsigmoid`."""
 
-    function = staticmethod(F.hardswish)
+    _function = staticmethod(F.hardswish)
 
     def extra_repr(self) -> str:
         return ""
@@ -120,7 +120,7 @@ class Hardswish(_MaybeInplace):
 class _Sloped(Module):
     """An activation with one number, named in `_setting`, that may write over its input."""
 
-    function: Callable[..., Tensor]
+    _function: Callable[..., Tensor]
     _setting: str
 
     def __init__(self, value: float, inplace: bool) -> None:
@@ -129,7 +129,7 @@ class _Sloped(Module):
         self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
-        return type(self).function(input, getattr(self, self._setting), self.inplace)
+        return type(self)._function(input, getattr(self, self._setting), self.inplace)
 
     def extra_repr(self) -> str:
         return f"{self._setting}={getattr(self, self._setting)}" + (", inplace=True" if self.inplace else "")
@@ -138,7 +138,7 @@ class _Sloped(Module):
 class LeakyReLU(_Sloped):
     """The positive part plus `negative_slope` times the negative part."""
 
-    function = staticmethod(F.leaky_relu)
+    _function = staticmethod(F.leaky_relu)
     _setting = "negative_slope"
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
@@ -148,7 +148,7 @@ class LeakyReLU(_Sloped):
 class ELU(_Sloped):
     """The positive part, and ``alpha * (exp(input) - 1)`` where the input is negative."""
 
-    function = staticmethod(F.elu)
+    _function = staticmethod(F.elu)
     _setting = "alpha"
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
@@ -158,7 +158,7 @@ class ELU(_Sloped):
 class CELU(_Sloped):
     """`ELU` made continuously differentiable for every `alpha`."""
 
-    function = staticmethod(F.celu)
+    _function = staticmethod(F.celu)
     _setting = "alpha"
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
@@ -269,14 +269,14 @@ class Softplus(Module):
 
 
 class _Shrink(Module):
-    function: Callable[..., Tensor]
+    _function: Callable[..., Tensor]
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
 
     def forward(self, input: Tensor) -> Tensor:
-        return type(self).function(input, self.lambd)
+        return type(self)._function(input, self.lambd)
 
     def extra_repr(self) -> str:
         return str(self.lambd)
@@ -285,13 +285,13 @@ class _Shrink(Module):
 class Softshrink(_Shrink):
     """The input moved towards zero by `lambd`, and zero where it is nearer to it than that."""
 
-    function = staticmethod(F.softshrink)
+    _function = staticmethod(F.softshrink)
 
 
 class Hardshrink(_Shrink):
     """The input, with zero where it is not farther from it than `lambd`."""
 
-    function = staticmethod(F.hardshrink)
+    _function = staticmethod(F.hardshrink)
 
 
 class PReLU(Module):
@@ -320,14 +320,14 @@ class PReLU(Module):
 class _AlongDim(Module):
     """An activation along one dimension."""
 
-    function: Callable[..., Tensor]
+    _function: Callable[..., Tensor]
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
 
     def forward(self, input: Tensor) -> Tensor:
-        return type(self).function(input, self.dim)
+        return type(self)._function(input, self.dim)
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}"
@@ -341,25 +341,25 @@ class Softmax(_AlongDim):
     tensor([0.5000, 0.5000])
     """
 
-    function = staticmethod(F.softmax)
+    _function = staticmethod(F.softmax)
 
 
 class Softmin(_AlongDim):
     """`Softmax` of ``-input``."""
 
-    function = staticmethod(F.softmin)
+    _function = staticmethod(F.softmin)
 
 
 class LogSoftmax(_AlongDim):
     """The logarithm of `Softmax`, without its loss of precision."""
 
-    function = staticmethod(F.log_softmax)
+    _function = staticmethod(F.log_softmax)
 
 
 class GLU(_AlongDim):
     """One half of the input times the sigmoid of the other, halved along `dim`."""
 
-    function = staticmethod(F.glu)
+    _function = staticmethod(F.glu)
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__(dim)
@@ -409,13 +409,13 @@ class MultiheadAttention(Module):
                 "instead"
             )
         self.embed_dim = embed_dim
-        self.kdim = embed_dim if kdim is None else kdim
-        self.vdim = embed_dim if vdim is None else vdim
+        self.kdim: int = embed_dim if kdim is None else kdim
+        self.vdim: int = embed_dim if vdim is None else vdim
         self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
         self.num_heads = num_heads
         self.dropout = dropout
         self.batch_first = batch_first
-        self.head_dim = embed_dim // num_heads
+        self.head_dim: int = embed_dim // num_heads
         if self.head_dim * num_heads != embed_dim:
             raise AssertionError("embed_dim must be divisible by num_heads")
         # Queries, keys and values of one width are projected by one weight.

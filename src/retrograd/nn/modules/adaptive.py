@@ -56,12 +56,12 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
         self.in_features = in_features
         self.n_classes = n_classes
-        self.cutoffs = [*listed, n_classes]
+        self.cutoffs: list[int] = [*listed, n_classes]
         self.div_value = div_value
         self.head_bias = head_bias
-        self.shortlist_size = self.cutoffs[0]
-        self.n_clusters = len(self.cutoffs) - 1
-        self.head_size = self.shortlist_size + self.n_clusters
+        self.shortlist_size: int = self.cutoffs[0]
+        self.n_clusters: int = len(self.cutoffs) - 1
+        self.head_size: int = self.shortlist_size + self.n_clusters
         self.head = Linear(in_features, self.head_size, bias=head_bias, device=device, dtype=dtype)
         self.tail = ModuleList()
         for i in range(self.n_clusters):

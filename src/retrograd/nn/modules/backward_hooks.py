@@ -43,17 +43,20 @@ def _identity() -> Any:
 class BackwardHooks:
     """The full backward hooks of one call of a module; see Note [Backward hooks of modules]."""
 
-    def __init__(self, module: Module, hooks: Sequence[Callable], pre_hooks: Sequence[Callable]) -> None:
+    def __init__(
+        self, module: Module, hooks: Sequence[Callable[..., Any]], pre_hooks: Sequence[Callable[..., Any]]
+    ) -> None:
         self.module = module
         self.hooks = hooks
         self.pre_hooks = pre_hooks
-        self.grad_outputs: tuple | None = None
+        self.grad_outputs: tuple[Any, ...] | None = None
         self.inputs: list[int] | None = None  # which arguments are tensors; None: none of them requires grad
         self.outputs: list[int] | None = None
-        self.n_inputs = self.n_outputs = 0
+        self.n_inputs: int = 0
+        self.n_outputs: int = 0
         self.kinds: list[tuple[Any, Any]] = []
 
-    def around_inputs(self, args: tuple) -> tuple:
+    def around_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments, with an identity before `forward`."""
         self.n_inputs = len(args)
         args, self.inputs, node = _through_identity(args)
@@ -72,7 +75,7 @@ class BackwardHooks:
         node.register_prehook(self._on_grad_outputs)
         return outputs if isinstance(result, tuple) else outputs[0]
 
-    def _on_grad_outputs(self, grads: tuple) -> tuple | None:
+    def _on_grad_outputs(self, grads: tuple[Any, ...]) -> tuple[Any, ...] | None:
         assert self.outputs is not None
         grad_outputs = _spread(grads, self.outputs, self.n_outputs)
         for hook in self.pre_hooks:
@@ -108,7 +111,7 @@ class BackwardHooks:
                 )
         self.grad_outputs = None
 
-    def _on_grad_inputs(self, grads: tuple, _: tuple) -> tuple | None:
+    def _on_grad_inputs(self, grads: tuple[Any, ...], _: tuple[Any, ...]) -> tuple[Any, ...] | None:
         if self.grad_outputs is None:
             return None  # the backward pass came around the outputs of the module
         assert self.inputs is not None
@@ -129,7 +132,7 @@ class BackwardHooks:
         return tuple(None if grad is None else grad_inputs[i] for grad, i in zip(grads, self.inputs, strict=True))
 
 
-def _through_identity(values: tuple) -> tuple[tuple, list[int] | None, Any]:
+def _through_identity(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[int] | None, Any]:
     """`values` with their tensors sent through an identity, which of them are tensors, and the node.
 
     Unchanged, with None and None, where no gradient will come.
@@ -147,14 +150,14 @@ def _through_identity(values: tuple) -> tuple[tuple, list[int] | None, Any]:
     return type(values)(changed), where, node
 
 
-def _spread(grads: Sequence, where: Sequence[int], count: int) -> tuple:
+def _spread(grads: Sequence[Any], where: Sequence[int], count: int) -> tuple[Any, ...]:
     """`grads` at the places `where` among `count`, and None elsewhere."""
-    result: list = [None] * count
+    result: list[Any] = [None] * count
     for i, grad in zip(where, grads, strict=True):
         result[i] = grad
     return tuple(result)
 
 
-def _check_count(what: str, kind: str, got: tuple, expected: tuple) -> None:
+def _check_count(what: str, kind: str, got: tuple[Any, ...], expected: tuple[Any, ...]) -> None:
     if len(got) != len(expected):
         raise RuntimeError(f"{kind} returned an invalid number of {what}, got {len(got)}, but expected {len(expected)}")

@@ -223,7 +223,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
     def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
         """Take the number of channels from `input`."""
         if self.has_uninitialized_params():
-            self.num_features = input.shape[1]
+            self.num_features: Any = input.shape[1]
             tensors: list[Any] = [self.weight, self.bias] if self.affine else []
             tensors += [self.running_mean, self.running_var] if self.track_running_stats else []
             for tensor in tensors:

@@ -149,7 +149,7 @@ class LazyLinear(LazyModuleMixin, Linear):
     def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
         """Take `in_features` from `input`."""
         if self.has_uninitialized_params():
-            self.in_features = input.shape[-1]
+            self.in_features: int = input.shape[-1]
             self.weight.materialize((self.out_features, self.in_features))
             if self.bias is not None:
                 self.bias.materialize((self.out_features,))

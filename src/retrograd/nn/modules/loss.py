@@ -25,7 +25,7 @@ class _Loss(Module):
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__()
         older = size_average is not None or reduce is not None
-        self.reduction = _NAMES[_reduction(reduction, size_average, reduce)] if older else reduction
+        self.reduction: str = _NAMES[_reduction(reduction, size_average, reduce)] if older else reduction
 
 
 class _WeightedLoss(_Loss):
@@ -387,7 +387,9 @@ class TripletMarginWithDistanceLoss(_Loss):
             raise ValueError(
                 f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} instead"
             )
-        self.distance_function = PairwiseDistance() if distance_function is None else distance_function
+        self.distance_function: Callable[[Tensor, Tensor], Tensor] = (
+            PairwiseDistance() if distance_function is None else distance_function
+        )
         self.margin = margin
         self.swap = swap
 

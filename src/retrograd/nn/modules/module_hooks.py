@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from .module import Module
 
 
-def add(hooks: OrderedDict, hook: Any, prepend: bool = False, marks: Iterable[OrderedDict] = ()) -> RemovableHandle:
+def add(
+    hooks: OrderedDict[Any, Any], hook: Any, prepend: bool = False, marks: Iterable[OrderedDict[Any, Any]] = ()
+) -> RemovableHandle:
     """Put a hook among others, last or first, and its key into `marks`; return its handle."""
     marks = list(marks)
     handle = RemovableHandle(hooks, extra_dict=marks)
@@ -36,7 +38,7 @@ def add(hooks: OrderedDict, hook: Any, prepend: bool = False, marks: Iterable[Or
 class _WrappedHook:
     """A hook that is given its module first, if it wants it; the module is not kept alive by it."""
 
-    def __init__(self, hook: Callable, module: Module | None = None) -> None:
+    def __init__(self, hook: Callable[..., Any], module: Module | None = None) -> None:
         self.hook = hook
         self.with_module = module is not None
         self.module: Any = None if module is None else weakref.ref(module)
@@ -68,18 +70,18 @@ class _WrappedHook:
 class Hooked:
     """What a Module can be told to call: the part of it that registers hooks around `forward` and its gradients."""
 
-    _forward_pre_hooks: OrderedDict[int, Callable]
+    _forward_pre_hooks: OrderedDict[int, Callable[..., Any]]
     _forward_pre_hooks_with_kwargs: OrderedDict[int, bool]
-    _forward_hooks: OrderedDict[int, Callable]
+    _forward_hooks: OrderedDict[int, Callable[..., Any]]
     _forward_hooks_with_kwargs: OrderedDict[int, bool]
     _forward_hooks_always_called: OrderedDict[int, bool]
-    _backward_pre_hooks: OrderedDict[int, Callable]
-    _backward_hooks: OrderedDict[int, Callable]
+    _backward_pre_hooks: OrderedDict[int, Callable[..., Any]]
+    _backward_hooks: OrderedDict[int, Callable[..., Any]]
     #: Do `_backward_hooks` hold hooks of the full kind (True), of the older kind (False), or none (None)?
     _is_full_backward_hook: bool | None
 
     def register_forward_pre_hook(
-        self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
         """Call ``hook(module, args)`` before `forward`; what it returns, if anything, becomes the arguments.
 
@@ -89,7 +91,7 @@ class Hooked:
         return add(self._forward_pre_hooks, hook, prepend, marks)
 
     def register_forward_hook(
-        self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> RemovableHandle:
         """Call ``hook(module, args, output)`` after `forward`; what it returns, if anything, becomes the output.
 
@@ -106,11 +108,11 @@ class Hooked:
             marks.append(self._forward_hooks_always_called)
         return add(self._forward_hooks, hook, prepend, marks)
 
-    def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call ``hook(module, grad_output)`` when the gradients of the outputs are known; it may replace them."""
         return add(self._backward_pre_hooks, hook, prepend)
 
-    def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call ``hook(module, grad_input, grad_output)`` when the inputs' gradients are known; it may replace them.
 
         >>> import retrograd as torch
@@ -121,11 +123,11 @@ class Hooked:
         """
         return self._add_backward_hook(hook, True, prepend)
 
-    def register_backward_hook(self, hook: Callable) -> RemovableHandle:
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """The older kind of backward hook, on the node of the output alone; prefer `register_full_backward_hook`."""
         return self._add_backward_hook(hook, False, False)
 
-    def _add_backward_hook(self, hook: Callable, full: bool, prepend: bool) -> RemovableHandle:
+    def _add_backward_hook(self, hook: Callable[..., Any], full: bool, prepend: bool) -> RemovableHandle:
         if self._is_full_backward_hook is (not full):
             raise RuntimeError(
                 "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only "
@@ -159,17 +161,19 @@ class _GlobalHooks(OrderedDict):
         _update()
 
 
-_global_forward_pre_hooks: OrderedDict[int, Callable] = _GlobalHooks()
-_global_forward_hooks: OrderedDict[int, Callable] = _GlobalHooks()
+_global_forward_pre_hooks: OrderedDict[int, Callable[..., Any]] = _GlobalHooks()
+_global_forward_hooks: OrderedDict[int, Callable[..., Any]] = _GlobalHooks()
 _global_forward_hooks_with_kwargs: OrderedDict[int, bool] = OrderedDict()
 _global_forward_hooks_always_called: OrderedDict[int, bool] = OrderedDict()
-_global_backward_pre_hooks: OrderedDict[int, Callable] = _GlobalHooks()
-_global_backward_hooks: OrderedDict[int, Callable] = _GlobalHooks()
-_registration_hooks: dict[str, OrderedDict] = {kind: OrderedDict() for kind in ("buffer", "module", "parameter")}
+_global_backward_pre_hooks: OrderedDict[int, Callable[..., Any]] = _GlobalHooks()
+_global_backward_hooks: OrderedDict[int, Callable[..., Any]] = _GlobalHooks()
+_registration_hooks: dict[str, OrderedDict[Any, Any]] = {
+    kind: OrderedDict() for kind in ("buffer", "module", "parameter")
+}
 _global_hooks_are_full: bool | None = None
 
 #: Is there a hook that runs for every module?
-any_global = False
+any_global: bool = False
 
 
 def _update() -> None:
@@ -179,13 +183,13 @@ def _update() -> None:
     )
 
 
-def register_module_forward_pre_hook(hook: Callable) -> RemovableHandle:
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """`Module.register_forward_pre_hook`, for every module there is."""
     return add(_global_forward_pre_hooks, hook)
 
 
 def register_module_forward_hook(
-    hook: Callable, *, with_kwargs: bool = False, always_call: bool = False
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
     """`Module.register_forward_hook`, for every module there is.
 
@@ -201,22 +205,22 @@ def register_module_forward_hook(
     return add(_global_forward_hooks, hook, marks=marks)
 
 
-def register_module_full_backward_pre_hook(hook: Callable) -> RemovableHandle:
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """`Module.register_full_backward_pre_hook`, for every module there is."""
     return add(_global_backward_pre_hooks, hook)
 
 
-def register_module_full_backward_hook(hook: Callable) -> RemovableHandle:
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """`Module.register_full_backward_hook`, for every module there is."""
     return _add_global_backward_hook(hook, True)
 
 
-def register_module_backward_hook(hook: Callable) -> RemovableHandle:
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """`Module.register_backward_hook`, for every module there is."""
     return _add_global_backward_hook(hook, False)
 
 
-def _add_global_backward_hook(hook: Callable, full: bool) -> RemovableHandle:
+def _add_global_backward_hook(hook: Callable[..., Any], full: bool) -> RemovableHandle:
     global _global_hooks_are_full
     if _global_hooks_are_full is (not full):
         raise RuntimeError(
@@ -227,17 +231,17 @@ def _add_global_backward_hook(hook: Callable, full: bool) -> RemovableHandle:
     return add(_global_backward_hooks, hook)
 
 
-def register_module_parameter_registration_hook(hook: Callable) -> RemovableHandle:
+def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call ``hook(module, name, parameter)`` whenever a module gets a parameter; it may return another one."""
     return add(_registration_hooks["parameter"], hook)
 
 
-def register_module_buffer_registration_hook(hook: Callable) -> RemovableHandle:
+def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call ``hook(module, name, buffer)`` whenever a module gets a buffer; it may return another one."""
     return add(_registration_hooks["buffer"], hook)
 
 
-def register_module_module_registration_hook(hook: Callable) -> RemovableHandle:
+def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call ``hook(module, name, submodule)`` whenever a module gets a child; it may return another one."""
     return add(_registration_hooks["module"], hook)
 
@@ -257,7 +261,7 @@ def registered(kind: str, module: Module, name: str, value: Any) -> Any:
 class _Call:
     """One call of a module with its hooks: what the hooks see and change."""
 
-    def __init__(self, module: Module, args: tuple, kwargs: dict) -> None:
+    def __init__(self, module: Module, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> None:
         self.module = module
         self.args, self.kwargs = args, kwargs
         self.result: Any = None
@@ -309,7 +313,7 @@ class _Call:
                         stacklevel=4,
                     )
 
-    def _run_pre_hook(self, hook: Callable, with_kwargs: bool) -> None:
+    def _run_pre_hook(self, hook: Callable[..., Any], with_kwargs: bool) -> None:
         if not with_kwargs:
             replacement = hook(self.module, self.args)
             if replacement is not None:
@@ -323,7 +327,7 @@ class _Call:
                 )
             self.args, self.kwargs = replacement
 
-    def _run_forward_hook(self, key: int, hook: Callable) -> None:
+    def _run_forward_hook(self, key: int, hook: Callable[..., Any]) -> None:
         if key in self.module._forward_hooks_with_kwargs or key in _global_forward_hooks_with_kwargs:
             replacement = hook(self.module, self.args, self.kwargs, self.result)
         else:
@@ -332,7 +336,7 @@ class _Call:
             self.result = replacement
 
 
-def call(module: Module, args: tuple, kwargs: dict) -> Any:
+def call(module: Module, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> Any:
     """``module(*args, **kwargs)`` with all its hooks."""
     one = _Call(module, args, kwargs)
     try:
@@ -342,9 +346,9 @@ def call(module: Module, args: tuple, kwargs: dict) -> Any:
         raise
 
 
-def _backward_hooks_of(module: Module) -> tuple[list[Callable], list[Callable]]:
+def _backward_hooks_of(module: Module) -> tuple[list[Callable[..., Any]], list[Callable[..., Any]]]:
     """The backward hooks for `module`: the full ones and the older ones."""
-    kinds: dict[bool, list[Callable]] = {True: [], False: []}
+    kinds: dict[bool, list[Callable[..., Any]]] = {True: [], False: []}
     for hooks, full in (
         (_global_backward_hooks, _global_hooks_are_full),
         (module._backward_hooks, module._is_full_backward_hook),
@@ -353,7 +357,7 @@ def _backward_hooks_of(module: Module) -> tuple[list[Callable], list[Callable]]:
     return kinds[True], kinds[False]
 
 
-def _hook_output_node(module: Module, hooks: Iterable[Callable], args: tuple, result: Any) -> None:
+def _hook_output_node(module: Module, hooks: Iterable[Callable[..., Any]], args: tuple[Any, ...], result: Any) -> None:
     """The older kind: a hook on the node that made the (first) output."""
     first = result
     while not isinstance(first, Tensor):
@@ -368,7 +372,7 @@ def _hook_output_node(module: Module, hooks: Iterable[Callable], args: tuple, re
         _warn_of_what_is_missed(args, result, node)
 
 
-def _warn_of_what_is_missed(args: tuple, result: Any, node: Any) -> None:
+def _warn_of_what_is_missed(args: tuple[Any, ...], result: Any, node: Any) -> None:
     """The older kind sees one node: say so where the module is more than that."""
 
     def tensors(values: Any) -> bool:

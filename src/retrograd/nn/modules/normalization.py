@@ -54,7 +54,7 @@ class LayerNorm(_Affine):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.normalized_shape = _shape(normalized_shape)
+        self.normalized_shape: tuple[int, ...] = _shape(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         self._add_affine(self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype)
@@ -82,7 +82,7 @@ class RMSNorm(_Affine):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.normalized_shape = _shape(normalized_shape)
+        self.normalized_shape: tuple[int, ...] = _shape(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         weight = new_parameter(*self.normalized_shape, device=device, dtype=dtype) if elementwise_affine else None

@@ -22,7 +22,7 @@ class _Pad(Module):
 
     def __init__(self, padding: Ints) -> None:
         super().__init__()
-        self.padding = _ntuple(2 * self._dims)(padding)
+        self.padding: tuple[int, ...] = _ntuple(2 * self._dims)(padding)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, self._mode)

@@ -27,7 +27,7 @@ class _MaxPoolNd(Module):
     ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
+        self.stride: Ints = kernel_size if stride is None else stride
         self.padding = padding
         self.dilation = dilation
         self.return_indices = return_indices
@@ -76,9 +76,9 @@ class _MaxUnpoolNd(Module):
     def __init__(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0) -> None:
         super().__init__()
         spread = _ntuple(self._dims)
-        self.kernel_size = spread(kernel_size)
-        self.stride = spread(kernel_size if stride is None else stride)
-        self.padding = spread(padding)
+        self.kernel_size: tuple[int, ...] = spread(kernel_size)
+        self.stride: tuple[int, ...] = spread(kernel_size if stride is None else stride)
+        self.padding: tuple[int, ...] = spread(padding)
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         return type(self)._function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
@@ -134,9 +134,9 @@ class AvgPool1d(_AvgPoolNd):
         count_include_pad: bool = True,
     ) -> None:
         super().__init__()
-        self.kernel_size = _single(kernel_size)
-        self.stride = _single(kernel_size if stride is None else stride)
-        self.padding = _single(padding)
+        self.kernel_size: Ints = _single(kernel_size)
+        self.stride: Ints = _single(kernel_size if stride is None else stride)
+        self.padding: Ints = _single(padding)
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
@@ -159,8 +159,8 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
         divisor_override: int | None = None,
     ) -> None:
         super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
+        self.kernel_size: Ints = kernel_size
+        self.stride: Ints = kernel_size if stride is None else stride
         self.padding = padding
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
@@ -205,13 +205,13 @@ class _FractionalMaxPoolNd(Module):
     ) -> None:
         super().__init__()
         name, spread = type(self).__name__, _ntuple(self._dims)
-        self.kernel_size = spread(kernel_size)
+        self.kernel_size: tuple[int, ...] = spread(kernel_size)
         if any(not size > 0 for size in self.kernel_size):
             raise ValueError(f"kernel_size must greater than zero for all dimensions, but got {self.kernel_size}")
         self.return_indices = return_indices
         self.register_buffer("_random_samples", _random_samples)
-        self.output_size = None if output_size is None else spread(output_size)
-        self.output_ratio = None if output_ratio is None else spread(output_ratio)
+        self.output_size: tuple[int, ...] | None = None if output_size is None else spread(output_size)
+        self.output_ratio: tuple[float, ...] | None = None if output_ratio is None else spread(output_ratio)
         if output_size is None and output_ratio is None:
             raise ValueError(f"{name} requires specifying either an output size, or a pooling ratio")
         if output_size is not None and output_ratio is not None:

@@ -18,7 +18,7 @@ from .linear import new_parameter
 from .module import Module
 
 #: Of each kind: how many gates it has, and the function that runs it.
-_KINDS: dict[str, tuple[int, Callable[..., tuple]]] = {
+_KINDS: dict[str, tuple[int, Callable[..., tuple[Any, ...]]]] = {
     "RNN_TANH": (1, recurrent.rnn_tanh),
     "RNN_RELU": (1, recurrent.rnn_relu),
     "GRU": (3, recurrent.gru),
@@ -55,7 +55,7 @@ class RNNBase(Module):
         self.num_layers = num_layers
         self.bias = bias
         self.batch_first = batch_first
-        self.dropout = self._checked_dropout(dropout)
+        self.dropout: float = self._checked_dropout(dropout)
         self.bidirectional = bidirectional
         self.proj_size = proj_size
         self._check_sizes()

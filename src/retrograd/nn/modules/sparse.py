@@ -59,7 +59,7 @@ class Embedding(Module):
         super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
-        self.padding_idx = _row(padding_idx, num_embeddings)
+        self.padding_idx: int | None = _row(padding_idx, num_embeddings)
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
@@ -146,7 +146,7 @@ class EmbeddingBag(Module):
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
-        self.padding_idx = _row(padding_idx, num_embeddings)
+        self.padding_idx: int | None = _row(padding_idx, num_embeddings)
         if _weight is None:
             self.weight = new_parameter(num_embeddings, embedding_dim, device=device, dtype=dtype)
             self.reset_parameters()

@@ -154,7 +154,7 @@ class TransformerEncoder(Module):
         mask_check: bool = True,
     ) -> None:
         super().__init__()
-        self.layers = _copies(encoder_layer, num_layers)
+        self.layers: ModuleList = _copies(encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
@@ -180,7 +180,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer: Any, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
-        self.layers = _copies(decoder_layer, num_layers)
+        self.layers: ModuleList = _copies(decoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
 
@@ -230,7 +230,7 @@ class _Layer(Module):
             setattr(self, f"norm{i}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **where))
         for i in blocks:
             setattr(self, f"dropout{i}", Dropout(dropout))
-        self.activation = _activation(activation)
+        self.activation: Callable[[Tensor], Tensor] = _activation(activation)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

@@ -7,10 +7,10 @@ from itertools import repeat
 from typing import Any
 
 
-def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple]:
+def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
     """A function that makes a tuple of what is iterable, and of anything else `n` times that."""
 
-    def parse(x: Any) -> tuple:
+    def parse(x: Any) -> tuple[Any, ...]:
         return tuple(x) if isinstance(x, Iterable) else tuple(repeat(x, n))
 
     parse.__name__ = name
@@ -23,7 +23,7 @@ _triple = _ntuple(3, "_triple")
 _quadruple = _ntuple(4, "_quadruple")
 
 
-def _reverse_repeat_tuple(t: Sequence[Any], n: int) -> tuple:
+def _reverse_repeat_tuple(t: Sequence[Any], n: int) -> tuple[Any, ...]:
     """The elements from last to first, each `n` times: sizes as `pad` takes them."""
     return tuple(x for x in reversed(t) for _ in range(n))
 

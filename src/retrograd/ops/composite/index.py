@@ -114,7 +114,7 @@ def _arrays(key: Any) -> Any:
     return key
 
 
-def _read(self: Tensor, basic: tuple, advanced: list | None) -> Tensor:
+def _read(self: Tensor, basic: tuple[Any, ...], advanced: list[Any] | None) -> Tensor:
     result = self
     dim = 0
     for k in basic:
@@ -207,7 +207,7 @@ def _stripped(values: Any, place: Any) -> Any:
     return values
 
 
-def _write_part(state: ThreadState, self: Tensor, basic: tuple, value: Any, values: Any) -> bool:
+def _write_part(state: ThreadState, self: Tensor, basic: tuple[Any, ...], value: Any, values: Any) -> bool:
     """Write to the part `basic` of a tensor and record it, without making the view; False where a view is needed."""
     if not can_rebase_part(state, self):
         return False
@@ -232,7 +232,7 @@ def _write_part(state: ThreadState, self: Tensor, basic: tuple, value: Any, valu
     return True
 
 
-def _place(self: Tensor, basic: tuple) -> Tensor:
+def _place(self: Tensor, basic: tuple[Any, ...]) -> Tensor:
     """The view of `self` that ``self[key] = value`` writes to; `self` where it is all of it."""
     if all(
         k is Ellipsis or (isinstance(k, builtins.slice) and _is_all(k, n))
@@ -242,7 +242,7 @@ def _place(self: Tensor, basic: tuple) -> Tensor:
     return _read(self, basic, None)
 
 
-def _write(place: Tensor, advanced: list | None, value: Any) -> None:
+def _write(place: Tensor, advanced: list[Any] | None, value: Any) -> None:
     """Write to all of `place`, or to the places in it that arrays give. The history is that of the writing operator."""
     number = False
     if isinstance(value, Tensor):
@@ -270,7 +270,7 @@ def _write(place: Tensor, advanced: list | None, value: Any) -> None:
 # ------------------------------------------------------------------------------------------------------------ index_put
 
 
-def _index_arrays(indices: Sequence) -> list:
+def _index_arrays(indices: Sequence[Any]) -> list[Any]:
     """The indices of index_put as arrays."""
     if isinstance(indices, Tensor) or not isinstance(indices, (tuple, list)):
         raise TypeError(
@@ -280,7 +280,7 @@ def _index_arrays(indices: Sequence) -> list:
 
 
 @composite()
-def index_put(input: Tensor, indices: Sequence, values: Any, accumulate: bool = False) -> Tensor:
+def index_put(input: Tensor, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Tensor:
     """`input` with `values` written to (or, with `accumulate`, added at) the places that a tuple of tensors gives.
 
     >>> import retrograd as torch
@@ -291,7 +291,7 @@ def index_put(input: Tensor, indices: Sequence, values: Any, accumulate: bool = 
 
 
 @composite()
-def index_put_(input: Tensor, indices: Sequence, values: Any, accumulate: bool = False) -> Tensor:
+def index_put_(input: Tensor, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Tensor:
     """`index_put` in place."""
     return generated.index_put_(input, _index_arrays(indices), values, accumulate)
 

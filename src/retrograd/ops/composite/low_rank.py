@@ -80,9 +80,9 @@ def lobpcg(
     largest: bool | None = None,
     method: str | None = None,
     tracker: Any = None,
-    ortho_iparams: dict | None = None,
-    ortho_fparams: dict | None = None,
-    ortho_bparams: dict | None = None,
+    ortho_iparams: dict[Any, Any] | None = None,
+    ortho_fparams: dict[Any, Any] | None = None,
+    ortho_bparams: dict[Any, Any] | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The `k` largest (or smallest) eigenvalues of a symmetric positive-definite `A`, and their vectors.
 

@@ -11,7 +11,14 @@ from .normalization import flat_gradients
 
 @composite(method=False)
 def native_layer_norm_backward(
-    grad: Any, input: Any, normalized_shape: Sequence[int], mean: Any, rstd: Any, weight: Any, eps: float, edges: tuple
+    grad: Any,
+    input: Any,
+    normalized_shape: Sequence[int],
+    mean: Any,
+    rstd: Any,
+    weight: Any,
+    eps: float,
+    edges: tuple[Any, ...],
 ) -> tuple[Any, Any, Any]:
     """The gradients of layer_norm for its input, weight and bias, those that `edges` asks for; differentiable again.
 

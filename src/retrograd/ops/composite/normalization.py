@@ -18,7 +18,7 @@ def _per_channel(values: Any, ndim: int) -> Any:
     return values.reshape((1, -1, *[1] * (ndim - 2)))
 
 
-def _gradients(grad: Any, normal: Any, edges: tuple) -> tuple[Any, Any]:
+def _gradients(grad: Any, normal: Any, edges: tuple[Any, ...]) -> tuple[Any, Any]:
     """The gradients for the weight and the bias."""
     others = tuple(d for d in range(grad.ndim) if d != 1)
     grad_weight = (grad * normal).sum(others) if edges[1] is not None else None
@@ -38,7 +38,7 @@ def flat_gradients(gradients: Gradients, *arguments: Any) -> Gradients:
 
 @composite(method=False)
 def native_batch_norm_backward(
-    grad: Any, input: Any, weight: Any, mean: Any, rstd: Any, training: bool, eps: float, edges: tuple
+    grad: Any, input: Any, weight: Any, mean: Any, rstd: Any, training: bool, eps: float, edges: tuple[Any, ...]
 ) -> Gradients:
     """The gradients of batch_norm for its input, weight and bias, those that `edges` asks for."""
     dims = tuple(d for d in range(input.ndim) if d != 1)
@@ -61,7 +61,7 @@ def native_batch_norm_backward(
 
 @composite(method=False)
 def native_group_norm_backward(
-    grad: Any, input: Any, weight: Any, mean: Any, rstd: Any, num_groups: int, eps: float, edges: tuple
+    grad: Any, input: Any, weight: Any, mean: Any, rstd: Any, num_groups: int, eps: float, edges: tuple[Any, ...]
 ) -> Gradients:
     """The gradients of group_norm for its input, weight and bias, those that `edges` asks for."""
     shape = tuple(input.shape)

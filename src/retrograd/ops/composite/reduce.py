@@ -25,7 +25,7 @@ Dims = int | Sequence[int] | None
 _sum_all, _mean_all = table.sum, table.mean
 
 
-def _aliased(name: str, dim: Any, keepdim: Any, aliases: dict) -> tuple[Any, bool]:
+def _aliased(name: str, dim: Any, keepdim: Any, aliases: dict[Any, Any]) -> tuple[Any, bool]:
     """`dim` and `keepdim` with NumPy's names for them taken into account; a list of dims as a tuple."""
     if aliases:
         if dim is None or dim is LEFT_OUT:
@@ -190,10 +190,10 @@ def _spread(operator: Any, name: str, doc: str) -> Any:
     return composite()(deviation)
 
 
-var = _spread(table.var_correction, "var", "The variance over `dim`, divided by n - correction.")
-std = _spread(table.std_correction, "std", "The standard deviation over `dim`.")
-var_mean = _spread(table.var_mean_correction, "var_mean", "Variance and mean over `dim`.")
-std_mean = _spread(table.std_mean_correction, "std_mean", "Standard deviation and mean over `dim`.")
+var: Any = _spread(table.var_correction, "var", "The variance over `dim`, divided by n - correction.")
+std: Any = _spread(table.std_correction, "std", "The standard deviation over `dim`.")
+var_mean: Any = _spread(table.var_mean_correction, "var_mean", "Variance and mean over `dim`.")
+std_mean: Any = _spread(table.std_mean_correction, "std_mean", "Standard deviation and mean over `dim`.")
 
 
 @composite()
@@ -263,8 +263,8 @@ def _extreme(name: str, whole: Any, along: Any, elementwise: str) -> Any:
     return composite()(extreme)
 
 
-max = _extreme("max", table.max, table.max_dim, "maximum")
-min = _extreme("min", table.min, table.min_dim, "minimum")
+max: Any = _extreme("max", table.max, table.max_dim, "maximum")
+min: Any = _extreme("min", table.min, table.min_dim, "minimum")
 
 
 @composite()

@@ -27,7 +27,7 @@ from ..support import int_tuple, not_a_tensor
 _view = table.view
 
 
-def _sizes(name: str, argument: str, values: tuple, keywords: dict) -> tuple[int, ...]:
+def _sizes(name: str, argument: str, values: tuple[Any, ...], keywords: dict[Any, Any]) -> tuple[int, ...]:
     """The ints of ``f(2, 3)``, ``f((2, 3))`` or ``f(size=(2, 3))``."""
     if keywords:
         if values or argument not in keywords or len(keywords) > 1:
@@ -142,7 +142,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     return tuple(t if t._data.shape == shape else table.expand(t, shape) for t in tensors)
 
 
-def _tensors(tensors: tuple) -> tuple[Tensor, ...]:
+def _tensors(tensors: tuple[Any, ...]) -> tuple[Tensor, ...]:
     """``f(a, b)`` and ``f([a, b])`` alike."""
     return tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
 
@@ -184,9 +184,9 @@ def _to_3d(tensor: Tensor) -> Tensor:
     return table.unsqueeze(tensor, -1) if tensor.ndim == 2 else tensor
 
 
-atleast_1d = _at_least("atleast_1d", _to_1d)
-atleast_2d = _at_least("atleast_2d", _to_2d)
-atleast_3d = _at_least("atleast_3d", _to_3d)
+atleast_1d: Any = _at_least("atleast_1d", _to_1d)
+atleast_2d: Any = _at_least("atleast_2d", _to_2d)
+atleast_3d: Any = _at_least("atleast_3d", _to_3d)
 
 
 # ---------------------------------------------------------------------------------------------------------- new orders
@@ -381,9 +381,9 @@ def _split_along(name: str, least: int, dim: int) -> Any:
     return composite()(split_along)
 
 
-hsplit = _split_along("hsplit", 1, 1)
-vsplit = _split_along("vsplit", 2, 0)
-dsplit = _split_along("dsplit", 3, 2)
+hsplit: Any = _split_along("hsplit", 1, 1)
+vsplit: Any = _split_along("vsplit", 2, 0)
+dsplit: Any = _split_along("dsplit", 3, 2)
 
 
 @composite()

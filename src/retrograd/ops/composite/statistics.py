@@ -316,4 +316,4 @@ def histogram(
     return Histogram(fresh(counts), fresh(edges))
 
 
-Histogram = return_type("histogram", "hist", "bin_edges")
+Histogram: Any = return_type("histogram", "hist", "bin_edges")

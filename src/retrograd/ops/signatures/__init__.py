@@ -30,10 +30,11 @@ class Parameter:
 
     def __init__(self, text: str, keyword_only: bool) -> None:
         declaration, _, default = text.partition("=")
-        type_, _, self.name = declaration.rpartition(" ")
+        type_, _, name = declaration.rpartition(" ")
+        self.name: str = name
         self.type: Type = type_of(type_)
-        self.required = not default
-        self.keyword_only = keyword_only
+        self.required: bool = not default
+        self.keyword_only: bool = keyword_only
 
     def __str__(self) -> str:
         return f"{self.type.word} {self.name}"

@@ -85,16 +85,16 @@ class CyclicLR(_WithMomentum):
         if last_epoch == -1:
             for rate, group in zip(base_lrs, optimizer.param_groups, strict=True):
                 _update_param_group_val(group, "lr", rate)
-        self.max_lrs = _format_param("max_lr", optimizer, max_lr)
+        self.max_lrs: list[Any] = _format_param("max_lr", optimizer, max_lr)
         up = float(step_size_up)
-        self.total_size = up + (up if step_size_down is None else float(step_size_down))
-        self.step_ratio = up / self.total_size
+        self.total_size: float = up + (up if step_size_down is None else float(step_size_down))
+        self.step_ratio: float = up / self.total_size
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
             raise ValueError("mode is invalid and scale_fn is None")
         self.mode = mode
         self.gamma = gamma
         self._scale_fn_custom = scale_fn
-        self.scale_mode = scale_mode
+        self.scale_mode: str = scale_mode
         self._choose_scale_mode()
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
@@ -179,7 +179,7 @@ class OneCycleLR(_WithMomentum):
         check_optimizer(optimizer)
         self.optimizer = optimizer
         if total_steps is not None:
-            self.total_steps = _positive("total_steps", total_steps)
+            self.total_steps: int = _positive("total_steps", total_steps)
         elif epochs is not None and steps_per_epoch is not None:
             self.total_steps = _positive("epochs", epochs) * _positive("steps_per_epoch", steps_per_epoch)
         else:

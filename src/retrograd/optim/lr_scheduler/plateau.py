@@ -52,7 +52,7 @@ class ReduceLROnPlateau(LRScheduler):
             if len(min_lr) != groups:
                 raise ValueError(f"expected {groups} min_lrs, got {len(min_lr)}")
             self.default_min_lr = None
-            self.min_lrs = list(min_lr)
+            self.min_lrs: list[float | int] = list(min_lr)
         else:
             self.default_min_lr = min_lr
             self.min_lrs = [min_lr] * groups
@@ -66,9 +66,9 @@ class ReduceLROnPlateau(LRScheduler):
 
     def _reset(self) -> None:
         """Forget what was measured."""
-        self.best = self.mode_worse
-        self.cooldown_counter = 0
-        self.num_bad_epochs = 0
+        self.best: float = self.mode_worse
+        self.cooldown_counter: int = 0
+        self.num_bad_epochs: int = 0
 
     def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:  # type: ignore[override]
         """Go on to the next epoch, after which `metrics` was measured."""
@@ -124,7 +124,7 @@ class ReduceLROnPlateau(LRScheduler):
             raise ValueError(f"mode {mode} is unknown!")
         if threshold_mode not in ("rel", "abs"):
             raise ValueError(f"threshold mode {threshold_mode} is unknown!")
-        self.mode_worse = math.inf if mode == "min" else -math.inf
+        self.mode_worse: float = math.inf if mode == "min" else -math.inf
         self.mode = mode
         self.threshold = threshold
         self.threshold_mode = threshold_mode

@@ -65,7 +65,7 @@ def checkpoint(
     function: Callable,
     *args: Any,
     use_reentrant: bool | None = None,
-    context_fn: Callable[[], tuple[AbstractContextManager, AbstractContextManager]] = noop_context_fn,
+    context_fn: Callable[[], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]] = noop_context_fn,
     determinism_check: str = "default",
     debug: bool = False,
     early_stop: bool = True,

@@ -65,12 +65,12 @@ _TIP = (
 # ---------------------------------------------------------------------------------------------------- what was saved
 
 
-def _default_metadata(tensor: Tensor) -> tuple:
+def _default_metadata(tensor: Tensor) -> tuple[Any, ...]:
     array = tensor._data
     return array.shape, array.dtype, array.__class__
 
 
-def _describe(metadata: tuple | None) -> str:
+def _describe(metadata: tuple[Any, ...] | None) -> str:
     """In words, what `DETERMINISM_CHECKS` took of a tensor."""
     if metadata is None:
         return "not looked at"
@@ -88,9 +88,9 @@ class _Operation:
     __slots__ = ("name", "signature")
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name: str = name
         #: Calls with equal signatures save the same arguments. None: not known, for all but the last (see `settle`).
-        self.signature: tuple | None = None
+        self.signature: tuple[Any, ...] | None = None
 
 
 class _Call:
@@ -98,19 +98,25 @@ class _Call:
 
     __slots__ = ("_operation", "args", "frame", "kwargs", "operator")
 
-    def __init__(self, operator: Callable, args: tuple, kwargs: dict, frame: FrameType | None = None) -> None:
-        self.operator = original(operator)
-        self.args = args
-        self.kwargs = kwargs
+    def __init__(
+        self,
+        operator: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[Any, Any],
+        frame: FrameType | None = None,
+    ) -> None:
+        self.operator: Callable[..., Any] = original(operator)
+        self.args: tuple[Any, ...] = args
+        self.kwargs: dict[Any, Any] = kwargs
         #: Where the operator was called, while it runs.
-        self.frame = frame
+        self.frame: FrameType | None = frame
         self._operation: _Operation | None = None
 
     def arguments(self) -> Iterator[tuple[int | str, Any]]:
         yield from enumerate(self.args)
         yield from self.kwargs.items()
 
-    def signature(self) -> tuple:
+    def signature(self) -> tuple[Any, ...]:
         return (self.operator, *((key, _kind(value)) for key, value in self.arguments()))
 
     @property
@@ -143,7 +149,9 @@ class _Record:
 
     __slots__ = ("argument", "holder", "location", "metadata", "operation")
 
-    def __init__(self, tensor: Tensor, metadata: Any, call: _Call | None, holder: weakref.ref | None = None) -> None:
+    def __init__(
+        self, tensor: Tensor, metadata: Any, call: _Call | None, holder: weakref.ref[Any] | None = None
+    ) -> None:
         self.holder = holder
         self.metadata = metadata
         self.location: Location | None = user_location() if call is None else _user_location(call.frame)
@@ -179,7 +187,7 @@ class _Holder:
     __slots__ = ("__weakref__", "position")
 
     def __init__(self, position: int) -> None:
-        self.position = position
+        self.position: int = position
 
 
 class Hooks:
@@ -197,7 +205,9 @@ class Hooks:
     def before(self, call: _Call) -> None:
         """Called before an operator runs."""
 
-    def watch(self, operator: Callable, args: tuple, kwargs: dict, proceed: Callable[[], Any]) -> Any:
+    def watch(
+        self, operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any, Any], proceed: Callable[[], Any]
+    ) -> Any:
         """The observer."""
         call = _Call(operator, args, kwargs, sys._getframe(2))
         outer, self.call = self.call, call
@@ -217,10 +227,10 @@ class Frame(Hooks):
 
     def __init__(
         self,
-        function: Callable,
-        args: Sequence,
+        function: Callable[..., Any],
+        args: Sequence[Any],
         kwargs: dict[str, Any],
-        recompute_context: AbstractContextManager,
+        recompute_context: AbstractContextManager[Any],
         metadata_fn: Callable[[Tensor], Any],
         early_stop: bool,
         rng_state: Tensor | None,
@@ -229,20 +239,20 @@ class Frame(Hooks):
         super().__init__()
         self.function = function
         # Saved as a node saves its inputs: modifications are noticed, and an outer checkpoint takes them over.
-        self.args = [save_variable(value) if isinstance(value, Tensor) else value for value in args]
+        self.args: list[Any] = [save_variable(value) if isinstance(value, Tensor) else value for value in args]
         self.kwargs = kwargs
         self.recompute_context = recompute_context
         self.metadata_fn = metadata_fn
         self.early_stop = early_stop
         self.rng_state = rng_state
-        self.autocast = current_autocast()
+        self.autocast: Any = current_autocast()
         self.on_error = on_error
         self.records: list[_Record] = []
         self.last_call: _Call | None = None
         self.forward_completed = False
         #: By GraphTask or GraphExecGroup.
         self.recomputations: weakref.WeakKeyDictionary[Any, Recomputation] = weakref.WeakKeyDictionary()
-        self.lock = threading.Lock()
+        self.lock: Any = threading.Lock()
 
     def pack(self, tensor: Tensor) -> _Holder:
         holder = _Holder(len(self.records))
@@ -303,13 +313,13 @@ class Recomputation(Hooks):
     def __init__(self, frame: Frame) -> None:
         super().__init__()
         # Weakly: this object is handed to the graph that the run records, which may outlive it.
-        self.frame = weakref.ref(frame)
+        self.frame: weakref.ref[Frame] = weakref.ref(frame)
         self.records: list[_Record] = []
         self.tensors: weakref.WeakKeyDictionary[_Holder, Tensor] = weakref.WeakKeyDictionary()
         #: Backward inside a function that has not returned yet: the forward has saved less than this run may.
-        self.ahead_of_forward = False
+        self.ahead_of_forward: bool = False
         frame.settle()
-        self.last = _arguments_at_the_end(frame.records) if frame.early_stop else None
+        self.last: Any = _arguments_at_the_end(frame.records) if frame.early_stop else None
 
     def run(self) -> None:
         frame = self._frame()
@@ -431,7 +441,7 @@ def _detach(tensor: Tensor) -> Tensor:
         state.interceptor = before
 
 
-def _arguments_at_the_end(records: Sequence[_Record]) -> tuple[int, tuple, list[int | str]] | None:
+def _arguments_at_the_end(records: Sequence[_Record]) -> tuple[int, tuple[Any, ...], list[int | str]] | None:
     """The last call that saved something, if it saved only its arguments: (first position, signature, arguments)."""
     operation = records[-1].operation if records else None
     if operation is None or operation.signature is None:

@@ -93,7 +93,7 @@ def _detached(result: Any) -> Any:
     return result
 
 
-def _is_new(result: Any, args: tuple, kwargs: dict) -> bool:
+def _is_new(result: Any, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> bool:
     """Is the result memory of its own, neither a view of an argument nor the argument itself?"""
     given = {id(kernels.storage_root(t._memory)) for t in _tensors((*args, *kwargs.values()))}
     return not any(id(kernels.storage_root(t._memory)) in given for t in _tensors((result,)))
@@ -119,7 +119,7 @@ class _SelectiveMode(TorchDispatchMode):
         #: this list and not to `self`, whose storage they would keep: a free-threaded Python frees functions only
         #: when it collects garbage.
         self.at_hand: list[Any] = [None]
-        self._substituted: dict[Callable, Callable | None] = {}
+        self._substituted: dict[Callable[..., Any], Callable[..., Any] | None] = {}
 
     def __enter__(self) -> Any:
         self.func_counter.clear()
@@ -129,7 +129,7 @@ class _SelectiveMode(TorchDispatchMode):
         self.at_hand[0] = None
         self._substituted.clear()
 
-    def substituted(self, operator: Callable) -> Callable | None:
+    def substituted(self, operator: Callable[..., Any]) -> Callable[..., Any] | None:
         """The operator with ``self.substitute(kernel)`` as its kernel; None if its own has to run."""
         if operator not in self._substituted:
             # The kernel of a view becomes part of the view's history.
@@ -137,10 +137,17 @@ class _SelectiveMode(TorchDispatchMode):
             self._substituted[operator] = None if keep else with_kernel(operator, self.substitute)
         return self._substituted[operator]
 
-    def substitute(self, kernel: Callable) -> Callable:
+    def substitute(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
         raise NotImplementedError
 
-    def _observe(self, observer: Any, operator: Callable, args: tuple, kwargs: dict, proceed: Callable) -> Any:
+    def _observe(
+        self,
+        observer: Any,
+        operator: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[Any, Any],
+        proceed: Callable[..., Any],
+    ) -> Any:
         op = overload_of(operator)
         if op in SAC_IGNORED_OPS:
             return proceed()
@@ -148,18 +155,34 @@ class _SelectiveMode(TorchDispatchMode):
         self.func_counter[op] += 1
         return self.run(op, number, operator, args, kwargs, proceed)
 
-    def run(self, op: OpOverload, number: int, operator: Callable, args: tuple, kwargs: dict, proceed: Callable) -> Any:
+    def run(
+        self,
+        op: OpOverload,
+        number: int,
+        operator: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[Any, Any],
+        proceed: Callable[..., Any],
+    ) -> Any:
         raise NotImplementedError
 
 
 class _CachingTorchDispatchMode(_SelectiveMode):
     """Around the forward pass: asks the policy, and keeps results."""
 
-    def __init__(self, policy_fn: Callable, storage: dict[OpOverload, dict[int, Any]]) -> None:
+    def __init__(self, policy_fn: Callable[..., Any], storage: dict[OpOverload, dict[int, Any]]) -> None:
         super().__init__(storage)
         self.policy_fn = policy_fn
 
-    def run(self, op: OpOverload, number: int, operator: Callable, args: tuple, kwargs: dict, proceed: Callable) -> Any:
+    def run(
+        self,
+        op: OpOverload,
+        number: int,
+        operator: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[Any, Any],
+        proceed: Callable[..., Any],
+    ) -> Any:
         substituted = self.substituted(operator)
         result = proceed() if substituted is None else proceed(substituted)
         returned, self.at_hand[0] = self.at_hand[0], None
@@ -176,7 +199,7 @@ class _CachingTorchDispatchMode(_SelectiveMode):
         self.storage[op][number] = kept
         return result
 
-    def substitute(self, kernel: Callable) -> Callable:
+    def substitute(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
         at_hand = self.at_hand
 
         def run_kernel(*arrays: Any, **options: Any) -> Any:
@@ -186,7 +209,7 @@ class _CachingTorchDispatchMode(_SelectiveMode):
         return run_kernel
 
 
-def _keeps_its_kernel(operator: Callable) -> bool:
+def _keeps_its_kernel(operator: Callable[..., Any]) -> bool:
     record = record_of(operator)
     return record is None or record.view or record.writes
 
@@ -196,14 +219,22 @@ class _CachedTorchDispatchMode(_SelectiveMode):
 
     def __init__(
         self,
-        policy_fn: Callable | None,
+        policy_fn: Callable[..., Any] | None,
         storage: dict[OpOverload, dict[int, Any]],
         allow_cache_entry_mutation: bool = False,
     ) -> None:
         super().__init__(storage)
         self.allow_cache_entry_mutation = allow_cache_entry_mutation
 
-    def run(self, op: OpOverload, number: int, operator: Callable, args: tuple, kwargs: dict, proceed: Callable) -> Any:
+    def run(
+        self,
+        op: OpOverload,
+        number: int,
+        operator: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[Any, Any],
+        proceed: Callable[..., Any],
+    ) -> Any:
         entries = self.storage.get(op)
         if entries is None:
             raise RuntimeError(f"{op} encountered during backward but not found in storage. {_MISMATCH}")
@@ -225,7 +256,7 @@ class _CachedTorchDispatchMode(_SelectiveMode):
         self.at_hand[0] = entry.returned_by_kernel
         return proceed(self.substituted(operator))
 
-    def substitute(self, kernel: Callable) -> Callable:
+    def substitute(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
         at_hand = self.at_hand
 
         def run_kernel(*arrays: Any, **options: Any) -> Any:
@@ -236,7 +267,7 @@ class _CachedTorchDispatchMode(_SelectiveMode):
 
 
 def create_selective_checkpoint_contexts(
-    policy_fn_or_list: Callable[..., CheckpointPolicy | bool] | list, allow_cache_entry_mutation: bool = False
+    policy_fn_or_list: Callable[..., CheckpointPolicy | bool] | list[Any], allow_cache_entry_mutation: bool = False
 ) -> tuple[TorchDispatchMode, TorchDispatchMode]:
     """The two contexts of a checkpoint that keeps some results: for its `context_fn`.
 

@@ -21,7 +21,7 @@ class _Settings(threading.local):
     debug: bool | None = None
 
 
-settings = _Settings()
+settings: _Settings = _Settings()
 
 
 class set_checkpoint_early_stop(_Mode):
