@@ -13,7 +13,17 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from .promotion import Operand, apply_binary, apply_unary, as_array, float_dtype, named, result_dtype, unsupported
+from .promotion import (
+    Operand,
+    apply_binary,
+    apply_unary,
+    as_array,
+    broadcast_shape,
+    float_dtype,
+    named,
+    result_dtype,
+    unsupported,
+)
 
 _BOOL = np.dtype(bool)
 
