@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from .argument_checks import watched
 from .calls import _array, _call_arguments, _kernel_arguments, _keywords, _send_strangers_away, _unwrap, signature
 from .nodes import Slots
@@ -47,7 +49,7 @@ def _inplace_wrapper(entry: Entry, operator: str | None = None) -> str:
         body += ["record = state.grad_enabled and input.requires_grad", f"begin_inplace(state, input, record{overlap})"]
     body += _check_overlap(entry)
     call = f"once(kernel_{entry.kernel}, {_kernel_arguments(entry)}, out=input_array)"
-    if entry.differentiable:
+    if entry.differentiable and not _without_derivative(entry):
         # Saving can refuse too, so it comes before the write.
         body += ["result_array = input_array"]
         inner = _connect(entry) + _save(entry, "original" if reads_self else None)
@@ -66,6 +68,12 @@ def _inplace_wrapper(entry: Entry, operator: str | None = None) -> str:
         body += [f'end_inplace(input, input_array, node, "{entry.schema.base}_")']
     body.append("return input")
     return f"\n\ndef {operator or name}({head}):\n" + "".join(f"    {line}\n" for line in body)
+
+
+def _without_derivative(entry: Entry) -> bool:
+    """Does the result require grad, as torch's does, though there is no derivative?"""
+    calls = (f.tree.func for f in entry.formulas if isinstance(f.tree, ast.Call))
+    return {c.id for c in calls if isinstance(c, ast.Name)} == {"no_derivative"}
 
 
 def _run_inplace(entry: Entry, call: str) -> list[str]:
