@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from special_values import Outcome, attempt
+from test_operators import flat, is_tensor
+
 PIECES: list[tuple[str, Callable[[Any, Any], Any]]] = [
     ("relu", lambda F, x: F.relu(x)),
     ("leaky_relu", lambda F, x: F.leaky_relu(x, 0.2)),
@@ -23,6 +26,12 @@ PIECES: list[tuple[str, Callable[[Any, Any], Any]]] = [
     ("max_pool1d", lambda F, x: F.max_pool1d(x[0], 2)),
     ("max_pool2d", lambda F, x: F.max_pool2d(x, 2)),
     ("max_pool3d", lambda F, x: F.max_pool3d(x, 2)),
+    ("avg_pool1d", lambda F, x: F.avg_pool1d(x[0], 2)),
+    ("avg_pool2d", lambda F, x: F.avg_pool2d(x, 2)),
+    ("avg_pool3d", lambda F, x: F.avg_pool3d(x, 2)),
+    ("adaptive_avg_pool2d", lambda F, x: F.adaptive_avg_pool2d(x, 2)),
+    ("pad, reflected", lambda F, x: F.pad(x, (1, 1, 1, 1), mode="reflect")),
+    ("pad, replicated", lambda F, x: F.pad(x, (1, 1, 1, 1), mode="replicate")),
     ("adaptive_max_pool1d", lambda F, x: F.adaptive_max_pool1d(x[0], 2)),
     ("adaptive_max_pool2d", lambda F, x: F.adaptive_max_pool2d(x, 2)),
     ("fractional_max_pool2d", lambda F, x: F.fractional_max_pool2d(x, 2, 2)),
@@ -40,13 +49,22 @@ def test_the_second_derivative_is_zero(torch: Any, function: Callable[[Any, Any]
     assert second.shape == x.shape and not second.any()
 
 
-def test_of_hardsigmoid() -> None:
-    """It is of the same kind; torch has no second derivative of it."""
+@pytest.mark.parametrize("name", ["hardsigmoid", "multi_margin_loss", "multilabel_margin_loss", "grid_sample"])
+def test_where_torch_has_no_second_derivative(name: str) -> None:
+    """They are of the same kind."""
     import retrograd as torch
 
-    x = torch.linspace(-4, 4, 9).requires_grad_()
-    (first,) = torch.autograd.grad(torch.nn.functional.hardsigmoid(x).sum(), x, create_graph=True)
-    assert torch.autograd.grad(first.sum(), x)[0].tolist() == [0] * 9
+    F = torch.nn.functional
+    calls: dict[str, Callable[[Any], Any]] = {
+        "hardsigmoid": F.hardsigmoid,
+        "multi_margin_loss": lambda x: F.multi_margin_loss(x, torch.tensor([0, 1, 2])),
+        "multilabel_margin_loss": lambda x: F.multilabel_margin_loss(x, torch.tensor([[0, -1, -1]] * 3)),
+        "grid_sample": lambda x: F.grid_sample(x[None, None], torch.zeros(1, 2, 2, 2), "nearest", align_corners=False),
+    }
+    x = torch.linspace(-4, 4, 9).reshape(3, 3).requires_grad_()
+    (first,) = torch.autograd.grad(calls[name](x).sum(), x, create_graph=True)
+    assert first.abs().sum() > 0
+    assert torch.autograd.grad(first.sum(), x)[0].tolist() == [[0] * 3] * 3
 
 
 def test_of_prelu_in_both(torch: Any) -> None:
@@ -76,3 +94,36 @@ def test_of_what_is_shrunk(torch: Any, name: str) -> None:
     assert x.grad.tolist() == [float("inf"), 0, 0, 0, *[float("inf")] * 3]
     assert result[:6].tolist() == ([-1, 0, 0, 0, 1] if name == "hardshrink" else [-0.5, 0, 0, 0, 0.5]) + [float("inf")]
     assert result[6].isnan()
+
+
+#: Operators of which torch's first derivative has no graph for some sample, and ours has: their formulas read the input
+#: where torch has a short cut (one factor, one element); or the reverse, of nothing.
+OTHERWISE = {"linalg.det", "linalg.vander", "det", "linalg.householder_product, empty"}
+
+
+@pytest.mark.parity
+def test_gradients_have_a_graph_where_torchs_have() -> None:
+    """Whether a gradient that was recorded requires grad, of the first samples of all operators."""
+    torch = pytest.importorskip("torch")
+    import retrograd
+    from samples import OPS
+
+    different = set()
+    for op in OPS:
+        if op.missing_from(retrograd) or not op.differentiable or not op.torch_gradient:
+            continue
+        for sample in op.samples[:4]:
+            found = [attempt(_graphs, module, op, sample) for module in (retrograd, torch)]
+            if not any(isinstance(one, Exception) for one in found) and found[0] != found[1]:
+                different.add(op.name)
+    assert different == OTHERWISE
+
+
+def _graphs(module: Any, op: Any, sample: Any) -> list[bool | None]:
+    (args, kwargs), leaves = Outcome(module, op, sample, sample.arrays(), None).build(True)
+    roots = [out for out in flat(op.call(module, args, kwargs)) if is_tensor(out) and out.requires_grad]
+    if not roots or not leaves:
+        return []
+    ones = [module.ones_like(root) for root in roots]
+    grads = module.autograd.grad(roots, leaves, ones, create_graph=True, allow_unused=True)
+    return [None if g is None else g.requires_grad for g in grads]
