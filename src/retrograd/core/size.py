@@ -18,7 +18,7 @@ from typing import Any, SupportsIndex, overload
 class Size(tuple[int, ...]):
     """The sizes of a tensor's dimensions.
 
-    >>> from retrograd.size import Size
+    >>> from retrograd import Size
     >>> shape = Size([2, 3])
     >>> shape
     torch.Size([2, 3])

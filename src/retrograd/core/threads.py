@@ -28,8 +28,8 @@ _interop_threads: list[int] = [_at_start()]
 def get_num_threads() -> int:
     """How many threads one operator may use.
 
-    >>> import retrograd.threads
-    >>> retrograd.threads.get_num_threads() >= 1
+    >>> import retrograd as torch
+    >>> torch.get_num_threads() >= 1
     True
     """
     return threads[0]
