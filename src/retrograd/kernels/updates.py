@@ -91,3 +91,28 @@ class ARRAYS:
     def rms(x: Any) -> float:
         flat = x.reshape(-1)
         return math.sqrt(np.dot(flat, flat).item() / flat.size) if flat.size else math.nan
+
+
+def two_loops(
+    grad: Any, changes: list[Any], steps: list[Any], ro: list[float], diagonal: float
+) -> tuple[Any, list[Any]]:
+    """Of LBFGS: minus the gradient times the inverse Hessian that steps and the changes of the gradient along them
+    tell (`ro`: one over their products), beginning with a diagonal; and the coefficients of the first loop."""
+    dtype = grad.dtype
+    if dtype.itemsize < 4:
+        grad, changes, steps = grad.astype(np.float32), _as_float32(changes), _as_float32(steps)
+    d = np.negative(grad)
+    scaled = np.empty_like(d)
+    coefficients = [0.0] * len(steps)
+    for i in reversed(range(len(steps))):
+        coefficients[i] = np.dot(steps[i], d).item() * ro[i]
+        np.subtract(d, np.multiply(changes[i], coefficients[i], scaled), d)
+    np.multiply(d, diagonal, d)
+    for i, step in enumerate(steps):
+        rest = coefficients[i] - np.dot(changes[i], d).item() * ro[i]
+        np.add(d, np.multiply(step, rest, scaled), d)
+    return d.astype(dtype, copy=False), [np.array(c, d.dtype).astype(dtype) for c in coefficients]
+
+
+def _as_float32(arrays: list[Any]) -> list[Any]:
+    return [array.astype(np.float32) for array in arrays]

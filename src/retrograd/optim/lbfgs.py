@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..autograd.grad_mode import enable_grad, no_grad
+from ..core.quiet import once
+from ..kernels.updates import two_loops
 from ..ops import factories
 from ..ops import namespace as ops
-from ..tensor import Tensor
+from ..tensor import Tensor, wrap
 from .checks import _get_value, check_lr
 from .optimizer import Optimizer, ParamsT
 from .update import as_real
@@ -193,17 +195,15 @@ def _remember_curvature(state: dict[str, Any], y: Tensor, s: Tensor, history_siz
 
 
 def _direction(state: dict[str, Any], grad: Tensor, history_size: int) -> Tensor:
-    """Minus the gradient times the inverse Hessian, as far as the remembered steps tell it (two loops over them)."""
-    changes, steps, ro = state["old_dirs"], state["old_stps"], state["ro"]
+    """Minus the gradient times the inverse Hessian, as far as the remembered steps tell it."""
+    changes, steps = ([tensor._data for tensor in state[name]] for name in ("old_dirs", "old_stps"))
+    ro = [_get_value(value) for value in state["ro"]]
+    direction, coefficients = once(
+        two_loops, grad._data, changes, steps, ro, _get_value(state["H_diag"])
+    )
     al = state.setdefault("al", [None] * history_size)
-    q = grad.neg()
-    for i in reversed(range(len(changes))):
-        al[i] = steps[i].dot(q) * ro[i]
-        q.add_(changes[i], alpha=-al[i].item())
-    d = q * state["H_diag"]
-    for i in range(len(changes)):
-        d.add_(steps[i], alpha=(al[i] - changes[i].dot(d) * ro[i]).item())
-    return d
+    al[: len(coefficients)] = [wrap(coefficient) for coefficient in coefficients]
+    return wrap(direction)
 
 
 # --------------------------------------------------------------------------------------------------------- line search
