@@ -267,6 +267,32 @@ def test_seeds() -> None:
     assert get_worker_info() is None
 
 
+class Draw(Dataset):
+    """Random numbers of a worker, of either library."""
+
+    def __init__(self, T: Any) -> None:
+        self.T = T
+
+    def __len__(self) -> int:
+        return 6
+
+    def __getitem__(self, i: int) -> Any:
+        info = self.T.utils.data.get_worker_info()
+        return info.id, info.seed, random.random(), float(np.random.rand()), float(self.T.rand(()))
+
+
+@pytest.mark.parity
+@pytest.mark.skipif(os.name != "posix", reason="fork is POSIX's")
+def test_workers_draw_what_torchs_draw() -> None:
+    theirs = pytest.importorskip("torch")
+    found = []
+    for T in (retrograd, theirs):
+        T.manual_seed(7)
+        options = {"batch_size": None, "num_workers": 2, "multiprocessing_context": "fork", "shuffle": True}
+        found.append([words(sample) for sample in T.utils.data.DataLoader(Draw(T), collate_fn=list, **options)])
+    assert found[0] == found[1]
+
+
 def test_threads_know_which_they_are() -> None:
     loader = DataLoader(Told(), batch_size=None, num_workers=2, multiprocessing_context="thread")
     assert [(sample[0], sample[1]) for sample in loader] == [(0, 2), (1, 2), (0, 2), (1, 2)]

@@ -290,3 +290,28 @@ def test_no_warnings() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         list(retrograd.utils.data.DataLoader(range(4), batch_size=2, num_workers=0))
+
+
+# ---------------------------------------------------------------------------------------------- the same random numbers
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("seed", [0, 1, 12345])
+def test_the_same_order_from_the_same_seed(seed: int) -> None:
+    theirs = pytest.importorskip("torch")
+    found = []
+    for T in (retrograd, theirs):
+        data = T.utils.data
+        T.manual_seed(seed)
+        orders = [[words(batch) for batch in data.DataLoader(range(23), batch_size=4, shuffle=True)] for _ in range(2)]
+        g = T.Generator().manual_seed(seed)
+        orders += [
+            list(data.RandomSampler(range(9), num_samples=30, generator=g)),
+            list(data.RandomSampler(range(9), replacement=True, num_samples=70, generator=g)),
+            list(data.SubsetRandomSampler(range(10, 30), generator=g)),
+            [list(part) for part in data.random_split(range(30), [0.2, 0.8], generator=g)],
+            list(data.DistributedSampler(range(17), 2, 1, seed=seed)),
+            [words(batch) for batch in data.DataLoader(range(23), batch_size=4, shuffle=True, generator=g)],
+        ]
+        found.append(orders)
+    assert found[0] == found[1]
