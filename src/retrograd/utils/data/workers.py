@@ -1,14 +1,15 @@
 """The workers of a DataLoader: processes or threads, started, fed, listened to and ended.
 
 Note [Worker processes]
-Each worker process has a pipe of its own (see Note [Between processes] in channel.py): there is no queue whose lock a
-dying worker could take along, and a worker that dies is noticed at once, because its end of the pipe closes.  The
-process that loads has no helper threads; a worker has one, which takes tasks out of the pipe, so that handing out tasks
-never waits for a busy worker, and which notices when nobody is left to work for.
+Each worker process has two pipes of its own, for tasks and for answers (see Note [Between processes] in channel.py):
+there is no queue whose lock a dying worker could take along, and a worker that dies is noticed at once, because its end
+of the pipe closes.  The process that loads has no helper threads; a worker has one, which takes tasks out of the pipe,
+so that handing out tasks never waits for a busy worker, and which notices when nobody is left to work for.
 
-Ctrl-C reaches every process of a terminal.  Workers ignore it: it is for the process that loads to end them, which it
-does when the iterator goes, whatever made it go.  It asks first, waits a while for those who are in the middle of a
-sample, and then ends them.  Processes that nobody ended end with the process that started them.
+Ctrl-C reaches every process of a terminal.  Workers ignore it, and it waits while they are started: it is for the
+process that loads to end them, which it does when the iterator goes, whatever made it go.  It asks first, waits a while
+for those who are in the middle of a sample, and then ends them.  Processes that nobody ended end with the process that
+started them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing import connection
 from typing import Any
 
@@ -41,20 +42,28 @@ class WorkerProcesses:
         self, context: Any, number: int, base_seed: int, dataset: Any, make_fetcher: Callable, init_fn: Callable | None
     ) -> None:
         self.processes: list[Any] = []
-        self.channels: list[Channel] = []
-        self._finalizer = weakref.finalize(self, _end_processes, self.processes, self.channels, os.getpid())
+        self.tasks: list[Channel] = []
+        self.answers: list[Channel] = []
+        self._finalizer = weakref.finalize(
+            self, _end_processes, self.processes, self.tasks, self.answers, os.getpid()
+        )
         forked = context.get_start_method() == "fork"
         try:
-            for i in range(number):
-                ours, theirs = context.Pipe(duplex=True)
-                self.channels.append(Channel(ours))
-                # A forked process has copies of all pipes; it closes those that are not its own.
-                inherited = list(self.channels) if forked else []
-                arguments = (i, number, base_seed, dataset, make_fetcher, init_fn, Channel(theirs), inherited)
-                process = context.Process(target=_work, args=arguments, daemon=True)
-                _start(process, forked)
-                self.processes.append(process)
-                theirs.close()
+            with _interrupts_wait():
+                for i in range(number):
+                    # Duplex ones, though they are used in one direction: only those carry descriptors of files.
+                    (tasks, their_tasks), (answers, their_answers) = context.Pipe(), context.Pipe()
+                    self.tasks.append(Channel(tasks))
+                    self.answers.append(Channel(answers))
+                    theirs = Channel(their_tasks), Channel(their_answers)
+                    # A forked process has copies of all pipes; it closes those that are not its own.
+                    inherited = [*self.tasks, *self.answers] if forked else []
+                    arguments = (i, number, base_seed, dataset, make_fetcher, init_fn, *theirs, inherited)
+                    process = context.Process(target=_work, args=arguments, daemon=True)
+                    _start(process, forked)
+                    self.processes.append(process)
+                    for channel in theirs:
+                        channel.close()
         except BaseException:
             self.end()
             raise
@@ -62,14 +71,14 @@ class WorkerProcesses:
     def put(self, worker: int, task: tuple) -> None:
         """Give a worker a task."""
         with contextlib.suppress(ChannelClosed):  # who listens to it will say so
-            self.channels[worker].send(task)
+            self.tasks[worker].send(task)
 
     def get(self, timeout: float | None) -> tuple | None:
         """The next answer of any worker; None if there is none in time.  A worker that has died raises."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            ready = connection.wait([*self.channels, *[process.sentinel for process in self.processes]], left)  # type: ignore[list-item]
+            ready = connection.wait([*self.answers, *[process.sentinel for process in self.processes]], left)  # type: ignore[list-item]
             for channel in ready:
                 if isinstance(channel, Channel):
                     try:
@@ -82,7 +91,7 @@ class WorkerProcesses:
                 return None
 
     def _report(self) -> None:
-        for process, channel in zip(self.processes, self.channels):
+        for process, channel in zip(self.processes, self.answers):
             if channel.poll():  # its pipe has closed: wait for the process to be gone
                 process.join(_PATIENCE)
         dead = [process for process in self.processes if not process.is_alive()]
@@ -93,8 +102,21 @@ class WorkerProcesses:
 
     def end(self, patience: float = _PATIENCE) -> None:
         """End all of them; what they were doing is lost.  `patience` is how long they may take to finish it."""
-        _end_processes(self.processes, self.channels, os.getpid(), patience)
+        _end_processes(self.processes, self.tasks, self.answers, os.getpid(), patience)
         self._finalizer.detach()
+
+
+@contextlib.contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Ctrl-C waits until the block has ended; processes that are started in it begin with it waiting, too."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _start(process: Any, forked: bool) -> None:
@@ -124,14 +146,15 @@ def _how_it_ended(process: Any) -> str:
 
 
 def _end_processes(
-    processes: list[Any], channels: list[Channel], owner: int, patience: float = _PATIENCE
+    processes: list[Any], tasks: list[Channel], answers: list[Channel], owner: int, patience: float = _PATIENCE
 ) -> None:
     if os.getpid() != owner:  # a process that was forked while the iterator was there: they are not its children
         return
-    for channel in channels:
+    for channel in tasks:
         with contextlib.suppress(ChannelClosed, OSError):
             # Said, not only shown by closing: workers of another loader, forked meanwhile, have a copy of the pipe.
             channel.send(None)
+    for channel in (*tasks, *answers):
         with contextlib.suppress(OSError):
             channel.close()
     deadline = time.monotonic() + patience
@@ -147,18 +170,20 @@ def _end_processes(
 
 def _work(
     number: int, total: int, base_seed: int, dataset: Any, make_fetcher: Callable, init_fn: Callable | None,
-    channel: Channel, inherited: list[Channel],
+    from_loader: Channel, to_loader: Channel, inherited: list[Channel],
 ) -> None:  # fmt: skip
     """The life of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     for other in inherited:
         other.close()
     info = WorkerInfo(id=number, num_workers=total, seed=base_seed + number, dataset=dataset)
     enter_process(info)
     tasks: queue.SimpleQueue = queue.SimpleQueue()
     where = f"in DataLoader worker process {number}"
-    worker = Worker(info, make_fetcher, init_fn, tasks, _answer_through(channel), where)
-    threading.Thread(target=_take_tasks, args=(channel, worker, os.getppid()), daemon=True).start()
+    worker = Worker(info, make_fetcher, init_fn, tasks, _answer_through(to_loader), where)
+    threading.Thread(target=_take_tasks, args=(from_loader, worker, os.getppid()), daemon=True).start()
     with contextlib.suppress(ChannelClosed):
         worker.run()
 
