@@ -110,6 +110,12 @@ class UntypedStorage:
     def cpu(self) -> UntypedStorage:
         return self
 
+    def is_shared(self) -> bool:
+        """Is it memory that forked processes share?"""
+        from .tensor.shared_memory import is_shared
+
+        return is_shared(self._root)
+
     def is_pinned(self, device: Any = "cuda") -> bool:
         """Memory that an accelerator reads directly: there is none here."""
         return False
@@ -251,6 +257,10 @@ class TypedStorage:
 
     is_cuda = False
     is_sparse = False
+
+    def is_shared(self) -> bool:
+        """Is it memory that forked processes share?"""
+        return self.untyped().is_shared()
 
     def is_pinned(self, device: Any = "cuda") -> bool:
         """Memory that an accelerator reads directly: there is none here."""

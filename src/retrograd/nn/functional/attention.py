@@ -176,6 +176,11 @@ def multi_head_attention_forward(
     if add_zero_attn:
         k, v = (generated.constant_pad_nd(x, (0, 0, 0, 1), 0) for x in (k, v))
         extra += 1
+    if key_padding_mask is not None and tuple(key_padding_mask.shape) != (batch, k._data.shape[1] - extra):
+        raise AssertionError(
+            f"Expected key_padding_mask.shape to be {(batch, k._data.shape[1] - extra)}, but got "
+            f"{tuple(key_padding_mask.shape)}"
+        )
     scores = (q * (width // num_heads) ** -0.5).matmul(k.transpose(-2, -1))
     mask = _merged(attn_mask, key_padding_mask, batch, num_heads, extra, q._data.dtype)
     attention = generated._softmax(scores if mask is None else scores + mask, -1)

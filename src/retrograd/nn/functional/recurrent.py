@@ -91,6 +91,11 @@ def _cell(name: str, input: Tensor, state: State, *weights: Any) -> State:
             f"input has inconsistent input_size: got {input._data.shape[-1]} expected {w.ih._data.shape[1]}"
         )
     width = w.hh._data.shape[1]
+    if w.ih._data.shape[0] != w.hh._data.shape[0]:
+        raise RuntimeError(
+            f"weight_ih first dimension ({w.ih._data.shape[0]}) must be that of weight_hh ({w.hh._data.shape[0]}): "
+            f"{gates} times the hidden size"
+        )
     for hidden in state:
         if hidden._data.ndim != input._data.ndim or hidden._data.shape[:-1] != input._data.shape[:-1]:
             raise RuntimeError(
@@ -232,10 +237,10 @@ def _padded(
         input = input.transpose(0, 1)
     steps, batch = input.shape[:2]
     flat, last = _layers(
-        name, input.reshape((steps * batch, -1)), [batch] * steps, _states(name, hx), params, has_biases, num_layers,
-        dropout, train, bidirectional,
+        name, input.reshape((steps * batch, input.shape[-1])), [batch] * steps, _states(name, hx), params, has_biases,
+        num_layers, dropout, train, bidirectional,
     )  # fmt: skip
-    output = flat.reshape((steps, batch, -1))
+    output = flat.reshape((steps, batch, flat.shape[-1]))
     return output.transpose(0, 1) if batch_first else output, *last
 
 

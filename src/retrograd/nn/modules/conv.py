@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...autograd.grad_mode import no_grad
 from ...ops import factories
 from ...tensor import Tensor
 from .. import functional as F
@@ -97,7 +98,12 @@ class _ConvNd(Module):
 
     def reset_parameters(self) -> None:
         """Draw new first values: uniform in ±``1 / sqrt(fan_in)``."""
-        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        # Drawn in order, however the weight lies in memory.
+        drawn = self.weight if self.weight.is_contiguous() else factories.empty_like(self.weight.detach().contiguous())
+        init.kaiming_uniform_(drawn, a=math.sqrt(5))
+        if drawn is not self.weight:
+            with no_grad():
+                self.weight.copy_(drawn)
         if self.bias is not None:
             fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
             if fan_in != 0:

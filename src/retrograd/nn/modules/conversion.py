@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -161,20 +160,37 @@ class Converted:
 def _parse_to(args: tuple, kwargs: dict) -> tuple[Any, Any, Any]:
     """The (dtype, device, memory_format) of a call of `Module.to`."""
     from ...core import dtypes
-    from ...core.constants import memory_format
     from ...core.devices import as_device
 
-    dtype, device, layout = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("memory_format")
-    unknown = set(kwargs) - {"dtype", "device", "tensor", "non_blocking", "memory_format"}
-    if unknown:
-        raise TypeError(f"to() received an invalid combination of arguments: unknown '{sorted(unknown)[0]}'")
-    for value in itertools.chain(args, (kwargs.get("tensor"),)):
-        if isinstance(value, Tensor):
-            dtype, device = value.dtype, value.device
-        elif isinstance(value, dtypes.dtype):
-            dtype = value
-        elif isinstance(value, memory_format):
-            layout = value
-        elif value is not None and not isinstance(value, bool):
-            device = value
-    return dtype, None if device is None else as_device(device), layout
+    first = args[0] if args else None
+    if isinstance(first, Tensor) or "tensor" in kwargs:
+        names: tuple[str, ...] = ("tensor", "non_blocking", "copy")
+    elif isinstance(first, dtypes.dtype):
+        names = ("dtype", "non_blocking", "copy")
+    else:
+        names = ("device", "dtype", "non_blocking", "copy")
+    given = dict(zip(names, args, strict=False))
+    unknown = kwargs.keys() - {*names, "memory_format"}
+    if len(args) > len(names) or unknown or given.keys() & kwargs.keys():
+        raise _wrong_to(args, kwargs)
+    given.update(kwargs)
+    dtype, device, tensor = given.get("dtype"), given.get("device"), given.get("tensor")
+    if not (
+        (dtype is None or isinstance(dtype, dtypes.dtype))
+        and isinstance(given.get("non_blocking", False), bool)
+        and not isinstance(device, (bool, float))
+    ):
+        raise _wrong_to(args, kwargs)
+    if given.get("copy"):
+        raise RuntimeError(".to() does not accept copy argument: a module is converted in place, copy.deepcopy() it")
+    if tensor is not None:
+        dtype, device = tensor.dtype, tensor.device
+    return dtype, None if device is None else as_device(device), given.get("memory_format")
+
+
+def _wrong_to(args: tuple, kwargs: dict) -> TypeError:
+    kinds = [type(value).__name__ for value in args] + [f"{key}={type(v).__name__}" for key, v in kwargs.items()]
+    return TypeError(
+        f"to() received an invalid combination of arguments - got ({', '.join(kinds)}): write to(device), to(dtype), "
+        "to(device, dtype), to(tensor), each with non_blocking=, or to(memory_format=...)"
+    )

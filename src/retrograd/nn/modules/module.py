@@ -8,6 +8,7 @@ results: iterators, train and eval, printing.  The other parts of a Module are i
 
 from __future__ import annotations
 
+import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -128,11 +129,9 @@ class Module(Hooked, Saved, Converted):
         elif isinstance(value, Buffer):
             if "_buffers" not in own:
                 raise AttributeError("cannot assign buffer before Module.__init__() call")
-            self._forget(name, "_parameters", "_modules")
-            buffer: Any = value
-            self.register_buffer(name, buffer, buffer.persistent)
+            self._register_assigned_buffer(name, value)
         elif "_buffers" in own and name in own["_buffers"]:
-            if value is not None and not isinstance(value, Tensor):
+            if value is not None and not _is_tensor_like(value):
                 raise _wrong_kind(value, "buffer", name, "torch.nn.Buffer, torch.Tensor or None")
             self._buffers[name] = module_hooks.registered("buffer", self, name, value)
         else:
@@ -206,7 +205,7 @@ class Module(Hooked, Saved, Converted):
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         self._check_name("buffer", name, self._buffers)
-        if tensor is not None and not isinstance(tensor, Tensor):
+        if tensor is not None and not _is_tensor_like(tensor):
             raise TypeError(
                 f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
@@ -215,6 +214,19 @@ class Module(Hooked, Saved, Converted):
             self._non_persistent_buffers_set.discard(name)
         else:
             self._non_persistent_buffers_set.add(name)
+
+    def _register_assigned_buffer(self, name: str, buffer: Any) -> None:
+        """`register_buffer`, which subclasses may have defined without its last argument."""
+        takes = type(self).register_buffer is Module.register_buffer
+        if takes or "persistent" in inspect.signature(self.register_buffer).parameters:
+            self.register_buffer(name, buffer, buffer.persistent)
+        elif not buffer.persistent:
+            raise RuntimeError(
+                "Registering a non-persistent buffer on a Module subclass that implements register_buffer() without "
+                "the persistent argument is not allowed."
+            )
+        else:
+            self.register_buffer(name, buffer)
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Add a child module under a name that need not be an identifier."""
@@ -421,6 +433,11 @@ def typename(value: Any) -> str:
         return type_name(value)
     kind = type(value)
     return kind.__name__ if kind.__module__ in ("builtins", "__builtin__") else f"{kind.__module__}.{kind.__name__}"
+
+
+def _is_tensor_like(value: Any) -> bool:
+    """Is it a tensor, or something that takes part in operators as one?"""
+    return isinstance(value, Tensor) or hasattr(type(value), "__torch_function__")
 
 
 def _wrong_kind(value: Any, kind: str, name: str, expected: str) -> TypeError:
