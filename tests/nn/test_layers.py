@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+import retrograd
+
 
 def test_inplace_activations(torch: Any) -> None:
     for name in ("ReLU", "ReLU6", "SiLU", "Mish", "SELU", "Hardsigmoid", "Hardswish", "LeakyReLU", "ELU", "CELU"):
@@ -58,3 +60,64 @@ def test_data_parallel_without_accelerators(torch: Any) -> None:
     assert list(net.state_dict()) == ["module.weight", "module.bias"]
     net(torch.ones(1, 2)).sum().backward()
     assert net.module.weight.grad is not None
+
+
+def test_bags_and_what_is_outside(torch: Any) -> None:
+    bag = torch.nn.EmbeddingBag(4, 2, include_last_offset=True, mode="max")
+    assert bag(torch.tensor([0, 1, 2]), torch.tensor([0, 2, 2])).shape == (2, 2)
+    for wrong in (-1, 4):
+        with pytest.raises(RuntimeError, match=f"found idx to be {wrong}"):
+            bag(torch.tensor([0, wrong]), torch.tensor([0, 2]))
+    with pytest.raises(AssertionError, match="padding_idx must be within num_embeddings"):
+        torch.nn.EmbeddingBag(4, 2, padding_idx=4)
+
+
+def test_sparse_gradients_are_refused() -> None:
+    for kind in (retrograd.nn.Embedding, retrograd.nn.EmbeddingBag):
+        with pytest.raises(NotImplementedError, match="gradients that are sparse tensors"):
+            kind(3, 2, sparse=True)
+
+
+def test_convolutions_refuse(torch: Any) -> None:
+    nn = torch.nn
+    for call, text in (
+        (lambda: nn.Conv2d(3, 4, 1, groups=2), "in_channels must be divisible by groups"),
+        (lambda: nn.Conv2d(2, 3, 1, groups=2), "out_channels must be divisible by groups"),
+        (lambda: nn.Conv2d(2, 2, 1, groups=0), "groups must be a positive integer"),
+        (lambda: nn.Conv1d(2, 2, 3, stride=2, padding="same"), "not supported for strided convolutions"),
+        (lambda: nn.Conv1d(2, 2, 3, padding="other"), "Invalid padding string 'other'"),
+        (lambda: nn.Conv1d(2, 2, 3, padding_mode="other"), "padding_mode must be one of"),
+        (lambda: nn.ConvTranspose1d(2, 2, 3, padding_mode="circular"), 'Only "zeros" padding mode is supported'),
+        (lambda: nn.ConvTranspose1d(1, 1, 3, 2)(torch.ones(1, 1, 4), output_size=[20]), "valid sizes range from"),
+        (lambda: nn.ConvTranspose2d(1, 1, 3)(torch.ones(1, 1, 4, 4), output_size=[20]), "output_size must have 2 or 4"),
+        (lambda: nn.CircularPad2d(1)(torch.ones(3)), "expected 3D or 4D input"),
+        (lambda: nn.FractionalMaxPool2d(2), "requires specifying either an output size, or a pooling ratio"),
+        (lambda: nn.FractionalMaxPool2d(2, 3, 0.5), "only one of output_size and output_ratio"),
+        (lambda: nn.FractionalMaxPool2d(2, output_ratio=2.0), "output_ratio must be between 0 and 1"),
+        (lambda: nn.TripletMarginLoss(margin=0), "expected margin to be greater than 0"),
+        (lambda: nn.MultiMarginLoss(p=3), "only p == 1 and p == 2 supported"),
+        (lambda: nn.AdaptiveLogSoftmaxWithLoss(4, 5, [5]), "cutoffs should be a sequence of unique, positive integers"),
+        (lambda: nn.LSTM(2, 3, dropout=2), "dropout should be a number in range"),
+        (lambda: nn.LSTM(2, 3, proj_size=3), "proj_size has to be smaller than hidden_size"),
+        (lambda: nn.GRU(2, 3, proj_size=1), "proj_size argument is only supported for LSTM"),
+        (lambda: nn.RNN(2, 3, nonlinearity="other"), "Unknown nonlinearity 'other'"),
+        (lambda: nn.MultiheadAttention(0, 1), "must be greater than 0"),
+        (lambda: nn.RNNCell(2, 3)(torch.ones(1, 1, 2)), "Expected input to be 1D or 2D"),
+        (lambda: nn.InstanceNorm1d(3, affine=True)(torch.ones(2, 2, 4)), "to match num_features"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=text):
+            call()
+
+
+def test_recurrent_networks_refuse(torch: Any) -> None:
+    rnn, lstm = torch.nn.RNN(2, 3), torch.nn.LSTM(2, 3)
+    for call, text in (
+        (lambda: rnn(torch.ones(4, 1, 5)), "input.size\\(-1\\) must be equal to input_size. Expected 2, got 5"),
+        (lambda: rnn(torch.ones(4, 1, 2), torch.ones(1, 2, 3)), "Expected hidden size \\(1, 1, 3\\), got"),
+        (lambda: rnn(torch.ones(4, 1, 2), torch.ones(1, 3)), "For batched 3-D input, hx should also be 3-D"),
+        (lambda: lstm(torch.ones(4, 1, 2), (torch.ones(1, 1, 3), torch.ones(1, 1, 4))), "Expected hidden\\[1\\] size"),
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            call()
+    with pytest.warns(UserWarning, match="dropout option adds dropout after all but last recurrent layer"):
+        torch.nn.GRU(2, 3, dropout=0.5)

@@ -61,6 +61,12 @@ def embedding_bag(
             f"(got mode='{mode}'). Please open a feature request on GitHub."
         )
     bags, count = _bags(input, offsets, include_last_offset)
+    outside = (input._data < 0) | (input._data >= weight._data.shape[0])
+    if outside.any():
+        raise RuntimeError(
+            "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be "
+            f"{int(input._data[outside][0])}"
+        )
     padding = _padding(padding_idx, weight._data.shape[0])
     if max_norm is not None:
         _renormalize_rows(weight, input, max_norm, norm_type)
@@ -127,10 +133,9 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last: bool) -> tuple[np
     count = starts.size
     if include_last:
         count -= 1
-        ends = starts[1:]
         starts = starts[:-1]
-    else:
-        ends = np.append(starts[1:], indices.size)
+    # The last bag goes to the end, also where the last offset is less: torch does one or the other, by the mode.
+    ends = np.append(starts[1:], indices.size) if count > 0 else starts
     return np.repeat(np.arange(count), ends - starts), count
 
 

@@ -206,8 +206,8 @@ class _FractionalMaxPoolNd(Module):
         super().__init__()
         name, spread = type(self).__name__, _ntuple(self._dims)
         self.kernel_size: tuple[int, ...] = spread(kernel_size)
-        if any(not size > 0 for size in self.kernel_size):
-            raise ValueError(f"kernel_size must greater than zero for all dimensions, but got {self.kernel_size}")
+        if self._dims == 3 and any(not size > 0 for size in self.kernel_size):
+            raise ValueError(f"kernel_size must be greater than 0, but got {kernel_size}")
         self.return_indices = return_indices
         self.register_buffer("_random_samples", _random_samples)
         self.output_size: tuple[int, ...] | None = None if output_size is None else spread(output_size)

@@ -12,13 +12,21 @@ from .linear import new_parameter
 from .module import Module
 
 
-def _row(padding_idx: int | None, rows: int) -> int | None:
+def _row(padding_idx: int | None, rows: int, name: str) -> int | None:
     """`padding_idx` from the front, if it is a row."""
     if padding_idx is None:
         return None
     if not -rows <= padding_idx < rows:
-        raise AssertionError("Padding_idx must be within num_embeddings")
+        raise AssertionError(f"{name} must be within num_embeddings")
     return padding_idx % rows
+
+
+def _refuse_sparse(sparse: bool) -> None:
+    if sparse:
+        raise NotImplementedError(
+            "sparse=True asks for gradients that are sparse tensors, which are not here yet: leave it out, and the "
+            "gradient is a dense tensor, with zeros for the rows that were not read"
+        )
 
 
 def _check_table(embeddings: Tensor) -> None:
@@ -59,10 +67,11 @@ class Embedding(Module):
         super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
-        self.padding_idx: int | None = _row(padding_idx, num_embeddings)
+        self.padding_idx: int | None = _row(padding_idx, num_embeddings, "Padding_idx")
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
+        _refuse_sparse(sparse)
         self.sparse = sparse
         if _weight is None:
             self.weight = new_parameter(num_embeddings, embedding_dim, device=device, dtype=dtype)
@@ -146,7 +155,7 @@ class EmbeddingBag(Module):
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
-        self.padding_idx: int | None = _row(padding_idx, num_embeddings)
+        self.padding_idx: int | None = _row(padding_idx, num_embeddings, "padding_idx")
         if _weight is None:
             self.weight = new_parameter(num_embeddings, embedding_dim, device=device, dtype=dtype)
             self.reset_parameters()
@@ -155,6 +164,7 @@ class EmbeddingBag(Module):
                 raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
             self.weight = Parameter(_weight)
         self.mode = mode
+        _refuse_sparse(sparse)
         self.sparse = sparse
         self.include_last_offset = include_last_offset
 
