@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib
 import re
 from pathlib import Path
 
@@ -15,6 +16,7 @@ PLACES = {
     "kernels": PACKAGE / "kernels",
     "derivatives": PACKAGE / "derivatives",
     "formulas": PACKAGE / "derivatives" / "formulas",
+    "samples": ROOT / "tests" / "samples",
 }
 
 #: Files that are no family: why they are there, and the family whose kernels they hold, if they hold any.
@@ -29,8 +31,15 @@ HELPERS = {
     "kernels/pointwise": ("makes kernels of ufuncs, for all families of functions of one element", None),
     "kernels/promotion": ("torch's dtypes, for all", None),
     "kernels/storage": ("where elements lie, for shape and memory", None),
+    "kernels/updates": ("the update rules of optimizers, which are no operators", None),
     "formulas/shared": ("helpers of several families", None),
+    "samples/pointwise": ("makes the samples of operators that work element by element", None),
+    "samples/shared": ("helpers of several families", None),
+    "samples/spec": ("the vocabulary of samples", None),
 }  # fmt: skip
+#: Operators whose samples one expression makes with those of another family: signbit with the questions about
+#: infinities, the others with the special functions of one argument.
+MADE_TOGETHER = ("signbit", "deg2rad", "rad2deg", "sinc", "nan_to_num", "fill")
 
 
 def read_families() -> set[str]:
@@ -96,6 +105,21 @@ def test_an_entry_and_its_kernel_are_in_one_family() -> None:
         if "\n  kernel:" not in text and kernels[operator] != family  # (others borrow the kernel of another operator)
     ]
     assert wrong == []
+
+
+def test_the_samples_of_an_entry_are_in_its_family() -> None:
+    families = {operator: family for family, operator, _ in entries()}
+    wrong, together = [], set(MADE_TOGETHER)
+    for path in files("samples"):
+        if path.stem in read_families():
+            for op in importlib.import_module(f"samples.{path.stem}").OPS:
+                family = families.get(op.fn) if isinstance(op.fn, str) else None
+                if family not in (None, path.stem) and op.name in together:
+                    together.remove(op.name)
+                elif family not in (None, path.stem):
+                    wrong.append(f"{op.name} is in samples/{path.stem}.py, its entry in {family}.yaml")
+    assert wrong == []
+    assert together == set(), "these are where they belong"
 
 
 def test_a_formulas_helper_is_in_the_family_of_an_entry_that_calls_it() -> None:

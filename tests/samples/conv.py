@@ -1,7 +1,8 @@
-"""Samples of convolutions and their transposes."""
+"""Samples of convolutions and folds."""
 
 from __future__ import annotations
 
+from samples.shared import _op, more
 from samples.spec import E, Op, S, V, real
 
 F = "nn.functional."
@@ -87,4 +88,40 @@ def _transpose(dims: int) -> Op:
     return Op(name, name, samples, errors=errors, supports_complex=dims == 1)
 
 
-OPS = [*[_conv(dims) for dims in (1, 2, 3)], *[_transpose(dims) for dims in (1, 2, 3)]]
+OPS = [
+    *[_conv(dims) for dims in (1, 2, 3)],
+    *[_transpose(dims) for dims in (1, 2, 3)],
+    _op(
+        "unfold",
+        [
+            S("plain", real(1, 1, 3, 3), 2),
+            S("options", real(2, 2, 4, 3), (2, 1), 2, 1, 2),
+            S("unbatched", real(2, 3, 3), 2),
+            S("rectangular", real(1, 1, 3, 4), (1, 2), (1, 2), (0, 1), (2, 1)),
+        ],
+        errors=[E("small", RuntimeError, r"its components must be at least one", real(1, 1, 2, 2), 3)],
+    ),
+    _op(
+        "fold",
+        [
+            S("plain", real(1, 4, 4), 3, 2),
+            S("options", real(2, 4, 9), (4, 4), 2, 1, 1, 2),
+            S("unbatched", real(4, 4), 3, 2),
+            S("gaps", real(1, 4, 4), (4, 4), 2, stride=2),
+        ],
+        errors=[E("channels", RuntimeError, r"to be divisible by the product of", real(1, 3, 4), 3, 2)],
+    ),
+    Op(
+        "conv_tbc",
+        "conv_tbc",
+        [S("plain", real(3, 1, 2), real(2, 2, 1), real(1)), S("padding", real(3, 2, 2), real(3, 2, 2), real(2), 1)],
+        errors=[E("rank", RuntimeError, "must have 3 dims", real(3, 2), real(2, 2, 1), real(1))],
+    ),
+    more(F + "fold", S("dilated", real(1, 4, 1), (3, 3), 2, dilation=2)),
+    more(F + "unfold", V("no batch", real(0, 1, 3, 3), 2)),
+    more(
+        "conv",
+        S("asymmetric", real(1, 1, 3, 4), real(1, 1, 2, 2), stride=(1, 2), padding=(1, 0), dilation=(1, 2)),
+        fn=F + "conv2d",
+    ),
+]

@@ -1,8 +1,4 @@
-"""Samples of inverses, solutions, determinants and decompositions: ``torch.linalg``.
-
-Where a result is defined up to a phase or a sign, the operator is a function of it that is not; where only Hermitian
-matrices make sense, the sample's matrix is made Hermitian first, so that finite differences stay among them.
-"""
+"""Samples of decompositions of matrices."""
 
 from __future__ import annotations
 
@@ -10,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from samples.shared import more, refused
 from samples.spec import E, Op, S, Sample, V, given, integers, real
 
 
@@ -70,53 +67,8 @@ def rectangular(second: bool = True) -> list[Sample]:
     ]
 
 
-SQUARE_ERRORS = [
-    ("vector", RuntimeError, r"The input tensor A must have at least 2 dimensions", (real(3),)),
-    ("not square", RuntimeError, r"A must be batches of square matrices, but they are 2 by 3", (real(2, 3),)),
-]
-
-
-def square_errors() -> list[Any]:
-    return [E(name, kind, text, *args) for name, kind, text, args in SQUARE_ERRORS]
-
-
-INTEGER = E("integers", RuntimeError, r"Expected a floating point or complex tensor as input. Got Long", integers(2, 2))
 ZERO = given([[0.0, 0.0], [0.0, 0.0]])
 HALF_ZERO = given([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 0.0]]])
-
-
-# ------------------------------------------------------------------------------------------------- inverses and systems
-
-SYSTEMS = [
-    S("vector", real(3, 3), real(3)),
-    S("matrix", real(2, 2), real(2, 3)),
-    S("batch of vectors", real(2, 2, 2), real(2, 2)),
-    S("batch", real(2, 2, 2), real(2, 2, 1)),
-    S("broadcast matrix", real(2, 2), real(2, 2, 1)),
-    S("broadcast rhs", real(2, 2, 2), real(2, 1), as_complex=False),
-    S("right", real(2, 2), real(3, 2), left=False),
-    S("right, batch", real(2, 2, 2), real(1, 2), left=False, as_complex=False),
-    S("only A requires grad", real(2, 2), real(2, 1, requires_grad=False), as_complex=False),
-    S("only B requires grad", real(2, 2, requires_grad=False), real(2, 1), as_complex=False),
-    V("float32", real(2, 2, dtype="float32"), real(2, dtype="float32")),
-    V("empty", real(0, 0), real(0, 2)),
-]
-
-TRIANGULAR = [
-    S("upper", real(3, 3), real(3, 2), upper=True),
-    S("lower", real(2, 2), real(2, 2), upper=False),
-    S("right", real(2, 2), real(3, 2), upper=True, left=False),
-    S("right, lower", real(2, 2), real(1, 2), upper=False, left=False),
-    S("unitriangular", real(3, 3), real(3, 1), upper=True, unitriangular=True),
-    S("unitriangular, lower", real(2, 2), real(2, 1), upper=False, unitriangular=True),
-    S("batch", real(2, 2, 2), real(2, 2, 1), upper=True),
-    S("broadcast", real(2, 2), real(2, 2, 1), upper=True, as_complex=False),
-    S("many", real(3, 2, 2), real(3, 2, 1), upper=True),
-    S("many, lower", real(3, 2, 2), real(3, 2, 1), upper=False, unitriangular=True),
-    S("many, right", real(3, 2, 2), real(3, 1, 2), upper=False, left=False),
-    S("many, broadcast", real(1, 2, 2), real(3, 1, 2), upper=True, left=False),
-    V("float32", real(2, 2, dtype="float32"), real(2, 1, dtype="float32"), upper=True),
-]
 
 
 def _lu_solve(torch: Any, a: Any, b: Any, **kwargs: Any) -> Any:
@@ -129,194 +81,6 @@ def _cholesky_solve(torch: Any, b: Any, a: Any, upper: bool = False) -> Any:
 
 def _cholesky_inverse(torch: Any, a: Any, upper: bool = False) -> Any:
     return torch.cholesky_inverse(torch.linalg.cholesky(positive_definite(torch, a), upper=upper), upper)
-
-
-INVERSES = [
-    Op("linalg.inv", of_well_conditioned("linalg.inv"), square(), supports_complex=True),
-    Op("linalg.inv_ex", of_well_conditioned("linalg.inv_ex"), square(), supports_complex=True),
-    Op(
-        "inverse",
-        "inverse",
-        [S("given", given([[2.0, 1.0], [0.5, 3.0]]))],
-        [
-            *square_errors(),
-            INTEGER,
-            E("singular", RuntimeError, r"linalg.inv: The diagonal element 1 is zero, the inversion could not", ZERO),
-            E("singular in a batch", RuntimeError, r"\(Batch element 1\): The diagonal element 2 is zero", HALF_ZERO),
-        ],
-        supports_complex=True,
-        method="inverse",
-    ),
-    Op(
-        "linalg.solve",
-        lambda torch, a, b, **kw: torch.linalg.solve(well_conditioned(torch, a), b, **kw),
-        list(SYSTEMS),
-        [
-            E(
-                "singular",
-                RuntimeError,
-                r"The solver failed because the input matrix is singular",
-                ZERO,
-                real(2),
-                fn="linalg.solve",
-            ),
-            E(
-                "shapes",
-                RuntimeError,
-                r"Incompatible shapes of A and B for the equation AX = B \(3x3 and 4x2\)",
-                real(3, 3),
-                real(4, 2),
-                fn="linalg.solve",
-            ),
-            E(
-                "dtypes",
-                RuntimeError,
-                r"Expected A and B to have the same dtype, but found A of type Double",
-                real(2, 2),
-                real(2, dtype="float32"),
-                fn="linalg.solve",
-            ),
-            E(
-                "not square",
-                RuntimeError,
-                r"A must be batches of square matrices",
-                real(2, 3),
-                real(2),
-                fn="linalg.solve",
-            ),
-        ],
-        supports_complex=True,
-    ),
-    Op(
-        "linalg.solve_triangular",
-        lambda torch, a, b, **kw: torch.linalg.solve_triangular(well_conditioned(torch, a), b, **kw),
-        list(TRIANGULAR),
-        [
-            E(
-                "vector",
-                RuntimeError,
-                r"The input tensor B must have at least 2 dimensions",
-                real(2, 2),
-                real(2),
-                upper=True,
-                fn="linalg.solve_triangular",
-            ),
-            E(
-                "shapes",
-                RuntimeError,
-                r"Incompatible shapes of A and B for the equation AX = B \(3x3 and 4x1\)",
-                real(3, 3),
-                real(4, 1),
-                upper=True,
-                fn="linalg.solve_triangular",
-            ),
-        ],
-        supports_complex=True,
-    ),
-    Op(
-        "linalg.triangular_solve",
-        # torch's tangent takes all of A's, so it is given a triangle.
-        lambda torch, b, a, upper=True, *args: torch.triangular_solve(
-            b, well_conditioned(torch, a).triu() if upper else well_conditioned(torch, a).tril(), upper, *args
-        ),
-        [
-            S("upper", real(2, 1), real(2, 2)),
-            S("lower", real(2, 1), real(2, 2), False),
-            S("transposed", real(2, 1), real(2, 2), True, True),
-            S("unitriangular", real(2, 1), real(2, 2), True, False, True),
-            S("batch", real(2, 2, 1), real(2, 2, 2)),
-        ],
-        supports_complex=True,
-    ),
-    Op(
-        "linalg.lu_solve",
-        _lu_solve,
-        [
-            S("matrix", real(3, 3), real(3, 1)),
-            S("adjoint", real(2, 2), real(2, 2), adjoint=True),
-            S("right", real(2, 2), real(1, 2), left=False),
-            S("right adjoint", real(2, 2), real(1, 2), left=False, adjoint=True),
-            S("batch", real(2, 2, 2), real(2, 2, 1), as_complex=False),
-            S("broadcast", real(2, 2), real(2, 2, 1), as_complex=False),
-            S("many", real(3, 2, 2), real(3, 2, 1)),
-        ],
-        supports_complex=True,
-    ),
-    Op(
-        "linalg.cholesky_solve",
-        _cholesky_solve,
-        [
-            S("matrix", real(3, 2), real(3, 3)),
-            S("upper", real(2, 1), real(2, 2), upper=True),
-            S("batch", real(2, 2, 1), real(2, 2, 2)),
-            S("broadcast", real(2, 2, 1), real(2, 2), as_complex=False),
-        ],
-        [
-            E(
-                "sizes",
-                RuntimeError,
-                r"Incompatible matrix sizes for cholesky_solve: each A matrix is 3 by 3 but each",
-                real(4, 1),
-                real(3, 3),
-                fn="cholesky_solve",
-            ),
-        ],
-        supports_complex=True,
-    ),
-    Op(
-        "linalg.cholesky_inverse",
-        _cholesky_inverse,
-        [S("matrix", real(3, 3)), S("upper", real(2, 2), upper=True), S("batch", real(2, 2, 2))],
-        [E("zero", RuntimeError, r"cholesky_inverse: The diagonal element 1 is zero", ZERO, fn="cholesky_inverse")],
-        supports_complex=True,
-    ),
-    Op(
-        "linalg.tensorinv",
-        lambda torch, x, ind: torch.linalg.tensorinv(
-            x + 5 * torch.eye(x.numel() // x.shape[0], dtype=x.dtype).reshape(x.shape), ind
-        ),
-        [S("1 and 2", real(4, 2, 2), 1)],
-        [
-            E(
-                "ind",
-                RuntimeError,
-                r"strictly positive integer for 'ind', but got 0",
-                real(2, 2),
-                0,
-                fn="linalg.tensorinv",
-            )
-        ],
-        supports_complex=True,
-    ),
-    Op(
-        "linalg.tensorsolve",
-        lambda torch, a, b, **kw: torch.linalg.tensorsolve(
-            a + 5 * torch.eye(4, dtype=a.dtype).reshape(a.shape), b, **kw
-        ),
-        [S("plain", real(2, 2, 4), real(2, 2)), S("vector", real(4, 2, 2), real(4), as_complex=False)],
-        supports_complex=True,
-    ),
-]
-
-
-# --------------------------------------------------------------------------------------------------------- determinants
-
-DETERMINANTS = [
-    Op(
-        "linalg.det",
-        "linalg.det",
-        square(),
-        [*square_errors(), INTEGER],
-        supports_complex=True,
-        reference=lambda a: __import__("numpy").linalg.det(a),
-    ),
-    Op("linalg.slogdet", of_well_conditioned("linalg.slogdet"), square(), supports_complex=True),
-    Op("logdet", of_well_conditioned("logdet"), square(), supports_complex=True),
-    Op("linalg.logdet of negative", "logdet", [V("negative", given([[-1.0, 0.0], [0.0, 1.0]]))], method="logdet"),
-]
-
-
-# ------------------------------------------------------------------------------------------------------- decompositions
 
 
 def _projectors(torch: Any, x: Any, **kwargs: Any) -> Any:
@@ -570,5 +334,134 @@ LDL = [
         torch_gradient=False,
     ),
 ]  # fmt: skip
+REGULAR = given([[2.0, 0.3, -0.4], [0.1, 1.7, 0.2], [-0.3, 0.5, 1.4]])
+MATRIX = given([[2.0, 0.3], [-0.4, 1.1], [0.5, -0.6]])
 
-OPS = [*INVERSES, *DETERMINANTS, *FACTORS, *LOW_RANK, *LDL]
+
+OPS = [
+    Op(
+        "linalg.lu_solve",
+        _lu_solve,
+        [
+            S("matrix", real(3, 3), real(3, 1)),
+            S("adjoint", real(2, 2), real(2, 2), adjoint=True),
+            S("right", real(2, 2), real(1, 2), left=False),
+            S("right adjoint", real(2, 2), real(1, 2), left=False, adjoint=True),
+            S("batch", real(2, 2, 2), real(2, 2, 1), as_complex=False),
+            S("broadcast", real(2, 2), real(2, 2, 1), as_complex=False),
+            S("many", real(3, 2, 2), real(3, 2, 1)),
+        ],
+        supports_complex=True,
+    ),
+    Op(
+        "linalg.cholesky_solve",
+        _cholesky_solve,
+        [
+            S("matrix", real(3, 2), real(3, 3)),
+            S("upper", real(2, 1), real(2, 2), upper=True),
+            S("batch", real(2, 2, 1), real(2, 2, 2)),
+            S("broadcast", real(2, 2, 1), real(2, 2), as_complex=False),
+        ],
+        [
+            E(
+                "sizes",
+                RuntimeError,
+                r"Incompatible matrix sizes for cholesky_solve: each A matrix is 3 by 3 but each",
+                real(4, 1),
+                real(3, 3),
+                fn="cholesky_solve",
+            ),
+        ],
+        supports_complex=True,
+    ),
+    Op(
+        "linalg.cholesky_inverse",
+        _cholesky_inverse,
+        [S("matrix", real(3, 3)), S("upper", real(2, 2), upper=True), S("batch", real(2, 2, 2))],
+        [E("zero", RuntimeError, r"cholesky_inverse: The diagonal element 1 is zero", ZERO, fn="cholesky_inverse")],
+        supports_complex=True,
+    ),
+    *FACTORS,
+    *LOW_RANK,
+    *LDL,
+    Op(
+        "linalg.householder_product",
+        "linalg.householder_product",
+        [
+            S("square", real(3, 3), real(3)),
+            S("tall", real(3, 2), real(2)),
+            S("fewer", real(3, 3), real(1)),
+            S("batch", real(2, 2, 1), real(2, 1)),
+        ],
+        [
+            E(
+                "wide",
+                RuntimeError,
+                r"input.shape\[-2\] must be greater than or equal to input.shape\[-1\]",
+                real(2, 3),
+                real(2),
+            ),
+        ],
+        supports_complex=True,
+    ),
+    Op(
+        "lu_solve",
+        lambda torch, b, a: torch.lu_solve(b, *torch.linalg.lu_factor(a)),
+        [S("matrix", real(3, 1), REGULAR)],
+    ),
+    Op("orgqr", lambda torch, a: torch.orgqr(*torch.geqrf(a.detach())) + 0 * a.sum(), [V("matrix", REGULAR)]),
+    Op("linalg.householder_product, empty", "linalg.householder_product", [V("none", real(0, 0), real(0))]),
+    *[
+        more(
+            name,
+            S("pivots", REGULAR, pivot=True),
+            errors=[E("no pivots", RuntimeError, "without pivoting is not implemented", REGULAR, pivot=False)],
+        )
+        for name in ("linalg.lu", "linalg.lu_factor")
+    ],
+    more("linalg.lu_factor_ex", S("checked", REGULAR, check_errors=True)),
+    more(
+        "linalg.cholesky_ex",
+        S("upper, checked", REGULAR, upper=True, check_errors=True),
+        fn=lambda torch, a, **kwargs: torch.linalg.cholesky_ex(a @ a.mT + torch.eye(3, dtype=a.dtype), **kwargs),
+    ),
+    more(
+        "linalg.eigvalsh",
+        S("upper", REGULAR, UPLO="U"),
+        S("lower", REGULAR, UPLO="L"),
+        fn=lambda torch, a, **kwargs: torch.linalg.eigvalsh(a + a.mT, **kwargs),
+    ),
+    more(
+        "lu_unpack",
+        V("data only", REGULAR, unpack_pivots=False),
+        V("pivots only", REGULAR, unpack_data=False, torch_first=False),
+        fn=lambda torch, a, **kwargs: torch.lu_unpack(*torch.linalg.lu_factor(a), **kwargs),
+    ),
+    more(
+        "qr",
+        S("reduced", MATRIX),
+        S("not reduced", REGULAR, some=False),
+        fn=lambda torch, a, **kwargs: torch.qr(a, **kwargs)[1],
+    ),
+    more(
+        "svd",
+        S("values", MATRIX),
+        V("all", MATRIX, some=False),
+        V("no vectors", MATRIX, compute_uv=False),
+        fn=lambda torch, a, **kwargs: torch.svd(a, **kwargs)[1],
+    ),
+    more("svd_lowrank", S("steps", MATRIX, niter=1), fn=lambda torch, x, **k: torch.svd_lowrank(x, 2, **k)[1]),
+    more("pca_lowrank", S("steps", MATRIX, niter=1), fn=lambda torch, x, **k: torch.pca_lowrank(x, 2, **k)[1]),
+    refused(
+        "ormqr",
+        E("tau", RuntimeError, "one dimension less than input", real(1, 2, 2), real(2), real(1, 2, 2)),
+        E("other", RuntimeError, "same number of dimensions", real(2, 2), real(2), real(1, 2, 2)),
+        E("size of tau", RuntimeError, "tau.shape.* must be equal to min", real(2, 2), real(1), real(2, 2)),
+    ),
+    refused(
+        "lu_solve",
+        E("pivots", RuntimeError, "pivots.shape to be the same", real(2, 1), real(1, 2, 2), given([1, 2], "int32")),
+        E("too few", RuntimeError, "Number of pivots per batch", real(2, 1), real(2, 2), given([1], "int32")),
+    ),
+    refused("linalg.householder_product", E("tau", RuntimeError, "one dimension less", real(1, 2, 2), real(2))),
+]

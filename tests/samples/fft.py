@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from samples.spec import E, Op, S, V, integers, real
+from samples.shared import more, refused
+from samples.spec import Attr, E, Op, S, V, integers, positive, real
 
 NORMS = ("forward", "backward", "ortho")
 
@@ -50,6 +51,10 @@ def several(name: str, two: bool, complex_input: bool = True) -> Op:
     return Op(f"fft.{name}", f"fft.{name}", samples, errors, supports_complex=complex_input)
 
 
+def _inverse(torch: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+    return torch.istft(torch.complex(x, 0.5 * x.flip(0)), *args, **kwargs)
+
+
 OPS = [
     one("fft"),
     one("ifft"),
@@ -71,4 +76,45 @@ OPS = [
     ),
     Op("fft.fftfreq", "fft.fftfreq", [V("even", 4), V("odd", 5, 0.5)], differentiable=False),
     Op("fft.rfftfreq", "fft.rfftfreq", [V("even", 4), V("odd", 5, d=0.5)], differentiable=False),
+    Op(
+        "stft",
+        "stft",
+        [
+            S("signal", real(8), 4, return_complex=True),
+            S("window", real(8), 4, 2, 3, positive(3), return_complex=True),
+            S("batch, not centred", real(2, 6), 4, center=False, return_complex=True),
+            S("both sides, normalized", real(8), 4, normalized=True, onesided=False, return_complex=True),
+            S("padded with zeros", real(8), 4, pad_mode="constant", return_complex=True),
+            S("as real", real(8), 4, return_complex=False),
+            S("aligned", real(8), 4, 2, 2, center=False, align_to_window=True, return_complex=True),
+        ],
+        [E("return_complex", RuntimeError, "stft requires the return_complex parameter", real(8), 4)],
+        method="stft",
+    ),
+    Op(
+        "istft",
+        _inverse,
+        [
+            S("signal", real(3, 3), 4, 1),
+            S("window", real(3, 4), 4, 2, window=positive(4, requires_grad=False), center=False),
+            S("batch", real(2, 3, 3), 4, 1),
+            S("length", real(3, 4), 4, 1, length=3),
+            S("normalized", real(3, 3), 4, 1, normalized=True),
+        ],
+    ),
+    more(
+        "istft",
+        S("both sides, real", real(6, 3), onesided=False),
+        S("window", real(4, 3), window=positive(4), win_length=4),
+        S("both sides, complex", real(6, 3), return_complex=True),
+        fn=lambda torch, x, **kwargs: torch.istft(torch.complex(x, x.flip(0) * 0.5), 6, **kwargs),
+    ),
+    more(
+        "fft.fftfreq",
+        V("dtype", 4, 0.5, dtype=Attr("float64")),
+        V("half", 4, dtype=Attr("float32")),
+        differentiable=False,
+    ),
+    more("fft.rfftfreq", V("dtype", 4, 0.5, dtype=Attr("float64")), differentiable=False),
+    refused("stft", E("integers", RuntimeError, "floating point or complex", integers(20), 4, return_complex=True)),
 ]

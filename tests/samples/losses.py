@@ -1,209 +1,186 @@
-"""Samples of attention, bags, grids, folds, random functions and the losses that are made of other operators."""
+"""Samples of losses."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from samples.spec import E, Op, S, Sample, T, V, distinct, given, index, mask, nonzero, positive, real
+from samples.shared import _op, more, refused, without
+from samples.spec import E, Op, S, Sample, T, V, distinct, given, index, integers, mask, nonzero, positive, real
 
 F = "nn.functional."
-INF = float("inf")
-ONE, OTHER = given([-0.7, 0.4, 1.7]), given([0.3, 1.9, -1.1])
-SIGNS = given([1.0, -1.0, 1.0], requires_grad=False)
+NAN, INF = float("nan"), float("inf")
 
 
-def _op(name: str, samples: list[Sample], **options: Any) -> Op:
-    return Op(F + name, F + name, samples, **options)
+WEIGHT = given([0.5, 1.5, 2.0], requires_grad=False)
+REDUCTIONS = ("mean", "sum", "none")
 
 
-# ---------------------------------------------------------------------------------------------- attention and bags
-
-
-ATTENTION = _op(
-    "scaled_dot_product_attention",
-    [
-        S("plain", real(1, 2, 2), real(1, 3, 2), real(1, 3, 2)),
-        S("matrix", real(2, 2), real(2, 2), real(2, 2)),
-        S("heads", real(2, 2, 2, 3), real(2, 2, 3, 3), real(2, 2, 3, 2)),
-        S("causal", real(1, 3, 2), real(1, 3, 2), real(1, 3, 2), is_causal=True),
-        S("causal, wide", real(1, 2, 2), real(1, 3, 2), real(1, 3, 2), is_causal=True),
-        S("scale", real(1, 2, 2), real(1, 2, 2), real(1, 2, 2), scale=0.3),
-        S("bool mask", real(1, 2, 2), real(1, 2, 2), real(1, 2, 2), mask([[True, False], [True, True]])),
-        S("float mask", real(1, 2, 2), real(1, 2, 2), real(1, 2, 2), real(2, 2)),
-        S("nothing left", real(1, 2, 2), real(1, 2, 2), real(1, 2, 2), mask([[False, False], [True, True]])),
-        S("groups", real(1, 4, 2, 2), real(1, 2, 2, 2), real(1, 2, 2, 2), enable_gqa=True, torch_second=False),
-        V("float32", real(1, 2, 2, dtype="float32"), real(1, 3, 2, dtype="float32"), real(1, 3, 2, dtype="float32")),
-    ],
-    errors=[
-        E(
-            "both masks",
-            RuntimeError,
-            r"Explicit attn_mask should not be set when is_causal=True",
-            real(1, 2, 2),
-            real(1, 2, 2),
-            real(1, 2, 2),
-            mask([[True, True], [True, True]]),
-            is_causal=True,
-        ),
-        E("dtype", RuntimeError, r"to have the same dtype", real(1, 2, 2), real(1, 2, 2), T((1, 2, 2), "float32")),
-    ],
-)
-
-
-def _multihead(torch: Any, x: Any, weight: Any, bias: Any, out: Any, *others: Any, **kwargs: Any) -> Any:
-    """multi_head_attention_forward of two heads; with separate keys and values where they are given."""
-    key, value = others or (x, x)
-    args = (x.shape[-1], 2, weight, bias, None, None, kwargs.pop("zero", False), 0.0, out, None)
-    found = torch.nn.functional.multi_head_attention_forward(x, key, value, *args, **kwargs)
-    return [part for part in found if part is not None]
-
-
-PROJECTIONS = (real(6, 2), real(6), real(2, 2))
-MULTIHEAD = Op(
-    "multi_head_attention_forward",
-    _multihead,
-    [
-        S("itself", real(2, 1, 2), *PROJECTIONS, second=False),
-        S("other keys", real(2, 2, 2), *PROJECTIONS, real(3, 2, 2), real(3, 2, 2), second=False),
-        S("unbatched", real(2, 2), *PROJECTIONS, second=False),
-        S("heads apart", real(2, 1, 2), *PROJECTIONS, average_attn_weights=False, second=False),
-        S("no weights", real(2, 1, 2), *PROJECTIONS, need_weights=False, second=False),
-        S("zero key", real(2, 1, 2), *PROJECTIONS, zero=True, second=False),
-        S("mask", real(2, 1, 2), *PROJECTIONS, attn_mask=mask([[False, True], [False, False]]), second=False),
-        S("float mask", real(2, 1, 2), *PROJECTIONS, attn_mask=real(2, 2), second=False),
-        S("padding", real(2, 2, 2), *PROJECTIONS, key_padding_mask=mask([[False, True], [False, False]]), second=False),
-    ],
-)
-
-BAG = _op(
-    "embedding_bag",
-    [
-        *[
-            S(f"{m}, matrix", index([[0, 2], [1, 1]]), distinct(3, 2), mode=m, torch_second=False)
-            for m in ("sum", "mean", "max")
-        ],
-        *[
-            S(f"{m}, offsets", index([0, 2, 1, 1]), distinct(3, 2), index([0, 1]), mode=m, torch_second=False)
-            for m in ("sum", "mean", "max")
-        ],
-        *[
-            S(f"{m}, empty bag", index([0, 2, 1]), distinct(3, 2), index([0, 2, 2]), mode=m, torch_second=False)
-            for m in ("sum", "mean", "max")
-        ],
-        S("last offset", index([0, 2, 1]), real(3, 2), index([0, 1, 3]), include_last_offset=True, torch_second=False),
-        *[
-            S(
-                f"{m}, padding",
-                index([0, 2, 1]),
-                distinct(3, 2),
-                index([0, 1]),
-                padding_idx=2,
-                mode=m,
-                torch_second=False,
-            )
-            for m in ("sum", "mean", "max")
-        ],
+def _targets(**kwargs: Any) -> list[Sample]:
+    """What nll_loss and cross_entropy have in common: class targets."""
+    samples = [
+        S("default", real(3, 3), index([0, 2, 1]), **kwargs),
+        S("unbatched", real(3), index(1), **kwargs),
+        S("unbatched, weight", real(3), index(1), WEIGHT, **kwargs),
+        S("repeated class", real(3, 2), index([1, 1, 1]), **kwargs),
+        S("positional weight", real(2, 3), index([2, 0]), WEIGHT, **kwargs),
+        S("transposed", real(3, 3, layout="transposed"), index([0, 2, 1]), **kwargs),
+        S("one more dimension", real(2, 3, 2), index([[0, 2], [1, 0]]), **kwargs),
+        S("image", real(1, 3, 2, 2), index([[[0, 2], [1, 0]]]), **kwargs),
         S(
-            "weights",
-            index([0, 2, 1]),
-            real(3, 2),
-            index([0, 1]),
-            mode="sum",
-            per_sample_weights=real(3),
-            torch_second=False,
+            "image, weight, none",
+            real(1, 3, 2, 2),
+            index([[[0, 2], [1, 0]]]),
+            weight=WEIGHT,
+            reduction="none",
+            **kwargs,
         ),
-    ],
-    errors=[
-        E("mode", ValueError, r"mode has to be one of sum, mean or max", index([0]), real(1, 1), index([0]), mode="x"),
-        E("no offsets", ValueError, r"offsets has to be a 1D Tensor but got None", index([0]), real(1, 1)),
-        E("offsets", ValueError, r"if input is 2D, then offsets has to be None", index([[0]]), real(1, 1), index([0])),
-        E("first", RuntimeError, r"offsets\[0\] has to be 0", index([0, 0]), real(1, 1), index([1])),
-    ],
-)
-
-# ---------------------------------------------------------------------------------------------- grids and folds
-
-PLACES = T((1, 2, 2, 2), low=-1.3, high=1.3)
-
-
-def _grids() -> list[Sample]:
-    made = []
-    for mode in ("bilinear", "nearest", "bicubic"):
-        for padding in ("zeros", "border", "reflection"):
-            for corners in (True, False):
-                name = f"{mode}, {padding}{', corners' if corners else ''}"
-                made.append(S(name, real(1, 1, 3, 2), PLACES, mode, padding, corners, torch_second=False, second=False))
-    return made
-
-
-GRIDS = [
-    _op(
-        "grid_sample",
-        [
-            *_grids(),
+        S("ignored image", real(1, 3, 2, 2), index([[[0, 2], [-1, 0]]]), ignore_index=-1, **kwargs),
+        V("all ignored", real(2, 3), index([-100, -100]), **kwargs),
+        V("all ignored, sum", real(2, 3), index([-100, -100]), reduction="sum", **kwargs),
+        V("infinite", given([[-INF, 0.0, 1.0]]), index([0]), **kwargs),
+        V("empty", real(0, 3), T((0,), "int64"), **kwargs),
+        V("empty, sum", real(0, 3), T((0,), "int64"), reduction="sum", **kwargs),
+        V("float32", real(2, 3, dtype="float32"), index([0, 1]), **kwargs),
+    ]
+    for reduction in REDUCTIONS:
+        samples += [
+            S(f"{reduction}", real(3, 3), index([0, 2, 1]), reduction=reduction, **kwargs),
+            S(f"{reduction}, weight", real(3, 3), index([0, 2, 1]), weight=WEIGHT, reduction=reduction, **kwargs),
+            S(f"{reduction}, ignored default", real(3, 3), index([0, -100, 1]), reduction=reduction, **kwargs),
             S(
-                "volume",
-                real(1, 1, 2, 3, 2),
-                T((1, 1, 1, 2, 3), low=-0.9, high=0.9),
-                align_corners=True,
-                torch_second=False,
+                f"{reduction}, weight, ignore_index",
+                real(3, 3),
+                index([0, 2, 1]),
+                weight=WEIGHT,
+                ignore_index=2,
+                reduction=reduction,
+                **kwargs,
             ),
-            S("second order", real(1, 1, 2, 2), given([[[[0.1, -0.3]]]]), align_corners=False, torch_second=False),
-            V("far away", real(1, 1, 2, 2), given([[[[9.0, -9.0], [0.0, 0.0]]]]), align_corners=False),
-        ],
-        errors=[
-            E("mode", ValueError, r"expected mode to be", real(1, 1, 2, 2), real(1, 2, 2, 2), "x"),
-            E(
-                "grid",
-                RuntimeError,
-                r"expected grid to have size 2 in last",
-                real(1, 1, 2, 2),
-                real(1, 2, 2, 3),
-                align_corners=True,
-            ),
-        ],
+        ]
+    return samples
+
+
+TARGET_ERRORS = [
+    E("class", IndexError, r"Target 5 is out of bounds", real(2, 3), index([0, 5])),
+    E(
+        "batch",
+        ValueError,
+        r"Expected input batch_size \(2\) to match target batch_size \(3\)",
+        real(2, 3),
+        index([0, 1, 2]),
     ),
-    _op(
-        "affine_grid",
-        [
-            S("images", real(1, 2, 3), (1, 1, 2, 3), align_corners=False),
-            S("corners", real(2, 2, 3), (2, 1, 2, 2), align_corners=True),
-            S("volumes", real(1, 3, 4), (1, 1, 2, 1, 2), align_corners=False),
-        ],
-        errors=[
-            E("shape", ValueError, r"Expected a batch of 2D affine", real(1, 3, 4), (1, 1, 2, 2), align_corners=True)
-        ],
-    ),
-    _op(
-        "unfold",
-        [
-            S("plain", real(1, 1, 3, 3), 2),
-            S("options", real(2, 2, 4, 3), (2, 1), 2, 1, 2),
-            S("unbatched", real(2, 3, 3), 2),
-            S("rectangular", real(1, 1, 3, 4), (1, 2), (1, 2), (0, 1), (2, 1)),
-        ],
-        errors=[E("small", RuntimeError, r"its components must be at least one", real(1, 1, 2, 2), 3)],
-    ),
-    _op(
-        "fold",
-        [
-            S("plain", real(1, 4, 4), 3, 2),
-            S("options", real(2, 4, 9), (4, 4), 2, 1, 1, 2),
-            S("unbatched", real(4, 4), 3, 2),
-            S("gaps", real(1, 4, 4), (4, 4), 2, stride=2),
-        ],
-        errors=[E("channels", RuntimeError, r"to be divisible by the product of", real(1, 3, 4), 3, 2)],
+    E("reduction", ValueError, r"is not a valid value for reduction", real(2, 3), index([0, 1]), reduction="median"),
+    E(
+        "weight",
+        RuntimeError,
+        r"weight tensor should be defined either for all 3 classes or no classes",
+        real(2, 3),
+        index([0, 1]),
+        given([1.0, 2.0], requires_grad=False),
     ),
 ]
 
-# ---------------------------------------------------------------------------------------------- losses
+LOSSES = [
+    Op(F + "nll_loss", F + "nll_loss", _targets(), errors=TARGET_ERRORS),
+    Op(
+        F + "cross_entropy",
+        F + "cross_entropy",
+        [
+            *_targets(),
+            *[
+                S(f"label_smoothing, {r}", real(2, 3), index([0, 2]), label_smoothing=0.2, reduction=r)
+                for r in REDUCTIONS
+            ],
+            *[
+                S(
+                    f"label_smoothing, weight, ignore_index, {r}",
+                    real(3, 3),
+                    index([0, 2, 1]),
+                    weight=WEIGHT,
+                    ignore_index=1,
+                    label_smoothing=0.3,
+                    reduction=r,
+                )
+                for r in REDUCTIONS
+            ],
+            *[S(f"probabilities, {r}", real(2, 3), real(2, 3, low=0.1, high=0.9), reduction=r) for r in REDUCTIONS],
+            S("probabilities without grad", real(2, 3), real(2, 3, low=0.1, high=0.9, requires_grad=False)),
+            S("probabilities, unbatched", real(3), real(3, low=0.1, high=0.9)),
+            S("probabilities, weight", real(2, 3), real(2, 3, low=0.1, high=0.9), weight=WEIGHT),
+            S("probabilities, smoothed", real(2, 3), real(2, 3, low=0.1, high=0.9), label_smoothing=0.1),
+            S(
+                "probabilities, weight, smoothed, none",
+                real(2, 3),
+                real(2, 3, low=0.1, high=0.9),
+                weight=WEIGHT,
+                label_smoothing=0.1,
+                reduction="none",
+            ),
+            S("probabilities, image", real(1, 3, 2), real(1, 3, 2, low=0.1, high=0.9)),
+        ],
+        errors=TARGET_ERRORS,
+    ),
+    Op(
+        F + "mse_loss",
+        F + "mse_loss",
+        [
+            S("default", real(2, 3), real(2, 3)),
+            *[S(f"{r}", real(2, 3), real(2, 3), reduction=r) for r in REDUCTIONS],
+            S("target without grad", real(2, 3), real(2, 3, requires_grad=False)),
+            S("0-d", real(), real()),
+            S("with broadcasting", real(2, 3), real(3)),
+            S("transposed", real(2, 3, layout="transposed"), real(2, 3)),
+            S("weight", real(2, 3), real(2, 3), weight=given([[1.0, 2.0, 3.0]] * 2, requires_grad=False)),
+            S("empty, sum", real(0, 3), real(0, 3), reduction="sum"),
+            V("empty", real(0, 3), real(0, 3)),
+            V("mixed dtypes", real(3, dtype="float32"), real(3)),
+        ],
+        errors=[
+            E(
+                "shapes",
+                RuntimeError,
+                r"The size of tensor a \(3\) must match the size of tensor b \(4\)",
+                real(3),
+                real(4),
+            ),
+            E(
+                "reduction",
+                ValueError,
+                r"median is not a valid value for reduction",
+                real(3),
+                real(3),
+                reduction="median",
+            ),
+        ],
+    ),
+    Op(
+        F + "l1_loss",
+        F + "l1_loss",
+        [S(f"{r}", real(2, 3, low=0.5), real(2, 3, high=0.2), reduction=r) for r in REDUCTIONS],
+        extra=True,
+    ),
+    Op(
+        F + "smooth_l1_loss",
+        F + "smooth_l1_loss",
+        [S(f"{r}", given([0.3, 2.0, -1.7]), given([0.1, 0.2, 0.3]), reduction=r) for r in REDUCTIONS],
+        extra=True,
+    ),
+    Op(
+        F + "binary_cross_entropy_with_logits",
+        F + "binary_cross_entropy_with_logits",
+        [S(f"{r}", real(2, 3), real(2, 3, low=0.1, high=0.9, requires_grad=False), reduction=r) for r in REDUCTIONS],
+        extra=True,
+    ),
+]
+ONE, OTHER = given([-0.7, 0.4, 1.7]), given([0.3, 1.9, -1.1])
+SIGNS = given([1.0, -1.0, 1.0], requires_grad=False)
 
 
 def _reductions(name: str, *args: Any, **kwargs: Any) -> list[Sample]:
     return [S(f"{name}, {r}" if name else r, *args, reduction=r, **kwargs) for r in ("mean", "sum", "none")]
 
 
-LOSSES = [
+MADE_OF_OTHERS = [
     _op(
         "margin_ranking_loss",
         [*_reductions("", ONE, OTHER, SIGNS), S("margin", ONE, OTHER, SIGNS, 0.37)],
@@ -290,28 +267,302 @@ LOSSES = [
     ),
 ]
 
-# ---------------------------------------------------------------------------------------------- random functions
+PLAIN = given([1.0, -1.0], requires_grad=False)
 
 
-def _dropouts() -> list[Op]:
-    made = []
-    for name, size in (
-        ("dropout1d", (1, 2, 2)),
-        ("dropout2d", (1, 2, 2, 1)),
-        ("dropout3d", (1, 2, 1, 2, 1)),
-        ("alpha_dropout", (2, 3)),
-        ("feature_alpha_dropout", (1, 2, 2)),
-    ):
-        samples = [
-            S("evaluation", real(*size), 0.5, False),
-            S("p 0", real(*size), 0.0, True),
-            S("p 1", real(*size), 1.0, True),
-        ]
-        errors = [E("p", ValueError, r"dropout probability has to be between 0 and 1", real(*size), 1.5)]
-        made.append(_op(name, samples, errors=errors, view=None))
-    return made
+TOP_LEVEL = [
+    Op(
+        "torch.kl_div",
+        "kl_div",
+        [
+            S("elements", real(2, 2), positive(2, 2)),
+            S("mean", real(2, 2), positive(2, 2), 1),
+            S("sum, logarithms", real(2, 2), real(2, 2), 2, log_target=True),
+            S("none", real(2, 2), positive(2, 2), 0),
+        ],
+    ),
+    Op(
+        "torch.hinge_embedding_loss",
+        "hinge_embedding_loss",
+        [S("mean", given([0.3, 0.7]), PLAIN), S("sum", given([0.3, 0.7]), PLAIN, 2.0, 2)],
+    ),
+    Op(
+        "torch.margin_ranking_loss",
+        "margin_ranking_loss",
+        [
+            S("mean", given([0.3, 0.7]), given([1.1, 0.2]), PLAIN),
+            S("none", given([0.3, 0.7]), given([1.1, 0.2]), PLAIN, 0.5, 0),
+        ],
+    ),
+    Op(
+        "torch.cosine_embedding_loss",
+        "cosine_embedding_loss",
+        [S("mean", nonzero(2, 2), nonzero(2, 2), PLAIN), S("sum", nonzero(2, 2), nonzero(2, 2), PLAIN, 0.1, 2)],
+    ),
+    Op(
+        "torch.poisson_nll_loss",
+        "poisson_nll_loss",
+        [
+            S("mean", real(2, 2), positive(2, 2, requires_grad=False), True, False, 1e-8, 1),
+            S("full", positive(2, 2), positive(2, 2, requires_grad=False), False, True, 1e-8, 0),
+        ],
+    ),
+    Op(
+        "torch.triplet_margin_loss",
+        "triplet_margin_loss",
+        [
+            S("mean", real(2, 2), real(2, 2), real(2, 2), 5.0),
+            S("sum, swap", real(2, 2), real(2, 2), real(2, 2), 9.0, 2.0, 1e-6, True, 2),
+        ],
+    ),
+    Op(
+        "torch.ctc_loss",
+        lambda torch, x, *args: torch.ctc_loss(x.log_softmax(-1), *args),
+        [
+            S(
+                "mean",
+                given([[[-1.1, -0.9, -1.3]], [[-0.8, -1.5, -1.2]]]),
+                index([[1]]),
+                index([2]),
+                index([1]),
+                torch_second=False,
+            ),
+            S(
+                "sum",
+                given([[[-1.1, -0.9, -1.3]], [[-0.8, -1.5, -1.2]]]),
+                index([[2]]),
+                [2],
+                [1],
+                0,
+                2,
+                torch_second=False,
+            ),
+        ],
+    ),
+]
 
 
-RANDOM = [*_dropouts(), _op("rrelu", [S("evaluation", nonzero(2, 3)), S("bounds", nonzero(3), 0.1, 0.2)])]
+EVERY_REDUCTION = ("none", "mean", "sum")
+PROBABLE, TRUTH = given([0.2, 0.7, 0.45]), given([0.9, 0.1, 0.5])
+X, Y = given([-0.7, 0.4, 1.7]), given([0.2, 1.9, -1.1])
 
-OPS = [ATTENTION, MULTIHEAD, BAG, *GRIDS, *LOSSES, *RANDOM]
+
+def reduced(x: Any, y: Any, **options: Any) -> list[Sample]:
+    """A loss with every reduction."""
+    return [S(reduction, x, y, reduction=reduction, **options) for reduction in EVERY_REDUCTION]
+
+
+DISTANCES = [
+    Op(
+        F + "binary_cross_entropy",
+        F + "binary_cross_entropy",
+        [
+            *reduced(PROBABLE, TRUTH),
+            S("weight", PROBABLE, TRUTH, positive(3, requires_grad=False)),
+            S("weight by name", PROBABLE, TRUTH, weight=given(2.0, requires_grad=False), reduction="sum"),
+            V("certain", given([0.0, 1.0, 0.5]), given([0.0, 0.0, 1.0], requires_grad=False), torch_first=False),
+        ],
+        [
+            E("sizes", ValueError, "Using a target size", PROBABLE, given([0.1])),
+            E("out of range", RuntimeError, "between 0 and 1", given([1.5]), given([1.0])),
+            E("weight", RuntimeError, "not differentiable with respect to argument 'weight'", PROBABLE, TRUTH, real(3)),
+        ],
+    ),
+    Op(
+        F + "huber_loss",
+        F + "huber_loss",
+        [*reduced(X, Y), S("delta", X, Y, delta=0.3), S("weight", X, Y, weight=positive(3, requires_grad=False))],
+    ),
+    Op(
+        F + "kl_div",
+        F + "kl_div",
+        [
+            *reduced(X, TRUTH),
+            S("batch mean", real(2, 2), positive(2, 2), reduction="batchmean"),
+            S("log target", X, Y, log_target=True),
+            V("zero", X, given([0.0, 1.0, 0.5], requires_grad=False)),
+        ],
+    ),
+]
+P, Q = given([-0.7, 0.4, 1.7]), given([0.3, 1.9, -1.1])
+WEIGHTS = positive(3, requires_grad=False)
+
+
+def _old_reductions(name: str, *args: Any) -> Op:
+    """The arguments `size_average` and `reduce`, which came before `reduction`."""
+    return more(
+        F + name,
+        V("not reduced", *args, reduce=False),
+        V("summed", *args, size_average=False),
+        V("averaged", *args, size_average=True, reduce=True),
+    )
+
+
+FLOAT = given([2.0], requires_grad=False)
+BOOL, COMPLEX = mask([True, False]), T((2,), "complex128")
+
+
+OPS = [
+    *LOSSES,
+    *MADE_OF_OTHERS,
+    *TOP_LEVEL,
+    Op(
+        "nn.functional.linear_cross_entropy",
+        "nn.functional.linear_cross_entropy",
+        [
+            S("small", real(2, 1), real(3, 1), index([0, 2])),
+            S(
+                "bias and weight",
+                real(2, 3),
+                real(4, 3),
+                index([0, 2]),
+                linear_bias=real(4),
+                weight=positive(4, requires_grad=False),
+                reduction="sum",
+            ),
+            S("places", real(2, 2), real(3, 2, 2), index([[0, 2], [1, 1]]), reduction="none"),
+            S("probabilities", real(2, 2), real(3, 2), positive(2, 3), label_smoothing=0.1),
+        ],
+        errors=[
+            E(
+                "features",
+                RuntimeError,
+                "expected equal input and linear_weight last dimensions",
+                real(2, 1),
+                real(3, 2),
+                index([0, 2]),
+            )
+        ],
+    ),
+    *DISTANCES,
+    _old_reductions("cosine_embedding_loss", real(3, 2), real(3, 2), SIGNS),
+    _old_reductions("cross_entropy", real(3, 2), index([0, 1, 1])),
+    _old_reductions("nll_loss", real(3, 2), index([0, 1, 1])),
+    _old_reductions("hinge_embedding_loss", P, SIGNS),
+    _old_reductions("l1_loss", P, Q),
+    _old_reductions("mse_loss", P, Q),
+    _old_reductions("margin_ranking_loss", P, Q, SIGNS),
+    _old_reductions("multi_margin_loss", real(3, 2), index([0, 1, 1])),
+    _old_reductions("multilabel_margin_loss", real(2, 3), index([[0, -1, 0], [2, 1, -1]])),
+    _old_reductions("multilabel_soft_margin_loss", real(2, 2), given([[0.0, 1.0], [1.0, 1.0]], requires_grad=False)),
+    _old_reductions("soft_margin_loss", P, SIGNS),
+    _old_reductions("binary_cross_entropy", given([0.2, 0.7]), given([0.9, 0.1])),
+    _old_reductions("kl_div", P, given([0.9, 0.1, 0.4])),
+    _old_reductions("poisson_nll_loss", P, positive(3)),
+    _old_reductions("smooth_l1_loss", P, Q),
+    _old_reductions("binary_cross_entropy_with_logits", P, given([0.2, 0.5, 0.9])),
+    _old_reductions("triplet_margin_loss", real(2, 3), real(2, 3), real(2, 3)),
+    Op(
+        "binary_cross_entropy_with_logits, weights",
+        F + "binary_cross_entropy_with_logits",
+        [
+            S("weight", P, given([0.2, 0.5, 0.9]), WEIGHTS),
+            S("positive", P, given([0.2, 0.5, 0.9]), pos_weight=WEIGHTS),
+            S("both", real(1, 3), given([[0.2, 0.5, 0.9]]), WEIGHTS, pos_weight=WEIGHTS, reduction="sum"),
+        ],
+        [
+            E("weight", RuntimeError, "not differentiable with respect to argument 'weight'", P, Q, positive(3)),
+            E(
+                "positive",
+                RuntimeError,
+                "not differentiable with respect to argument 'pos_weight'",
+                P,
+                Q,
+                pos_weight=positive(3),
+            ),
+        ],
+    ),
+    Op(
+        "nll_loss, weight",
+        F + "nll_loss",
+        [S("weight", real(2, 3), index([0, 2]), WEIGHTS)],
+        [
+            E(
+                "weight",
+                RuntimeError,
+                "not differentiable with respect to argument 'weight'",
+                real(2, 3),
+                index([0, 2]),
+                positive(3),
+            )
+        ],
+    ),
+    Op("l1_loss, weight", F + "l1_loss", [S("weight", P, Q, weight=positive(3, requires_grad=False))]),
+    Op("smooth_l1_loss, beta", F + "smooth_l1_loss", [S("half", P, Q, beta=0.5), V("none", P, Q, beta=0.0)]),
+    Op(
+        "gaussian_nll_loss, eps",
+        F + "gaussian_nll_loss",
+        [V("eps", P, Q, given([0.1, 0.5, 2.0]), eps=0.3), S("full", P, Q, positive(3), full=True)],
+        [E("size", ValueError, "var is of incorrect size", real(2, 2, 3), real(2, 2, 3), positive(2, 2, 2))],
+    ),
+    Op("poisson_nll_loss, eps", F + "poisson_nll_loss", [S("eps", positive(3), positive(3), log_input=False, eps=0.5)]),
+    Op(
+        "triplet_margin_loss, eps",
+        F + "triplet_margin_loss",
+        [
+            S("eps", real(2, 3), real(2, 3), real(2, 3), eps=0.1),
+            S("swap", real(2, 3), real(2, 3), real(2, 3), swap=True),
+        ],
+    ),
+    Op(
+        "triplet_margin_with_distance_loss, options",
+        lambda torch, *args, **kwargs: torch.nn.functional.triplet_margin_with_distance_loss(
+            *args, distance_function=lambda a, b: (a - b).abs().sum(-1), **kwargs
+        ),
+        [
+            S("distance", real(2, 3), real(2, 3), real(2, 3)),
+            S("swap", real(2, 3), real(2, 3), real(2, 3), swap=True, margin=2.0),
+        ],
+        [
+            E(
+                "ranks",
+                RuntimeError,
+                "are expected to have the same number of dimensions",
+                real(3),
+                real(2, 3),
+                real(2, 3),
+            )
+        ],
+    ),
+    Op(
+        "multi_margin_loss, shapes",
+        F + "multi_margin_loss",
+        [S("0-d", real(), index(0), torch_second=False), S("vector", real(3), index(1), torch_second=False)],
+        [
+            E("empty", RuntimeError, "Expected non-empty vector or matrix", real(2, 0), index([0, 0])),
+            E(
+                "weight",
+                RuntimeError,
+                "inconsistent weight size",
+                real(2, 3),
+                index([0, 0]),
+                weight=positive(2, requires_grad=False),
+            ),
+            E("target", RuntimeError, "target tensor should be 1-D|inconsistent target size", real(2, 3), index([0])),
+        ],
+    ),
+    Op(
+        "multilabel_margin_loss, shapes",
+        F + "multilabel_margin_loss",
+        [S("vector", real(3), index([2, -1, 0]), torch_second=False)],
+        [
+            E("target", RuntimeError, "inconsistent target size", real(2, 3), index([0, 1, 2])),
+            E("empty", RuntimeError, "Expected non-empty vector or matrix", real(2, 0), index([[0], [0]])),
+        ],
+    ),
+    more("multilabel_soft_margin_loss", S("broadcast", real(3), real(1, 3)), fn=F + "multilabel_soft_margin_loss"),
+    refused(
+        F + "kl_div",
+        E("integers", RuntimeError, "Integral inputs not supported", integers(2), real(2)),
+        E("complex", RuntimeError, "Complex inputs not supported", COMPLEX, real(2)),
+    ),
+    refused(F + "mse_loss", E("complex", NotImplementedError, without("mse_cpu", "ComplexDouble"), COMPLEX, COMPLEX)),
+    refused(
+        F + "cosine_embedding_loss",
+        E("ranks", RuntimeError, "1D target tensor expects 2D input", real(2, 2), real(1, 2, 2), index([1, 1])),
+    ),
+    refused(
+        F + "ctc_loss",
+        E("float lengths", RuntimeError, "must be integral", real(2, 1, 3), index([[1]]), FLOAT, index([1])),
+    ),
+]

@@ -1,8 +1,9 @@
-"""Samples of batch, instance, group and other normalisations."""
+"""Samples of batch, group and layer normalization."""
 
 from __future__ import annotations
 
-from samples.spec import E, Op, S, V, given, positive, real
+from samples.shared import more, refused
+from samples.spec import E, Op, S, V, given, index, nonzero, positive, real
 
 F = "nn.functional."
 MEAN = given([0.5, -0.5], requires_grad=False)
@@ -23,7 +24,50 @@ def _instances(torch, input, *args, **kwargs):  # type: ignore[no-untyped-def]
     return result, mean, var
 
 
+WEIGHTS = positive(3, requires_grad=False)
+
+
 OPS = [
+    Op(
+        F + "layer_norm",
+        F + "layer_norm",
+        [
+            S("plain", real(2, 3), (3,)),
+            S("weight", real(2, 3), (3,), real(3)),
+            S("weight and bias", real(2, 3), (3,), real(3), real(3)),
+            S("bias only", real(2, 3), (3,), None, real(3), torch_second=False),
+            S("two dimensions", real(2, 2, 3), (2, 3), real(2, 3), real(2, 3)),
+            S("leading dimensions", real(2, 2, 3), (3,), real(3), real(3)),
+            S("all dimensions", real(2, 3), (2, 3)),
+            S("list", real(2, 3), [3]),
+            S("eps", real(2, 3), (3,), real(3), real(3), 0.1),
+            S("keywords", real(2, 3), normalized_shape=(3,), weight=real(3), bias=real(3), eps=1e-3),
+            S("input without grad", real(2, 3, requires_grad=False), (3,), real(3), real(3)),
+            S("weight without grad", real(2, 3), (3,), real(3, requires_grad=False), real(3, requires_grad=False)),
+            S("transposed", real(2, 3, layout="transposed"), (3,), real(3), real(3, layout="strided")),
+            S("expanded", real(2, 3, layout="expanded"), (3,)),
+            S("empty", real(0, 3), (3,), real(3), real(3)),
+            V("constant rows", given([[1.0, 1.0], [2.0, 2.0]]), (2,)),
+            V("float32", real(2, 3, dtype="float32"), (3,), real(3, dtype="float32")),
+        ],
+        errors=[
+            E(
+                "shape",
+                RuntimeError,
+                r"Given normalized_shape=\[2\], expected input with shape \[\*, 2\]",
+                real(2, 3),
+                (2,),
+            ),
+            E(
+                "weight",
+                RuntimeError,
+                r"Expected weight to be of same shape as normalized_shape",
+                real(2, 3),
+                (3,),
+                real(2),
+            ),
+        ],
+    ),
     Op(
         F + "batch_norm",
         F + "batch_norm",
@@ -99,5 +143,88 @@ OPS = [
             S("options", real(1, 4, 2), 3, 0.5, 0.6, 2.0),
             S("image", real(1, 2, 2, 2), 2, alpha=1.0),
         ],
+    ),
+    Op(
+        "torch.batch_norm",
+        "batch_norm",
+        [
+            S("training", real(3, 2), real(2), real(2), None, None, True, 0.1, 1e-5, True),
+            S(
+                "running",
+                real(3, 2),
+                None,
+                None,
+                real(2, requires_grad=False),
+                positive(2, requires_grad=False),
+                False,
+                0.1,
+                1e-5,
+                False,
+            ),
+        ],
+    ),
+    Op(
+        "torch.instance_norm",
+        "instance_norm",
+        [S("plain", real(2, 2, 3), real(2), real(2), None, None, True, 0.1, 1e-5, True)],
+    ),
+    Op(
+        F + "normalize",
+        F + "normalize",
+        [
+            S("rows", nonzero(2, 3)),
+            S("columns", nonzero(2, 3), dim=0),
+            S("p", nonzero(2, 3), p=3.0),
+            S("one", nonzero(2, 3), p=1.0),
+            S("eps", nonzero(2, 2), eps=5.0),
+            V("zeros", given([[0.0, 0.0], [1.0, 2.0]])),
+        ],
+        supports_complex=True,
+    ),
+    Op(
+        "batch_norm, running",
+        F + "batch_norm",
+        [S("running", real(2, 3), given([0.1, 0.2, 0.3], requires_grad=False), WEIGHTS)],
+        [
+            E(
+                "mean",
+                RuntimeError,
+                "not differentiable with respect to argument 'running_mean'",
+                real(2, 3),
+                real(3),
+                WEIGHTS,
+            )
+        ],
+    ),
+    more(
+        F + "rms_norm",
+        V("float16", given([[300.0, -100.0], [2.0, 1.0]], "float16"), (2,)),
+        errors=[
+            E("no shape", RuntimeError, "at least 1-dimensional", real(2), ()),
+            E("weight", RuntimeError, "Expected weight to be of same shape", real(2, 3), (3,), real(2)),
+        ],
+    ),
+    more(
+        F + "batch_norm",
+        V("nothing", real(0, 2), None, None, real(2), real(2), True),
+        V("nothing, running", real(0, 2), real(2, requires_grad=False), positive(2, requires_grad=False)),
+    ),
+    more(F + "group_norm", V("nothing", real(0, 2), 1, real(2), real(2))),
+    more(
+        F + "instance_norm",
+        S("eps", real(1, 2, 3), eps=0.5),
+        S("momentum", real(1, 2, 3), momentum=0.5),
+        V(
+            "running",
+            real(2, 2, 3),
+            given([0.1, 0.2], requires_grad=False),
+            given([1.0, 2.0], requires_grad=False),
+            use_input_stats=False,
+        ),
+    ),
+    refused(
+        F + "batch_norm",
+        E("one of two", ValueError, "both be None or neither", real(2, 2), None, index([1, 1]), training=True),
+        E("eps", ValueError, "eps must be positive", real(2, 2), None, None, training=True, eps=-1.5),
     ),
 ]

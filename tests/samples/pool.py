@@ -1,10 +1,11 @@
-"""Samples of pooling, padding and interpolation."""
+"""Samples of pooling."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from samples.spec import E, Op, S, Sample, V, distinct, given, index, positive, real
+from samples.shared import more, refused, without
+from samples.spec import E, Op, S, V, distinct, given, index, integers, positive, real
 
 F = "nn.functional."
 NAN, INF = float("nan"), float("inf")
@@ -138,127 +139,6 @@ UNPOOL = [
     Op(F + "max_unpool3d", F + "max_unpool3d", [S("plain", real(1, 1, 1, 1, 2), index([[[[[1, 6]]]]]), 2)]),
 ]
 
-# ------------------------------------------------------------------------------------------------ padding
-
-
-def _pads(mode: str) -> list[Sample]:
-    samples = [
-        S("1d", real(2, 3), (1, 2), mode=mode),
-        S("1d batch", real(1, 2, 3), (1, 0), mode=mode),
-        S("2d", real(2, 2, 3), (1, 2, 1, 0), mode=mode),
-        S("2d batch", real(1, 1, 2, 3), (2, 1, 0, 1), mode=mode),
-        S("3d", real(1, 1, 2, 2, 3), (1, 1, 1, 0, 0, 1), mode=mode, second=False),
-        S("crops", real(1, 4), (-1, 2), mode=mode),
-        V("float32", real(2, 2, 3, dtype="float32"), (1, 2, 1, 0), mode=mode),
-    ]
-    return [Sample(f"{mode}, {s.name}", s.args, s.kwargs, s.smooth, s.second) for s in samples]
-
-
-PAD = Op(
-    F + "pad",
-    F + "pad",
-    [
-        S("constant", real(2, 3), (1, 2)),
-        S("constant, value", real(2, 3), (1, 2, 0, 1), "constant", 1.5),
-        S("constant, crops", real(2, 3), (-1, 2)),
-        S("all dimensions", real(2, 1), (1, 1, 1, 1), value=2.0),
-        V("int64", given([1, 2], "int64"), (1, 1), value=3),
-        *_pads("reflect"),
-        *_pads("replicate"),
-        *_pads("circular"),
-    ],
-    errors=[
-        E("odd", RuntimeError, r"Padding length must be divisible by 2", real(3), (1,)),
-        E("mode", NotImplementedError, r"Unrecognised padding mode abc", real(2, 3), (1, 1), mode="abc"),
-        E("value", RuntimeError, r"doesn't take in value argument", real(2, 3), (1, 1), mode="reflect", value=1.0),
-        E("reflect", RuntimeError, r"Padding size should be less than the", real(2, 3), (3, 1), mode="reflect"),
-        E("circular", RuntimeError, r"wrapping around more than once", real(2, 3), (4, 1), mode="circular"),
-        E("rank", NotImplementedError, r"Padding size 2 is not supported for 1D", real(3), (1, 1), mode="reflect"),
-        E("length", RuntimeError, r"two times the input dimension", real(3), (1, 1, 1, 1)),
-    ],
-    view=None,
-)
-
-# ------------------------------------------------------------------------------------------------ interpolation
-
-
-def _scaled(mode: str, *size: int) -> list[Sample]:
-    dims = len(size)
-    samples = [
-        S(f"{mode} {dims}d, up", real(1, 1, *size), [2 * s + 1 for s in size], mode=mode, second=dims < 3),
-        S(f"{mode} {dims}d, down", real(1, 2, *size), size=2, mode=mode, second=dims < 3),
-        S(f"{mode} {dims}d, factor", real(1, 1, *size), scale_factor=1.7, mode=mode, second=dims < 3),
-        S(
-            f"{mode} {dims}d, recompute",
-            real(1, 1, *size),
-            scale_factor=(1.7,) * dims,
-            mode=mode,
-            recompute_scale_factor=True,
-            second=dims < 3,
-        ),
-        S(f"{mode} {dims}d, small", real(1, 1, *[2] * dims), size=3, mode=mode),
-    ]
-    if mode.endswith(("linear", "cubic")):
-        samples += [
-            S(f"{mode} {dims}d, corners", real(1, 1, *size), size=5, mode=mode, align_corners=True, second=dims < 3),
-            S(f"{mode} {dims}d, to one", real(1, 1, *size), size=1, mode=mode, align_corners=True, second=dims < 3),
-        ]
-    return samples
-
-
-INTERPOLATE = Op(
-    F + "interpolate",
-    F + "interpolate",
-    [
-        *[s for mode in ("nearest", "nearest-exact", "area") for d in (1, 2, 3) for s in _scaled(mode, *(4, 3, 2)[:d])],
-        *_scaled("linear", 4),
-        *_scaled("bilinear", 4, 3),
-        *_scaled("bicubic", 4, 3),
-        *_scaled("trilinear", 4, 3, 2),
-        S("antialias", real(1, 1, 5, 6), size=(2, 3), mode="bilinear", antialias=True),
-        S("antialias, cubic", real(1, 1, 5, 6), size=(2, 3), mode="bicubic", antialias=True),
-        V("float32", real(2, 2, 4, 3, dtype="float32"), size=(7, 5), mode="bilinear"),
-    ],
-    errors=[
-        E("neither", ValueError, r"either size or scale_factor should be defined", real(1, 1, 3)),
-        E("both", ValueError, r"only one of size or scale_factor should be defined", real(1, 1, 3), 2, 2),
-        E(
-            "rank",
-            NotImplementedError,
-            r"Got 3D input, but bilinear mode needs 4D input",
-            real(1, 1, 3),
-            2,
-            None,
-            "bilinear",
-        ),
-        E("mode", NotImplementedError, r"Input Error: Only 3D, 4D and 5D", real(1, 1, 3), 2, None, "abc"),
-        E("corners", ValueError, r"align_corners option can only be set", real(1, 1, 3), 2, align_corners=True),
-        E("sizes", ValueError, r"must have the same number of spatial dimensions", real(1, 1, 3), (2, 2)),
-        E("zero", RuntimeError, r"should be greater than 0", real(1, 1, 3), 0),
-    ],
-    view=None,
-)
-
-SHUFFLES = [
-    Op(
-        F + "pixel_shuffle",
-        F + "pixel_shuffle",
-        [S("images", real(1, 4, 2, 1), 2), S("one", real(4, 1, 3), 2), S("batches", real(2, 1, 4, 1, 1), 2)],
-        errors=[E("channels", RuntimeError, r"to be divisible by the square", real(3, 2, 2), 2)],
-    ),
-    Op(
-        F + "pixel_unshuffle",
-        F + "pixel_unshuffle",
-        [S("images", real(1, 1, 2, 4), 2), S("one", real(1, 2, 2), 2)],
-        errors=[E("height", RuntimeError, r"expects height to be divisible", real(1, 3, 2), 2)],
-    ),
-    Op(
-        F + "channel_shuffle",
-        F + "channel_shuffle",
-        [S("images", real(1, 4, 2, 1), 2)],
-        errors=[E("channels", RuntimeError, r"must be divisible by groups", real(1, 3, 2, 2), 2)],
-    ),
-]
 
 def _fractional(dims: int) -> Op:
     """Fractional pooling with given draws; each way of asking for the indices."""
@@ -296,21 +176,51 @@ WITH_INDICES = [
         ("fractional", 3, S("two", distinct(1, 1, 4, 4, 4), 2, 2, _random_samples=_DRAWS[3])),
     ]
 ]  # fmt: skip
-UPSAMPLE = [
-    Op(F + "upsample_nearest", F + "upsample_nearest", [S("twice", real(1, 1, 2, 2), scale_factor=2)]),
-    Op(F + "upsample_bilinear", F + "upsample_bilinear", [S("size", real(1, 1, 2, 2), (3, 4))]),
-]
+
 
 OPS = [
     *[_fractional(dims) for dims in (2, 3)],
     *WITH_INDICES,
-    *UPSAMPLE,
     *[_max(dims) for dims in (1, 2, 3)],
     *[_avg(dims) for dims in (1, 2, 3)],
     *[_adaptive(kind, dims) for kind in ("max", "avg") for dims in (1, 2, 3)],
     *[_lp(dims) for dims in (1, 2, 3)],
     *UNPOOL,
-    PAD,
-    INTERPOLATE,
-    *SHUFFLES,
+    Op("torch.adaptive_max_pool1d", "adaptive_max_pool1d", [S("two", distinct(1, 2, 5), 2)]),
+    more(
+        F + "max_unpool1d",
+        S("stride", real(1, 2), index([[0, 3]]), 2, 3),
+        S("padding", real(1, 2), index([[0, 2]]), 3, stride=2, padding=1),
+    ),
+    more(F + "max_unpool2d", S("size", real(1, 1, 1), index([[[3]]]), 2, output_size=(3, 3))),
+    more(
+        F + "max_unpool3d",
+        S("size", real(1, 1, 1, 1), index([[[[5]]]]), 2, 2, 0, output_size=(2, 2, 2)),
+        S("padding", real(1, 1, 1, 1), index([[[[0]]]]), 3, 2, padding=1),
+    ),
+    more(
+        F + "adaptive_max_pool2d",
+        S("window", distinct(1, 3, 3), (2, 1)),
+        errors=[
+            E("matrix", ValueError, "Input dimension should be at least 3", real(2, 2), (2, 2)),
+            E("negative", RuntimeError, "negative dimension -1", real(1, 2, 2), (-1, 2)),
+        ],
+    ),
+    more(
+        F + "max_pool3d",
+        V("uint8", given([[[[1, 2], [3, 4]], [[5, 6], [7, 8]]]], "uint8"), 2),
+        errors=[E("padding", RuntimeError, "pad must be non-negative", real(1, 2, 2, 2), 2, padding=-1)],
+    ),
+    more(
+        F + "max_pool_with_indices",
+        S("1-d", distinct(1, 4), 1),
+        S("2-d", distinct(1, 2, 4), 2),
+        S("3-d", distinct(1, 2, 2, 2), 3),
+        fn=lambda torch, x, d: getattr(torch.nn.functional, f"max_pool{d}d_with_indices")(x, 2),
+    ),
+    more("adaptive_max_pool2d, empty", V("no batch", real(0, 1, 3, 3), (2, 2)), fn=F + "adaptive_max_pool2d"),
+    refused(
+        F + "max_unpool2d",
+        E("integers", NotImplementedError, without("max_unpool2d", "Long"), integers(1, 1, 1), index([[[0]]]), 2),
+    ),
 ]

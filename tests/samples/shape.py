@@ -1,4 +1,4 @@
-"""Samples of operators that move entries about: views, joins, splits, flips, triangles, copies."""
+"""Samples of views."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from samples.spec import Attr, E, Op, S, Same, Sample, T, V, given, integers, mask, real
+from samples.shared import more, refused
+from samples.spec import Attr, E, Op, S, Sample, T, V, given, index, integers, mask, real
 
 OUT_OF_RANGE = r"Dimension out of range \(expected to be in range of \[-2, 1\], but got 2\)"
 
@@ -29,8 +30,6 @@ def _layouts(name: str, *args: Any, shape: tuple[int, ...] = (2, 3), **kwargs: A
         for layout in ("transposed", "strided", "expanded")
     ]
 
-
-# ---------------------------------------------------------------------------------------------- sizes
 
 RESHAPE = [
     S("rows to columns", real(2, 3), (3, 2)),
@@ -212,7 +211,6 @@ SIZES = [
     view("broadcast_to", [S("column", real(2, 1), (2, 3)), S("new", real(3), (2, 3))], reference=np.broadcast_to),
 ]
 
-# ---------------------------------------------------------------------------------------------- order of dimensions
 
 ORDERS = [
     view(
@@ -271,9 +269,76 @@ ORDERS = [
     view("movedim", [S("one", real(2, 3, 2), 0, -1), S("two", real(2, 3, 2), (0, 1), (1, 2))], extra=True),
 ]
 
-# ---------------------------------------------------------------------------------------------- parts
 
-PARTS = [
+def _unaliased(name: str) -> Any:
+    """The parts times one: a split is one of the few operators whose outputs torch will not differentiate in place."""
+    return lambda torch, x, *args, **kwargs: [part * 1 for part in getattr(torch, name)(x, *args, **kwargs)]
+
+
+SPLITS = [
+    Op(
+        "hsplit",
+        _unaliased("hsplit"),
+        [
+            S("equal", real(2, 4), 2), S("at", real(2, 4), (1, 3)), S("vector", real(4), 2),
+            S("sections", real(2, 4), sections=2), S("indices", real(2, 4), indices=(1, 3)),
+        ],
+        [
+            E("0-d", RuntimeError, "torch.hsplit requires a tensor with at least 1 dimension", real(), 1),
+            E("unequal", RuntimeError, "not divisible by the split_size 3", real(2, 4), 3),
+            E("zero", RuntimeError, "not divisible by the split_size 0", real(2, 4), 0),
+        ],
+    ),
+    Op(
+        "vsplit",
+        _unaliased("vsplit"),
+        [S("equal", real(4, 2), 2), S("at", real(4, 2), (1, 3))],
+        [
+            E("vector", RuntimeError, "torch.vsplit requires a tensor with at least 2 dimension", real(4), 2),
+            E("zero", RuntimeError, "not divisible by the split_size 0", real(2, 4), 0),
+        ],
+    ),
+    Op(
+        "dsplit",
+        _unaliased("dsplit"),
+        [S("equal", real(1, 2, 4), 2), S("at", real(1, 2, 3), (1,))],
+        [E("matrix", RuntimeError, "torch.dsplit requires a tensor with at least 3 dimension", real(2, 4), 2)],
+    ),
+    Op(
+        "unsafe_chunk",
+        _unaliased("unsafe_chunk"),
+        [S("first", real(4, 2), 2), S("dim", real(2, 3), 2, dim=1)],
+        supports_complex=True,
+    ),
+    Op(
+        "unsafe_split",
+        _unaliased("unsafe_split"),
+        [S("first", real(4, 2), 3), S("dim", real(2, 3), 2, -1)],
+        supports_complex=True,
+    ),
+    Op(
+        "unsafe_split_with_sizes",
+        _unaliased("unsafe_split_with_sizes"),
+        [S("dim", real(2, 3), [1, 2], 1)],
+        [E("sum", RuntimeError, "to sum exactly to 3", real(3), [1, 1])],
+    ),
+    Op(
+        "split_with_sizes",
+        _unaliased("split_with_sizes"),
+        [S("first", real(3, 2), [1, 0, 2]), S("dim", real(2, 3), [1, 2], dim=-1)],
+    ),
+    Op(
+        "broadcast_tensors",
+        lambda torch, *x: [part * 1 for part in torch.broadcast_tensors(*x)],
+        [S("two", real(2, 1), real(3)), S("0-d", real(), real(2))],
+        [E("shapes", RuntimeError, "must match|do not broadcast|Shape mismatch", real(2), real(3))],
+    ),
+]
+
+
+OPS = [
+    *SIZES,
+    *ORDERS,
     view(
         "narrow",
         [
@@ -374,204 +439,6 @@ PARTS = [
         ],
         errors=[E("0-d", IndexError, r"Dimension specified as 0 but tensor has no dimensions", real())],
     ),
-    view(
-        "iteration",
-        [S("rows", real(2, 3)), S("numbers", real(3))],
-        fn=lambda torch, x: list(x),
-        method=None,
-        errors=[E("0-d", TypeError, r"iteration over a 0-d tensor", real())],
-    ),
-    Op(
-        "tril",
-        "tril",
-        [
-            S("matrix", real(3, 3)),
-            S("wide", real(2, 3), as_complex=False),
-            S("above", real(3, 3), 1, as_complex=False),
-            S("below", real(3, 3), -1, as_complex=False),
-            S("keyword", real(3, 3), diagonal=2, as_complex=False),
-            S("batch", real(2, 2, 2), as_complex=False),
-            *_layouts("matrix"),
-            S("empty", real(0, 3), as_complex=False),
-            V("int64", integers(2, 3)),
-            V("nan outside", given([[1.0, float("nan")], [2.0, 3.0]])),
-        ],
-        errors=[E("1-d", RuntimeError, r"tril: input tensor must have at least 2 dimensions", real(3))],
-        supports_complex=True,
-        method="tril",
-        inplace="tril_",
-        reference=lambda x, diagonal=0: np.tril(x, diagonal),
-    ),
-    Op(
-        "triu",
-        "triu",
-        [
-            S("matrix", real(3, 3)),
-            S("wide", real(2, 3), as_complex=False),
-            S("above", real(3, 3), 1, as_complex=False),
-            S("below", real(3, 3), -1, as_complex=False),
-            S("keyword", real(3, 3), diagonal=2, as_complex=False),
-            S("batch", real(2, 2, 2), as_complex=False),
-            *_layouts("matrix"),
-            V("bool", mask([[True, True], [True, True]])),
-        ],
-        errors=[E("1-d", RuntimeError, r"triu: input tensor must have at least 2 dimensions", real(3))],
-        supports_complex=True,
-        method="triu",
-        inplace="triu_",
-        reference=lambda x, diagonal=0: np.triu(x, diagonal),
-    ),
-    Op("diag", "diag", [S("vector", real(3)), S("matrix", real(2, 3), 1)], method="diag", view=None, extra=True),
-    Op("diag_embed", "diag_embed", [S("matrix", real(2, 3)), S("offset", real(2), 1)], method="diag_embed", extra=True),
-]
-
-# ---------------------------------------------------------------------------------------------- joins and repeats
-
-
-def _along(function: Any) -> Any:
-    return lambda tensors, dim=0: function(tensors, axis=dim)
-
-
-JOINS = [
-    Op(
-        "cat",
-        "cat",
-        [
-            S("two", [real(2, 2), real(1, 2)]),
-            S("tuple", (real(2), real(3), real(1)), as_complex=False),
-            S("dim", [real(2, 1), real(2, 2)], 1),
-            S("negative keyword dim", [real(2, 1), real(2, 2)], dim=-1, as_complex=False),
-            S("one", [real(2, 2)], as_complex=False),
-            S("same tensor twice", [real(2, 2), Same(0)], as_complex=False),
-            S("empty rows", [real(0, 2), real(2, 2)], as_complex=False),
-            S("legacy empty", [T((0,)), real(2, 2)], as_complex=False),
-            S("some without grad", [real(2), real(2, requires_grad=False), real(1)], as_complex=False),
-            S("layouts", [real(2, 2, layout="transposed"), real(1, 2, layout="strided")], as_complex=False),
-            V("mixed dtypes", [real(2, dtype="float32"), real(2), integers(2)]),
-            V("int64 and float32", [integers(2), real(2, dtype="float32")]),
-            V("bool", [mask([True]), mask([False])]),
-        ],
-        errors=[
-            E("nothing", ValueError, r"expected a non-empty list of Tensors", []),
-            E("sizes", RuntimeError, r"Sizes of tensors must match except in dimension 0", [real(2, 2), real(2, 3)]),
-            E("dims", RuntimeError, r"Tensors must have same number of dimensions", [real(2, 2), real(2)]),
-            E(
-                "0-d",
-                RuntimeError,
-                r"zero-dimensional tensor \(at position 0\) cannot be concatenated",
-                [real(), real()],
-            ),
-            E("dim", IndexError, OUT_OF_RANGE, [real(2, 2)], 2),
-        ],
-        supports_complex=True,
-    ),
-    Op("concat", "concat", [S("two", [real(2, 2), real(1, 2)])], extra=True, reference=_along(np.concatenate)),
-    Op(
-        "stack",
-        "stack",
-        [
-            S("two", [real(2, 2), real(2, 2)]),
-            S("dim", [real(2, 2), real(2, 2)], 1),
-            S("last", [real(2), real(2), real(2)], dim=-1, as_complex=False),
-            S("0-d", [real(), real()], as_complex=False),
-            S("same tensor twice", (real(2), Same(0)), as_complex=False),
-            S("some without grad", [real(2), real(2, requires_grad=False)], as_complex=False),
-            S("layouts", [real(2, 2, layout="transposed"), real(2, 2, layout="expanded")], as_complex=False),
-            V("mixed dtypes", [real(2, dtype="float32"), real(2)]),
-        ],
-        errors=[
-            E("nothing", RuntimeError, r"stack expects a non-empty TensorList", []),
-            E("sizes", RuntimeError, r"stack expects each tensor to be equal size", [real(2), real(3)]),
-        ],
-        supports_complex=True,
-        reference=_along(np.stack),
-    ),
-    Op("hstack", "hstack", [S("vectors", [real(2), real(3)]), S("0-d", [real(), real()])], extra=True),
-    Op("vstack", "vstack", [S("vectors", [real(3), real(3)])], extra=True),
-    Op(
-        "flip",
-        "flip",
-        [
-            S("rows", real(2, 3), (0,)),
-            S("both", real(2, 3), (0, 1)),
-            S("negative", real(2, 3), [-1], as_complex=False),
-            S("none", real(2, 3), (), as_complex=False),
-            S("0-d", real(), (), as_complex=False),
-            S("empty", real(0, 3), (0,), as_complex=False),
-            *_layouts("columns", (1,)),
-            V("int64", integers(3), (0,)),
-        ],
-        errors=[
-            E("dim", IndexError, OUT_OF_RANGE, real(2, 3), (2,)),
-            E("repeated", RuntimeError, r"dim 0 appears multiple times", real(2, 3), (0, -2)),
-        ],
-        supports_complex=True,
-        method="flip",
-        reference=lambda x, dims: np.flip(x, tuple(dims)),
-    ),
-    Op("fliplr", "fliplr", [S("matrix", real(2, 3))], method="fliplr", extra=True),
-    Op("rot90", "rot90", [S("matrix", real(2, 3), 1, (0, 1)), S("twice", real(2, 3), 2)], method="rot90", extra=True),
-    Op(
-        "roll",
-        "roll",
-        [
-            S("flat", real(2, 3), 1),
-            S("dim", real(2, 3), 1, 0),
-            S("negative", real(2, 3), -1, -1, as_complex=False),
-            S("more than a turn", real(2, 3), 7, 1, as_complex=False),
-            S("two dims", real(2, 3), (1, 2), (0, 1)),
-            S("one dim twice", real(2, 3), (1, 1), (1, 1), as_complex=False),
-            S("keywords", real(2, 3), shifts=2, dims=1, as_complex=False),
-            S("empty", real(0, 3), 1, 0, as_complex=False),
-            *_layouts("dim", 1, 1),
-        ],
-        errors=[
-            E("lengths", RuntimeError, r"shifts and dimensions must align", real(2, 3), (1, 2), (0,)),
-            E("dim", IndexError, OUT_OF_RANGE, real(2, 3), 1, 2),
-        ],
-        supports_complex=True,
-        method="roll",
-        reference=lambda x, shifts, dims=None: np.roll(x, shifts, dims),
-    ),
-    Op(
-        "repeat",
-        method("repeat"),
-        [
-            S("both", real(2, 2), (2, 1)),
-            S("numbers", real(2), 2, 2, as_complex=False),
-            S("new dimensions", real(2), (2, 1, 2)),
-            S("0-d", real(), (2,), as_complex=False),
-            S("zero times", real(2), (0,), as_complex=False),
-            S("once", real(2, 3), (1, 1), as_complex=False),
-            S("expanded", real(2, 2, layout="expanded"), (1, 2), as_complex=False),
-            S("transposed", real(2, 2, layout="transposed"), (2, 1), as_complex=False),
-        ],
-        errors=[
-            E("fewer", RuntimeError, r"Number of dimensions of repeat dims can not be smaller", real(2, 3), (2,)),
-        ],
-        supports_complex=True,
-    ),
-    Op("tile", "tile", [S("both", real(2, 2), (2, 1)), S("fewer", real(2, 2), (2,))], method="tile", extra=True),
-    Op(
-        "repeat_interleave",
-        "repeat_interleave",
-        [S("all", real(3), 2), S("dim", real(2, 2), 2, 1)],
-        method="repeat_interleave",
-        extra=True,
-    ),
-]
-
-# ---------------------------------------------------------------------------------------------- copies
-
-COPIES = [
-    Op(
-        "clone",
-        "clone",
-        [S("matrix", real(2, 3)), S("0-d", real()), *_layouts("copy"), V("int64", integers(3))],
-        supports_complex=True,
-        method="clone",
-        reference=np.copy,
-    ),
     Op(
         "contiguous",
         method("contiguous"),
@@ -579,28 +446,46 @@ COPIES = [
         view=None,
         supports_complex=True,
     ),
-    Op("detach", method("detach"), [V("matrix", real(2, 3))], view=True, differentiable=False),
-    *[
-        Op(
-            name,
-            name,
-            [
-                V("float64", real(2, 3)),
-                V("float32", real(2, dtype="float32")),
-                V("dtype", real(2), dtype=Attr("int64")),
-            ],
-            differentiable=False,
-            supports_float32=False,
-        )
-        for name in ("zeros_like", "ones_like")
-    ],
     Op(
-        "full_like",
-        "full_like",
-        [V("float64", real(2, 3), 1.5), V("int64", integers(2), 3)],
+        "is_same_size",
+        "is_same_size",
+        [V("same", integers(2), integers(2)), V("not", integers(2), integers(1, 2))],
         differentiable=False,
-        supports_float32=False,
+    ),
+    Op(
+        "linalg.diagonal",
+        "linalg.diagonal",
+        [S("plain", real(3, 3)), S("offset", real(2, 3, 3), offset=1)],
+        supports_complex=True,
+        view=True,
+    ),
+    *SPLITS,
+    more(
+        "linalg.diagonal",
+        S("dims", real(2, 2, 2), offset=1, dim1=0, dim2=1),
+        fn=lambda torch, a, **kwargs: torch.linalg.diagonal(a, **kwargs) * 1,
+    ),
+    more("mT", V("0-d", real()), fn=lambda torch, x: [x.mT * 1, x.mH * 1]),
+    more(
+        "tensor_split",
+        S("dim", real(2, 3), 2, dim=1),
+        fn=lambda torch, x, *args, **kwargs: [part * 1 for part in torch.tensor_split(x, *args, **kwargs)],
+    ),
+    more(
+        "view",
+        V("dtype", given([1.0], requires_grad=False), dtype=Attr("int64")),
+        V("size", real(4), size=(2, 2)),
+        fn=lambda torch, x, *args, **kwargs: x.view(*args, **kwargs).clone(),
+    ),
+    more("squeeze", S("axis", real(1, 2), axis=0), fn=lambda torch, x, axis: torch.squeeze(x, axis=axis) * 1),
+    more(
+        "narrow",
+        S("tensor", real(4), 0, index(1), 2),
+        fn=lambda torch, *args: torch.narrow(*args) * 1,
+        errors=[E("float start", RuntimeError, "start must be an 0-dim integral Tensor", real(4), 0, given(1.0), 2)],
+    ),
+    refused(
+        "tensor_split",
+        E("float indices", RuntimeError, "to have dtype of long", real(4), given([1.0], requires_grad=False)),
     ),
 ]
-
-OPS = [*SIZES, *ORDERS, *PARTS, *JOINS, *COPIES]

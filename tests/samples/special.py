@@ -1,12 +1,25 @@
-"""Samples of special functions, and of functions of what numbers are made of."""
+"""Samples of special functions."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
-from samples.pointwise import between
-from samples.spec import Op, S, V, given, integers, mask, nonzero, positive, real
+import numpy as np
+
+from samples.pointwise import between, binary, unary
+from samples.shared import more, refused
+from samples.spec import E, Op, S, T, V, given, integers, mask, nonzero, positive, real
+
+
+def _scipy(name: str) -> Callable[..., Any]:
+    def call(x: np.ndarray) -> Any:
+        from scipy import special
+
+        return getattr(special, name)(x)
+
+    return call
 
 
 def special(name: str, domain: Any = real, *, edges: Any = (0.0, 1.0, -1.0, math.inf, math.nan), **options: Any) -> Op:
@@ -60,7 +73,103 @@ def polynomial(name: str) -> Op:
     return Op("special." + name, f"special.{name}", samples, differentiable=False)
 
 
+NAN, INF = float("nan"), float("inf")
+
+UNARY = [
+    Op(
+        name,
+        name,
+        [
+            S("matrix", real(2, 3)),
+            S("0-d", real()),
+            V("int64", integers(3)),
+            V("empty", real(0)),
+            V("odd", given([NAN, INF])),
+        ],
+        method=name,
+        inplace=name + "_",
+        reference=function,
+        **options,
+    )
+    for name, function, options in (
+        ("deg2rad", np.deg2rad, {}),
+        ("rad2deg", np.rad2deg, {}),
+        ("sinc", np.sinc, {"supports_complex": True}),
+    )
+] + [
+    Op(
+        "conj_physical",
+        lambda torch, x: torch.conj_physical(x) * 1,
+        [S("matrix", real(2, 3)), S("0-d", real()), V("int64", integers(2))],
+        supports_complex=True,
+    ),
+    Op("_neg_view", lambda torch, x: torch._neg_view(x) * 1, [S("matrix", real(2, 2))], supports_complex=True),
+    Op(
+        "nan_to_num",
+        "nan_to_num",
+        [
+            S("finite", real(2, 3)),
+            V("odd", given([NAN, INF, -INF, 1.0])),
+            V("replaced", given([NAN, INF, -INF]), 1.0, 2.0, 3.0),
+            V("by name", given([NAN, INF, -INF]), nan=1.0, posinf=2.0, neginf=-3.0),
+            V("int64", integers(3)),
+        ],
+        method="nan_to_num",
+        inplace="nan_to_num_",
+    ),
+    Op(
+        "erfinv",
+        "erfinv",
+        [S("inside", real(2, 2, low=-0.9, high=0.9)), V("ends", given([1.0, -1.0, 0.0, 2.0]))],
+        method="erfinv",
+        inplace="erfinv_",
+    ),
+    Op(
+        "polygamma",
+        "polygamma",
+        [
+            S("digamma", 0, positive(3)),
+            S("trigamma", 1, positive(2, 2)),
+            S("second", 2, positive(2)),
+            V("int64", 1, given([1, 2], "int64")),
+        ],
+        [E("negative", RuntimeError, r"polygamma\(n, x\) does not support negative n", -1, real(2))],
+    ),
+    Op(
+        "polygamma_",
+        lambda torch, x, n: x.clone().polygamma_(n),
+        [S("trigamma", positive(3), 1)],
+        [E("integers", RuntimeError, "can't be cast to the desired output type Long", given([1, 2], "int64"), 1)],
+    ),
+    Op(
+        "mvlgamma_",
+        lambda torch, x, p: x.clone().mvlgamma_(p),
+        [S("of two", positive(3, low=1.0), 2)],
+        [E("integers", RuntimeError, "can't be cast to the desired output type", given([3, 4], "int64"), 1)],
+    ),
+    Op(
+        "fill",
+        "fill",
+        [
+            S("number", real(3), 2.0),
+            S("tensor", real(3), given(2.5)),
+            V("int64", integers(2), 3),
+            V("below an unsigned type", given([1], "uint8"), -9),
+        ],
+        [
+            E("too large", RuntimeError, "without overflow", given([1], "uint8"), 300),
+            E("matrix", RuntimeError, "0-dimension value tensor", real(2), real(2)),
+        ],
+        inplace="fill_",
+    ),
+]
+BOOL, COMPLEX = mask([True, False]), T((2,), "complex128")
+
+
 OPS = [
+    unary("erf", extra=True, reference=_scipy("erf")),
+    unary("erfc", extra=True, reference=_scipy("erfc")),
+    binary("xlogy", right=positive, extra=True, reference=lambda x, y: x * np.log(np.float64(y))),
     special("entr", positive),
     special("erfcx"),
     special("ndtr"),
@@ -147,78 +256,21 @@ OPS = [
         ],
     ),
     Op(
-        "ldexp",
-        "ldexp",
-        [
-            S("matrix", real(2, 3), integers(2, 3, low=0)),
-            S("broadcast", real(2, 1), integers(3, low=0)),
-            S("float exponents", real(3), real(3)),
-            V("float32", real(3, dtype="float32"), integers(3, low=0)),
-        ],
-        method="ldexp",
-        inplace="ldexp_",
+        "xlogy_",
+        lambda torch, x, y: x.clone().xlogy_(y),
+        [S("tensors", real(3), positive(3), second=False), S("number", real(3), 2.5)],
     ),
-    Op(
-        "frexp",
-        "frexp",
-        [S("matrix", nonzero(2, 3)), S("0-d", nonzero()), V("float32", nonzero(3, dtype="float32"))],
-        method="frexp",
+    *UNARY,
+    more(
+        "logit_",
+        S("eps", given([0.2, 0.6]), eps=0.1, second=False),
+        fn=lambda torch, x, **kwargs: (x * 1).logit_(**kwargs),
     ),
-    Op(
-        "nextafter",
-        "nextafter",
-        [
-            V("vectors", real(3, requires_grad=False), real(3, requires_grad=False)),
-            V("float32", real(3, dtype="float32", requires_grad=False), real(dtype="float32", requires_grad=False)),
-        ],
-        differentiable=False,
-        method="nextafter",
-        inplace="nextafter_",
+    more("method polygamma", S("first", positive(2), 1), fn=lambda torch, x, n: x.polygamma(n)),
+    more(
+        "special.xlog1py",
+        S("tensors", real(2), positive(2)),
+        errors=[E("numbers", TypeError, "invalid combination", 2, 3)],
     ),
-    Op(
-        "gcd",
-        "gcd",
-        [V("int64", integers(4), integers(4)), V("broadcast", integers(3, 1), integers(2, dtype="int32"))],
-        differentiable=False,
-        method="gcd",
-    ),
-    Op("lcm", "lcm", [V("int64", integers(4), integers(4))], differentiable=False, method="lcm", inplace="lcm_"),
-    *(
-        Op(
-            name,
-            name,
-            [
-                V("floats", given([0.0, -0.0, -1.0, math.inf, -math.inf, math.nan], requires_grad=False)),
-                V("int64", integers(3)),
-                V("bool", mask([True, False])),
-                V("0-d", real(requires_grad=False)),
-            ],
-            differentiable=False,
-            method=name,
-        )
-        for name in ("signbit", "isposinf", "isneginf", "isreal")
-    ),
-    Op(
-        "bincount",
-        "bincount",
-        [
-            V("counts", given([0, 3, 1, 3], "int64")),
-            V("minlength", given([0, 1], "int64"), minlength=5),
-            V("weights", given([0, 2, 2], "int64"), given([0.5, 1.0, 2.0], requires_grad=False)),
-            V("empty", given([], "int64")),
-        ],
-        differentiable=False,
-        method="bincount",
-    ),
-    Op(
-        "histc",
-        "histc",
-        [
-            V("range of the input", real(10, requires_grad=False), 4),
-            V("range given", real(10, requires_grad=False), bins=4, min=-1, max=1),
-            V("one value", given([2.0, 2.0], requires_grad=False), 3),
-        ],
-        differentiable=False,
-        method="histc",
-    ),
+    refused("mvlgamma", E("bool", RuntimeError, "may not be a boolean tensor", BOOL, 1)),
 ]

@@ -1,10 +1,11 @@
-"""Samples of quantiles, medians, distances, covariances, scans, differences and integrals."""
+"""Samples of medians, modes, quantiles, histograms."""
 
 from __future__ import annotations
 
 import math
 
-from samples.spec import E, Op, S, V, distinct, given, index, integers, mask, positive, real
+from samples.shared import more, refused, without
+from samples.spec import E, Op, S, V, distinct, given, index, integers, positive, real
 
 NAN = math.nan
 HOLES = [[1.0, NAN, 3.0, 0.5], [2.0, -1.0, 5.0, 0.0], [NAN, NAN, NAN, NAN]]
@@ -36,7 +37,34 @@ def quantile(name: str) -> Op:
     return Op(name, name, samples, errors, method=name)
 
 
+NAN, INF = float("nan"), float("inf")
+NO_SUCH_DIM = "Dimension out of range"
+
+
 OPS = [
+    Op(
+        "bincount",
+        "bincount",
+        [
+            V("counts", given([0, 3, 1, 3], "int64")),
+            V("minlength", given([0, 1], "int64"), minlength=5),
+            V("weights", given([0, 2, 2], "int64"), given([0.5, 1.0, 2.0], requires_grad=False)),
+            V("empty", given([], "int64")),
+        ],
+        differentiable=False,
+        method="bincount",
+    ),
+    Op(
+        "histc",
+        "histc",
+        [
+            V("range of the input", real(10, requires_grad=False), 4),
+            V("range given", real(10, requires_grad=False), bins=4, min=-1, max=1),
+            V("one value", given([2.0, 2.0], requires_grad=False), 3),
+        ],
+        differentiable=False,
+        method="histc",
+    ),
     quantile("quantile"),
     quantile("nanquantile"),
     Op(
@@ -64,73 +92,6 @@ OPS = [
             V("int64", index([4, 2, 4, 2, 1])),
         ],
         method="mode",
-    ),
-    Op(
-        "logcumsumexp",
-        "logcumsumexp",
-        [
-            S("matrix", real(2, 3), 1),
-            S("first dim", real(3, 2), 0),
-            S("0-d", real(), 0),
-            V("empty", real(0, 3, requires_grad=False), 0),
-            S("transposed", real(2, 3, layout="transposed"), -1),
-            V("far apart", given([-200.0, 0.0, 300.0, -300.0]), 0),
-            V("float32", real(4, dtype="float32"), 0),
-        ],
-        supports_complex=True,
-        method="logcumsumexp",
-    ),
-    Op(
-        "dist",
-        "dist",
-        [
-            S("matrices", real(2, 3), real(2, 3)),
-            S("broadcast", real(2, 1), real(2)),
-            S("p 1", real(3), real(3), 1),
-            S("p 3", real(3), real(3), p=3.0),
-            S("p inf", real(3), real(3), p=math.inf),
-        ],
-        method="dist",
-    ),
-    Op(
-        "norm_except_dim",
-        "norm_except_dim",
-        [S("rows", real(2, 3)), S("columns", real(3, 2), 2, 1), V("all", real(2, 2, requires_grad=False), 2, -1)],
-    ),
-    Op(
-        "cdist",
-        "cdist",
-        [
-            S("matrices", real(2, 2), real(3, 2), torch_second=False),
-            S("batch", real(2, 1, 2), real(2, 2, 2), torch_second=False),
-            S("p 1", real(2, 2), real(2, 2), p=1.0, torch_second=False),
-            S("p 3", real(2, 2), real(2, 2), p=3.0, torch_second=False),
-            S("p inf", real(2, 2), real(2, 2), p=math.inf, torch_second=False),
-            V("empty", real(0, 2), real(3, 2)),
-            V("float32", real(2, 2, dtype="float32"), real(3, 2, dtype="float32")),
-        ],
-        [E("columns", RuntimeError, "must have the same number of columns", real(2, 2), real(2, 3))],
-    ),
-    Op(
-        "pdist",
-        "pdist",
-        [
-            S("matrix", real(3, 2), torch_second=False),
-            S("p 1", real(3, 2), 1.0, torch_second=False),
-            V("one row", real(1, 2)),
-        ],
-    ),
-    Op(
-        "renorm",
-        "renorm",
-        [
-            S("rows", real(2, 3), 2, 0, 1.5),
-            S("columns", real(3, 2), 1, 1, 0.5),
-            S("p 3", real(2, 3), 3, -1, 1.0),
-            V("none is greater", real(2, 3), 2, 0, 100.0),
-        ],
-        method="renorm",
-        inplace="renorm_",
     ),
     Op(
         "cov",
@@ -174,73 +135,62 @@ OPS = [
         method="histogram",
     ),
     Op(
-        "diff",
-        "diff",
+        "median",
+        "median",
         [
-            S("vector", real(4)),
-            S("dim", real(3, 2), dim=0),
-            S("twice", real(4), 2),
-            S("prepended", real(2, 2), prepend=real(2, 1), append=real(2, 2)),
-            V("not at all", real(3), 0),
-            V("more than there are", real(2), 3),
-            V("bool", mask([True, False, False])),
-            V("int64", integers(4)),
+            S("all", distinct(2, 3)),
+            S("dim", distinct(2, 3), 1),
+            S("first dim, kept", distinct(3, 2), 0, True),
+            S("by name", distinct(2, 3), dim=-1, keepdim=True),
+            S("0-d", real()),
+            V("even", given([4.0, 1.0, 3.0, 2.0])),
+            V("nan", given([NAN, 1.0, 2.0]), torch_first=False),  # whose tangent is NaN in torch
+            V("int64", given([3, 1, 2], "int64")),
         ],
-        [E("0-d", RuntimeError, "at least one-dimensional", real())],
-        supports_complex=True,
-        method="diff",
+        [E("dim", IndexError, NO_SUCH_DIM, real(2, 3), 2)],
+        method="median",
     ),
-    Op(
-        "trapezoid",
-        "trapezoid",
-        [
-            S("vector", real(4)),
-            S("dx", real(2, 3), dx=0.5),
-            S("x", real(2, 3), distinct(3)),
-            S("x for each", real(2, 3), distinct(2, 3)),
-            S("dim", real(3, 2), dim=0),
-            S("x and dim", real(3, 2), distinct(3), dim=0),
-            V("int64", integers(4)),
-        ],
-        supports_complex=True,
+    more(
+        "histogram",
+        V("one value", given([3.0, 3.0], requires_grad=False), 2),
+        V("point range", given([3.0], requires_grad=False), bins=1, range=(2.0, 2.0)),
+        V("empty", real(0, requires_grad=False), 2),
+        differentiable=False,
     ),
-    Op(
-        "cumulative_trapezoid",
-        "cumulative_trapezoid",
-        [
-            S("vector", real(4)),
-            S("dx", real(2, 3), dx=0.5),
-            S("x", real(2, 3), distinct(3)),
-            S("dim", real(3, 2), dim=0),
-        ],
-        supports_complex=True,
-    ),
-    Op(
-        "gradient",
-        "gradient",
-        [
-            S("vector", real(4)),
-            S("matrix", real(3, 3)),
-            S("spacing", real(4), spacing=0.5),
-            S("dim", real(2, 3), dim=1),
-            S("edge order 2", real(4), edge_order=2),
-            S("places", real(4), spacing=(given([0.0, 1.0, 1.5, 3.0], requires_grad=False),)),
-            S(
-                "places, edge order 2",
-                real(4),
-                spacing=(given([0.0, 1.0, 1.5, 3.0], requires_grad=False),),
-                edge_order=2,
-            ),
+    more(
+        "cov",
+        V("0 of 1", given([1.0])),
+        errors=[
+            E("weights", RuntimeError, "same numel as there are observations", real(3), fweights=index([1])),
+            E("matrix of weights", RuntimeError, "one or fewer dimensions", real(3), aweights=positive(3, 3)),
         ],
     ),
-    Op(
-        "vander",
-        "vander",
-        [
-            # Torch's own backward pass of `vander` fails.
-            V("square", positive(3, requires_grad=False)),
-            V("columns", positive(3, requires_grad=False), 2),
-            V("increasing", positive(2, requires_grad=False), 3, True),
+    more(
+        "histogramdd",
+        V("bins", real(5, 2, requires_grad=False), [2, 3]),
+        V(
+            "weight",
+            real(5, 2, requires_grad=False),
+            [2, 2],
+            range=[-2.0, 2.0, -2.0, 2.0],
+            weight=positive(5, requires_grad=False),
+            density=True,
+        ),
+        fn=lambda torch, *args, **kwargs: (lambda found: [found[0], *found[1]])(torch.histogramdd(*args, **kwargs)),
+        errors=[
+            E("bins", RuntimeError, "must be equal to the innermost dimension", real(3, 2, requires_grad=False), [1])
         ],
+        differentiable=False,
+    ),
+    refused(
+        "histogram",
+        E("no bins", RuntimeError, "bins must be > 0", real(3, requires_grad=False), 0),
+        E("dtypes", RuntimeError, "should have the same dtype", real(3, requires_grad=False), real(2, dtype="float32")),
+    ),
+    refused("nanquantile", E("dim", IndexError, "Dimension out of range", real(), 0.5, dim=2)),
+    refused(
+        "histogramdd",
+        E("vector", RuntimeError, "at least 2 dimensions", real(3, requires_grad=False), [1]),
+        E("integers", NotImplementedError, without("histogramdd", "Long"), integers(3, 1), [1]),
     ),
 ]

@@ -1,14 +1,38 @@
-"""Samples of sorting, ranking, searching and counting."""
+"""Samples of sorting, searching, what is distinct."""
 
 from __future__ import annotations
 
-from samples.spec import E, Op, S, V, distinct, given, index, integers, mask, real
+from typing import Any
+
+from samples.shared import more, refused, without
+from samples.spec import E, Op, S, T, V, distinct, given, index, mask, real
 
 NAN, INF = float("nan"), float("inf")
-OUT_OF_RANGE = "Dimension out of range"
+NO_SUCH_DIM = "Dimension out of range"
 EDGES = given([0.0, 1.0, 3.0], requires_grad=False)
 
+
+def _sorted_last(found: Any) -> Any:
+    """The elements that `unique` finds, or how often it finds them, in an order that does not depend on the library."""
+    return (found[-1] if isinstance(found, tuple) else found).sort()[0]
+
+
+BOOL, COMPLEX = mask([True, False]), T((2,), "complex128")
+
+
 OPS = [
+    Op(
+        "unique_consecutive",
+        "unique_consecutive",
+        [
+            V("runs", index([1, 1, 2, 2, 1])),
+            V("inverse and counts", index([[1, 1], [2, 1]]), True, True),
+            V("dim", given([[1.0, 2.0], [1.0, 2.0], [3.0, 2.0]], requires_grad=False), return_counts=True, dim=0),
+            V("empty", index([])),
+        ],
+        differentiable=False,
+        method="unique_consecutive",
+    ),
     Op(
         "sort",
         "sort",
@@ -27,7 +51,7 @@ OPS = [
             V("bool", mask([True, False]), 0),
             V("int64", given([3, 1, 2], "int64")),
         ],
-        [E("dim", IndexError, OUT_OF_RANGE, real(2, 3), 2)],
+        [E("dim", IndexError, NO_SUCH_DIM, real(2, 3), 2)],
         method="sort",
     ),
     Op(
@@ -39,7 +63,7 @@ OPS = [
             V("descending", distinct(2, 3), dim=1, descending=True),
             V("stable", given([1.0, 0.0, 1.0]), stable=True),
         ],
-        [E("dim", IndexError, OUT_OF_RANGE, real(3), -2)],
+        [E("dim", IndexError, NO_SUCH_DIM, real(3), -2)],
         differentiable=False,
         method="argsort",
     ),
@@ -58,7 +82,7 @@ OPS = [
         ],
         [
             E("too many", RuntimeError, "selected index k out of range", real(3), 4),
-            E("dim", IndexError, OUT_OF_RANGE, real(3), 1, 1),
+            E("dim", IndexError, NO_SUCH_DIM, real(3), 1, 1),
         ],
         method="topk",
     ),
@@ -75,56 +99,6 @@ OPS = [
         [E("k", RuntimeError, "selected number k out of range|selected index k out of range", real(3), 4)],
         method="kthvalue",
     ),
-    Op(
-        "median",
-        "median",
-        [
-            S("all", distinct(2, 3)),
-            S("dim", distinct(2, 3), 1),
-            S("first dim, kept", distinct(3, 2), 0, True),
-            S("by name", distinct(2, 3), dim=-1, keepdim=True),
-            S("0-d", real()),
-            V("even", given([4.0, 1.0, 3.0, 2.0])),
-            V("nan", given([NAN, 1.0, 2.0]), torch_first=False),  # whose tangent is NaN in torch
-            V("int64", given([3, 1, 2], "int64")),
-        ],
-        [E("dim", IndexError, OUT_OF_RANGE, real(2, 3), 2)],
-        method="median",
-    ),
-    *[
-        Op(
-            name,
-            name,
-            [
-                S("vector", distinct(4), 0),
-                S("last", distinct(2, 3), -1),
-                S("first", distinct(3, 2), dim=0),
-                S("0-d", real(), 0),
-                V("nan", given([1.0, NAN, 2.0]), 0),
-                V("bool", mask([False, True, False]), 0),
-                V("int64", integers(4), 0),
-                V("empty", real(0, 2), 0),
-            ],
-            [E("dim", IndexError, OUT_OF_RANGE, real(3), 1)],
-            method=name,
-        )
-        for name in ("cummax", "cummin")
-    ],
-    Op(
-        "aminmax",
-        "aminmax",
-        [
-            S("all", distinct(2, 3)),
-            S("dim", distinct(2, 3), dim=1),
-            S("kept", distinct(2, 3), dim=0, keepdim=True),
-            S("0-d", real()),
-            V("nan", given([NAN, 1.0])),
-            V("int64", integers(2, 3), dim=-1),
-        ],
-        [E("empty", RuntimeError, "Expected reduction dim|cannot compute aminmax", real(0))],
-        method="aminmax",
-    ),
-    # ------------------------------------------------------------------------------------------------- searching
     Op(
         "searchsorted",
         "searchsorted",
@@ -170,52 +144,6 @@ OPS = [
         differentiable=False,
     ),
     Op(
-        "isin",
-        "isin",
-        [
-            V("tensors", given([1, 2, 3], "int64"), given([2, 4], "int64")),
-            V("inverted", given([1, 2, 3], "int64"), given([2, 4], "int64"), invert=True),
-            V("unique", given([1, 2, 3], "int64"), given([2, 4], "int64"), assume_unique=True),
-            V("number", given([1.0, 2.0]), 2.0),
-            V("number first", 2, given([1, 2], "int64")),
-            V("number by name", given([1.0, 2.0]), test_element=2.0),
-            V("first by name", element=2, test_elements=given([1, 2], "int64")),
-        ],
-        differentiable=False,
-    ),
-    Op(
-        "count_nonzero",
-        "count_nonzero",
-        [
-            V("all", given([[0.0, 1.0], [2.0, 0.0]])),
-            V("dim", given([[0.0, 1.0], [2.0, 0.0]]), 1),
-            V("dims", given([[0, 1], [2, 0]], "int64"), dim=(0, 1)),
-            V("bool", mask([True, False]), dim=-1),
-        ],
-        [E("dim", IndexError, OUT_OF_RANGE, real(2), 1)],
-        differentiable=False,
-        method="count_nonzero",
-    ),
-    Op(
-        "nonzero",
-        "nonzero",
-        [
-            V("matrix", given([[0.0, 1.0], [2.0, 0.0]])),
-            V("tuple", given([[0.0, 1.0], [2.0, 0.0]]), as_tuple=True),
-            V("0-d", given(1.0)),
-            V("bool", mask([True, False, True])),
-        ],
-        differentiable=False,
-        method="nonzero",
-    ),
-    Op(
-        "argwhere",
-        "argwhere",
-        [V("matrix", given([[0.0, 1.0], [2.0, 0.0]])), V("none", given([0.0]))],
-        differentiable=False,
-        method="argwhere",
-    ),
-    Op(
         "unique",
         "unique",
         [
@@ -226,5 +154,32 @@ OPS = [
         ],
         differentiable=False,
         method="unique",
+    ),
+    Op(
+        "sorted parts",
+        lambda torch, x: torch.stack([*torch.var_mean(x, 0, unbiased=False, keepdim=True)]),
+        [S("columns", distinct(3, 2))],
+    ),
+    more(
+        "unique",
+        V("unsorted", given([3, 1, 3], "int64"), sorted=False),
+        V("unsorted slices", given([[3, 1], [1, 2], [3, 1]], "int64"), False, True, True, 0),
+        differentiable=False,
+        fn=lambda torch, *args, **kwargs: _sorted_last(torch.unique(*args, **kwargs)),
+    ),
+    more(
+        "topk",
+        S("unsorted", distinct(4), 2, sorted=False),
+        fn=lambda torch, *args, **kwargs: torch.topk(*args, **kwargs)[0].sort()[0],
+    ),
+    refused(
+        "kthvalue",
+        E("bool", NotImplementedError, without("kthvalue_cpu", "Bool"), BOOL, 1),
+        E("complex", NotImplementedError, without("kthvalue_cpu", "ComplexDouble"), COMPLEX, 1),
+    ),
+    refused("unique", E("complex", NotImplementedError, without("unique.*", "ComplexDouble"), COMPLEX)),
+    refused(
+        "bucketize",
+        E("complex", NotImplementedError, without("searchsorted_out_cpu", "ComplexDouble"), COMPLEX, real(2)),
     ),
 ]

@@ -1,31 +1,16 @@
-"""Samples of pointwise operators that compare, test, clamp, choose between operands or change their dtype."""
+"""Samples of comparisons, logic, the larger of two, bounds."""
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from samples.pointwise import SPECIAL, between, mismatch
-from samples.spec import (
-    Attr,
-    E,
-    Op,
-    S,
-    Same,
-    Sample,
-    T,
-    V,
-    given,
-    integers,
-    mask,
-    nonzero,
-    real,
-)
-
-# ---------------------------------------------------------------------------------------------- comparisons
+from samples.pointwise import SPECIAL, between, binary, mismatch
+from samples.shared import more, refused
+from samples.spec import E, Op, S, Same, Sample, T, V, distinct, given, integers, mask, real
 
 
 def comparison_samples() -> list[Sample]:
@@ -141,8 +126,6 @@ PREDICATES = [
     ),
 ]
 
-# ---------------------------------------------------------------------------------------------- clamp and where
-
 
 def _clip(x: Any, min: Any = None, max: Any = None) -> Any:
     low = x if min is None else np.maximum(x, min)
@@ -151,8 +134,39 @@ def _clip(x: Any, min: Any = None, max: Any = None) -> Any:
 
 INSIDE = between(-2, 2, (-0.5, 0.7))
 AT_THE_BOUNDS = [-0.5, 0.7, 0.0, -3.0, 3.0, float("nan")]
+BOOL, COMPLEX = mask([True, False]), T((2,), "complex128")
 
-CHOICES = [
+
+OPS = [
+    binary(
+        "maximum",
+        distinct,
+        lambda *shape, **spec: T(shape, distinct=True, low=-1.9, high=2.2, **spec),
+        number=None,
+        inplace=None,
+        more=[
+            V("ties", given([1.0, 2.0, 3.0]), given([1.0, 3.0, 2.0])),
+            V("tied with itself", real(2, 3), Same(0)),
+            V("nan", given([1.0, float("nan"), 3.0]), given([float("nan"), 3.0, float("inf")])),
+        ],
+        reference=np.maximum,
+    ),
+    binary(
+        "minimum",
+        distinct,
+        lambda *shape, **spec: T(shape, distinct=True, low=-1.9, high=2.2, **spec),
+        number=None,
+        inplace=None,
+        more=[
+            V("ties", given([1.0, 2.0, 3.0]), given([1.0, 3.0, 2.0])),
+            V("nan", given([1.0, float("nan"), 3.0]), given([float("nan"), 3.0, float("-inf")])),
+        ],
+        reference=np.minimum,
+    ),
+    binary("fmax", distinct, lambda *s, **k: T(s, distinct=True, low=-1.9, **k), number=None, inplace=None, extra=True),
+    binary("fmin", distinct, lambda *s, **k: T(s, distinct=True, low=-1.9, **k), number=None, inplace=None, extra=True),
+    *COMPARISONS,
+    *PREDICATES,
     Op(
         "clamp",
         "clamp",
@@ -198,113 +212,48 @@ CHOICES = [
         for name, function in (("clamp_min", np.maximum), ("clamp_max", np.minimum))
     ],
     Op("clip", "clip", [S("both", INSIDE(2, 3), -0.5, 0.7)], method="clip", inplace="clip_", reference=_clip),
+    *(
+        Op(
+            name,
+            name,
+            [
+                V("floats", given([0.0, -0.0, -1.0, math.inf, -math.inf, math.nan], requires_grad=False)),
+                V("int64", integers(3)),
+                V("bool", mask([True, False])),
+                V("0-d", real(requires_grad=False)),
+            ],
+            differentiable=False,
+            method=name,
+        )
+        for name in ("signbit", "isposinf", "isneginf", "isreal")
+    ),
     Op(
-        "where",
-        "where",
+        "isin",
+        "isin",
         [
-            S("same shape", T((2, 3), "bool"), real(2, 3), real(2, 3)),
-            S("broadcast all", mask([[True], [False]]), real(3), real(2, 3)),
-            S("0-d", mask([True, False, True]), real(), real()),
-            S("0-d condition", mask(True), real(2), real(2)),
-            S("number on the left", mask([True, False, True]), 1.5, real(3)),
-            S("number on the right", mask([True, False, True]), real(2, 3), 0),
-            S("empty", T((0, 3), "bool"), real(0, 3), real(3)),
-            S("same tensor twice", mask([True, False, True]), real(3), Same(1)),
-            S("layouts", T((2, 3), "bool", layout="transposed"), real(2, 3, layout="transposed"), real(3)),
-            V("numbers", mask([True, False]), 1.0, 2.0),
-            V("whole numbers", mask([True, False]), 1, 2),
-            V("mixed dtypes", mask([True, False]), real(2, dtype="float32"), real(2)),
-            V("int64 and float32", mask([True, False]), integers(2), real(2, dtype="float32")),
-            V("float32 and 0-d float64", mask([True, False]), real(2, dtype="float32"), real()),
-            V("unchosen nan", mask([True, False]), given([1.0, float("nan")]), given([float("inf"), 2.0])),
+            V("tensors", given([1, 2, 3], "int64"), given([2, 4], "int64")),
+            V("inverted", given([1, 2, 3], "int64"), given([2, 4], "int64"), invert=True),
+            V("unique", given([1, 2, 3], "int64"), given([2, 4], "int64"), assume_unique=True),
+            V("number", given([1.0, 2.0]), 2.0),
+            V("number first", 2, given([1, 2], "int64")),
+            V("number by name", given([1.0, 2.0]), test_element=2.0),
+            V("first by name", element=2, test_elements=given([1, 2], "int64")),
         ],
-        errors=[
-            E(
-                "condition",
-                RuntimeError,
-                r"where expected condition to be a boolean tensor",
-                real(2, requires_grad=False),
-                real(2),
-                real(2),
-            ),
-            E("shapes", RuntimeError, r"must match the size of tensor", mask([True, False]), real(3), real(3)),
-        ],
-        supports_complex=True,
-        reference=np.where,
+        differentiable=False,
     ),
-    Op(
-        "where.method",
-        lambda torch, x, condition, other: x.where(condition, other),
-        [S("tensors", real(2, 3), mask([True, False, True]), real(3)), S("number", real(3), mask([True] * 3), 0.5)],
-    ),
-    Op(
-        "lerp",
-        "lerp",
-        [
-            S("number", real(2, 3), real(3), 0.3),
-            S("tensor", real(2, 3), real(3), real(2, 1)),
-            S("far", real(2), real(2), 0.8),
-        ],
-        method="lerp",
-        inplace="lerp_",
-        extra=True,
-    ),
-    Op(
-        "addcmul",
-        "addcmul",
-        [S("plain", real(2, 3), real(3), real(2, 1)), S("value", real(2, 3), real(2, 3), real(2, 3), value=0.5)],
-        method="addcmul",
-        inplace="addcmul_",
-        supports_complex=True,
-        extra=True,
-    ),
-    Op(
-        "addcdiv",
-        "addcdiv",
-        [S("plain", real(2, 3), real(3), nonzero(2, 1)), S("value", real(2), real(2), nonzero(2), value=0.5)],
-        method="addcdiv",
-        inplace="addcdiv_",
-        supports_complex=True,
-        extra=True,
-    ),
-]
-
-# ---------------------------------------------------------------------------------------------- dtypes
-
-
-def _cast(name: str) -> Op:
-    samples = [V("float64", given([-1.5, 0.0, 2.5])), V("float32", given([-1.5, 0.0, 2.5], "float32"))]
-    samples.append(V("int64", given([-1, 0, 2], "int64")))
-    fn: Callable[..., Any] = lambda torch, x: getattr(x, name)()
-    return Op(f"Tensor.{name}", fn, samples, view=None, supports_float32=False)
-
-
-CASTS = [
-    *[_cast(name) for name in ("float", "double", "int", "long", "bool")],
-    Op(
-        "Tensor.to",
-        lambda torch, x, *args, **kwargs: x.to(*args, **kwargs),
-        [
-            S("same dtype", real(3), Attr("float64")),
-            V("float32", real(3), Attr("float32")),
-            V("from float32", real(3, dtype="float32"), Attr("float64")),
-            V("keyword", real(3), dtype=Attr("float32")),
-            V("int64", given([-1.5, 2.5]), Attr("int64")),
-            V("complex128", real(3), Attr("complex128")),
-            V("copy", real(3), Attr("float64"), copy=True),
-            V("as a tensor is", real(3), tensor=T((1,), "float32", requires_grad=False)),
-            V("as a number is", given([-1.5, 2.5]), 1j),
-        ],
+    more(
+        "allclose",
+        V("tolerances", given([1.0, 2.0]), given([1.1, 2.1]), 0.2, 0.0),
+        V("nan", given([float("nan")]), given([float("nan")]), rtol=0.0, atol=0.1, equal_nan=True),
+        differentiable=False,
         view=None,
-        supports_float32=False,
     ),
-    Op(
-        "Tensor.type_as",
-        lambda torch, x, y: x.type_as(y),
-        [V("float32", real(3), T((1,), "float32", requires_grad=False))],
-        view=None,
-        supports_float32=False,
+    more(
+        "eq_",
+        V("tensors", given([1.0, 2.0], requires_grad=False), given([1.0, 3.0], requires_grad=False)),
+        fn=lambda torch, x, y: x.clone().eq_(y),
+        differentiable=False,
     ),
+    more("eq", V("number first", given([1.0]), 2), errors=[E("number first", TypeError, "", 2, real(2))]),
+    refused("isin", E("bool", RuntimeError, "Unsupported input type encountered for isin", BOOL, real(2))),
 ]
-
-OPS = [*COMPARISONS, *PREDICATES, *CHOICES, *CASTS]

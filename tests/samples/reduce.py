@@ -1,4 +1,4 @@
-"""Samples of reductions and scans: sum, mean, prod, var, std, extremes with and without indices, norms, cumsum."""
+"""Samples of sums, means, variances, extremes over dimensions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from samples.spec import Attr, E, Op, S, Sample, T, V, distinct, given, integers, mask, nonzero, real
+from samples.shared import more
+from samples.spec import Attr, E, Op, S, Sample, T, V, distinct, given, index, integers, mask, nonzero, real
 
 NAN, INF = float("nan"), float("inf")
 
@@ -164,8 +165,6 @@ SUMS = [
     ),
 ]
 
-# ---------------------------------------------------------------------------------------------- var and std
-
 
 def _spread(function: Any) -> Any:
     def call(x: np.ndarray, dim: Any = None, *, correction: float = 1, keepdim: bool = False) -> Any:
@@ -242,7 +241,6 @@ SPREADS = [
     Op("std_mean", "std_mean", [S("all", real(2, 3)), S("dim", real(2, 3), 1, keepdim=True)], extra=True),
 ]
 
-# ---------------------------------------------------------------------------------------------- extremes
 
 TIES = [[1.0, 3.0, 3.0], [2.0, 2.0, 2.0]]
 
@@ -342,112 +340,6 @@ def _extreme(name: str, function: Any) -> list[Op]:
 
 EXTREMES = [*_extreme("max", np.max), *_extreme("min", np.min)]
 
-# ---------------------------------------------------------------------------------------------- norms
-
-FINITE_P = [1, 2, 2.0, 3, 1.5, 0.5, -1, -2]
-
-
-def _norm_samples() -> list[Sample]:
-    return [
-        S("default", nonzero(2, 3)),
-        *[S(f"p {p!r}", nonzero(2, 3), p) for p in FINITE_P],
-        *[S(f"p {p!r}, dim", nonzero(2, 3), p, 1, as_complex=p in (1, 3)) for p in FINITE_P],
-        S("p inf", distinct(2, 3, low=0.2), INF, as_complex=False),
-        S("p -inf", distinct(2, 3, low=0.2), -INF, as_complex=False),
-        S("p inf, complex", given([1 + 1j, 2 - 1j, -0.5j], "complex128"), INF),
-        S("p -inf, complex", given([1 + 1j, 2 - 1j, -0.5j], "complex128"), -INF),
-        S("p inf, dim", distinct(2, 3, low=0.2), INF, 1, as_complex=False),
-        S("p -inf, dim", distinct(2, 3, low=0.2), -INF, dim=0, as_complex=False),
-        S("p 0", nonzero(2, 3), 0),
-        S("p 0, dim", nonzero(2, 3), 0, 1, as_complex=False),
-        S("fro", nonzero(2, 3), "fro"),
-        S("fro, dims", nonzero(2, 3, 2), "fro", (0, 2)),
-        S("keyword p, dim, keepdim", nonzero(2, 3), p=3, dim=-1, keepdim=True),
-        S("dims", nonzero(2, 3, 2), 2, (0, 2)),
-        S("list of dims, keepdim", nonzero(2, 3, 2), 3, [0, -1], True, as_complex=False),
-        S("0-d", nonzero()),
-        S("0-d, p 1", nonzero(), 1),
-        S("transposed", nonzero(2, 3, layout="transposed"), 2, 0, as_complex=False),
-        S("strided", nonzero(3, layout="strided"), 3, as_complex=False),
-        S("empty", real(0, 3)),
-        S("empty across the dim", real(0, 3), 2, 1),
-        V("zero vector", given([0.0, 0.0])),
-        V("zero vector, p 1", given([0.0, 0.0]), 1),
-        V("zero vector, p 3", given([0.0, 0.0]), 3),
-        V("zero row", given([[0.0, 0.0], [1.0, 2.0]]), 2, 1),
-        V("ties, p inf", given([2.0, -2.0, 1.0]), INF),
-        V("ties, p -inf", given([2.0, -1.0, 1.0]), -INF),
-        V("nan", given([NAN, 1.0])),
-        V("infinity", given([INF, 1.0])),
-        V("float32", real(3, dtype="float32")),
-        V("dtype", real(3, dtype="float32"), dtype=Attr("float64")),
-    ]
-
-
-NORMS = [
-    Op(
-        "norm",
-        "norm",
-        _norm_samples(),
-        errors=[
-            E("dim", IndexError, r"Dimension out of range", real(2, 3), 2, 2),
-            E("int64", RuntimeError, r"Expected a floating point or complex tensor as input\. Got Long", integers(3)),
-        ],
-        supports_complex=True,
-        method="norm",
-    ),
-    Op(
-        "linalg.vector_norm",
-        "linalg.vector_norm",
-        [S("default", nonzero(2, 3)), S("ord", nonzero(2, 3), 3, 1), S("keepdim", nonzero(2, 3), dim=0, keepdim=True)],
-        extra=True,
-        supports_complex=True,
-    ),
-]
-
-# ---------------------------------------------------------------------------------------------- scans
-
-
-def _scan(name: str, domain: Any, function: Any, extra: bool, more: list[Sample]) -> Op:
-    return Op(
-        name,
-        name,
-        [
-            S("dim", domain(2, 3), 1),
-            S("negative dim", domain(2, 3), -2),
-            S("keyword dim", domain(2, 3), dim=0, as_complex=False),
-            S("0-d", domain(), 0),
-            S("empty", real(0, 3), 0, as_complex=False),
-            S("transposed", domain(2, 3, layout="transposed"), 0, as_complex=False),
-            S("strided", domain(2, 3, layout="strided"), 1, as_complex=False),
-            S("three dimensions", domain(2, 2, 2), 1, as_complex=False),
-            S("dtype", domain(3), 0, dtype=Attr("float64"), as_complex=False),
-            V("dtype of float32", domain(3, dtype="float32"), 0, dtype=Attr("float64")),
-            V("int64", integers(2, 3), 1),
-            V("int32", integers(2, 3, dtype="int32"), 1),
-            V("bool", mask([True, True, False]), 0),
-            *more,
-        ],
-        errors=[OUT_OF_RANGE],
-        supports_complex=True,
-        method=name,
-        inplace=f"{name}_",
-        reference=lambda x, dim, dtype=None: function(np.atleast_1d(x), axis=dim, dtype=dtype).reshape(np.shape(x)),
-        extra=extra,
-    )
-
-
-SCANS = [
-    _scan("cumsum", real, np.cumsum, False, [V("nan", given([1.0, NAN, 2.0]), 0)]),
-    _scan(
-        "cumprod",
-        nonzero,
-        np.cumprod,
-        True,
-        [S("one zero", given([2.0, 0.0, 3.0]), 0), S("two zeros", given([2.0, 0.0, 3.0, 0.0, 2.0]), 0)],
-    ),
-]
-
 TRUTH = [
     Op(
         name,
@@ -467,4 +359,114 @@ TRUTH = [
     for name in ("all", "any")
 ]
 
-OPS = [*SUMS, *SPREADS, *EXTREMES, *NORMS, *SCANS, *TRUTH]
+LENGTHS = {"lengths": index([1, 0, 3])}
+NO_SUCH_DIM = "Dimension out of range"
+
+
+OPS = [
+    Op(
+        "max.other",
+        "max",
+        [S("broadcast", distinct(2, 3), distinct(3, low=-1.9)), V("ties", given([1.0, 2.0]), given([1.0, 1.0]))],
+        method="max",
+        reference=np.maximum,
+    ),
+    Op(
+        "min.other",
+        "min",
+        [S("broadcast", distinct(2, 3), distinct(3, low=-1.9)), V("ties", given([1.0, 2.0]), given([1.0, 1.0]))],
+        method="min",
+        reference=np.minimum,
+    ),
+    *SUMS,
+    *SPREADS,
+    *EXTREMES,
+    *TRUTH,
+    Op(
+        "segment_reduce",
+        "segment_reduce",
+        [
+            S("sum", real(4), "sum", **LENGTHS, torch_second=False),
+            S("mean", real(4), "mean", lengths=index([1, 3]), torch_second=False),
+            S("max", distinct(4), "max", lengths=index([1, 3]), torch_second=False),
+            S("min", distinct(4), "min", lengths=index([1, 3]), torch_second=False),
+            S("prod", nonzero(4), "prod", **LENGTHS, torch_second=False),
+            S("offsets", real(4), "sum", offsets=index([0, 1, 4]), torch_second=False),
+            S("rows", real(4, 2), "mean", lengths=index([1, 3]), torch_second=False),
+            S("second dimension", distinct(2, 4), "max", lengths=index([[1, 3], [2, 2]]), axis=1, torch_second=False),
+            S("initial", real(4), "sum", **LENGTHS, initial=5.0, torch_second=False),
+            V("initial mean", real(4, requires_grad=False), "mean", **LENGTHS, initial=5.0),
+            V("initial max", distinct(4, requires_grad=False), "max", **LENGTHS, initial=0.5),
+            V("empty mean", real(4, requires_grad=False), "mean", **LENGTHS),
+            V("ties", given([1.0, 2.0, 2.0, 0.0]), "max", lengths=index([1, 0, 3])),
+            V("nan", given([1.0, NAN, 3.0], requires_grad=False), "max", lengths=index([1, 2])),
+            V("nothing", real(0, requires_grad=False), "sum", lengths=index([0, 0])),
+        ],
+        errors=[
+            E("reduction", RuntimeError, "reduce argument must be either", real(4), "foo", lengths=index([4])),
+            E("neither", RuntimeError, "Either lengths or offsets must be defined", real(4), "sum"),
+            E("sum", RuntimeError, "Expected all rows of lengths", real(4), "sum", lengths=index([2])),
+            E("negative", RuntimeError, "negative value", real(4), "sum", lengths=index([5, -1])),
+            E("indices", RuntimeError, "indices based reduction", real(4), "sum", indices=index([5])),
+            E("integers", NotImplementedError, "_segment_reduce_cpu", index([1, 2]), "sum", lengths=index([2])),
+        ],
+    ),
+    Op(
+        "sum_to_size",
+        lambda torch, x, *size: x.sum_to_size(*size) * 1,
+        [
+            S("columns", real(2, 3), 1, 3),
+            S("last", real(2, 3), 3),
+            S("all", real(2, 3), (1,)),
+            S("same", real(2, 3), 2, 3),
+            V("bool", mask([True, True]), 1),
+            V("uint8", given([200, 100], "uint8"), 1),
+            V("0-d int32", given(3, "int32"), ()),
+        ],
+        [E("not expandable", RuntimeError, "is not expandable to size", real(2, 3), 2, 2)],
+    ),
+    Op(
+        "aminmax",
+        "aminmax",
+        [
+            S("all", distinct(2, 3)),
+            S("dim", distinct(2, 3), dim=1),
+            S("kept", distinct(2, 3), dim=0, keepdim=True),
+            S("0-d", real()),
+            V("nan", given([NAN, 1.0])),
+            V("int64", integers(2, 3), dim=-1),
+        ],
+        [E("empty", RuntimeError, "Expected reduction dim|cannot compute aminmax", real(0))],
+        method="aminmax",
+    ),
+    Op(
+        "count_nonzero",
+        "count_nonzero",
+        [
+            V("all", given([[0.0, 1.0], [2.0, 0.0]])),
+            V("dim", given([[0.0, 1.0], [2.0, 0.0]]), 1),
+            V("dims", given([[0, 1], [2, 0]], "int64"), dim=(0, 1)),
+            V("bool", mask([True, False]), dim=-1),
+        ],
+        [E("dim", IndexError, NO_SUCH_DIM, real(2), 1)],
+        differentiable=False,
+        method="count_nonzero",
+    ),
+    Op(
+        "nanmean",
+        "nanmean",
+        [
+            S("all", real(2, 3)),
+            S("dim", real(2, 3), 1, True),
+            S("by name", real(2, 3), dim=(0, 1)),
+            V("nan", given([float("nan"), 1.0, 3.0])),
+            V("dtype", given([1.0, 2.0], "float32")),
+        ],
+        method="nanmean",
+    ),
+    more("std_mean", S("biased", real(4), 0, False), S("correction", real(4), dim=0, correction=2)),
+    more("var_mean", S("kept", real(2, 3), 1, False, True)),
+    more("nanmean", V("dtype", given([1.0, float("nan")], "float32"), dtype=Attr("float64"))),
+    more("nansum", V("dtype", given([1.0, float("nan")], "float32"), dtype=Attr("float64"))),
+    more("max", S("other", distinct(3), other=given([-5.0, 0.05, 5.0]))),
+]

@@ -1,10 +1,11 @@
-"""Samples of products: matmul, mm, bmm, mv, dot, outer, einsum and their relatives."""
+"""Samples of products of matrices and vectors."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from samples.spec import E, Op, S, Same, V, given, integers, real
+from samples.shared import more, refused
+from samples.spec import E, Op, S, Same, V, given, integers, mask, nonzero, real
 
 MATMUL = {
     "vector and vector": ((3,), (3,)),
@@ -222,7 +223,6 @@ PRODUCTS = [
     ),
 ]
 
-# ---------------------------------------------------------------------------------------------- einsum
 
 EINSUM = {
     "matrix product": ("ij,jk->ik", (2, 3), (3, 2)),
@@ -290,4 +290,170 @@ EINSUMS = [
     ),
 ]
 
-OPS = [*PRODUCTS, *EINSUMS]
+F = "nn.functional."
+
+
+OPS = [
+    *PRODUCTS,
+    *EINSUMS,
+    Op(
+        F + "linear",
+        F + "linear",
+        [
+            S("plain", real(2, 3), real(2, 3)),
+            S("bias", real(2, 3), real(2, 3), real(2)),
+            S("keyword bias", real(2, 3), real(2, 3), bias=real(2)),
+            S("vector", real(3), real(2, 3), real(2), as_complex=False),
+            S("vector weight", real(2, 3), real(3), as_complex=False),
+            S("batch", real(2, 2, 2), real(1, 2), real(1), as_complex=False),
+            S("empty batch", real(0, 3), real(2, 3), real(2), as_complex=False),
+            S("no input features", real(2, 0), real(2, 0), real(2), as_complex=False),
+            S("input without grad", real(2, 3, requires_grad=False), real(2, 3), real(2), as_complex=False),
+            S("only bias", real(2, 3, requires_grad=False), real(2, 3, requires_grad=False), real(2), as_complex=False),
+            S(
+                "transposed",
+                real(2, 3, layout="transposed"),
+                real(2, 3, layout="transposed"),
+                real(2),
+                as_complex=False,
+            ),
+            S("strided", real(2, 3, layout="strided"), real(2, 3, layout="strided"), as_complex=False),
+            V("float32", real(2, 3, dtype="float32"), real(2, 3, dtype="float32"), real(2, dtype="float32")),
+        ],
+        errors=[
+            E(
+                "shapes",
+                RuntimeError,
+                r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 4x2\)",
+                real(2, 3),
+                real(2, 4),
+            ),
+            E(
+                "dtypes",
+                RuntimeError,
+                r"expected m1 and m2 to have the same dtype",
+                real(2, 3),
+                real(2, 3, dtype="float32"),
+            ),
+        ],
+        supports_complex=True,
+        reference=lambda x, w, bias=0: x @ w.T + bias,
+    ),
+    Op(
+        "linalg.multi_dot",
+        lambda torch, *xs: torch.linalg.multi_dot(xs),
+        [
+            S("two", real(2, 2), real(2, 2)),
+            S("three", real(2, 3), real(3, 1), real(1, 2)),
+            S("vectors", real(2), real(2, 3), real(3)),
+            S("four", real(2, 1), real(1, 2), real(2, 1), real(1, 2), as_complex=False),
+        ],
+        [E("one", RuntimeError, r"multi_dot\(\): expected at least 2 tensors but got 1", real(2, 2))],
+        supports_complex=True,
+    ),
+    Op(
+        "linalg.vecdot",
+        "linalg.vecdot",
+        [
+            S("vectors", real(3), real(3)),
+            S("rows", real(2, 3), real(2, 3)),
+            S("dim", real(2, 3), real(2, 3), dim=0),
+            S("broadcast", real(2, 3), real(3)),
+        ],
+        supports_complex=True,
+    ),
+    Op(
+        "linalg.cross",
+        "linalg.cross",
+        [S("vectors", real(3), real(3)), S("dim", real(3, 2), real(3, 2), dim=0)],
+        supports_complex=True,
+    ),
+    Op("linalg.matmul", "linalg.matmul", [S("matrices", real(2, 3), real(3, 2))], supports_complex=True),
+    Op(
+        F + "bilinear",
+        F + "bilinear",
+        [
+            S("rows", real(2, 2), real(2, 1), real(2, 2, 1)),
+            S("bias", real(2, 2), real(2, 2), real(1, 2, 2), real(1)),
+            S("batches", real(2, 1, 2), real(2, 1, 1), real(2, 2, 1), bias=real(2)),
+        ],
+    ),
+    Op(
+        "kron",
+        "kron",
+        [S("matrices", real(2, 1), real(1, 2)), S("ranks", real(2), real(2, 1)), S("0-d", real(), real(2))],
+        method="kron",
+        supports_complex=True,
+    ),
+    Op(
+        "addbmm",
+        "addbmm",
+        [
+            S("plain", real(2, 2), real(2, 2, 1), real(2, 1, 2)),
+            S("weighted", real(2, 2), real(1, 2, 2), real(1, 2, 2), beta=0.5, alpha=1.5),
+            S("broadcast", real(2), real(1, 2, 2), real(1, 2, 2)),
+        ],
+        [
+            E(
+                "batch",
+                RuntimeError,
+                "same number of batches|batch1 and batch2 must have same number of batches",
+                real(2, 2),
+                real(1, 2, 2),
+                real(2, 2, 2),
+            )
+        ],
+        method="addbmm",
+        inplace="addbmm_",
+        supports_complex=True,
+    ),
+    Op(
+        "addr",
+        "addr",
+        [
+            S("plain", real(2, 3), real(2), real(3)),
+            S("weighted", real(2, 2), real(2), real(2), beta=0.5, alpha=1.5),
+            V("bool", mask([[True, False], [False, False]]), mask([True, False]), mask([True, True]), beta=3, alpha=2),
+        ],
+        [E("matrix", RuntimeError, "Expected 1-D argument vec1", real(2, 2), real(2, 2), real(2))],
+        method="addr",
+        inplace="addr_",
+        supports_complex=True,
+    ),
+    Op("baddbmm, weighted", "baddbmm", [S("both", real(1, 2, 2), real(1, 2, 2), real(1, 2, 2), beta=0.5, alpha=1.5)]),
+    Op(
+        "chain_matmul",
+        "chain_matmul",
+        [S("three", real(1, 2), real(2, 2), real(2, 1)), S("one", real(1, 2))],
+        view=None,
+    ),
+    Op(
+        "trace",
+        "trace",
+        [S("square", real(2, 2)), S("wide", real(2, 3)), V("int64", integers(2, 2))],
+        [E("vector", RuntimeError, "expected a matrix", real(2))],
+        method="trace",
+        supports_complex=True,
+    ),
+    Op(
+        "cross",
+        "cross",
+        [S("found", nonzero(2, 3), nonzero(2, 3)), S("dim", nonzero(3, 2), nonzero(3, 2), 0)],
+        [E("none", RuntimeError, "dimension|inconsistent", real(2, 2), real(2, 2))],
+        method="cross",
+        supports_complex=True,
+    ),
+    more(
+        "tensordot",
+        V("repeated", given([[[200]]], "uint8"), given([[[1, 1]], [[2, 3]]], "uint8"), dims=([0, 1], [2, 0])),
+    ),
+    more(
+        "einsum",
+        V("uint8", given([200, 100], "uint8")),
+        V("bool", mask([True, True])),
+        fn=lambda torch, x: torch.einsum("i->", x),
+    ),
+    more("linalg.vecdot", S("0-d", real(), real(2))),
+    more("__rmatmul__", S("reflected", real(2, 2), real(2, 2)), fn=lambda torch, x, y: x.__rmatmul__(y)),
+    refused("linalg.vecdot", E("dtypes", RuntimeError, "to have the same dtype", real(2), real(2, dtype="float32"))),
+]
