@@ -17,7 +17,7 @@ import pytest
 
 import retrograd
 from retrograd._generated import functions as table
-from retrograd.ops.registry import FUNCTIONS, METHODS
+from retrograd.ops.registry import DECLARED, SPACES
 from samples import OPS
 
 #: Operators without a sample, and why.
@@ -28,8 +28,18 @@ EXEMPT = {
     """,
     "draws random numbers; tests/nn/test_second_derivatives.py has its test": "_rrelu_with_noise",
     "is about memory and not about numbers; tests/composite has its tests": """
+        Tensor.is_pinned Tensor.is_shared Tensor.pin_memory Tensor.share_memory_
         Tensor.resize_ resize_as_ Tensor.set_ Tensor.storage Tensor.untyped_storage Tensor.new_empty_strided
         Tensor.as_subclass Tensor.dim_order empty_permuted frombuffer Tensor.new slice_inverse
+    """,
+    "is the in-place form of what has samples; tests/test_registry.py has its test": """
+        Tensor.ge_ Tensor.gt_ Tensor.le_ Tensor.lt_ Tensor.ne_ Tensor.swapaxes_ Tensor.swapdims_ Tensor.t_ as_strided_
+        detach_ selu_ rrelu_ nn.functional.hardtanh_ nn.functional.leaky_relu_ nn.functional.relu_
+        nn.functional.threshold_
+    """,
+    "is another form of what has samples; tests/test_registry.py has its test": """
+        Tensor.byte Tensor.cdouble Tensor.cfloat Tensor.char Tensor.half Tensor.short Tensor.__rlshift__
+        Tensor.__rrshift__ _conj_copy _neg_view_copy detach get_device
     """,
     "takes a Python function for each element": "Tensor.apply_ Tensor.map_ Tensor.map2_",
     "is called by formulas alone: the second derivatives of the operator that it belongs to are its test": """
@@ -62,6 +72,15 @@ EXEMPT_OPTIONS: dict[str, dict[str, str]] = {
     """},
     "segment_reduce": {"is refused": "indices", "leaves out checks": "unsafe"},
     "expand_copy": {"means nothing": "implicit"},
+    **{
+        name: {"is that of the view operator, which has it": options}
+        for name, options in {
+            "as_strided_copy": "storage_offset", "diagonal_copy": "dim1 dim2", "slice_copy": "dim step",
+            "split_copy": "dim", "split_with_sizes_copy": "dim", "unbind_copy": "dim", "view_copy": "dtype",
+        }.items()
+    },
+    "rsub_Scalar": {"is multiplied with in rsub, the tensor form of which has it": "alpha"},
+    "prod_dim_int": {"is that of prod, which has it": "dtype"},
     "linalg_tensorsolve": {"permutes the dimensions before the rest, which has its samples": "dims"},
     "_linalg_eigh": {"is false for eigenvalues alone, which have no formula of their own": "compute_v"},
     "_linalg_svd": {"is false for singular values alone, which have no formula of their own": "compute_uv"},
@@ -89,14 +108,19 @@ COMMON = {
 
 def operators() -> dict[types.CodeType, tuple[Callable[..., Any], str]]:
     """Every operator by its code, with the shortest of its names."""
-    named: list[tuple[str, Any]] = [*table.PUBLIC.items(), *FUNCTIONS.items()]
+    of_table = [
+        (name, f)
+        for name, f in [*SPACES["torch"].items(), *vars(table).items()]
+        if name not in DECLARED["torch"] and not name.startswith("__") and not name.endswith("_")
+    ]
+    named: list[tuple[str, Any]] = [*of_table, *DECLARED["torch"].items(), *DECLARED["internal"].items()]
     for prefix in ("nn.functional", "linalg", "fft", "special"):
         module: Any = retrograd
         for part in prefix.split("."):
             module = getattr(module, part)
         public = [name for name in vars(module) if not name.startswith("_")]
         named += [(f"{prefix}.{name}", getattr(module, name)) for name in getattr(module, "__all__", public)]
-    named += [(f"Tensor.{name}", method) for name, method in METHODS.items()]
+    named += [(f"Tensor.{name}", method) for name, method in DECLARED["Tensor"].items()]
     found: dict[types.CodeType, tuple[Callable[..., Any], str]] = {}
     for name, function in named:
         function = inspect.unwrap(function) if callable(function) else function
@@ -106,8 +130,14 @@ def operators() -> dict[types.CodeType, tuple[Callable[..., Any], str]]:
 
 
 def _is_operator(function: types.FunctionType) -> bool:
-    """Not a helper that `functional.py` imports for its own use."""
-    helpers = ("retrograd.op_support", "retrograd.kernels", "retrograd.tensor", "retrograd.nn.functional_reduction")
+    """Not a helper of generated code, nor what has tests of its own.
+
+    Those are factories, ``_foreach_*``, and torch.NAME of a network's function: nn.functional.NAME has the samples.
+    """
+    helpers = ("retrograd.ops.support", "retrograd.ops.accidents", "retrograd.ops.arguments", "retrograd.kernels",
+               "retrograd.tensor", "retrograd.core", "retrograd.autograd", "retrograd.return_types",
+               "retrograd.nn.functional.top_level", "retrograd.nn.functional.recurrent",
+               "retrograd.ops.composite.foreach", "retrograd.ops.factories")  # fmt: skip
     return function.__module__.startswith("retrograd") and not function.__module__.startswith(helpers)
 
 

@@ -1,7 +1,5 @@
 """retrograd: PyTorch's autograd system in Python. ``import retrograd as torch``."""
 
-from __future__ import annotations
-
 from typing import Any as _Any
 
 from . import (
@@ -33,8 +31,19 @@ from .autograd.grad_mode import (
     set_grad_enabled,
 )
 from .compiler import compile
-from .core import dtypes
-from .core.constants import *
+from .core import dtypes as _dtypes
+from .core.constants import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    e,
+    inf,
+    memory_format,
+    nan,
+    newaxis,
+    pi,
+    preserve_format,
+)
 from .core.devices import device
 from .core.dtypes import bool_ as bool
 from .core.dtypes import (
@@ -61,19 +70,62 @@ from .core.dtypes import (
 from .core.dtypes import float_ as float
 from .core.dtypes import int_ as int
 from .core.layout import layout, strided
-from .core.quiet import drop_names
+from .core.quiet import drop_names as _drop_names
 from .core.size import Size
-from .core.threads import *
+from .core.threads import (
+    get_num_interop_threads,
+    get_num_threads,
+    set_num_interop_threads,
+    set_num_threads,
+)
 from .core.type_info import finfo, iinfo
-from .nn.shared_functions import FUNCTIONS as _NN_FUNCTIONS
-from .ops.composite.foreach import FOREACH as _FOREACH
-from .ops.namespace import *
-from .ops.namespace import _conj, _conj_copy, _conj_physical, _neg_view, _neg_view_copy
-from .ops.settings import *
-from .ops.tensor_types import *
+from .nn.functional import recurrent as _recurrent
+from .nn.functional import top_level as _top_level
+from .ops.registry import SPACES as _SPACES
+from .ops.settings import (
+    are_deterministic_algorithms_enabled,
+    get_default_device,
+    get_deterministic_debug_mode,
+    get_float32_matmul_precision,
+    is_deterministic_algorithms_warn_only_enabled,
+    is_warn_always_enabled,
+    set_default_device,
+    set_deterministic_debug_mode,
+    set_float32_matmul_precision,
+    set_flush_denormal,
+    set_warn_always,
+    use_deterministic_algorithms,
+)
+from .ops.tensor_types import (
+    BFloat16Tensor,
+    BoolTensor,
+    ByteTensor,
+    CharTensor,
+    DoubleTensor,
+    FloatTensor,
+    HalfTensor,
+    IntTensor,
+    LongTensor,
+    ShortTensor,
+)
 from .random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from .serialization import load, save
-from .storage import *
+from .storage import (
+    BFloat16Storage,
+    BoolStorage,
+    ByteStorage,
+    CharStorage,
+    ComplexDoubleStorage,
+    ComplexFloatStorage,
+    DoubleStorage,
+    FloatStorage,
+    HalfStorage,
+    IntStorage,
+    LongStorage,
+    ShortStorage,
+    TypedStorage,
+    UntypedStorage,
+)
 from .tensor import Tensor
 from .tensor.dlpack import from_dlpack, to_dlpack
 from .tensor.printing import set_printoptions
@@ -88,7 +140,7 @@ _ON_DEMAND = (
 
 def __getattr__(name: str) -> _Any:
     if name == "bfloat16":  # made when it is first asked for: see Note [bfloat16] in core/dtypes.py
-        return dtypes.bfloat16
+        return _dtypes.bfloat16
     if name in _ON_DEMAND:
         from importlib import import_module
 
@@ -102,5 +154,27 @@ def __getattr__(name: str) -> _Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-globals().update(_NN_FUNCTIONS | _FOREACH)
-drop_names(*[f"{__name__}.{part}." for part in ("kernels", "derivatives.formulas", "_generated")])
+globals().update(_SPACES["torch"])
+#: What is public: the operators that the table and the registry put here, and these.
+__all__ = [
+    *[_name for _name in _SPACES["torch"] if not _name.startswith("_")],
+    "BFloat16Storage", "BFloat16Tensor", "BoolStorage", "BoolTensor", "ByteStorage", "ByteTensor", "CharStorage",
+    "CharTensor", "ComplexDoubleStorage", "ComplexFloatStorage", "DoubleStorage", "DoubleTensor", "FloatStorage",
+    "FloatTensor", "Generator", "HalfStorage", "HalfTensor", "IntStorage", "IntTensor", "LongStorage", "LongTensor",
+    "ShortStorage", "ShortTensor", "Size", "Tensor", "TypedStorage", "UntypedStorage", "amp",
+    "are_deterministic_algorithms_enabled", "autocast", "autograd", "backends", "bfloat16", "bool", "cdouble",
+    "cfloat", "channels_last", "channels_last_3d", "compiler", "complex128", "complex64", "contiguous_format",
+    "cuda", "default_generator", "device", "double", "dtype", "e", "enable_grad", "fft", "finfo", "float",
+    "float16", "float32", "float64", "from_dlpack", "get_autocast_dtype", "get_default_device", "get_default_dtype",
+    "get_deterministic_debug_mode", "get_float32_matmul_precision", "get_num_interop_threads",
+    "get_num_threads", "get_rng_state", "half", "iinfo", "inf", "inference_mode", "initial_seed", "int", "int16",
+    "int32", "int64", "int8", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_autocast_enabled",
+    "is_deterministic_algorithms_warn_only_enabled", "is_grad_enabled", "is_inference_mode_enabled",
+    "is_warn_always_enabled", "layout", "linalg", "load", "long", "manual_seed", "memory_format", "nan", "newaxis",
+    "nn", "no_grad", "ops", "optim", "pi", "preserve_format", "random", "return_types", "save", "seed",
+    "serialization", "set_anomaly_enabled", "set_default_device", "set_default_dtype",
+    "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal", "set_grad_enabled",
+    "set_num_interop_threads", "set_num_threads", "set_printoptions", "set_rng_state", "set_warn_always", "short",
+    "special", "storage", "strided", "testing", "to_dlpack", "uint8", "use_deterministic_algorithms", "utils",
+]  # fmt: skip
+_drop_names(*[f"{__name__}.{part}." for part in ("kernels", "derivatives.formulas", "_generated")])

@@ -32,7 +32,6 @@ ACCEPTED = [
     Reason(r"isin: (test_)?element=", 4, "beside a tensor, a number under a name of its own is not looked at"),
     Reason(r"index_put: ", 4, "formulas give it a number for its values; the method refuses one"),
     Reason(r"(gru|lstm|rnn_\w+): ", 8, "states and weights that broadcast: the whole network does not check each"),
-    Reason(r"(slice_copy|\S*split\w*): .*10\*\*30", 3, "an int of more than 64 bits is as good as the size"),
     Reason(r"linalg\.(vector_)?norm: .*10\*\*30", 2, "an order of more than 64 bits, after one of its class was right"),
     Reason(r"convolution: ", 5, "output_padding is not looked at unless the convolution is transposed"),
     Reason(r"lobpcg: ", 1, "everything is computed at once, so that a first guess is not looked at"),

@@ -93,19 +93,12 @@ def _list_of(name: str) -> frozenset[Any] | None:
 @functools.cache
 def _rules() -> dict[CodeType, frozenset[Any]]:
     """code object -> list, for the listed functions that are composed of others."""
-    from .. import fft, linalg
-    from ..nn import functional
-    from ..nn import shared_functions as nn_functions
-    from ..ops import registry
-    from ..ops.checked import implementation
+    from ..ops.registry import DECLARED
 
     lists: dict[CodeType, set[Any]] = {}
-    for functions in (
-        registry.METHODS, registry.FUNCTIONS, nn_functions.FUNCTIONS, vars(functional), vars(linalg), vars(fft),
-    ):  # fmt: skip
-        for name, function in functions.items():
+    for space in ("Tensor", "torch", "internal", "nn.functional", "fft"):
+        for name, function in DECLARED[space].items():
             names = _list_of(name)
-            function = implementation(function)
             if names is not None and hasattr(function, "__code__"):
                 lists.setdefault(function.__code__, set()).add(names)
     # Code that functions of several lists share says nothing: their operators have to.

@@ -1,7 +1,5 @@
 """The autograd system: one concept a file; see docs/ARCHITECTURE.md for the tour."""
 
-from __future__ import annotations
-
 from . import forward_ad, function, functional, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .dispatch_trace import dispatch_trace
@@ -28,18 +26,23 @@ __all__ = [
     "Function",
     "NestedIOFunction",
     "Node",
+    "SavedTensor",
     "Variable",
     "backward",
     "detect_anomaly",
     "dispatch_trace",
     "enable_grad",
     "enforce_grad_layout_policy",
+    "forward_ad",
+    "function",
+    "functional",
     "grad",
     "gradcheck",
     "gradgradcheck",
     "graph",
     "inference_mode",
     "is_multithreading_enabled",
+    "is_view_replay_enabled",
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",

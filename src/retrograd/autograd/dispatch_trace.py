@@ -124,12 +124,10 @@ class dispatch_trace:
 
 def _composite_codes() -> dict[Any, str]:
     """code object -> name, for every composite operator that has its own."""
-    from ..ops.checked import implementation  # operators are made of autograd
-    from ..ops.registry import FUNCTIONS, METHODS  # the same
+    from ..ops.registry import DECLARED  # operators are made of autograd
 
     names: dict[Any, set[str]] = {}
-    for name, f in (*METHODS.items(), *FUNCTIONS.items()):
-        f = implementation(f)
+    for name, f in (*DECLARED["Tensor"].items(), *DECLARED["torch"].items(), *DECLARED["internal"].items()):
         if hasattr(f, "__code__"):
             names.setdefault(f.__code__, set()).add(name[2:-2] if name.startswith("__") else name)
     return {code: of_code.pop() for code, of_code in names.items() if len(of_code) == 1}

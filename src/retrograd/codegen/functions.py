@@ -150,26 +150,20 @@ def _exports(entries: list[Entry]) -> str:
             lines.append(
                 f'{entry.name}_result = return_type("{entry.schema.base.lstrip("_")}", {fields})\n'
             )
-    lines.append("\n\n#: Operators that users see under their own name.\nPUBLIC = {\n")
+    spaces: dict[str, list[str]] = {}
+    aliases: dict[str, str] = {}
     for entry in entries:
-        if not entry.schema.overload:
-            lines.append(f'    "{entry.name}": {entry.name},\n')
-            for name in entry.aliases:
-                lines.append(f'    "{name}": renamed({entry.name}, "{name}"),\n')
-    lines.append("}\n\nMETHODS = {\n")
-    for entry in entries:
-        if entry.method:
-            lines.append(f'    "{entry.schema.base}": {entry.name},\n')
-            for name in entry.aliases:
-                # The method is the function, where that is public.
-                alias = f'renamed({entry.name}, "{name}")' if entry.schema.overload else f'PUBLIC["{name}"]'
-                lines.append(f'    "{name}": {alias},\n')
-            if entry.inplace:
-                lines.append(f'    "{entry.schema.base}_": {entry.name}_,\n')
-                lines += [f'    "{name}_": renamed({entry.name}_, "{name}_"),\n' for name in entry.aliases]
-        elif entry.inplace:
-            lines.append(f'    "{entry.name}_": {entry.name}_,\n')
-        for operator in entry.operators:
-            lines.append(f'    "{operator}": {operator},\n')
+        for space, name, inplace in entry.places():
+            function = f"{entry.name}{'_' * inplace}"
+            if name != function and space != "linalg":  # (which wraps them)
+                # One object for the function and the method; its name is what errors about arguments call it.
+                aliases[name] = f'    "{name}": renamed({function}, "{name}"),\n'
+                function = f'ALIASES["{name}"]'
+            spaces.setdefault(space, []).append(f'"{name}": {function},')
+        spaces.setdefault("Tensor", []).extend(f'"{operator}": {operator},' for operator in entry.operators)
+    lines += ["\n\nALIASES = {\n", *aliases.values(), "}\n"]
+    lines.append("\n\n#: Operators that users see: namespace -> name -> function.\nPUBLIC = {\n")
+    for space, members in sorted(spaces.items()):
+        lines += [f'    "{space}": {{\n', *[f"        {member}\n" for member in members], "    },\n"]
     lines.append("}\n")
     return "".join(lines)

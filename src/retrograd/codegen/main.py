@@ -30,7 +30,7 @@ def generate(table_dir: Path, out_dir: Path, stubs_dir: Path | None = None) -> l
     entries = load_table(sorted(table_dir.glob("*.yaml")), names)
     composites = read_composites(sorted((package / "ops" / "composite").glob("*.py")))
     names.ops |= {entry.name for entry in entries}
-    sources = read_sources(package, entries, composites)
+    sources = read_sources(package, entries)
     out_dir.mkdir(parents=True, exist_ok=True)
     files = {
         "__init__.py": '"""Generated from derivatives/*.yaml. Do not edit."""\n',

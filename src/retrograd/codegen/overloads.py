@@ -12,7 +12,7 @@ import keyword
 import re
 from dataclasses import dataclass, replace
 
-from .schema import Argument, _split
+from .schema import Argument, split
 
 #: Types of the language of signatures. Words with an underscore are Python's own: Tensor has methods of their names.
 TYPES = {
@@ -243,7 +243,7 @@ def fields_of(text: str) -> list[str]:
     """The names of ``(Tensor values, Tensor indices)``; none, if the parts have none."""
     if not text.startswith("("):
         return []
-    return [part.rpartition(" ")[2] for part in _split(text[1:-1]) if " " in part]
+    return [part.rpartition(" ")[2] for part in split(text[1:-1]) if " " in part]
 
 
 # -------------------------------------------------------------------------------------------------------- fewer of them

@@ -26,7 +26,7 @@ from .overloads import (
     write,
 )
 from .reexports import read_reexports, write_reexports
-from .schema import Argument, _split
+from .schema import Argument, split
 from .signatures import Signature
 from .table import Entry
 
@@ -150,7 +150,7 @@ class Sources:
                 raise ValueError(f"{space}.{name}: return_types.{class_name} has the fields {known}, not {fields}")
             return f"return_types.{class_name}"
         if text.startswith("("):
-            return f"tuple[{', '.join(self.result(part, space, name) for part in _split(text[1:-1]))}]"
+            return f"tuple[{', '.join(self.result(part, space, name) for part in split(text[1:-1]))}]"
         if text.endswith("[]"):
             return f"tuple[{TYPES[text.removesuffix('[]')]}, ...]"
         return TYPES.get(text, text)

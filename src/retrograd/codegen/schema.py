@@ -83,7 +83,7 @@ def parse_schema(text: str) -> Schema:
         raise SchemaError(f"not a signature: {text!r} (expected 'name(Type arg, ...) -> Type')")
     arguments: list[Argument] = []
     keyword_only = False
-    for part in _split(match["args"]):
+    for part in split(match["args"]):
         if part == "*":
             keyword_only = True
             continue
@@ -103,7 +103,7 @@ def parse_schema(text: str) -> Schema:
     elif returns == "Tensor[]":
         schema.results, schema.returns_list = ["result"], True
     elif returns.startswith("("):
-        for part in _split(returns[1:-1]):
+        for part in split(returns[1:-1]):
             type_, _, name = part.partition(" ")
             if type_ != "Tensor" or not name:
                 raise SchemaError(f"result {part!r} must be 'Tensor name'")
@@ -113,7 +113,7 @@ def parse_schema(text: str) -> Schema:
     return schema
 
 
-def _split(text: str) -> list[str]:
+def split(text: str) -> list[str]:
     """Split at commas outside brackets."""
     parts, depth, current = [], 0, ""
     for char in text:
@@ -123,6 +123,24 @@ def _split(text: str) -> list[str]:
             current = ""
         else:
             current += char
-    if current.strip():
-        parts.append(current.strip())
-    return parts
+    return [*parts, current.strip()] if current.strip() else parts
+
+
+# --------------------------------------------------------------------------------------------------------------- spaces
+
+#: The namespaces that operators are in. What is "internal" is called by formulas and by other operators alone; what is
+#: in "aten" is found under ``torch.ops.aten`` alone.
+SPACES = ("torch", "Tensor", "nn.functional", "linalg", "special", "fft", "aten", "internal")
+
+
+def place(name: str, space: str) -> tuple[str, str]:
+    """Where an operator declared in `space` stands under `name`, and what it is called there.
+
+    >>> place("mul", "torch"), place("special.expit", "torch"), place("linalg_det", "torch")
+    (('torch', 'mul'), ('special', 'expit'), ('linalg', 'det'))
+    """
+    for prefix in ("linalg", "special"):  # as aten calls them
+        if name.startswith(f"{prefix}_") and space in ("torch", prefix):
+            return prefix, name.removeprefix(f"{prefix}_")
+    qualifier, _, own = name.rpartition(".")
+    return qualifier or space, own

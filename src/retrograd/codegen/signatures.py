@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from .schema import Argument, _split
+from .schema import Argument, split
 
 OPTIONS = (
     "dtype? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool? requires_grad=False"
@@ -45,7 +45,7 @@ def read_signatures(paths: list[Path]) -> dict[str, list[Signature]]:
 def _arguments(text: str) -> list[Argument]:
     found: list[Argument] = []
     keyword_only = False
-    for part in _split(", ".join(OPTIONS if part == "options" else part for part in _split(text))):
+    for part in split(", ".join(OPTIONS if part == "options" else part for part in split(text))):
         if part == "*":
             keyword_only = True
             continue

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .calls import has_out
+from .schema import place
 from .table import Entry
 
 TYPES = {
@@ -55,7 +56,7 @@ def write_function_stubs(entries: list[Entry]) -> str:
         parts.append(f"\ndef {entry.name}({_signature(entry, 'input: Tensor')}) -> {_result(entry)}: ...\n")
         if entry.inplace:
             parts.append(f"def {entry.name}_({_signature(entry, 'input: Tensor', out=False)}) -> Tensor: ...\n")
-    parts.append("\nPUBLIC: dict[str, Callable[..., Any]]\nMETHODS: dict[str, Callable[..., Any]]\n")
+    parts.append("\nPUBLIC: dict[str, dict[str, Callable[..., Any]]]\n")
     return "".join(parts)
 
 
@@ -63,12 +64,24 @@ def write_function_stubs(entries: list[Entry]) -> str:
 class Composite:
     """A function with a ``@composite`` decorator, as its source shows it."""
 
-    names: list[str]
-    arguments: ast.arguments
+    #: What its module calls it.
+    own: str
+    #: namespace -> its names there
+    places: dict[str, list[str]]
+    #: None of one that a function makes: ``hsplit = composite()(...)``.
+    arguments: ast.arguments | None
     returns: str
-    function: bool
-    method: bool
+    attribute: bool
     out: bool
+
+    @property
+    def functions(self) -> list[str]:
+        """The names that code of the package calls it by."""
+        return [name for space in ("torch", "internal") for name in self.places.get(space, ())]
+
+    @property
+    def methods(self) -> list[str]:
+        return self.places.get("Tensor", [])
 
 
 #: Names that an annotation in a stub may use; any other becomes Any.
@@ -81,22 +94,37 @@ def read_composites(paths: list[Path]) -> list[Composite]:
     found = []
     for path in paths:
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if not isinstance(node, ast.FunctionDef):
+            if isinstance(node, ast.FunctionDef):
+                own, calls, arguments, returns = node.name, node.decorator_list, node.args, _annotation(node.returns)
+            elif isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, ast.Call):
+                target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+                own, calls, arguments, returns = ast.unparse(target), [node.value.func], None, "Any"
+            else:
                 continue
-            for decorator in node.decorator_list:
-                if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") == "composite":
-                    names = [node.name, *(str(ast.literal_eval(a)) for a in decorator.args)]
-                    flags = {k.arg: ast.literal_eval(k.value) for k in decorator.keywords}
+            for call in calls:
+                if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "composite":
+                    names = [str(ast.literal_eval(a)) for a in call.args]
+                    flags = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg != "setter"}
+                    places = _places([flags.get("name", own), *names], flags)
                     found.append(
                         Composite(
-                            names,
-                            node.args,
-                            _annotation(node.returns),
-                            flags.get("function", True),
-                            flags.get("method", True),
-                            flags.get("out", False),
+                            own, places, arguments, returns, flags.get("property", False), flags.get("out", False)
                         )
                     )
+    return found
+
+
+def _places(names: list[str], flags: dict) -> dict[str, list[str]]:
+    """Where a declaration puts a function: what `composite` of ops/registry.py does."""
+    space, method = flags.get("space", "torch"), flags.get("method", True)
+    found: dict[str, list[str]] = {}
+    for name in names:
+        where, own = place(name, space)
+        found.setdefault(where, []).append(own)
+        if where in ("linalg", "special") and "." not in name:
+            found.setdefault("internal", []).append(name)
+        if where == "torch" and "." not in name and (method or flags.get("property")):
+            found.setdefault("Tensor", []).append(own)
     return found
 
 
@@ -108,6 +136,7 @@ def _annotation(node: ast.expr | None) -> str:
 
 
 def _composite_signature(composite: Composite, method: bool) -> str:
+    assert composite.arguments is not None
     arguments = ast.parse(f"def f({ast.unparse(composite.arguments)}): ...").body[0].args  # type: ignore[attr-defined]
     for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]:
         if argument is not None:
@@ -128,34 +157,27 @@ def write_composite_stubs(composites: list[Composite]) -> str:
     """``composites.pyi``."""
     parts = [HEADER]
     for composite in composites:
-        if composite.function:
-            signature = _composite_signature(composite, method=False)
-            parts += [f"def {name}({signature}) -> {composite.returns}: ...\n" for name in composite.names]
+        if composite.arguments is None:
+            continue
+        signature = _composite_signature(composite, method=False)
+        parts += [f"def {name}({signature}) -> {composite.returns}: ...\n" for name in composite.functions]
     return "".join(parts)
 
 
 def write_method_stubs(entries: list[Entry], composites: list[Composite]) -> str:
     """``tensor_operators.pyi``: a base class of Tensor that exists for type checkers only."""
     parts = [HEADER, "\nfrom . import functions\n", "\nclass TensorOperators:\n"]
-    taken = {name for composite in composites if composite.method for name in composite.names}
+    taken = {name for composite in composites for name in composite.methods}
     for composite in composites:
-        if composite.method:
-            signature = _composite_signature(composite, method=True)
-            parts += [f"    def {name}({signature}) -> {composite.returns}: ...\n" for name in composite.names]
-    for operator in ("__rtruediv__", "__pow__", "__rpow__", "__ipow__", "__rfloordiv__", "__rmod__", "__matmul__",
-                     "__rmatmul__", "__imatmul__", "__getitem__"):  # fmt: skip
-        parts.append(f"    def {operator}(self, other: Any) -> Tensor: ...\n")
-    parts.append("    def __setitem__(self, key: Any, value: Any) -> None: ...\n")
-    parts.append("    def __invert__(self) -> Tensor: ...\n")
-    parts += [f"    {name}: Tensor\n" for name in ("T", "mT", "H", "mH", "real", "imag")]
+        for name in composite.methods:
+            if composite.attribute:
+                parts.append(f"    {name}: {composite.returns}\n")
+            else:
+                signature = _composite_signature(composite, method=True)
+                parts.append(f"    def {name}({signature}) -> {composite.returns}: ...\n")
     for entry in entries:
-        variants: list[tuple[str, bool]] = []
-        if entry.method:
-            variants += [(name, False) for name in (entry.schema.base, *entry.aliases)]
-            if entry.inplace:
-                variants += [(f"{name}_", True) for name in (entry.schema.base, *entry.aliases)]
-        for name, inplace in variants:
-            if name in taken:
+        for space, name, inplace in entry.places():
+            if space != "Tensor" or name in taken:
                 continue
             result = "Tensor" if inplace else _result(entry, "functions.")
             parts.append(f"    def {name}({_signature(entry, 'self', out=False)}) -> {result}: ...\n")

@@ -14,12 +14,13 @@ from pathlib import Path
 import yaml
 
 from . import formula
-from .schema import Argument, Schema, SchemaError, parse_schema
+from .schema import SPACES, Argument, Schema, SchemaError, parse_schema, place
 
 OPTIONS = {
     "name", "result", "output_differentiability", "view", "inplace", "operators", "method", "kernel", "saves", "doc",
     "differentiable", "aliases", "ufunc", "inline", "node", "tensor_node", "flips", "refuses", "overloads", "apart",
-    "may_overlap", "changes_elements", "masks",
+    "may_overlap", "changes_elements", "masks", "space",
+    "inplace_function",
 }  # fmt: skip
 SHORTHANDS = ("auto_elementwise", "auto_linear", "not_implemented")
 
@@ -51,6 +52,10 @@ class Entry:
     output_differentiability: list[bool] = field(default_factory=list)
     view: bool = False
     inplace: bool = False
+    #: Is the in-place variant a function too?
+    inplace_function: bool = False
+    #: The namespace that it stands in: one of `schema.SPACES`.
+    space: str = "torch"
     operators: list[str] = field(default_factory=list)
     method: bool = True
     kernel: str = ""
@@ -88,6 +93,23 @@ class Entry:
     @property
     def differentiable(self) -> bool:
         return bool(self.formulas)
+
+    def places(self) -> list[tuple[str, str, bool]]:
+        """(namespace, name, whether it is the in-place variant), for every name that users find the operator under."""
+        found = []
+        for name in (self.schema.base, *self.aliases):
+            space, own = place(name, self.space)
+            everywhere = "." not in name
+            method = space == "Tensor" or (self.method and everywhere)
+            if space not in ("Tensor", "internal"):
+                found.append((space, own, False))
+            if method:
+                found.append(("Tensor", own, False))
+            if self.inplace and (method or (self.inplace_function and self.space == "internal")):
+                found.append(("Tensor", f"{own}_", True))
+            if everywhere and self.inplace_function:
+                found.append(("torch", f"{own}_", True))
+        return found
 
     def output_nr(self, position: int) -> int:
         """Which of the node's incoming gradients is that of a result: those without a gradient are not counted."""
@@ -163,8 +185,14 @@ def _entry(schema: Schema, columns: dict, line: int, where: str, names: formula.
     entry = Entry(schema, line)
     entry.view = bool(columns.get("view", False))
     entry.inplace = bool(columns.get("inplace", False))
+    entry.inplace_function = bool(columns.get("inplace_function", False))
+    own = schema.overload or schema.base.startswith("_")
+    entry.space = columns.get("space", "internal" if own else "torch")
+    if entry.space not in SPACES:
+        raise TableError(f"{where}: column 'space': {entry.space!r} is none of {', '.join(SPACES)}")
     entry.operators = list(columns.get("operators", []))
-    entry.method = bool(columns.get("method", not schema.overload and schema.arguments[0].name == "self"))
+    has_method = entry.space in ("torch", "Tensor") and schema.arguments[0].name == "self"
+    entry.method = bool(columns.get("method", has_method))
     entry.kernel = columns.get("kernel", schema.base)
     saves = columns.get("saves", [])
     entry.saves = saves.replace(",", " ").split() if isinstance(saves, str) else list(saves)

@@ -1,7 +1,5 @@
 """``torch.nn``: modules, layers and losses, their functions, initialisation and utilities."""
 
-from __future__ import annotations
-
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
@@ -15,6 +13,11 @@ _FILES = {
     "DataParallel": "parallel", "attention": "attention", "common_types": "common_types", "grad": "grad",
     "parallel": "parallel",
 }  # fmt: skip
+
+__all__ = sorted([
+    *_modules, *_FILES, "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "factory_kwargs",
+    "functional", "init", "modules", "utils",
+])  # fmt: skip
 
 
 def factory_kwargs(kwargs: dict[str, _Any] | None) -> dict[str, _Any]:

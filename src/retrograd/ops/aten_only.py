@@ -9,8 +9,10 @@ from .. import kernels
 from ..derivatives import formulas
 from ..tensor import Tensor, wrap
 from . import namespace as ops
+from .registry import composite
 
 
+@composite(space="aten")
 def convolution_backward(
     grad_output: Tensor,
     input: Tensor,
@@ -41,6 +43,7 @@ def convolution_backward(
     )
 
 
+@composite(space="aten")
 def _new_zeros_with_same_feature_meta(self: Tensor, other: Tensor, *, self_num_batch_dims: int = 0) -> Tensor:
     """Zeros laid out as `other`, once for each element of the first dimensions of `self`.
 
@@ -61,6 +64,3 @@ def _new_zeros_with_same_feature_meta(self: Tensor, other: Tensor, *, self_num_b
             memory, (*batch, *data.shape), (*steps, *kernels.strides(data)), kernels.storage_offset(data)
         )
     )
-
-
-FUNCTIONS = {f.__name__: f for f in (convolution_backward, _new_zeros_with_same_feature_meta)}

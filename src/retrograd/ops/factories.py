@@ -25,13 +25,8 @@ from ..kernels.storage import dense_like
 from ..random import Generator, default_generator
 from ..tensor import Tensor, new, wrap
 from ..tensor.data import infer_array
+from .registry import composite
 from .support import int_tuple, store
-
-__all__ = [
-    "arange", "as_tensor", "asarray", "empty", "empty_like", "empty_strided", "eye", "from_numpy", "full",
-    "full_like", "linspace", "logspace", "normal", "ones", "ones_like", "rand", "rand_like", "randint", "randint_like",
-    "randn", "randn_like", "randperm", "range", "scalar_tensor", "tensor", "zeros", "zeros_like",
-]  # fmt: skip
 
 
 def _finish(array: Any, requires_grad: bool, device: Any = None) -> Tensor:
@@ -66,6 +61,7 @@ def _float_dtype(dtype: Any) -> np.dtype:
 # ------------------------------------------------------------------------------------------------------------ from data
 
 
+@composite(method=False)
 def tensor(
     data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
@@ -85,6 +81,7 @@ def tensor(
     return _finish(infer_array(data, dtypes.as_numpy_dtype(dtype), dtypes.default[0]), requires_grad, device)
 
 
+@composite(method=False)
 def scalar_tensor(
     s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any
 ) -> Tensor:
@@ -92,6 +89,7 @@ def scalar_tensor(
     return _out(element(s, _float_dtype(dtype)), requires_grad, device, kw)
 
 
+@composite(method=False)
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """`data` as a tensor, sharing memory with an array or a tensor where it can.
 
@@ -109,6 +107,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return tensor(data, dtype=dtype, device=device)
 
 
+@composite(method=False)
 def asarray(
     obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
 ) -> Tensor:
@@ -119,6 +118,7 @@ def asarray(
     return result.requires_grad_() if requires_grad else result
 
 
+@composite(method=False, bare=True)
 def from_numpy(array: np.ndarray) -> Tensor:
     """A tensor on the memory of a NumPy array.
 
@@ -171,6 +171,7 @@ def _is_size(value: Any) -> bool:
 # --------------------------------------------------------------------------------------------------------------- filled
 
 
+@composite(method=False)
 def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:
     """Zeros of a given size.
 
@@ -182,11 +183,13 @@ def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool
     return _out(np.zeros(_size("zeros", size, kw), _float_dtype(dtype)), requires_grad, device, kw)
 
 
+@composite(method=False)
 def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:
     """Ones of a given size."""
     return _out(np.ones(_size("ones", size, kw), _float_dtype(dtype)), requires_grad, device, kw)
 
 
+@composite(method=False)
 def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:
     """Uninitialised memory of a given size."""
     return _out(np.empty(_size("empty", size, kw), _float_dtype(dtype)), requires_grad, device, kw)
@@ -213,6 +216,7 @@ def _out(array: Any, requires_grad: bool, device: Any, kw: dict) -> Tensor:
     return _finish(array, requires_grad, device)
 
 
+@composite(method=False)
 def full(
     size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any
 ) -> Tensor:
@@ -245,6 +249,7 @@ def _laid_out(input: Tensor, np_dtype: np.dtype) -> np.ndarray:
     return data if 0 not in data.strides else dense_like(data, np_dtype)
 
 
+@composite(method=False)
 def zeros_like(
     input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, **kw: Any
 ) -> Tensor:
@@ -253,6 +258,7 @@ def zeros_like(
     return _out(np.zeros_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device, kw)
 
 
+@composite(method=False)
 def ones_like(
     input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, **kw: Any
 ) -> Tensor:
@@ -261,6 +267,7 @@ def ones_like(
     return _out(np.ones_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device, kw)
 
 
+@composite(method=False)
 def empty_like(
     input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, **kw: Any
 ) -> Tensor:
@@ -269,6 +276,7 @@ def empty_like(
     return _out(np.empty_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device, kw)
 
 
+@composite(method=False)
 def full_like(
     input: Tensor, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, **kw: Any
 ) -> Tensor:
@@ -280,6 +288,7 @@ def full_like(
     return _out(array, requires_grad, device, kw)
 
 
+@composite(method=False)
 def empty_strided(
     size: Sequence[int], stride: Sequence[int], *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
     **kw: Any,
@@ -299,6 +308,7 @@ def empty_strided(
     return _out(array, requires_grad, device, kw)
 
 
+@composite(method=False)
 def eye(
     n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any
 ) -> Tensor:
@@ -312,6 +322,7 @@ def eye(
 # -------------------------------------------------------------------------------------------------------------- ranges
 
 
+@composite(method=False)
 def arange(
     start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None,
     requires_grad: bool = False, **kw: Any,
@@ -349,6 +360,7 @@ def arange(
     return _out(values.astype(np_dtype), requires_grad, device, kw)
 
 
+@composite(method=False)
 def range(start: Any = 0, end: Any = None, step: Any = 1, **kw: Any) -> Tensor:
     """`arange` that includes `end`; deprecated, as in torch."""
     warnings.warn(
@@ -399,6 +411,7 @@ def _ends(name: str, start: Any, end: Any, steps: int, dtype: np.dtype | None) -
     return (int(start), int(end), np_dtype) if np_dtype.kind in "iu" else (start, end, np_dtype)
 
 
+@composite(method=False)
 def linspace(
     start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any
 ) -> Tensor:
@@ -407,6 +420,7 @@ def linspace(
     return _out(np.linspace(start, end, steps).astype(np_dtype), requires_grad, device, kw)
 
 
+@composite(method=False)
 def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None,
     requires_grad: bool = False, **kw: Any,
@@ -443,10 +457,11 @@ def _generator(given: Generator | None) -> Generator:
 
 def _check_drawable(kernel: str, np_dtype: np.dtype) -> None:
     if np_dtype.kind not in "fcV":
-        name = wrap(np.empty(0, np_dtype)).type_name().removesuffix("Tensor")
+        name = wrap(np.empty(0, np_dtype))._type_name().removesuffix("Tensor")
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{name}'")
 
 
+@composite(method=False)
 def rand(
     *size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
     **kw: Any,
@@ -457,6 +472,7 @@ def rand(
     return _out(_drawn(g.uniform_like, np.empty(shape, np_dtype)), requires_grad, device, kw)
 
 
+@composite(method=False)
 def randn(
     *size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
     **kw: Any,
@@ -467,6 +483,7 @@ def randn(
     return _out(_normal(g, np.empty(shape, np_dtype)), requires_grad, device, kw)
 
 
+@composite(method=False)
 def randint(
     low: Any = None, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: Any = None,
     device: Any = None, requires_grad: bool = False, **kw: Any,
@@ -494,6 +511,7 @@ def _check_integers(low: int, high: int, np_dtype: Any) -> None:
                 raise RuntimeError(f"{name} is out of bounds for {np_dtype}: {value}")
 
 
+@composite(method=False)
 def rand_like(
     input: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None,
     requires_grad: bool = False, **kw: Any,
@@ -504,6 +522,7 @@ def rand_like(
     return _out(_drawn(g.uniform_like, np.empty_like(_laid_out(input, np_dtype), np_dtype)), requires_grad, device, kw)
 
 
+@composite(method=False)
 def randn_like(
     input: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None,
     requires_grad: bool = False, **kw: Any,
@@ -514,6 +533,7 @@ def randn_like(
     return _out(_normal(g, np.empty_like(_laid_out(input, np_dtype), np_dtype)), requires_grad, device, kw)
 
 
+@composite(method=False)
 def randint_like(
     input: Tensor, low: Any = None, high: Any = None, *, generator: Generator | None = None, dtype: Any = None,
     device: Any = None, requires_grad: bool = False, **kw: Any,
@@ -530,6 +550,7 @@ def randint_like(
     return _out(drawn, requires_grad, device, kw)
 
 
+@composite(method=False)
 def randperm(
     n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
     **kw: Any,
@@ -541,6 +562,7 @@ def randperm(
     return _out(_generator(generator).permutation(n).astype(np_dtype), requires_grad, device, kw)
 
 
+@composite(method=False)
 def normal(
     mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, dtype: Any = None,
     device: Any = None, requires_grad: bool = False, **kw: Any,

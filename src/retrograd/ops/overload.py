@@ -123,9 +123,9 @@ def _operators() -> dict[str, dict[str, Callable[..., Any]]]:
 
 def _aten_only(name: str) -> Callable[..., Any] | None:
     """A function that torch has nowhere else."""
-    from . import aten_only
+    from . import aten_only, registry  # noqa: F401  # (declares them)
 
-    return aten_only.FUNCTIONS.get(name)
+    return registry.SPACES["aten"].get(name)
 
 
 def _function_of(base: str, overload: str) -> Callable[..., Any] | None:

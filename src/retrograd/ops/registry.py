@@ -1,72 +1,106 @@
-"""Composite operators: written in terms of other operators, so that they need neither kernel nor formula.
+"""The registry: every function, method and property that users find, by namespace.
 
-`@composite` makes a function one: public under its name and, by default, a Tensor method.
+Operators of the table come first: `_generated/functions.py` says where each stands. All others are declared with
+`@composite` where they are defined:
+
+    @composite()                                    torch.NAME and Tensor.NAME
+    @composite("divide")                            the same under two names
+    @composite(method=False)                        torch.NAME alone
+    @composite(space="Tensor")                      a method alone
+    @composite(property=True, setter=_write)        torch.NAME, and the attribute of Tensor
+    @composite("torch.celu", space="nn.functional") nn.functional.NAME, and torch.celu
+    @composite("special.softmax")                   torch.NAME, Tensor.NAME and special.softmax
+    @composite(space="internal")                    none of these: what formulas call
+
+A function called `linalg_NAME` or `special_NAME`, as aten calls them, is NAME in that namespace. How a function may be
+called is in `ops/signatures/`, and is checked before it runs; with `bare`, it looks at its arguments itself. The
+type stubs are written from these declarations without importing them (`codegen/stubs.py`): their arguments are
+literals.
 """
 
 from __future__ import annotations
 
-import functools
+import builtins
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from .._generated.functions import PUBLIC
+from ..codegen import schema
+from ..tensor import Tensor
 from .checked import checked
-from .support import write_out
+from .signatures import has_overloads, names
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: Filled while the package is imported, read-only after that.
-FUNCTIONS: dict[str, Callable[..., Any]] = {}
-METHODS: dict[str, Callable[..., Any]] = {}
+#: Namespace -> name -> what stands there. Filled while the package is imported, read-only after that.
+SPACES: dict[str, dict[str, Any]] = {space: dict(PUBLIC.get(space, {})) for space in schema.SPACES}
+#: The same for what is not of the table, and as it was defined: without the check of its arguments.
+DECLARED: dict[str, dict[str, Callable[..., Any]]] = {space: {} for space in schema.SPACES}
 
 
 def composite(
-    *names: str, function: bool = True, method: bool = True, out: bool = False, axis: bool = False
+    *names: str,
+    name: str = "",
+    space: str = "torch",
+    method: bool = True,
+    property: bool = False,
+    setter: Callable[[Any, Any], None] | None = None,
+    out: bool = False,
+    bare: bool = False,
 ) -> Callable[[F], F]:
-    """Register a function as an operator, under its own name and `names`.
+    """Declare an operator that is not in the table, under its own name (or `name`) and `names`, in `space`.
 
-    With `out`, the function takes ``out=``; with `axis`, function and method take NumPy's name for `dim` as well.
-    What it may be called with is in `ops/signatures/`.
+    One of `names` that has a dot stands in that namespace alone. A function of torch is a Tensor method as well
+    unless `method` is false, or an attribute if `property` is true. With `out`, it takes ``out=``.
     """
 
-    def register(f: F) -> F:
-        for name in (f.__name__, *names):
-            if function:
-                FUNCTIONS[name] = _public(f, name, out, axis)
-            if method:
-                METHODS[name] = _public(f, name, False, axis, method=True)
+    def declare(f: F) -> F:
+        if name:
+            f.__name__ = f.__qualname__ = name
+        for title in (name or f.__name__, *names):
+            where, own = schema.place(title, space)
+            if where != "Tensor":
+                _put(where, own, f, out, bare)
+            if where in ("linalg", "special") and "." not in title:
+                _put("internal", title, f, out, bare)
+            if property:
+                SPACES["Tensor"][own] = made = builtins.property(f, setter)
+                setattr(Tensor, own, made)
+            elif where == "Tensor" or (where == "torch" and "." not in title and method):
+                _put("Tensor", own, f, False, bare)
+                setattr(Tensor, own, SPACES["Tensor"][own])
         return f
 
-    return register
+    return declare
 
 
-def _public(f: F, name: str, out: bool, axis: bool, method: bool = False) -> Callable[..., Any]:
-    made: Callable[..., Any] = checked(f, name, out=out, method=method)
-    if made is not f:
-        return made
-    own = with_axis(f) if axis else f
-    return with_out(own, name) if out else own
+def _put(space: str, name: str, f: Callable[..., Any], out: bool, bare: bool) -> None:
+    if name in SPACES[space]:
+        raise ValueError(f"{space}.{name} is declared twice")
+    DECLARED[space][name] = SPACES[space][name] = f
+    if space == "linalg" and DECLARED["torch"].get(f.__name__) is f:
+        SPACES[space][name] = SPACES["torch"][f.__name__]
+    if not bare and space not in ("internal", "aten", "linalg"):  # (ops/linalg_calls.py has further checks)
+        made: Any = checked(f, name, signature_key(space, name), out=out, method=space == "Tensor")
+        if made is f:
+            raise LookupError(f"{space}.{name} has no line in ops/signatures")
+        SPACES[space][name] = made
+    if space == "nn.functional":
+        SPACES[space][name].__module__ = "retrograd.nn.functional"  # where a pickle finds it
 
 
-def with_out(f: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """`f` with ``out=``: a Tensor, or one for each result."""
-
-    @functools.wraps(f)
-    def public(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        return f(*args, **kwargs) if out is None else write_out(f, out, args, kwargs)
-
-    public.__name__ = public.__qualname__ = name
-    return public
+def signature_key(space: str, name: str) -> str:
+    """What the lines of `ops/signatures` for a function begin with."""
+    if space == "torch" or (space == "Tensor" and not has_overloads(f"Tensor.{name}")):
+        return name
+    return f"{space}.{name}"
 
 
-def with_axis(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with ``axis`` for ``dim``."""
-
-    @functools.wraps(f)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if "axis" in kwargs:
-            if "dim" in kwargs:
-                raise TypeError(f"{f.__name__}() got an unexpected keyword argument 'axis'")
-            kwargs["dim"] = kwargs.pop("axis")
-        return f(*args, **kwargs)
-
-    return call
+for _name, _method in PUBLIC["Tensor"].items():
+    setattr(Tensor, _name, _method)
+#: Methods that the class itself has and that are checked as operators are: those that have a line.
+for _name in [key.removeprefix("Tensor.") for key in names() if key.startswith("Tensor.")]:
+    if hasattr(Tensor, _name):
+        DECLARED["Tensor"][_name] = getattr(Tensor, _name)
+        SPACES["Tensor"][_name] = checked(getattr(Tensor, _name), _name, f"Tensor.{_name}", method=True)
+        setattr(Tensor, _name, SPACES["Tensor"][_name])

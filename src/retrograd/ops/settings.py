@@ -9,11 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.devices import as_device, device
-from ..tensor import Tensor
-from .checked import checked
 
 __all__ = [
-    "are_deterministic_algorithms_enabled", "get_default_device", "get_deterministic_debug_mode", "get_device",
+    "are_deterministic_algorithms_enabled", "get_default_device", "get_deterministic_debug_mode",
     "get_float32_matmul_precision", "is_deterministic_algorithms_warn_only_enabled", "set_default_device",
     "is_warn_always_enabled", "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal",
     "set_warn_always", "use_deterministic_algorithms",
@@ -103,11 +101,3 @@ def set_default_device(device: Any) -> None:
     """Make tensors on that device, which must be the one there is."""
     if as_device(device) != as_device(None):
         raise RuntimeError(f"tensors can be made on {device} only where a factory is told so: device={device!r}")
-
-
-def get_device(input: Tensor) -> int:
-    """The index of the tensor's device; -1 for the CPU."""
-    return -1 if input.device.type == "cpu" else (input.device.index or 0)
-
-
-get_device = checked(get_device, "get_device")

@@ -227,7 +227,7 @@ def _check_target(out: Tensor, result: Tensor, read: list[Tensor], apart: list[T
     """May `result` be written to `out`?"""
     if not can_cast(result._data.dtype, out._data.dtype):
         raise RuntimeError(
-            f"result type {result.type_name()[:-6]} can't be cast to the desired output type {out.type_name()[:-6]}"
+            f"result type {result._type_name()[:-6]} can't be cast to the desired output type {out._type_name()[:-6]}"
         )
     resized = out._memory.shape != result._memory.shape
     for tensor in read:

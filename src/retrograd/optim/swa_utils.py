@@ -12,7 +12,7 @@ from ..autograd.grad_mode import no_grad
 from ..core import dtypes
 from ..nn import Module
 from ..ops import factories
-from ..ops.composite.foreach import FOREACH
+from ..ops.registry import SPACES
 from ..tensor import Tensor
 from ..utils._foreach_utils import _group_tensors_by_device_and_dtype
 from .lr_scheduler import LRScheduler, _format_param
@@ -54,7 +54,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[PARAM_LIST, PARAM_LI
     @no_grad()
     def ema_update(ema_param_list: PARAM_LIST, current_param_list: PARAM_LIST, _: Any) -> None:
         if _has_fractions(ema_param_list[0]):
-            FOREACH["_foreach_lerp_"](ema_param_list, current_param_list, 1 - decay)
+            SPACES["torch"]["_foreach_lerp_"](ema_param_list, current_param_list, 1 - decay)
         else:
             for mean, current in zip(ema_param_list, current_param_list, strict=True):
                 mean.copy_(mean * decay + current * (1 - decay))
@@ -69,7 +69,7 @@ def get_swa_multi_avg_fn() -> Callable[[PARAM_LIST, PARAM_LIST, Any], None]:
     def swa_update(averaged_param_list: PARAM_LIST, current_param_list: PARAM_LIST, num_averaged: Any) -> None:
         count = (num_averaged.item() if isinstance(num_averaged, Tensor) else num_averaged) + 1
         if _has_fractions(averaged_param_list[0]):
-            FOREACH["_foreach_lerp_"](averaged_param_list, current_param_list, 1 / count)
+            SPACES["torch"]["_foreach_lerp_"](averaged_param_list, current_param_list, 1 / count)
         else:
             for mean, current in zip(averaged_param_list, current_param_list, strict=True):
                 mean.copy_(mean + (current - mean) / count)

@@ -162,9 +162,6 @@ class Tensor(TensorConversion):
         """Is the memory to be read with the other sign?"""
         return False
 
-    def is_same_size(self, other: Tensor) -> bool:
-        return self._memory.shape == other._memory.shape
-
     def is_set_to(self, tensor: Tensor) -> bool:
         """Do both show the same memory in the same way? No lazy tensor does, be it the same one."""
         if self.is_conj() or self.is_neg() or tensor.is_conj() or tensor.is_neg():
@@ -176,7 +173,7 @@ class Tensor(TensorConversion):
         index = self.device.index
         return -1 if index is None else index
 
-    def type_name(self) -> str:
+    def _type_name(self) -> str:
         """``'FloatTensor'`` and the like: the name of the dtype in torch's older vocabulary."""
         return TYPE_NAMES[self.dtype.name]
 
@@ -250,20 +247,6 @@ class Tensor(TensorConversion):
     def data(self) -> None:
         raise RuntimeError("Deleting tensor.data is not allowed. Delete tensor instead!")
 
-    def share_memory_(self) -> Tensor:
-        """Move the values to memory that processes forked later share; other tensors on the old memory stay there."""
-        from .shared_memory import is_shared, shared_copy
-
-        if not is_shared(self._memory):
-            self._memory = shared_copy(self._memory)
-        return self
-
-    def is_shared(self) -> bool:
-        """Are the values in memory that forked processes share?"""
-        from .shared_memory import is_shared
-
-        return is_shared(self._memory)
-
     def module_load(self, other: Tensor, assign: bool = False) -> Tensor:
         """What `Module.load_state_dict` swaps into this tensor, if it is to swap; subclasses may do it otherwise."""
         return other.detach() if assign else self.copy_(other).detach()  # type: ignore[attr-defined]
@@ -293,7 +276,7 @@ TYPE_NAMES = {
 
 def type_name(tensor: Tensor) -> str:
     """``'torch.FloatTensor'``: dtype and device in one word, for messages."""
-    return f"torch.{'' if tensor.device.type == 'cpu' else tensor.device.type + '.'}{tensor.type_name()}"
+    return f"torch.{'' if tensor.device.type == 'cpu' else tensor.device.type + '.'}{tensor._type_name()}"
 
 
 def _keep_bits(source: Tensor, alias: Tensor) -> None:

@@ -11,6 +11,7 @@ from ..._generated import functions as generated
 from ...kernels.dims import normalize_dim
 from ...kernels.promotion import scalar_name, unsupported
 from ...ops import namespace as ops
+from ...ops.registry import composite
 from ...tensor import Tensor
 
 
@@ -24,6 +25,7 @@ def _activation(name: str, inplace: bool, input: Tensor, *args: Any) -> Tensor:
     return function(input, *args)
 
 
+@composite(space="nn.functional", bare=True)
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """The positive part.
 
@@ -34,26 +36,31 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     return generated.relu_(input) if inplace else generated.relu(input)
 
 
+@composite(space="nn.functional")
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Clamped between 0 and 6."""
     return _activation("hardtanh", inplace, input, 0.0, 6.0)
 
 
+@composite(space="nn.functional", bare=True)
 def sigmoid(input: Tensor) -> Tensor:
     """``1 / (1 + exp(-input))``."""
     return generated.sigmoid(input)
 
 
+@composite(space="nn.functional", bare=True)
 def tanh(input: Tensor) -> Tensor:
     """The hyperbolic tangent."""
     return generated.tanh(input)
 
 
+@composite(space="nn.functional")
 def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of the sigmoid."""
     return generated.log_sigmoid(input, out=out)
 
 
+@composite(space="nn.functional")
 def softplus(
     input: Tensor, beta: float = 1, threshold: float = 20, *, out: Tensor | None = None
 ) -> Tensor:
@@ -61,36 +68,43 @@ def softplus(
     return generated.softplus(input, beta, threshold, out=out)
 
 
+@composite(space="nn.functional")
 def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
     """The input times the normal distribution function of it, or (``"tanh"``) an approximation."""
     return generated.gelu(input, approximate=approximate, out=out)
 
 
+@composite(space="nn.functional")
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """The input times its sigmoid."""
     return _activation("silu", inplace, input)
 
 
+@composite(space="nn.functional")
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """The input times the tanh of its softplus."""
     return _activation("mish", inplace, input)
 
 
+@composite(space="nn.functional")
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """The positive part plus `negative_slope` times the negative part."""
     return _activation("leaky_relu", inplace, input, negative_slope)
 
 
+@composite(space="nn.functional")
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """The positive part, and ``alpha * (exp(input) - 1)`` where the input is negative."""
     return _activation("elu", inplace, input, alpha)
 
 
+@composite("torch.selu", space="nn.functional")
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """`elu` scaled so that a normal distribution keeps its mean and variance."""
     return _activation("elu", inplace, input, 1.6732632423543772, 1.0507009873554805)
 
 
+@composite("torch.celu", space="nn.functional")
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """`elu` made continuously differentiable for every `alpha`."""
     if alpha == 0:
@@ -98,6 +112,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return _activation("elu", inplace, input, alpha, 1.0, 1.0 / alpha)
 
 
+@composite(space="nn.functional")
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """Clamped between `min_val` and `max_val`."""
     if min_val > max_val:
@@ -105,31 +120,31 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     return _activation("hardtanh", inplace, input, min_val, max_val)
 
 
+@composite(space="nn.functional")
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """``clamp(input + 3, 0, 6) / 6``."""
     return _activation("hardsigmoid", inplace, input)
 
 
+@composite(space="nn.functional")
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """The input times its `hardsigmoid`."""
     return _activation("hardswish", inplace, input)
 
 
+@composite(space="nn.functional")
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """The input where it is above `threshold`, else `value`."""
     return _activation("threshold", inplace, input, threshold, value)
 
 
-def softsign(input: Tensor) -> Tensor:
-    """``input / (1 + abs(input))``."""
-    return generated.softsign(input)
-
-
+@composite(space="nn.functional")
 def tanhshrink(input: Tensor) -> Tensor:
     """``input - tanh(input)``."""
     return input - input.tanh()
 
 
+@composite(space="nn.functional")
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """The input moved towards zero by `lambd`, and zero where it is nearer to it than that."""
     data = input._data
@@ -143,11 +158,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     return generated.softshrink(input, lambd)
 
 
-def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """The input, with zero where it is not farther from it than `lambd`."""
-    return generated.hardshrink(input, lambd)
-
-
+@composite("torch.prelu", "Tensor.prelu", space="nn.functional")
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """`leaky_relu` with a learned slope, one or one for each channel."""
     n = input._data.ndim
@@ -171,6 +182,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     return generated._prelu_kernel(input, slope)
 
 
+@composite(space="nn.functional")
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """One half of the input times the sigmoid of the other, halved along `dim`."""
     if not input._data.ndim:
@@ -181,3 +193,48 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     if n % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {n}")
     return input.narrow(dim, 0, n // 2) * input.narrow(dim, n // 2, n // 2).sigmoid()
+
+
+# ------------------------------------------------------------------------------------------------------------- in place
+
+
+@composite(space="nn.functional")
+def relu_(input: Tensor) -> Tensor:
+    """In-place `relu`."""
+    return generated.relu_(input)
+
+
+@composite(space="nn.functional")
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """In-place `leaky_relu`."""
+    return generated.leaky_relu_(input, negative_slope)
+
+
+@composite(space="nn.functional")
+def elu_(input: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Tensor:
+    """In-place `elu`, of which both the result and the input may be scaled."""
+    return generated.elu_(input, alpha, scale, input_scale)
+
+
+@composite("torch.selu_", space="nn.functional")
+def selu_(input: Tensor) -> Tensor:
+    """In-place `selu`."""
+    return selu(input, True)
+
+
+@composite("torch.celu_", space="nn.functional")
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """In-place `celu`."""
+    return celu(input, alpha, True)
+
+
+@composite(space="nn.functional")
+def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """In-place `hardtanh`."""
+    return hardtanh(input, min_val, max_val, True)
+
+
+@composite(space="nn.functional")
+def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
+    """In-place `threshold`."""
+    return generated.threshold_(input, threshold, value)

@@ -11,10 +11,12 @@ import numpy as np
 from ..._generated import functions as generated
 from ...core.where import users_level
 from ...ops import namespace as ops
+from ...ops.registry import composite
 from ...tensor import Tensor, wrap
 from .dropout import dropout
 
 
+@composite(space="nn.functional")
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -118,6 +120,7 @@ def _check(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_ca
             )
 
 
+@composite(space="nn.functional", bare=True)
 def multi_head_attention_forward(
     query: Tensor,
     key: Tensor,

@@ -7,8 +7,9 @@ from typing import Any
 
 from ..._generated import functions as generated
 from ...kernels.promotion import unsupported
+from ...ops.registry import composite
 from ...tensor import Tensor
-from .family import family
+from .family import declared_family
 
 Ints = int | Sequence[int]
 
@@ -124,7 +125,7 @@ def _make_conv_transpose(dims: int) -> Callable[..., Tensor]:
     return conv_transpose
 
 
-conv1d, conv2d, conv3d = family(
+conv1d, conv2d, conv3d = declared_family(
     "conv{d}d",
     _make_conv,
     """The convolution of {things} with a weight (outputs, channels / groups, ...).
@@ -133,8 +134,9 @@ conv1d, conv2d, conv3d = family(
     >>> torch.nn.functional.conv1d(torch.tensor([[1., 2., 3.]]), torch.tensor([[[1., 10.]]]))
     tensor([[21., 32.]])
     """,
+    shared=(1, 2, 3),
 )
-conv_transpose1d, conv_transpose2d, conv_transpose3d = family(
+conv_transpose1d, conv_transpose2d, conv_transpose3d = declared_family(
     "conv_transpose{d}d",
     _make_conv_transpose,
     """The transpose of `conv{d}d`: what the gradient for its input is; the weight is (channels, outputs / groups, ...).
@@ -143,6 +145,7 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = family(
     >>> torch.nn.functional.conv_transpose1d(torch.tensor([[1., 2.]]), torch.tensor([[[1., 10.]]]))
     tensor([[ 1., 12., 20.]])
     """,
+    shared=(1, 2, 3),
 )
 
 
@@ -156,6 +159,7 @@ def _pairs(input: Tensor, **given: Ints) -> list[Any]:
     return [per_dimension(value, 2) for value in given.values()]
 
 
+@composite(space="nn.functional")
 def unfold(input: Tensor, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1) -> Tensor:
     """The windows of images (batch, channels, height, width) as the columns of (batch, channels * taps, windows).
 
@@ -172,6 +176,7 @@ def unfold(input: Tensor, kernel_size: Ints, dilation: Ints = 1, padding: Ints =
     return result if batched else result.squeeze(0)
 
 
+@composite(space="nn.functional")
 def fold(
     input: Tensor, output_size: Ints, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1
 ) -> Tensor:

@@ -10,11 +10,13 @@ from ... import kernels
 from ..._generated import functions as generated
 from ...core.where import users_level
 from ...ops import namespace as ops
+from ...ops.registry import composite
 from ...tensor import Tensor
 from .linear import linear
 from .reduction import reduced, reduction_number
 
 
+@composite(space="nn.functional")
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -35,6 +37,7 @@ def nll_loss(
     return generated.nll_loss(input, target, weight, reduction_number(reduction, size_average, reduce), ignore_index)
 
 
+@composite(space="nn.functional")
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -126,6 +129,7 @@ def _check_weight(weight: Tensor | None, classes: int) -> None:
         )
 
 
+@composite(space="nn.functional")
 def linear_cross_entropy(
     input: Tensor,
     linear_weight: Tensor,
@@ -175,6 +179,7 @@ def linear_cross_entropy(
     )  # fmt: skip
 
 
+@composite(space="nn.functional")
 def binary_cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -195,6 +200,7 @@ def binary_cross_entropy(
     return generated.binary_cross_entropy(input, target, weight, number)
 
 
+@composite(space="nn.functional")
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -211,6 +217,7 @@ def binary_cross_entropy_with_logits(
     return generated.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
 
 
+@composite(space="nn.functional")
 def kl_div(
     input: Tensor,
     target: Tensor,

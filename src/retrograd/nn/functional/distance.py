@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ... import kernels
 from ...ops import namespace as ops
+from ...ops.registry import composite
 from ...tensor import Tensor
 
 
@@ -15,6 +16,7 @@ def same_shape(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     return tuple(x if x._data.shape == shape else x.expand(shape) for x in (input, target))  # type: ignore[return-value]
 
 
+@composite("torch.cosine_similarity", space="nn.functional")
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along `dim`."""
     if eps < 0:
@@ -29,6 +31,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     return (first * second).sum(dim)
 
 
+@composite("torch.pairwise_distance", space="nn.functional")
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The `p`-norm of the difference of vectors along the last dimension."""
     return (x1 - x2 + eps).norm(p, -1, keepdim=keepdim)

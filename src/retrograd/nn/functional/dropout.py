@@ -10,7 +10,8 @@ from ... import kernels
 from ..._generated import functions as generated
 from ...core.where import users_level
 from ...ops import namespace as ops
-from ...random import default_generator
+from ...ops.registry import composite
+from ...random import Generator, default_generator
 from ...tensor import Tensor, wrap
 from .activation import leaky_relu
 
@@ -43,6 +44,7 @@ def _feature_dropout(input: Tensor, shape: tuple[int, ...], p: float, training: 
     return input.mul_(mask) if inplace else generated.mul(input, mask)
 
 
+@composite(space="nn.functional")
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Whole channels of signals (batch, channels, length) zeroed with probability `p`, the others divided by 1 - p."""
     _check_probability(p)
@@ -55,6 +57,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _feature_dropout(input, _channels(input, 1), p, training, inplace)
 
 
+@composite(space="nn.functional")
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Whole channels of images (batch, channels, height, width) zeroed with probability `p`."""
     _check_probability(p)
@@ -69,6 +72,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _feature_dropout(input, (*shape[:2], *[1] * (len(shape) - 2)), p, training, inplace)
 
 
+@composite(space="nn.functional")
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Whole channels of volumes (batch, channels, depth, height, width) zeroed with probability `p`."""
     return _feature_dropout(input, _channels(input, 3), p, training, inplace)
@@ -93,32 +97,51 @@ def _alpha(input: Tensor, shape: tuple[int, ...], p: float, training: bool, inpl
     return input * wrap(factor) + wrap(shift)
 
 
+@composite(space="nn.functional")
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Elements saturated with probability `p`, and the result scaled to keep mean and variance; for use with `selu`."""
     return _alpha(input, input._data.shape, p, training, inplace)
 
 
+@composite(space="nn.functional")
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """`alpha_dropout` of whole channels."""
     shape = input._data.shape
     return _alpha(input, (*shape[:2], *[1] * (len(shape) - 2)), p, training, inplace)
 
 
+@composite(space="nn.functional")
 def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """`leaky_relu` with a slope drawn from [lower, upper] for each element if `training`, else with their mean."""
+    return _rrelu(input, lower, upper, training, inplace, None)
+
+
+@composite("torch.rrelu_", space="nn.functional")
+def rrelu_(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """In-place `rrelu`."""
+    return _rrelu(input, lower, upper, training, True, generator)
+
+
+def _rrelu(
+    input: Tensor, lower: float, upper: float, training: bool, inplace: bool, generator: Generator | None
+) -> Tensor:
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     slopes = np.ones_like(input._data)
     steep = input._data <= 0  # torch draws for these alone
-    drawn = default_generator.uniform((int(steep.sum()),), np.dtype(np.float64))
+    drawn = (generator or default_generator).uniform((int(steep.sum()),), np.dtype(np.float64))
     slopes[steep] = (lower + (upper - lower) * drawn).astype(slopes.dtype)
     return (generated._rrelu_with_noise_ if inplace else generated._rrelu_with_noise)(input, wrap(slopes))
 
 
+@composite(space="nn.functional")
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """A sample of the Gumbel-softmax distribution; if `hard`, one-hot with the gradient of the soft one.
 
@@ -135,6 +158,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     return one_hot - soft.detach() + soft
 
 
+@composite(space="nn.functional")
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """`input` with elements zeroed with probability `p` and the others divided by ``1 - p``; itself if not training."""
     if p < 0.0 or p > 1.0:

@@ -8,10 +8,12 @@ import numpy as np
 
 from ... import kernels
 from ..._generated import functions as generated
+from ...ops.registry import composite
 from ...tensor import Tensor, wrap
 from ...tensor.lazy_conjugation import write_back
 
 
+@composite(space="nn.functional")
 def embedding_bag(
     input: Tensor,
     weight: Tensor,
@@ -153,6 +155,7 @@ def _maxima(indices: Tensor, weight: Tensor, bags: np.ndarray, count: int) -> Te
     return result.masked_fill(wrap(empty[:, None]), 0) if empty.any() else result
 
 
+@composite(space="nn.functional")
 def embedding(
     input: Tensor,
     weight: Tensor,
@@ -192,6 +195,7 @@ def _renormalize_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_typ
         weight._bump_version()
 
 
+@composite(space="nn.functional")
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """A new last dimension that is 1 at the class and 0 elsewhere.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ...ops.registry import composite
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: What has one, two and three spatial dimensions.
@@ -21,3 +23,15 @@ def family(name: str, make: Callable[[int], F], doc: str, dims: tuple[int, ...] 
         function.__doc__ = doc.format(d=d, things=THINGS[d - 1])
         made.append(function)
     return tuple(made)
+
+
+def declared_family(
+    name: str, make: Callable[[int], F], doc: str, dims: tuple[int, ...] = (1, 2, 3), *, shared: tuple[int, ...] = (),
+    out: bool = False,
+) -> tuple[F, ...]:  # fmt: skip
+    """`family`, declared as functions of ``nn.functional``; those of the dimensions `shared` are torch.NAME too."""
+    made = family(name, make, doc, dims)
+    for d, function in zip(dims, made, strict=True):
+        also = (f"torch.{function.__name__}",) if d in shared else ()
+        composite(*also, space="nn.functional", out=out)(function)
+    return made

@@ -12,12 +12,14 @@ from ...autograd.grad_mode import no_grad
 from ...core.dtypes import float_limits
 from ...kernels.promotion import scalar_name, unsupported
 from ...ops import namespace as ops
+from ...ops.registry import composite
 from ...tensor import Tensor, wrap
 from .activation import logsigmoid
 from .distance import pairwise_distance
 from .reduction import reduced, reduction_number
 
 
+@composite(space="nn.functional")
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -37,6 +39,7 @@ def margin_ranking_loss(
     return reduced((-target * (input1 - input2) + margin).clamp_min(0), number)
 
 
+@composite(space="nn.functional")
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -52,6 +55,7 @@ def hinge_embedding_loss(
     return reduced(far + ops.where(target != -1, input, zero), number)
 
 
+@composite(space="nn.functional")
 def soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -65,6 +69,7 @@ def soft_margin_loss(
     return ops.soft_margin_loss(input, target, reduction_number(reduction, size_average, reduce))
 
 
+@composite(space="nn.functional")
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,
@@ -91,6 +96,7 @@ def cosine_embedding_loss(
     return reduced(losses, number)
 
 
+@composite(space="nn.functional")
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -119,6 +125,7 @@ def triplet_margin_loss(
     return reduced((margin + near - far).clamp_min(0), number)
 
 
+@composite(space="nn.functional")
 def triplet_margin_with_distance_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -146,6 +153,7 @@ def triplet_margin_with_distance_loss(
     return reduced((near - far + margin).clamp_min(0), number)
 
 
+@composite(space="nn.functional")
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -167,6 +175,7 @@ def poisson_nll_loss(
     return reduced(losses, number)
 
 
+@composite(space="nn.functional")
 def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -198,6 +207,7 @@ def gaussian_nll_loss(
     return reduced(losses, reduction_number(reduction))
 
 
+@composite(space="nn.functional")
 def multilabel_soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -232,6 +242,7 @@ def _above_zero(gaps: Tensor) -> Tensor:
     return ops.where(gaps > 0, gaps, gaps.detach().clamp_min(0))
 
 
+@composite(space="nn.functional")
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -272,6 +283,7 @@ def multi_margin_loss(
     return reduced(losses if input.ndim == 2 else losses.squeeze(0), number)
 
 
+@composite(space="nn.functional")
 def multilabel_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -302,6 +314,7 @@ def multilabel_margin_loss(
 # --------------------------------------------------------------------------------------------------------------- ctc
 
 
+@composite(space="nn.functional")
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,

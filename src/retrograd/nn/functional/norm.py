@@ -8,6 +8,7 @@ from ..._generated import functions as generated
 from ...autograd.grad_mode import no_grad
 from ...core.dtypes import float_limits
 from ...ops import namespace as ops
+from ...ops.registry import composite
 from ...tensor import Tensor
 from .pool import avg_pool3d
 
@@ -17,6 +18,7 @@ def _check_values_per_channel(input: Tensor, count: int, what: str) -> None:
         raise ValueError(f"Expected more than 1 {what} when training, got input size {input.shape}")
 
 
+@composite(space="nn.functional")
 def batch_norm(
     input: Tensor,
     running_mean: Tensor | None,
@@ -49,6 +51,7 @@ def batch_norm(
     )
 
 
+@composite(space="nn.functional")
 def instance_norm(
     input: Tensor,
     running_mean: Tensor | None = None,
@@ -87,6 +90,7 @@ def instance_norm(
     return result.reshape(shape)
 
 
+@composite(space="nn.functional")
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
@@ -107,6 +111,7 @@ def group_norm(
     return generated.native_group_norm(input, weight, bias, num_groups, float(eps))
 
 
+@composite(space="nn.functional")
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
@@ -129,6 +134,7 @@ def local_response_norm(
     return input / (mean * alpha + k).pow(beta)
 
 
+@composite("torch.rms_norm", space="nn.functional")
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
@@ -162,6 +168,7 @@ def rms_norm(
     return result if x is input else result.to(input.dtype)
 
 
+@composite(space="nn.functional")
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -178,6 +185,7 @@ def layer_norm(
     return generated.native_layer_norm(input, tuple(normalized_shape), weight, bias, eps)
 
 
+@composite(space="nn.functional")
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """`input` divided by its `p`-norm along `dim`, or by `eps` if that is larger."""
     length = input.norm(p, dim, keepdim=True).clamp_min(eps).expand(input._data.shape)

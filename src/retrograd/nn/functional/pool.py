@@ -14,11 +14,11 @@ from typing import Any
 from ... import kernels
 from ..._generated import functions as generated
 from ...kernels.promotion import unsupported
-from ...ops.registry import with_out
+from ...ops.registry import composite
 from ...random import default_generator
 from ...tensor import Tensor, wrap
 from .conv import Ints, per_dimension
-from .family import family
+from .family import declared_family
 
 OptionalInts = Sequence[int | None]
 
@@ -103,7 +103,7 @@ def _make_max_pool(dims: int) -> Callable[..., Any]:
     return max_pool
 
 
-max_pool1d, max_pool2d, max_pool3d = family(
+max_pool1d, max_pool2d, max_pool3d = declared_family(
     "max_pool{d}d",
     _make_max_pool,
     """The maximum of each window of {things}; with its index if `return_indices`.
@@ -112,11 +112,12 @@ max_pool1d, max_pool2d, max_pool3d = family(
     >>> torch.nn.functional.max_pool1d(torch.tensor([[1., 3., 2., 5.]]), 2)
     tensor([[3., 5.]])
     """,
+    shared=(1, 2, 3),
 )
 
 
-def with_indices(pools: tuple[Callable[..., Any], ...]) -> tuple[Callable[..., Any], ...]:
-    """The functions with ``return_indices=True``."""
+def with_indices(pools: tuple[Callable[..., Any], ...], *also: str) -> tuple[Callable[..., Any], ...]:
+    """The functions with ``return_indices=True``, declared; the first under the names `also` too."""
 
     def make(pool: Callable[..., Any]) -> Callable[..., Any]:
         most = list(inspect.signature(pool).parameters).index("return_indices")  # given, it makes no difference
@@ -127,19 +128,20 @@ def with_indices(pools: tuple[Callable[..., Any], ...]) -> tuple[Callable[..., A
 
         function.__name__ = function.__qualname__ = f"{pool.__name__}_with_indices"
         function.__doc__ = f"`{pool.__name__}` with ``return_indices=True``."
-        return function
+        return composite(*(also if pool is pools[0] else ()), space="nn.functional")(function)
 
     return tuple([make(pool) for pool in pools])
 
 
 max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = with_indices(
-    (max_pool1d, max_pool2d, max_pool3d)
+    (max_pool1d, max_pool2d, max_pool3d), "torch.max_pool1d_with_indices"
 )
 
 
 # ---------------------------------------------------------------------------------------------------------- avg_pool
 
 
+@composite("torch.avg_pool1d", space="nn.functional")
 def avg_pool1d(
     input: Tensor,
     kernel_size: Ints,
@@ -187,14 +189,15 @@ def _make_avg_pool(dims: int) -> Callable[..., Tensor]:
     ) -> Tensor:
         return _avg_pool(dims, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
-    return with_out(avg_pool, f"avg_pool{dims}d")
+    return avg_pool
 
 
-avg_pool2d, avg_pool3d = family(
+avg_pool2d, avg_pool3d = declared_family(
     "avg_pool{d}d",
     _make_avg_pool,
     "The mean of each window of {things}, or the sum divided by `divisor_override`.",
     (2, 3),
+    out=True,
 )
 
 
@@ -230,7 +233,7 @@ def _make_lp_pool(dims: int) -> Callable[..., Tensor]:
     return lp_pool
 
 
-lp_pool1d, lp_pool2d, lp_pool3d = family(
+lp_pool1d, lp_pool2d, lp_pool3d = declared_family(
     "lp_pool{d}d", _make_lp_pool, "The `norm_type`-norm of each window of {things}."
 )
 
@@ -284,7 +287,7 @@ def _make_adaptive_max_pool(dims: int) -> Callable[..., Any]:
     return adaptive_max_pool
 
 
-adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = family(
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = declared_family(
     "adaptive_max_pool{d}d",
     _make_adaptive_max_pool,
     """The maxima of the windows that divide {things} into `output_size` parts.
@@ -313,7 +316,7 @@ def _make_adaptive_avg_pool(dims: int) -> Callable[..., Tensor]:
     return adaptive_avg_pool
 
 
-adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = family(
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = declared_family(
     "adaptive_avg_pool{d}d",
     _make_adaptive_avg_pool,
     """The means of the windows that divide {things} into `output_size` parts.
@@ -322,6 +325,7 @@ adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = family(
     >>> torch.nn.functional.adaptive_avg_pool2d(torch.arange(12.).reshape(1, 3, 4), 1)
     tensor([[[5.5000]]])
     """,
+    shared=(1,),
 )
 
 
@@ -359,7 +363,7 @@ def _make_fractional_max_pool(dims: int) -> Callable[..., Any]:
     return fractional_max_pool
 
 
-fractional_max_pool2d, fractional_max_pool3d = family(
+fractional_max_pool2d, fractional_max_pool3d = declared_family(
     "fractional_max_pool{d}d",
     _make_fractional_max_pool,
     """The maxima of windows of {things} whose steps are drawn at random, to make `output_size` of them.
@@ -457,7 +461,7 @@ def _make_max_unpool(dims: int) -> Callable[..., Tensor]:
     return max_unpool
 
 
-max_unpool1d, max_unpool2d, max_unpool3d = family(
+max_unpool1d, max_unpool2d, max_unpool3d = declared_family(
     "max_unpool{d}d",
     _make_max_unpool,
     """The values of `max_pool{d}d` at their indices, and zeros elsewhere.

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...ops import namespace as ops
+from ...ops.registry import composite
 from ...tensor import Tensor
 from .. import functional
 
@@ -126,9 +127,12 @@ def _make_cell(name: str) -> Callable[..., Tensor]:
     return cell
 
 
-rnn_tanh_cell, rnn_relu_cell, gru_cell = _make_cell("rnn_tanh"), _make_cell("rnn_relu"), _make_cell("gru")
+rnn_tanh_cell = composite(method=False)(_make_cell("rnn_tanh"))
+rnn_relu_cell = composite(method=False)(_make_cell("rnn_relu"))
+gru_cell = composite(method=False)(_make_cell("gru"))
 
 
+@composite(method=False)
 def lstm_cell(
     input: Tensor,
     hx: Sequence[Tensor],
@@ -256,6 +260,7 @@ def _make_network(name: str) -> Callable[..., tuple[Any, ...]]:
     return network
 
 
-rnn_tanh, rnn_relu, gru, lstm = (_make_network(name) for name in _STEPS)
-
-FUNCTIONS = {f.__name__: f for f in (rnn_tanh_cell, rnn_relu_cell, gru_cell, lstm_cell, rnn_tanh, rnn_relu, gru, lstm)}
+rnn_tanh = composite(method=False)(_make_network("rnn_tanh"))
+rnn_relu = composite(method=False)(_make_network("rnn_relu"))
+gru = composite(method=False)(_make_network("gru"))
+lstm = composite(method=False)(_make_network("lstm"))

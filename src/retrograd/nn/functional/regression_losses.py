@@ -6,6 +6,7 @@ import warnings
 
 from ..._generated import functions as generated
 from ...core.where import users_level
+from ...ops.registry import composite
 from ...tensor import Tensor
 from .distance import same_shape
 from .reduction import reduced, reduction_number
@@ -31,6 +32,7 @@ def _weighted(losses: Tensor, weight: Tensor, input: Tensor, reduction: int, by_
     return reduced(losses, reduction)
 
 
+@composite(space="nn.functional")
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -53,6 +55,7 @@ def mse_loss(
     return _weighted(generated.mse_loss(a, b, 0), weight, input, number)
 
 
+@composite(space="nn.functional")
 def l1_loss(
     input: Tensor,
     target: Tensor,
@@ -68,6 +71,7 @@ def l1_loss(
     return reduced(losses, number) if weight is None else _weighted(losses, weight, input, number)
 
 
+@composite(space="nn.functional")
 def smooth_l1_loss(
     input: Tensor,
     target: Tensor,
@@ -83,6 +87,7 @@ def smooth_l1_loss(
     return reduced((a - b).abs(), number) if beta == 0 else generated.smooth_l1_loss(a, b, number, beta)
 
 
+@composite(space="nn.functional")
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:

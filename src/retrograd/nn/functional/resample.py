@@ -17,12 +17,14 @@ from ..._generated import functions as generated
 from ...core.where import users_level
 from ...kernels.promotion import is_half, scalar_name, unsupported
 from ...ops import namespace as ops
+from ...ops.registry import composite
 from ...tensor import Tensor, wrap
 from . import pool
 
 # --------------------------------------------------------------------------------------------------------------- pad
 
 
+@composite(space="nn.functional")
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """`input` made larger: two numbers a dimension, the last dimension first; what is negative crops.
 
@@ -99,6 +101,7 @@ _RANK = {"linear": 3, "bilinear": 4, "bicubic": 4, "trilinear": 5}
 _MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
 
 
+@composite(space="nn.functional")
 def interpolate(
     input: Tensor,
     size: int | Sequence[int] | None = None,
@@ -187,6 +190,7 @@ def _output_size(
     return out, (None,) * dims if recompute else tuple([float(f) for f in scales])
 
 
+@composite(space="nn.functional")
 def upsample(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Tensor:
@@ -197,6 +201,7 @@ def upsample(
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
+@composite(space="nn.functional")
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """`interpolate` in mode "nearest", by an old name."""
     warnings.warn(
@@ -206,6 +211,7 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
     return interpolate(input, size, scale_factor, "nearest")
 
 
+@composite(space="nn.functional")
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """`interpolate` in mode "bilinear", corners aligned, by an old name."""
     warnings.warn(
@@ -218,6 +224,7 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
 # ------------------------------------------------------------------------------------------------------ pixel_shuffle
 
 
+@composite("torch.pixel_shuffle", space="nn.functional")
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Channels made into pixels: (..., C * r * r, H, W) to (..., C, H * r, W * r).
 
@@ -229,11 +236,13 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     return generated.pixel_shuffle(input, upscale_factor)
 
 
+@composite("torch.pixel_unshuffle", space="nn.functional")
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """Pixels made into channels: (..., C, H * r, W * r) to (..., C * r * r, H, W)."""
     return generated.pixel_unshuffle(input, downscale_factor)
 
 
+@composite("native_channel_shuffle", "torch.channel_shuffle", "torch.native_channel_shuffle", space="nn.functional")
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """The channels of `groups` groups, interleaved."""
     shape = input._data.shape
@@ -249,9 +258,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     return split.transpose(1, 2).reshape(shape)
 
 
-native_channel_shuffle = channel_shuffle
-
-
+@composite(space="nn.functional")
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """The places of `grid_sample` that an affine map of (batch, 2, 3) or (batch, 3, 4) makes of a regular grid.
 
@@ -294,6 +301,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     return flat.matmul(theta.transpose(1, 2)).reshape((size[0], *size[2:], dims))
 
 
+@composite(space="nn.functional")
 def grid_sample(
     input: Tensor,
     grid: Tensor,

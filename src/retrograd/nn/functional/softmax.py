@@ -7,6 +7,7 @@ from typing import Any
 
 from ..._generated import functions as generated
 from ...core.where import users_level
+from ...ops.registry import composite
 from ...tensor import Tensor
 
 
@@ -19,6 +20,7 @@ def _softmax_dim(name: str, ndim: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
+@composite(space="nn.functional")
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """``exp(input)`` divided by its sum along `dim`.
 
@@ -31,6 +33,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return generated._softmax(input if dtype is None else input.to(dtype), dim)
 
 
+@composite(space="nn.functional")
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """`softmax` of ``-input``."""
     if dim is None:
@@ -38,6 +41,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return softmax(-input, dim, dtype=dtype)
 
 
+@composite(space="nn.functional")
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """The logarithm of `softmax`, without its loss of precision."""
     if dim is None:

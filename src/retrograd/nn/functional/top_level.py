@@ -2,7 +2,7 @@
 
 There they take everything by position and a reduction, mode or interpolation as a number (``torch.kl_div``,
 ``torch.batch_norm``, ``torch.grid_sampler``).  Called without a reduction, torch's losses there do not reduce, although
-their signatures say that they take the mean; so it is here.  ``retrograd/nn/shared_functions.py`` makes them public.
+their signatures say that they take the mean; so it is here.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from ...core import dtypes
 from ...ops import namespace as ops
+from ...ops.registry import composite
+from ...random import Generator
 from ...tensor import Tensor, fresh
 from .. import functional
-from .dropout import _feature_dropout, _mask
+from .dropout import _feature_dropout, _mask, _rrelu
 from .embedding import _bags, _padding, _renormalize_rows
 from .reduction import reduced, reduction_number
 
@@ -38,17 +41,20 @@ def _reduction(number: int) -> str:
     return _named(_REDUCTIONS, number, "reduction")
 
 
+@composite(method=False)
 def kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False) -> Tensor:
     """`nn.functional.kl_div`, with the reduction as a number."""
     losses = functional.kl_div(input, target, reduction="none", log_target=log_target)
     return reduced(losses, reduction_number(_reduction(reduction)))
 
 
+@composite(method=False)
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 0) -> Tensor:
     """`nn.functional.hinge_embedding_loss`, with the reduction as a number."""
     return functional.hinge_embedding_loss(input, target, margin, reduction=_reduction(reduction))
 
 
+@composite(method=False)
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0
 ) -> Tensor:
@@ -58,6 +64,7 @@ def margin_ranking_loss(
     return functional.margin_ranking_loss(input1, input2, target, margin, reduction=_reduction(reduction))
 
 
+@composite(method=False)
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0
 ) -> Tensor:
@@ -65,6 +72,7 @@ def cosine_embedding_loss(
     return functional.cosine_embedding_loss(input1, input2, target, margin, reduction=_reduction(reduction))
 
 
+@composite(method=False)
 def poisson_nll_loss(
     input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int
 ) -> Tensor:
@@ -73,6 +81,7 @@ def poisson_nll_loss(
     return functional.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=name)
 
 
+@composite(method=False)
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -88,6 +97,7 @@ def triplet_margin_loss(
     return functional.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction=name)
 
 
+@composite(method=False)
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,
@@ -105,6 +115,7 @@ def ctc_loss(
 # -------------------------------------------------------------------------------------------------------- normalisation
 
 
+@composite(method=False)
 def batch_norm(
     input: Tensor,
     weight: Tensor | None,
@@ -120,6 +131,7 @@ def batch_norm(
     return functional.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
+@composite(method=False)
 def instance_norm(
     input: Tensor,
     weight: Tensor | None,
@@ -135,6 +147,7 @@ def instance_norm(
     return functional.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 
 
+@composite(method=False)
 def group_norm(
     input: Tensor,
     num_groups: int,
@@ -147,6 +160,7 @@ def group_norm(
     return functional.group_norm(input, num_groups, weight, bias, eps)
 
 
+@composite(method=False)
 def layer_norm(
     input: Tensor,
     normalized_shape: Any,
@@ -165,6 +179,7 @@ def _statistics(input: Tensor, dims: Any, keepdim: bool, eps: float) -> tuple[Te
     return values.mean(dims, keepdim), (values.var(dims, correction=0, keepdim=keepdim) + eps).rsqrt()
 
 
+@composite(method=False)
 def native_batch_norm(
     input: Tensor,
     weight: Tensor | None,
@@ -183,6 +198,7 @@ def native_batch_norm(
     return result, *_statistics(input, dims, False, eps)
 
 
+@composite(method=False)
 def native_group_norm(
     input: Tensor,
     weight: Tensor | None,
@@ -203,6 +219,7 @@ def native_group_norm(
     return functional.group_norm(input, group, weight, bias, eps), *_statistics(groups, -1, False, eps)
 
 
+@composite(method=False)
 def native_layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -215,11 +232,13 @@ def native_layer_norm(
 # ------------------------------------------------------------------------------------------------------------- sampling
 
 
+@composite(method=False)
 def affine_grid_generator(theta: Tensor, size: Any, align_corners: bool) -> Tensor:
     """`nn.functional.affine_grid`."""
     return functional.affine_grid(theta, size, bool(align_corners))
 
 
+@composite(method=False)
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
@@ -244,12 +263,14 @@ def _grid_sampler(dims: int) -> Callable[..., Tensor]:
     return sample
 
 
-grid_sampler_2d, grid_sampler_3d = _grid_sampler(2), _grid_sampler(3)
+grid_sampler_2d = composite(method=False)(_grid_sampler(2))
+grid_sampler_3d = composite(method=False)(_grid_sampler(3))
 
 
 # ----------------------------------------------------------------------------------------------------------- embeddings
 
 
+@composite(method=False)
 def embedding_bag(
     weight: Tensor,
     indices: Tensor,
@@ -291,6 +312,7 @@ def _chosen_rows(
     return chosen
 
 
+@composite(method=False)
 def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
     """Scale down, in place, those of the rows `indices` that are longer than `max_norm`."""
     _renormalize_rows(input, indices, max_norm, norm_type)
@@ -300,10 +322,62 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type
 # -------------------------------------------------------------------------------------------------------------- dropout
 
 
+@composite(method=False)
+def rrelu(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """`nn.functional.rrelu`, with a generator."""
+    return _rrelu(input, lower, upper, training, False, generator)
+
+
+@composite(method=False)
+def dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """`nn.functional.dropout`."""
+    check_probability(p)
+    return functional.dropout(input, p, train)
+
+
+@composite(method=False)
+def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """`nn.functional.dropout`, in place."""
+    check_probability(p)
+    return functional.dropout(input, p, train, True)
+
+
+@composite(method=False)
+def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """`nn.functional.alpha_dropout`."""
+    check_probability(p)
+    return functional.alpha_dropout(input, p, train)
+
+
+@composite(method=False)
+def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """`nn.functional.alpha_dropout`, in place."""
+    check_probability(p)
+    return functional.alpha_dropout(input, p, train, True)
+
+
+@composite(method=False)
+def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """`nn.functional.feature_alpha_dropout`."""
+    check_probability(p)
+    return functional.feature_alpha_dropout(input, p, train)
+
+
+@composite(method=False)
+def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """`nn.functional.feature_alpha_dropout`, in place."""
+    check_probability(p)
+    return functional.feature_alpha_dropout(input, p, train, True)
+
+
+@composite(method=False)
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     """`dropout`, and which elements it kept."""
     if train is False or not input._data.size:
-        return input.clone(), ops.ones(tuple(input.shape), dtype=ops.bool)
+        return input.clone(), ops.ones(tuple(input.shape), dtype=dtypes.bool_)
     mask = _mask(input._data, p)
     return input * mask, mask != 0
 
@@ -314,12 +388,14 @@ def check_probability(p: float) -> None:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
+@composite(method=False)
 def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Whole channels (dimension 1) zeroed with probability `p`, the others divided by ``1 - p``."""
     check_probability(p)
     return _feature_dropout(input, _feature_shape(input), p, train, False)
 
 
+@composite(method=False)
 def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """`feature_dropout` in place."""
     check_probability(p)
@@ -336,18 +412,7 @@ def _feature_shape(input: Tensor) -> tuple[int, ...]:
 # ------------------------------------------------------------------------------------------------ convolution, pooling
 
 
+@composite(method=False)
 def adaptive_max_pool1d(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
     """`nn.functional.adaptive_max_pool1d`, always with the indices."""
     return functional.adaptive_max_pool1d(input, output_size, True)
-
-
-
-FUNCTIONS = {
-    f.__name__: f
-    for f in (
-        adaptive_max_pool1d, affine_grid_generator, batch_norm, cosine_embedding_loss, ctc_loss,
-        embedding_bag, embedding_renorm_, feature_dropout, feature_dropout_, grid_sampler, grid_sampler_2d,
-        grid_sampler_3d, group_norm, hinge_embedding_loss, instance_norm, kl_div, layer_norm, margin_ranking_loss,
-        native_batch_norm, native_dropout, native_group_norm, native_layer_norm, poisson_nll_loss, triplet_margin_loss,
-    )
-}  # fmt: skip

@@ -27,7 +27,7 @@ def _neighbours(values: Any, dim: int) -> tuple[Any, Any]:
     return narrow(values, dim, 0, n), narrow(values, dim, min(1, values._data.shape[dim]), n)
 
 
-@composite(axis=True)
+@composite()
 def diff(
     input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *,
     out: Any = None,
@@ -55,13 +55,13 @@ def diff(
     return result
 
 
-@composite("trapz", method=False, axis=True)
+@composite("trapz", method=False)
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The integral of `y` along `dim` by the trapezoidal rule, at the places `x` or `dx` apart."""
     return _areas("trapezoid", y, x, dx, dim).sum(_dim(dim, y._data.ndim))
 
 
-@composite(method=False, axis=True)
+@composite(method=False)
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The integrals of `y` up to each place along `dim`."""
     return _areas("cumulative_trapezoid", y, x, dx, dim).cumsum(_dim(dim, y._data.ndim))

@@ -14,28 +14,49 @@ from ..support import needs_a_tensor
 from .overwrite import overwrite
 
 
-def _in_place(name: str, *aliases: str) -> None:
-    operator = getattr(table, name)
-
-    def method(input: Tensor, other: Any) -> Tensor:
-        result = operator(input, other)._data
-        if result.shape != input._data.shape:
-            raise RuntimeError(
-                f"output with shape {list(input._data.shape)} doesn't match the broadcast shape {list(result.shape)}"
-            )
-        return overwrite(input, result)
-
-    method.__name__ = method.__qualname__ = name + "_"
-    method.__doc__ = f"In-place {name}: 1 where it is true, else 0."
-    composite(*(alias + "_" for alias in aliases), function=False)(method)
+def _overwritten(input: Tensor, result: Tensor) -> Tensor:
+    values = result._data
+    if values.shape != input._data.shape:
+        raise RuntimeError(
+            f"output with shape {list(input._data.shape)} doesn't match the broadcast shape {list(values.shape)}"
+        )
+    return overwrite(input, values)
 
 
-_in_place("eq")
-_in_place("ne", "not_equal")
-_in_place("lt", "less")
-_in_place("le", "less_equal")
-_in_place("gt", "greater")
-_in_place("ge", "greater_equal")
+@composite(space="Tensor")
+def eq_(input: Tensor, other: Any) -> Tensor:
+    """In-place `eq`: 1 where it is true, else 0."""
+    return _overwritten(input, table.eq(input, other))
+
+
+@composite("not_equal_", space="Tensor")
+def ne_(input: Tensor, other: Any) -> Tensor:
+    """In-place `ne`: 1 where it is true, else 0."""
+    return _overwritten(input, table.ne(input, other))
+
+
+@composite("less_", space="Tensor")
+def lt_(input: Tensor, other: Any) -> Tensor:
+    """In-place `lt`: 1 where it is true, else 0."""
+    return _overwritten(input, table.lt(input, other))
+
+
+@composite("less_equal_", space="Tensor")
+def le_(input: Tensor, other: Any) -> Tensor:
+    """In-place `le`: 1 where it is true, else 0."""
+    return _overwritten(input, table.le(input, other))
+
+
+@composite("greater_", space="Tensor")
+def gt_(input: Tensor, other: Any) -> Tensor:
+    """In-place `gt`: 1 where it is true, else 0."""
+    return _overwritten(input, table.gt(input, other))
+
+
+@composite("greater_equal_", space="Tensor")
+def ge_(input: Tensor, other: Any) -> Tensor:
+    """In-place `ge`: 1 where it is true, else 0."""
+    return _overwritten(input, table.ge(input, other))
 
 
 @composite(method=False, out=True)

@@ -7,12 +7,12 @@ from typing import Any
 from ..._generated import functions as table
 from ...tensor import Tensor
 from ...tensor.lazy_conjugation import bits_of
-from ..registry import FUNCTIONS, composite
+from ..registry import composite
 
 # `conjugate` is what formulas call, since arrays and Python numbers have it too.
 
 
-@composite("conjugate")
+@composite("Tensor.conjugate")
 def conj(input: Tensor) -> Tensor:
     """The complex conjugate, a view of the same memory; a real tensor itself.
 
@@ -26,9 +26,6 @@ def conj(input: Tensor) -> Tensor:
     tensor([ 2.-1.j, -1.-3.j])
     """
     return table._conj(input) if input._memory.dtype.kind == "c" else input
-
-
-del FUNCTIONS["conjugate"]
 
 
 @composite(method=False)
@@ -69,22 +66,11 @@ def conj_physical_(input: Tensor) -> Tensor:
     return table._conj_physical_(input)
 
 
-@composite(method=False)
-def real(input: Tensor) -> Tensor:
-    """The real parts of a complex tensor, a view; a real tensor itself."""
-    if input._memory.dtype.kind != "c":
-        return input
-    return table.select(table.view_as_real(table._conj(input) if bits_of(input)[0] else input), -1, 0)
-
-
-@composite(method=False)
-def imag(input: Tensor) -> Tensor:
-    """The imaginary parts of a complex tensor, a view."""
-    if input._memory.dtype.kind != "c":
-        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    if bits_of(input)[0]:
-        return table.select(table._neg_view(table.view_as_real(table._conj(input))), -1, 1)
-    return table.select(table.view_as_real(input), -1, 1)
+def _write(part: Tensor, value: Any) -> None:
+    if isinstance(value, Tensor):
+        table.copy_(part, value, False)
+    else:
+        table.fill_Scalar_(part, value)
 
 
 def _set_real(self: Tensor, value: Any) -> None:
@@ -95,12 +81,21 @@ def _set_imag(self: Tensor, value: Any) -> None:
     _write(imag(self), value)
 
 
-def _write(part: Tensor, value: Any) -> None:
-    if isinstance(value, Tensor):
-        table.copy_(part, value, False)
-    else:
-        table.fill_Scalar_(part, value)
+@composite(property=True, setter=_set_real)
+def real(input: Tensor) -> Tensor:
+    """The real parts of a complex tensor, a view; a real tensor itself."""
+    if input._memory.dtype.kind != "c":
+        return input
+    return table.select(table.view_as_real(table._conj(input) if bits_of(input)[0] else input), -1, 0)
 
 
-PROPERTIES = {"real": real, "imag": imag}
-SETTERS = {"real": _set_real, "imag": _set_imag}
+@composite(property=True, setter=_set_imag)
+def imag(input: Tensor) -> Tensor:
+    """The imaginary parts of a complex tensor, a view."""
+    if input._memory.dtype.kind != "c":
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    if bits_of(input)[0]:
+        return table.select(table._neg_view(table.view_as_real(table._conj(input))), -1, 1)
+    return table.select(table.view_as_real(input), -1, 1)
+
+

@@ -15,7 +15,7 @@ from ...core.where import users_level
 from ...tensor import Tensor, type_name
 from ...tensor.tensor import TYPE_NAMES
 from .. import factories
-from ..registry import METHODS, composite
+from ..registry import composite
 
 
 def _cast(input: Tensor, np_dtype: np.dtype, copy: bool = False) -> Tensor:
@@ -38,7 +38,7 @@ def _is_dtype(value: Any) -> bool:
     return isinstance(value, (dtypes.dtype, np.dtype)) or value in (bool, int, float, complex)
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def to(
     input: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False, copy: bool = False,
     memory_format: Any = None, tensor: Any = None,
@@ -74,36 +74,85 @@ def to(
     return result.contiguous(memory_format=memory_format)
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def bfloat16(input: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor as torch.bfloat16."""
     return to(input, dtypes.bfloat16, memory_format=memory_format)
 
 
-def _conversion(name: str, target: dtypes.dtype) -> None:
-    def convert(input: Tensor, memory_format: Any = None) -> Tensor:
-        return to(input, target, memory_format=memory_format)
-
-    convert.__name__ = convert.__qualname__ = name
-    convert.__doc__ = f"The tensor as {target}."
-    METHODS[name] = convert
+@composite(name="bool", space="Tensor", bare=True)
+def bool_(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as torch.bool."""
+    return to(input, dtypes.bool_, memory_format=memory_format)
 
 
-for _name, _dtype in {
-    "bool": dtypes.bool_, "byte": dtypes.uint8, "char": dtypes.int8, "short": dtypes.int16, "int": dtypes.int32,
-    "long": dtypes.int64, "half": dtypes.float16, "float": dtypes.float32, "double": dtypes.float64,
-    "cfloat": dtypes.complex64, "cdouble": dtypes.complex128,
-}.items():  # fmt: skip
-    _conversion(_name, _dtype)
+@composite(space="Tensor", bare=True)
+def byte(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as torch.uint8."""
+    return to(input, dtypes.uint8, memory_format=memory_format)
 
 
-@composite(function=False)
+@composite(space="Tensor", bare=True)
+def char(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as torch.int8."""
+    return to(input, dtypes.int8, memory_format=memory_format)
+
+
+@composite(space="Tensor", bare=True)
+def short(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as torch.int16."""
+    return to(input, dtypes.int16, memory_format=memory_format)
+
+
+@composite(name="int", space="Tensor", bare=True)
+def int_(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as torch.int32."""
+    return to(input, dtypes.int32, memory_format=memory_format)
+
+
+@composite(space="Tensor", bare=True)
+def long(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as torch.int64."""
+    return to(input, dtypes.int64, memory_format=memory_format)
+
+
+@composite(space="Tensor", bare=True)
+def half(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as torch.float16."""
+    return to(input, dtypes.float16, memory_format=memory_format)
+
+
+@composite(name="float", space="Tensor", bare=True)
+def float_(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as torch.float32."""
+    return to(input, dtypes.float32, memory_format=memory_format)
+
+
+@composite(space="Tensor", bare=True)
+def double(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as torch.float64."""
+    return to(input, dtypes.float64, memory_format=memory_format)
+
+
+@composite(space="Tensor", bare=True)
+def cfloat(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as torch.complex64."""
+    return to(input, dtypes.complex64, memory_format=memory_format)
+
+
+@composite(space="Tensor", bare=True)
+def cdouble(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as torch.complex128."""
+    return to(input, dtypes.complex128, memory_format=memory_format)
+
+
+@composite(space="Tensor")
 def type_as(input: Tensor, other: Tensor) -> Tensor:
     """The tensor in the dtype of another."""
     return _cast(input, other._data.dtype)
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The name of the tensor's type, such as ``'torch.FloatTensor'``; with a dtype or such a name, the conversion."""
     if dtype is None:
@@ -117,13 +166,13 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     return _cast(input, dtypes.as_numpy_dtype(dtype))  # type: ignore[arg-type]
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def cpu(input: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor in the host's memory."""
     return input
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def cuda(input: Tensor, device: Any = None, non_blocking: bool = False, *, memory_format: Any = None) -> Tensor:
     """The tensor in the memory of a CUDA device, if there is one."""
     if not any(known.type == "cuda" for known in accelerators):
@@ -142,31 +191,31 @@ def _like(input: Tensor, keywords: dict) -> dict:
     return {**keywords, "dtype": input.dtype if keywords.get("dtype") is None else keywords["dtype"]}
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def new_ones(input: Tensor, *size: Any, **keywords: Any) -> Tensor:
     """Ones of another size, with the dtype of this tensor."""
     return factories.ones(*size, **_like(input, keywords))
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def new_empty(input: Tensor, *size: Any, **keywords: Any) -> Tensor:
     """Uninitialised memory of another size, with the dtype of this tensor."""
     return factories.empty(*size, **_like(input, keywords))
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def new_full(input: Tensor, size: Any, fill_value: Any, **keywords: Any) -> Tensor:
     """A tensor of another size with every element `fill_value`, with the dtype of this tensor."""
     return factories.full(size, fill_value, **_like(input, keywords))
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def new_tensor(input: Tensor, data: Any, **keywords: Any) -> Tensor:
     """A tensor with a copy of `data`, with the dtype of this tensor."""
     return factories.tensor(data, **_like(input, keywords))
 
 
-@composite(function=False)
+@composite(space="Tensor", bare=True)
 def new(input: Tensor, *args: Any, device: Any = None) -> Tensor:
     """A tensor of the same dtype, of a size or of data, as the older constructors make it."""
     from ..tensor_types import legacy_new

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..._generated import functions as table
 from ...tensor import Tensor
-from ..registry import METHODS
+from ..registry import SPACES, composite
 
 _UNARY = (
     "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor", "frac", "lgamma",
@@ -21,12 +21,8 @@ _UNARY = (
 _BINARY = ("add", "sub", "mul", "div", "pow", "maximum", "minimum", "clamp_min", "clamp_max")
 _TERNARY = ("addcdiv", "addcmul", "lerp")
 
-#: By their public names, which begin with an underscore in torch too.
-FOREACH: dict[str, Callable[..., Any]] = {}
-
-
 def _operator(name: str) -> Callable[..., Any]:
-    return METHODS.get(name) or getattr(table, name)
+    return SPACES["Tensor"].get(name) or getattr(table, name)
 
 
 def _each(value: Any, count: int) -> list[Any]:
@@ -74,6 +70,7 @@ def _pointwise(name: str, inplace: bool) -> Callable[..., Any]:
     return each
 
 
+@composite(method=False, bare=True)
 def _foreach_zero_(self: Sequence[Tensor]) -> None:
     """Set every tensor to zero."""
     _check(self)
@@ -81,6 +78,7 @@ def _foreach_zero_(self: Sequence[Tensor]) -> None:
         table.zero_(tensor)
 
 
+@composite(method=False, bare=True)
 def _foreach_copy_(self: Sequence[Tensor], src: Sequence[Tensor], non_blocking: bool = False) -> None:
     """Copy each of `src` into the tensor in its place."""
     _check(self)
@@ -88,37 +86,34 @@ def _foreach_copy_(self: Sequence[Tensor], src: Sequence[Tensor], non_blocking: 
         table.copy_(tensor, source, non_blocking)
 
 
+@composite(method=False, bare=True)
 def _foreach_clone(self: Sequence[Tensor], *, memory_format: Any = None) -> tuple[Tensor, ...]:
     """A copy of each tensor."""
     _check(self)
     return tuple(table.clone(tensor) for tensor in self)
 
 
+@composite(method=False, bare=True)
 def _foreach_norm(self: Sequence[Tensor], ord: Any = 2, dtype: Any = None) -> tuple[Tensor, ...]:
     """The norm of each tensor."""
     _check(self)
     return tuple(table.linalg_vector_norm(tensor, ord, dtype=dtype) for tensor in self)
 
 
+@composite(method=False, bare=True)
 def _foreach_max(self: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """The largest element of each tensor."""
     _check(self)
     return tuple(table.max(tensor) for tensor in self)
 
 
+@composite(method=False, bare=True)
 def _foreach_mm(self: Sequence[Tensor], mat2: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """The product of each matrix with the one in its place."""
     _check(self)
     return tuple(table.mm(a, b) for a, b in zip(self, _each(mat2, len(self)), strict=True))
 
 
-def _install() -> None:
-    for name in (*_UNARY, *_BINARY, *_TERNARY):
-        for inplace in (False, True):
-            function = _pointwise(name, inplace)
-            FOREACH[function.__name__] = function
-    for function in (_foreach_zero_, _foreach_copy_, _foreach_clone, _foreach_norm, _foreach_max, _foreach_mm):
-        FOREACH[function.__name__] = function
-
-
-_install()
+for _name in (*_UNARY, *_BINARY, *_TERNARY):
+    composite(method=False, bare=True)(_pointwise(_name, inplace=False))
+    composite(method=False, bare=True)(_pointwise(_name, inplace=True))

@@ -46,7 +46,7 @@ _ALL = builtins.slice(None)
 _LONG = np.dtype(np.int64)
 
 
-@composite()
+@composite("Tensor.new_zeros", space="internal")
 def new_zeros(
     input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **keywords: Any
 ) -> Tensor:
@@ -62,7 +62,7 @@ def new_zeros(
 # --------------------------------------------------------------------------------------------------------------- x[key]
 
 
-@composite(function=False)
+@composite(space="Tensor", bare=True)
 def __getitem__(self: Tensor, key: Any) -> Tensor:
     """``self[key]``: a view where the key holds no arrays, else a copy.
 
@@ -138,7 +138,7 @@ def _read(self: Tensor, basic: tuple[Any, ...], advanced: list[Any] | None) -> T
 # ------------------------------------------------------------------------------------------------------- x[key] = value
 
 
-@composite(function=False)
+@composite(space="Tensor", bare=True)
 def __setitem__(self: Tensor, key: Any, value: Any) -> None:
     """``self[key] = value``, in place.
 
@@ -313,7 +313,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     return generated.masked_fill_Scalar(input, mask, number("masked_fill", "value", 2, value))
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """`masked_fill` in place."""
     if isinstance(value, Tensor):
@@ -329,7 +329,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     return generated.index_fill_int_Scalar(input, dim, index, number("index_fill", "value", 4, value))
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def index_fill_(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """`index_fill` in place."""
     if isinstance(value, Tensor):
@@ -337,7 +337,7 @@ def index_fill_(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     return generated.index_fill_int_Scalar_(input, dim, index, number("index_fill_", "value", 4, value))
 
 
-@composite(axis=True)
+@composite()
 def scatter(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None,
     out: Tensor | None = None,
@@ -358,7 +358,7 @@ def scatter(
     return generated.scatter_value(input, dim, index, number("scatter", "value", 4, source), out=out)
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def scatter_(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
@@ -400,7 +400,7 @@ def _filled_like(index: Tensor, value: Any, like: Tensor) -> Tensor:
 # ------------------------------------------------------------------------------------------------------- made of others
 
 
-@composite(axis=True)
+@composite()
 def take_along_dim(
     input: Tensor, indices: Tensor, dim: int | None = None, *, out: Tensor | None = None
 ) -> Tensor:

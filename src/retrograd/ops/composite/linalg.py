@@ -17,7 +17,7 @@ from ..registry import composite
 from ..support import not_a_tensor, tensor_list
 
 
-@composite()
+@composite("linalg.matmul")
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of vectors, matrices or batches of them, which are broadcast.
 
@@ -35,7 +35,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     return _matmul(input, other)
 
 
-@composite(function=False)
+@composite(space="Tensor", bare=True)
 def __matmul__(self: Tensor, other: Any) -> Any:
     """``self @ other``."""
     if not isinstance(other, Tensor):
@@ -45,7 +45,7 @@ def __matmul__(self: Tensor, other: Any) -> Any:
     return _matmul(self, other)
 
 
-@composite(function=False)
+@composite(space="Tensor", bare=True)
 def __rmatmul__(self: Tensor, other: Any) -> Any:
     """``other @ self``; where other is not a Tensor, nothing that torch multiplies."""
     return _matmul(other, self) if isinstance(other, Tensor) else NotImplemented
@@ -101,7 +101,7 @@ def _broadcast_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(result)
 
 
-@composite(method=False)
+@composite(space="internal")
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``input @ weight.T + bias``: one addmm where there is a bias.
 
@@ -228,7 +228,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     return generated.mm(left, right).reshape(shape_a + shape_b)
 
 
-@composite(method=False)
+@composite(method=False, bare=True)
 def einsum(*args: Any) -> Tensor:
     """The sum of products that an equation describes; or, in place of one, each operand followed by its list of labels.
 
@@ -307,7 +307,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     return generated._unsafe_view(generated.mul(left, right), [x * y for x, y in zip(a, b)])
 
 
-@composite(axis=True)
+@composite()
 def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """The cross products of the vectors of length 3 along `dim`, by default the first dimension of that size."""
     if dim is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,20 +21,20 @@ from ...tensor import Tensor, new, type_name
 from ...tensor.lazy_conjugation import keep_bits
 from ..registry import composite
 from ..support import int_tuple
-from .inplace import _in_place
+from .inplace import become
 from .shape import as_strided
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def storage(input: Tensor) -> TypedStorage:
     """The memory that the tensor lies in, in elements."""
     return typed_storage(input)
 
 
-composite(function=False)(untyped_storage)
+composite(space="Tensor", bare=True)(untyped_storage)
 
 
-@composite(function=False)
+@composite(space="Tensor", bare=True)
 def set_(input: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
     """Make the tensor show the memory of another one, or of a storage, or none; its own is left as it is.
 
@@ -80,13 +81,13 @@ def _memory(input: Tensor, source: Any, offset: int, size: Any, stride: Any) -> 
     return kernels.as_strided(root, shape, (steps,) if isinstance(steps, int) else tuple(steps), offset)
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def is_shared(input: Tensor) -> bool:
     """Does the tensor lie in memory that it shares with other processes: `share_memory_`, a DataLoader's worker?"""
     return shared_memory.is_shared(kernels.storage_root(input._memory))
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def share_memory_(input: Tensor) -> Tensor:
     """Move the tensor to memory that processes forked from now on see as this one does, and write to in common.
 
@@ -109,19 +110,19 @@ def share_memory_(input: Tensor) -> Tensor:
     return input
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def is_pinned(input: Tensor, device: Any = None) -> bool:
     """Does an accelerator read the tensor's memory directly? There is none."""
     return False
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def pin_memory(input: Tensor, device: Any = None) -> Tensor:
     """Refused: there is no accelerator to pin memory for."""
     raise RuntimeError("Cannot access accelerator device when none is available: memory is pinned for one")
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def resize_(input: Tensor, *sizes: Any, size: Any = None, memory_format: Any = None) -> Tensor:
     """Give the tensor another size in place, with new memory if it needs more; what is added has no values yet.
 
@@ -161,13 +162,18 @@ def _resized(data: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return kernels.as_strided(data, shape, kernels.contiguous_strides(shape), offset)
 
 
-@composite(function=False)
+@composite()
 def resize_as_(input: Tensor, the_template: Tensor, memory_format: Any = None) -> Tensor:
     """`resize_` to the size of another tensor."""
     return resize_(input, tuple(the_template._data.shape))
 
 
-_in_place("as_strided_", as_strided)
+@composite()
+def as_strided_(
+    input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
+    """In-place `as_strided`."""
+    return become("as_strided_", input, as_strided, size, stride, storage_offset)
 
 
 # ----------------------------------------------------------------------------------------------------- unsafe splits
@@ -189,7 +195,7 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]
 # ------------------------------------------------------------------------------------------------- layout and class
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def dim_order(input: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
     """The dimensions from the outermost in memory to the innermost.
 
@@ -223,7 +229,7 @@ def dim_order(input: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]
     return tuple(order)
 
 
-@composite(function=False)
+@composite(space="Tensor", bare=True)
 def as_subclass(input: Tensor, cls: type) -> Tensor:
     """The tensor, its memory and its history, as an object of a class that inherits from Tensor."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):

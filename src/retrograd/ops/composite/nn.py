@@ -9,7 +9,7 @@ from ..registry import composite
 from .normalization import flat_gradients
 
 
-@composite(method=False)
+@composite(space="internal")
 def native_layer_norm_backward(
     grad: Any,
     input: Any,

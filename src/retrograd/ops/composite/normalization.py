@@ -36,7 +36,7 @@ def flat_gradients(gradients: Gradients, *arguments: Any) -> Gradients:
     return tuple(found)  # type: ignore[return-value]
 
 
-@composite(method=False)
+@composite(space="internal")
 def native_batch_norm_backward(
     grad: Any, input: Any, weight: Any, mean: Any, rstd: Any, training: bool, eps: float, edges: tuple[Any, ...]
 ) -> Gradients:
@@ -59,7 +59,7 @@ def native_batch_norm_backward(
     return flat_gradients((grad_input, *_gradients(grad, normal, edges)), input, weight)
 
 
-@composite(method=False)
+@composite(space="internal")
 def native_group_norm_backward(
     grad: Any, input: Any, weight: Any, mean: Any, rstd: Any, num_groups: int, eps: float, edges: tuple[Any, ...]
 ) -> Gradients:

@@ -8,17 +8,9 @@ from ..._generated import functions as f
 from ...core import dtypes
 from ...tensor import Tensor
 from ..arguments import as_number
-from ..registry import METHODS, composite
+from ..registry import composite
 from ..support import NUMBERS, reflected
 from .pointwise import pow
-
-
-def _method(name: str) -> Any:
-    def register(function: Any) -> Any:
-        METHODS[name] = function
-        return function
-
-    return register
 
 
 @composite()
@@ -29,21 +21,23 @@ def positive(input: Tensor) -> Tensor:
     return input
 
 
-METHODS["__pos__"] = positive
+@composite(space="Tensor", bare=True)
+def __pos__(self: Tensor) -> Tensor:
+    return positive(self)
 
 
-@_method("__rtruediv__")
-def _rtruediv(self: Tensor, other: Any) -> Any:
+@composite(space="Tensor", bare=True)
+def __rtruediv__(self: Tensor, other: Any) -> Any:
     return f.reciprocal(self) * other if isinstance(other, NUMBERS) else reflected("__rtruediv__", self, other)
 
 
-@_method("__pow__")
-def _pow(self: Tensor, exponent: Any) -> Any:
+@composite(space="Tensor", bare=True)
+def __pow__(self: Tensor, exponent: Any) -> Any:
     return pow(self, exponent) if isinstance(exponent, (Tensor, *NUMBERS)) else NotImplemented
 
 
-@_method("__invert__")
-def _invert(self: Tensor) -> Tensor:
+@composite(space="Tensor", bare=True)
+def __invert__(self: Tensor) -> Tensor:
     if self._data.dtype.kind not in "biu":
         raise TypeError(
             f"~ (operator.invert) is only implemented on integer and Boolean-type tensors, not {self.dtype}"
@@ -51,25 +45,14 @@ def _invert(self: Tensor) -> Tensor:
     return f.bitwise_not(self)
 
 
-@_method("__rpow__")
-def _rpow(self: Tensor, base: Any) -> Any:
+@composite(space="Tensor", bare=True)
+def __rpow__(self: Tensor, base: Any) -> Any:
     return f.pow_Scalar(base, self) if isinstance(base, NUMBERS) else reflected("__rpow__", self, base)
 
 
-@_method("__ipow__")
-def _ipow(self: Tensor, exponent: Any) -> Any:
+@composite(space="Tensor", bare=True)
+def __ipow__(self: Tensor, exponent: Any) -> Any:
     return self.pow_(exponent) if isinstance(exponent, (Tensor, *NUMBERS)) else NotImplemented
-
-
-def _reflect(name: str, operator: Any) -> Any:
-    """``number OP self``, for an operator that has no form for it: of the tensor that the number stands for."""
-
-    def method(self: Tensor, other: Any) -> Any:
-        if isinstance(other, NUMBERS):
-            return operator(number_as_tensor(other, self), self)
-        return reflected(name, self, other)
-
-    METHODS[name] = method
 
 
 def number_as_tensor(value: Any, like: Tensor) -> Tensor:
@@ -81,7 +64,32 @@ def number_as_tensor(value: Any, like: Tensor) -> Tensor:
     return tensor(value, dtype=dtypes.from_numpy_dtype(result_dtype(like._data, value)))
 
 
-_reflect("__rfloordiv__", f.floor_divide)
-_reflect("__rmod__", f.remainder)
-_reflect("__rlshift__", f.bitwise_left_shift)
-_reflect("__rrshift__", f.bitwise_right_shift)
+# ``number OP self``, for operators that have no form for it: of the tensor that the number stands for.
+
+
+@composite(space="Tensor", bare=True)
+def __rfloordiv__(self: Tensor, other: Any) -> Any:
+    if isinstance(other, NUMBERS):
+        return f.floor_divide(number_as_tensor(other, self), self)
+    return reflected("__rfloordiv__", self, other)
+
+
+@composite(space="Tensor", bare=True)
+def __rmod__(self: Tensor, other: Any) -> Any:
+    if isinstance(other, NUMBERS):
+        return f.remainder(number_as_tensor(other, self), self)
+    return reflected("__rmod__", self, other)
+
+
+@composite(space="Tensor", bare=True)
+def __rlshift__(self: Tensor, other: Any) -> Any:
+    if isinstance(other, NUMBERS):
+        return f.bitwise_left_shift(number_as_tensor(other, self), self)
+    return reflected("__rlshift__", self, other)
+
+
+@composite(space="Tensor", bare=True)
+def __rrshift__(self: Tensor, other: Any) -> Any:
+    if isinstance(other, NUMBERS):
+        return f.bitwise_right_shift(number_as_tensor(other, self), self)
+    return reflected("__rrshift__", self, other)

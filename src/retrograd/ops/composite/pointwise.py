@@ -30,7 +30,7 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None, out: Ten
     return f.div_rounding_mode(input, other, rounding_mode=rounding_mode, out=out)
 
 
-@composite("divide_", function=False)
+@composite("divide_", space="Tensor")
 def div_(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """In-place `div`."""
     if rounding_mode is None:
@@ -38,7 +38,7 @@ def div_(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tens
     return f.div_rounding_mode_(input, other, rounding_mode=rounding_mode)
 
 
-@composite()
+@composite(method=False)
 def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """``other - alpha * input``."""
     return (f.rsub_Tensor if isinstance(other, Tensor) else f.rsub_Scalar)(input, other, alpha=alpha)
@@ -50,7 +50,7 @@ def true_divide(input: Tensor, other: Any) -> Tensor:
     return f.div(input, other)
 
 
-@composite()
+@composite(bare=True)
 def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     """``input ** exponent``, either of which may be a number.
 
@@ -66,7 +66,7 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     return f.pow_Scalar(input, exponent, out=out)
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def pow_(input: Tensor, exponent: Any) -> Tensor:
     """In-place `pow`."""
     if isinstance(exponent, Tensor):
@@ -127,12 +127,13 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
     return f.where_self(condition, input, other, out=out)
 
 
+@composite(name="where", space="Tensor")
 def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     """`self` where the condition holds, `other` elsewhere."""
     return f.where_self(condition, self, other)
 
 
-@composite(out=True, axis=True)
+@composite("special.softmax", out=True)
 def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """`nn.functional.softmax` as a function and method."""
     from ...nn.functional import softmax as function
@@ -140,7 +141,7 @@ def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     return function(input, dim, dtype=dtype)
 
 
-@composite(out=True, axis=True)
+@composite("special.log_softmax", out=True)
 def log_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """`nn.functional.log_softmax` as a function and method."""
     from ...nn.functional import log_softmax as function
@@ -160,7 +161,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
     return input._data.shape == other._data.shape and bool((input._data == other._data).all())
 
 
-@composite(function=True, method=False)
+@composite(method=False)
 def is_tensor(obj: Any) -> bool:
     """Is it a Tensor?"""
     return isinstance(obj, Tensor)
@@ -188,6 +189,3 @@ def is_complex(input: Tensor) -> bool:
 def numel(input: Tensor) -> int:
     """How many elements?"""
     return input.numel()
-
-
-METHODS = {"where": _where_method}

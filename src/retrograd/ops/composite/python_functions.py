@@ -24,7 +24,7 @@ def _no_gradient(name: str, *tensors: Tensor) -> None:
         raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
 
 
-@composite(function=False)
+@composite(space="Tensor", bare=True)
 def apply_(input: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     """Replace every element by what the function gives for it.
 
@@ -37,13 +37,13 @@ def apply_(input: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     return overwrite(input, np.array(values, input._data.dtype).reshape(input._data.shape))
 
 
-@composite(function=False)
+@composite(space="Tensor", bare=True)
 def map_(input: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
     """Replace every element by what the function gives for it and that of `tensor`."""
     return _mapped("map_", callable, input, tensor)
 
 
-@composite(function=False)
+@composite(space="Tensor", bare=True)
 def map2_(input: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
     """Replace every element by what the function gives for it and those of `x` and `y`."""
     return _mapped("map2_", callable, input, x, y)
@@ -60,7 +60,7 @@ def _mapped(name: str, function: Callable[..., Any], input: Tensor, *others: Ten
 # ------------------------------------------------------------------------------------------------------------ factories
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def new_empty_strided(
     input: Tensor, size: Sequence[int], stride: Sequence[int], dtype: Any = None, **options: Any
 ) -> Tensor:
@@ -91,7 +91,7 @@ def empty_permuted(
     return table.permute(dense, *np.argsort(physical_layout).tolist()).requires_grad_(requires_grad)
 
 
-@composite(method=False)
+@composite(method=False, bare=True)
 def frombuffer(
     buffer: Any, *, dtype: dtypes.dtype, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:

@@ -51,7 +51,7 @@ def _draw_parts(draw: Any, input: Tensor) -> np.ndarray:
 # ------------------------------------------------------------------------------------------------- of any real number
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def uniform_(input: Tensor, *bounds: float, generator: Generator | None = None, **named: float) -> Tensor:
     """Fill with uniform numbers: ``uniform_(from=0, to=1)``.
 
@@ -82,7 +82,7 @@ def uniform_(input: Tensor, *bounds: float, generator: Generator | None = None, 
     return overwrite_by(input, draw)
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers (complex ones: of variance ``std ** 2`` in all, around `mean` in both parts)."""
     g = _generator("normal_", generator)
@@ -98,7 +98,7 @@ def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Generator 
     return overwrite_by(input, draw)
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def exponential_(input: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers of density ``lambd * exp(-lambd * x)``."""
     g = _generator("exponential_", generator)
@@ -109,7 +109,7 @@ def exponential_(input: Tensor, lambd: float = 1, *, generator: Generator | None
     return overwrite_by(input, lambda: -np.log1p(-_open(g, input)) / lambd)
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def cauchy_(input: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers of the Cauchy distribution."""
     g = _generator("cauchy_", generator)
@@ -120,7 +120,7 @@ def cauchy_(input: Tensor, median: float = 0, sigma: float = 1, *, generator: Ge
     return overwrite_by(input, lambda: median + sigma * np.tan(np.pi * (_open(g, input) - 0.5)))
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def log_normal_(input: Tensor, mean: float = 1, std: float = 2, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers whose logarithm is normal with a mean and a standard deviation."""
     g = _generator("log_normal_", generator)
@@ -134,7 +134,7 @@ def log_normal_(input: Tensor, mean: float = 1, std: float = 2, *, generator: Ge
 # ------------------------------------------------------------------------------------------------------ of integers
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """Fill with how many trials it takes until one of probability `p` succeeds."""
     g = _generator("geometric_", generator)
@@ -145,7 +145,7 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
     return overwrite_by(input, lambda: np.ceil(np.log(_open(g, input)) / math.log1p(-p)))
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def random_(input: Tensor, *bounds: int, generator: Generator | None = None, **named: Any) -> Tensor:
     """Fill with integers: of the whole range, ``random_(to)`` below `to`, or ``random_(from, to)``.
 
@@ -187,7 +187,7 @@ def _exact_integers(dtype: np.dtype) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill with 1 with probability `p`, a number or a tensor that is expanded to the shape, and with 0 otherwise."""
     g = _generator("bernoulli_", generator)
@@ -230,7 +230,7 @@ def bernoulli(
     return overwrite(result, drawn.astype(input._data.dtype))
 
 
-@composite(out=True)
+@composite(method=False, out=True)
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Numbers of the Poisson distributions whose rates are the elements of `input`."""
     g = _generator("poisson", generator)

@@ -60,7 +60,7 @@ class _LeftOut:
 LEFT_OUT = _LeftOut()
 
 
-@composite()
+@composite(bare=True)
 def sum(
     input: Tensor, dim: Any = LEFT_OUT, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **aliases: Any
 ) -> Tensor:
@@ -84,7 +84,7 @@ def sum(
     return table.sum_dim_IntList(input, dim, keepdim, dtype=dtype, out=out)
 
 
-@composite()
+@composite(bare=True)
 def mean(
     input: Tensor, dim: Any = LEFT_OUT, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **aliases: Any
 ) -> Tensor:
@@ -128,7 +128,7 @@ def prod(
     return table.prod_dim_int(input, dim, keepdim, dtype=dtype, out=out)
 
 
-@composite()
+@composite("Tensor.sum_to_size", space="internal")
 def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     """`input` summed over the dimensions along which a tensor of `size` was broadcast to it."""
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
@@ -187,13 +187,15 @@ def _spread(operator: Any, name: str, doc: str) -> Any:
 
     deviation.__name__ = deviation.__qualname__ = name
     deviation.__doc__ = doc
-    return composite()(deviation)
+    return deviation
 
 
-var: Any = _spread(table.var_correction, "var", "The variance over `dim`, divided by n - correction.")
-std: Any = _spread(table.std_correction, "std", "The standard deviation over `dim`.")
-var_mean: Any = _spread(table.var_mean_correction, "var_mean", "Variance and mean over `dim`.")
-std_mean: Any = _spread(table.std_mean_correction, "std_mean", "Standard deviation and mean over `dim`.")
+var: Any = composite()(_spread(table.var_correction, "var", "The variance over `dim`, divided by n - correction."))
+std: Any = composite()(_spread(table.std_correction, "std", "The standard deviation over `dim`."))
+var_mean: Any = composite(method=False)(_spread(table.var_mean_correction, "var_mean", "Variance and mean over `dim`."))
+std_mean: Any = composite(method=False)(
+    _spread(table.std_mean_correction, "std_mean", "Standard deviation and mean over `dim`.")
+)
 
 
 @composite()
@@ -260,11 +262,11 @@ def _extreme(name: str, whole: Any, along: Any, elementwise: str) -> Any:
         f"The {'largest' if name == 'max' else 'smallest'} of all elements; with a `dim`, those along it and their "
         f"indices; with another tensor, `{elementwise}`."
     )
-    return composite()(extreme)
+    return extreme
 
 
-max: Any = _extreme("max", table.max, table.max_dim, "maximum")
-min: Any = _extreme("min", table.min, table.min_dim, "minimum")
+max: Any = composite()(_extreme("max", table.max, table.max_dim, "maximum"))
+min: Any = composite()(_extreme("min", table.min, table.min_dim, "minimum"))
 
 
 @composite()

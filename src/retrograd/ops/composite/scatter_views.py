@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._generated import functions as table
+from ...core import dtypes
 from ...core.constants import contiguous_format
 from ...tensor import Tensor
-from ..registry import FUNCTIONS, composite, with_out
+from ..registry import composite
 from . import shape
 
 
@@ -59,7 +60,7 @@ def as_strided_scatter(
     return _replaced(input, src, lambda x: shape.as_strided(x, size, stride, storage_offset))
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     """Set the main diagonal of a matrix to `fill_value`; with `wrap`, again below a square."""
     sizes = input._data.shape
@@ -87,46 +88,137 @@ def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
 
 # ------------------------------------------------------------------------------------------------------ copies of views
 
-_COPIED: dict[str, Callable[..., Any]] = {
-    "alias_copy": table.alias,
-    "as_strided_copy": shape.as_strided,
-    "detach_copy": Tensor.detach,
-    "diagonal_copy": table.diagonal,
-    "permute_copy": table.permute,
-    "select_copy": table.select,
-    "slice_copy": table.slice,
-    "split_copy": shape.split,
-    "split_with_sizes_copy": table.split_with_sizes,
-    "squeeze_copy": shape.squeeze,
-    "t_copy": table.t,
-    "transpose_copy": table.transpose,
-    "unbind_copy": table.unbind,
-    "unfold_copy": table.unfold,
-    "unsqueeze_copy": table.unsqueeze,
-    "_conj_copy": table._conj,
-    "_neg_view_copy": table._neg_view,
-    "view_as_complex_copy": table.view_as_complex,
-    "view_as_real_copy": table.view_as_real,
-    "view_copy": shape.reshape,
-}
-
-
 def _dense(view: Tensor) -> Tensor:
     return table.clone(view, memory_format=contiguous_format)
 
 
-def _copying(name: str, view: Callable[..., Any]) -> Callable[..., Any]:
-    def copied(input: Tensor, *args: Any, **kwargs: Any) -> Any:
-        result = view(input, *args, **kwargs)
-        return tuple(_dense(r) for r in result) if isinstance(result, tuple) else _dense(result)
-
-    copied.__name__ = copied.__qualname__ = name
-    copied.__doc__ = f"`{name.removesuffix('_copy')}` whose result has memory of its own."
-    return copied
+def _all_dense(views: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    return tuple(_dense(view) for view in views)
 
 
-for _name, _view in _COPIED.items():
-    FUNCTIONS[_name] = with_out(_copying(_name, _view), _name)
+@composite(method=False, out=True)
+def alias_copy(input: Tensor) -> Tensor:
+    """`alias` whose result has memory of its own."""
+    return _dense(table.alias(input))
+
+
+@composite(method=False, out=True)
+def as_strided_copy(
+    input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
+    """`as_strided` whose result has memory of its own."""
+    return _dense(shape.as_strided(input, size, stride, storage_offset))
+
+
+@composite(method=False, out=True)
+def detach_copy(input: Tensor) -> Tensor:
+    """`detach` whose result has memory of its own."""
+    return _dense(input.detach())
+
+
+@composite(method=False, out=True)
+def diagonal_copy(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """`diagonal` whose result has memory of its own."""
+    return _dense(table.diagonal(input, offset, dim1, dim2))
+
+
+@composite(method=False, out=True)
+def permute_copy(input: Tensor, dims: Sequence[int]) -> Tensor:
+    """`permute` whose result has memory of its own."""
+    return _dense(table.permute(input, dims))
+
+
+@composite(method=False, out=True)
+def select_copy(input: Tensor, dim: int, index: int) -> Tensor:
+    """`select` whose result has memory of its own."""
+    return _dense(table.select(input, dim, index))
+
+
+@composite(method=False, out=True)
+def slice_copy(
+    input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
+    """`slice` whose result has memory of its own."""
+    return _dense(table.slice(input, dim, start, end, step))
+
+
+@composite(method=False, out=True)
+def squeeze_copy(input: Tensor, dim: Any = None) -> Tensor:
+    """`squeeze` whose result has memory of its own."""
+    return _dense(shape.squeeze(input, dim))
+
+
+@composite(method=False, out=True)
+def t_copy(input: Tensor) -> Tensor:
+    """`t` whose result has memory of its own."""
+    return _dense(table.t(input))
+
+
+@composite(method=False, out=True)
+def transpose_copy(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """`transpose` whose result has memory of its own."""
+    return _dense(table.transpose(input, dim0, dim1))
+
+
+@composite(method=False, out=True)
+def unfold_copy(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """`unfold` whose result has memory of its own."""
+    return _dense(table.unfold(input, dimension, size, step))
+
+
+@composite(method=False, out=True)
+def unsqueeze_copy(input: Tensor, dim: int) -> Tensor:
+    """`unsqueeze` whose result has memory of its own."""
+    return _dense(table.unsqueeze(input, dim))
+
+
+@composite(method=False, out=True)
+def _conj_copy(input: Tensor) -> Tensor:
+    """`_conj` whose result has memory of its own."""
+    return _dense(table._conj(input))
+
+
+@composite(method=False, out=True)
+def _neg_view_copy(input: Tensor) -> Tensor:
+    """`_neg_view` whose result has memory of its own."""
+    return _dense(table._neg_view(input))
+
+
+@composite(method=False, out=True)
+def view_as_complex_copy(input: Tensor) -> Tensor:
+    """`view_as_complex` whose result has memory of its own."""
+    return _dense(table.view_as_complex(input))
+
+
+@composite(method=False, out=True)
+def view_as_real_copy(input: Tensor) -> Tensor:
+    """`view_as_real` whose result has memory of its own."""
+    return _dense(table.view_as_real(input))
+
+
+@composite(method=False, out=True)
+def split_copy(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """`split` whose result has memory of its own."""
+    return _all_dense(shape.split(input, split_size, dim))
+
+
+@composite(method=False, out=True)
+def split_with_sizes_copy(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """`split_with_sizes` whose result has memory of its own."""
+    return _all_dense(table.split_with_sizes(input, split_sizes, dim))
+
+
+@composite(method=False, out=True)
+def unbind_copy(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """`unbind` whose result has memory of its own."""
+    return _all_dense(table.unbind(input, dim))
+
+
+@composite(method=False, out=True)
+def view_copy(input: Tensor, size: Any = None, *, dtype: Any = None) -> Tensor:
+    """`view` whose result has memory of its own."""
+    dtype = size if isinstance(size, dtypes.dtype) else dtype
+    return _dense(shape.reshape(input, size) if dtype is None else table.view_dtype(input, dtype))
 
 
 @composite(method=False, out=True)

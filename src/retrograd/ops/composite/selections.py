@@ -119,7 +119,7 @@ def index_reduce(
     return table.scatter_reduce(input, dim, expanded, source, reduce, include_self=include_self, out=out)
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def index_reduce_(
     input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:

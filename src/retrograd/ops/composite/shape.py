@@ -1,7 +1,6 @@
 """Shape operators that have overloads, and those that are made of others.
 
-`PROPERTIES` are attributes of Tensor: name -> function of the tensor.  Conversions (`to`, `float`, `new_zeros` ...)
-are in `conversion.py`, what writes to a tensor in `inplace.py`.
+Conversions (`to`, `float`, `new_zeros` ...) are in `conversion.py`, what writes to a tensor in `inplace.py`.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def _sizes(name: str, argument: str, values: tuple[Any, ...], keywords: dict[Any
 # ---------------------------------------------------------------------------------------------------------- new shapes
 
 
-@composite(function=False)
+@composite(space="Tensor", bare=True)
 def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
     """The same memory in another shape, or read as another dtype.
 
@@ -64,13 +63,13 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
     return _view(input, _sizes("view", "size", shape, {} if size is None else {"size": size}))
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """The same memory in the shape of another tensor."""
     return _view(input, other._data.shape)
 
 
-@composite()
+@composite(bare=True)
 def reshape(input: Tensor, *shape: Any, **keywords: Any) -> Tensor:
     """The elements in another shape: a view where that is possible, else a copy.
 
@@ -89,7 +88,7 @@ def reshape(input: Tensor, *shape: Any, **keywords: Any) -> Tensor:
     return table._unsafe_view(table.clone(input, memory_format=contiguous_format), size)
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """The elements in the shape of another tensor."""
     return reshape(input, other._data.shape)
@@ -110,7 +109,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return reshape(input, (*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
-@composite(axis=True)
+@composite()
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """The dimension `dim` made several."""
     return _view(input, kernels.unflatten(input._data, dim, sizes).shape)
@@ -122,7 +121,7 @@ def ravel(input: Tensor) -> Tensor:
     return _view(contiguous(input), (-1 if input._data.size else 0,))
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """Expanded to the shape of another tensor."""
     return table.expand(input, other._data.shape)
@@ -165,7 +164,7 @@ def _at_least(name: str, grow: Callable[[Tensor], Tensor]) -> Any:
 
     at_least.__name__ = at_least.__qualname__ = name
     at_least.__doc__ = f"The tensors with new dimensions of size 1, so that each has at least {name[-2]}."
-    return composite(method=False)(at_least)
+    return at_least
 
 
 def _to_1d(tensor: Tensor) -> Tensor:
@@ -184,9 +183,9 @@ def _to_3d(tensor: Tensor) -> Tensor:
     return table.unsqueeze(tensor, -1) if tensor.ndim == 2 else tensor
 
 
-atleast_1d: Any = _at_least("atleast_1d", _to_1d)
-atleast_2d: Any = _at_least("atleast_2d", _to_2d)
-atleast_3d: Any = _at_least("atleast_3d", _to_3d)
+atleast_1d: Any = composite(method=False)(_at_least("atleast_1d", _to_1d))
+atleast_2d: Any = composite(method=False)(_at_least("atleast_2d", _to_2d))
+atleast_3d: Any = composite(method=False)(_at_least("atleast_3d", _to_3d))
 
 
 # ---------------------------------------------------------------------------------------------------------- new orders
@@ -212,7 +211,9 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     return table.permute(input, tuple(order[d] if d in order else next(rest) for d in range(n)))
 
 
-def _reversed(input: Tensor) -> Tensor:
+@composite(space="Tensor", property=True)
+def T(input: Tensor) -> Tensor:
+    """With its dimensions in reverse order."""
     n = input.ndim
     if n > 2:
         warnings.warn(
@@ -229,7 +230,9 @@ def _of_0d(name: str, instead: str) -> None:
     warnings.warn(f"Tensor.{name} is deprecated on 0-D tensors. {instead}", UserWarning, stacklevel=users_level())
 
 
-def _matrix_transpose(input: Tensor) -> Tensor:
+@composite(space="Tensor", property=True)
+def mT(input: Tensor) -> Tensor:
+    """With its last two dimensions exchanged."""
     if not input.ndim:
         _of_0d("mT", "This function is the identity in these cases.")
         return input
@@ -254,7 +257,9 @@ def adjoint(input: Tensor) -> Tensor:
     return transposed.conj() if input.is_complex() else transposed  # type: ignore[attr-defined]
 
 
-def _hermitian(input: Tensor) -> Tensor:
+@composite(space="Tensor", property=True)
+def H(input: Tensor) -> Tensor:
+    """The conjugate transpose of a matrix."""
     if input.ndim not in (0, 2):
         raise RuntimeError(
             f"tensor.H is only supported on matrices (2-D tensors). Got {input.ndim}-D tensor. For batches of "
@@ -265,19 +270,16 @@ def _hermitian(input: Tensor) -> Tensor:
     return adjoint(input)
 
 
-#: Attributes of Tensor that are operators.
-PROPERTIES: dict[str, Callable[[Tensor], Tensor]] = {
-    "T": _reversed,
-    "mT": _matrix_transpose,
-    "H": _hermitian,
-    "mH": adjoint,
-}
+@composite(space="Tensor", property=True)
+def mH(input: Tensor) -> Tensor:
+    """The conjugate transpose of matrices."""
+    return adjoint(input)
 
 
 # --------------------------------------------------------------------------------------------------------------- parts
 
 
-@composite(axis=True)
+@composite()
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """`length` elements from `start` along `dim`."""
     if isinstance(start, Tensor) and (start.ndim or start._data.dtype.kind not in "iu"):
@@ -313,7 +315,7 @@ def split(input: Tensor, split_size: Any = None, dim: int = 0, **keywords: Any) 
     return table.split_Tensor(input, split_size, dim)
 
 
-@composite(axis=True)
+@composite()
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most `chunks` parts of one size along `dim`; the last may be smaller."""
     if not input.ndim:
@@ -331,7 +333,7 @@ _MOST_PARTS = 1 << 24
 
 
 
-@composite(axis=True)
+@composite()
 def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, **keywords: Any) -> tuple[Tensor, ...]:
     """So many nearly equal parts along `dim`, or those between the given indices."""
     for name in ("indices", "sections", "tensor_indices_or_sections"):
@@ -378,12 +380,12 @@ def _split_along(name: str, least: int, dim: int) -> Any:
 
     split_along.__name__ = split_along.__qualname__ = name
     split_along.__doc__ = f"Parts along dimension {dim}: equal ones, or cut at the given indices."
-    return composite()(split_along)
+    return split_along
 
 
-hsplit: Any = _split_along("hsplit", 1, 1)
-vsplit: Any = _split_along("vsplit", 2, 0)
-dsplit: Any = _split_along("dsplit", 3, 2)
+hsplit: Any = composite()(_split_along("hsplit", 1, 1))
+vsplit: Any = composite()(_split_along("vsplit", 2, 0))
+dsplit: Any = composite()(_split_along("dsplit", 3, 2))
 
 
 @composite()
@@ -517,7 +519,7 @@ def tile(input: Tensor, *dims: Any, **keywords: Any) -> Tensor:
     return table.repeat(input, (1,) * (input.ndim - len(sizes)) + sizes)
 
 
-@composite(axis=True)
+@composite()
 def repeat_interleave(
     input: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
@@ -553,7 +555,7 @@ def repeat_interleave(
 # -------------------------------------------------------------------------------------------------------------- copies
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor itself where it is contiguous (in `memory_format`, row-major by default), else a contiguous copy."""
     if input.is_contiguous(memory_format):

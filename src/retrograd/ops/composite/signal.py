@@ -14,6 +14,7 @@ from ...core.where import users_level
 from ...tensor import Tensor, wrap
 from ..factories import _out
 from ..registry import composite
+from . import fft
 from .shape import narrow
 
 # -------------------------------------------------------------------------------------------------------------- windows
@@ -136,8 +137,6 @@ def stft(
     align_to_window: bool | None = None,
 ) -> Tensor:
     """The Fourier transforms of the windows of a signal, as columns; of every signal of a batch."""
-    from ... import fft
-
     if not (input.is_floating_point() or input.is_complex()):
         raise RuntimeError("stft: expected a tensor of floating point or complex values")
     real = not input.is_complex() and not (window is not None and window.is_complex())
@@ -190,8 +189,6 @@ def istft(
     return_complex: bool = False,
 ) -> Tensor:
     """The signal of which `stft` is the transform: the windows added up, over the sum of the squared windows."""
-    from ... import fft
-
     if not input.is_complex():
         raise RuntimeError(
             "istft requires a complex-valued input tensor matching the output from stft with return_complex=True."

@@ -11,11 +11,11 @@ from ..._generated import functions as table
 from ...core import dtypes
 from ...kernels.promotion import check_out, scalar_name
 from ...tensor import Tensor, wrap
-from ..registry import METHODS, composite
+from ..registry import composite
 from ..support import write_out
 
 
-@composite()
+@composite("special.multigammaln")
 def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of the multivariate gamma function of dimension `p`.
 
@@ -38,7 +38,7 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
     return table.add(table.sum_dim_IntList(terms, (-1,)), p * (p - 1) / 4 * math.log(math.pi))
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def mvlgamma_(input: Tensor, p: int) -> Tensor:
     """In-place `mvlgamma`."""
     result = mvlgamma(table.clone(input), p)
@@ -46,15 +46,13 @@ def mvlgamma_(input: Tensor, p: int) -> Tensor:
     return table.copy_(input, result, False)
 
 
+@composite(name="polygamma", space="Tensor")
 def _polygamma_method(input: Tensor, n: int) -> Tensor:
     """The n-th derivative of digamma."""
     return table.polygamma(n, input)
 
 
-METHODS["polygamma"] = _polygamma_method
-
-
-@composite(function=False)
+@composite(space="Tensor")
 def polygamma_(input: Tensor, n: int) -> Tensor:
     """In-place `polygamma`."""
     result = table.polygamma(n, table.clone(input))
@@ -62,7 +60,7 @@ def polygamma_(input: Tensor, n: int) -> Tensor:
     return table.copy_(input, result, False)
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def float_power_(input: Tensor, exponent: Any) -> Tensor:
     """In-place `float_power`, for tensors of double precision."""
     from .pointwise import float_power
@@ -76,7 +74,7 @@ def float_power_(input: Tensor, exponent: Any) -> Tensor:
     return table.copy_(input, result, False)
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def true_divide_(input: Tensor, other: Any) -> Tensor:
     """In-place `true_divide`."""
     return table.div_(input, other)

@@ -35,7 +35,7 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *, o
 _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-@composite(axis=True)
+@composite()
 def quantile(
     input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear",
     out: Any = None,
@@ -51,7 +51,7 @@ def quantile(
     return _quantile("quantile", input, q, dim, keepdim, interpolation, False)
 
 
-@composite(axis=True)
+@composite()
 def nanquantile(
     input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear",
     out: Any = None,
@@ -176,7 +176,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = None) -> T
     return table.linalg_vector_norm(table.sub(table.unsqueeze(x1, -2), table.unsqueeze(x2, -3)), p, (-1,))
 
 
-@composite(method=False)
+@composite("nn.functional.pdist", method=False)
 def pdist(input: Tensor, p: float = 2) -> Tensor:
     """The p-norms of the differences between the rows of a matrix, each pair once."""
     if input._data.ndim != 2:
@@ -190,7 +190,7 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
     return table.linalg_vector_norm(table.sub(left, right), p, (-1,))
 
 
-@composite(axis=True)
+@composite()
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Any = None) -> Tensor:
     """`input` with each slice along `dim` scaled down to the p-norm `maxnorm` if it has a greater one."""
     if out is not None:
@@ -212,7 +212,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Any = None
     return table.where_self(larger, table.mul(rows, maxnorm / (size + 1e-7)), input)
 
 
-@composite(function=False)
+@composite(space="Tensor")
 def renorm_(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """In-place `renorm`."""
     return table.copy_(input, renorm(table.clone(input), p, dim, maxnorm), False)

@@ -10,7 +10,7 @@ from ...core import dtypes
 from ...core.size import Size
 from ...kernels import promotion
 from ...tensor import Tensor
-from ..registry import FUNCTIONS, METHODS, composite
+from ..registry import composite
 
 
 @composite(method=False)
@@ -62,13 +62,13 @@ def is_signed(input: Tensor) -> builtins.bool:
     return input.dtype.is_signed
 
 
-@composite(method=False)
+@composite()
 def is_same_size(input: Tensor, other: Tensor) -> builtins.bool:
     """Whether two tensors have the same shape."""
     return input._data.shape == other._data.shape
 
 
-@composite(method=False)
+@composite(method=False, bare=True)
 def is_storage(obj: Any) -> builtins.bool:
     """Is it a storage?"""
     from ...storage import TypedStorage, UntypedStorage
@@ -76,7 +76,7 @@ def is_storage(obj: Any) -> builtins.bool:
     return isinstance(obj, (TypedStorage, UntypedStorage))
 
 
-@composite(method=False)
+@composite(method=False, bare=True)
 def broadcast_shapes(*shapes: builtins.int | Sequence[builtins.int]) -> Size:
     """The shape that tensors of these shapes are broadcast to.
 
@@ -106,23 +106,22 @@ def broadcast_shapes(*shapes: builtins.int | Sequence[builtins.int]) -> Size:
     return Size(result)
 
 
-# ------------------------------------------------------------------------------------ in-place methods as functions too
-
-#: Torch has these as functions as well as methods.
-IN_PLACE_FUNCTIONS = (
-    "arccos_", "arccosh_", "arcsin_", "arcsinh_", "arctan_", "arctanh_", "clip_", "conj_physical_", "fill_", "fix_",
-    "gcd_", "i0_", "lcm_", "ldexp_", "logit_", "negative_", "resize_as_", "xlogy_", "detach_", "as_strided_",
-)  # fmt: skip
+# ------------------------------------------------------------------------------------------- methods as functions too
 
 
-def _install() -> None:
-    from ..._generated import functions
-
-    for name in IN_PLACE_FUNCTIONS:
-        found = METHODS.get(name) or functions.METHODS.get(name) or getattr(Tensor, name, None)
-        if found is not None and name not in FUNCTIONS:
-            FUNCTIONS[name] = found
-    FUNCTIONS.setdefault("detach", Tensor.detach)
+@composite(method=False)
+def get_device(input: Tensor) -> int:
+    """The index of the tensor's device; -1 for the CPU."""
+    return input.get_device()
 
 
-_install()
+@composite(method=False)
+def detach(input: Tensor) -> Tensor:
+    """`input` without its history, on the same memory."""
+    return input.detach()
+
+
+@composite(method=False)
+def detach_(input: Tensor) -> Tensor:
+    """In-place `detach`."""
+    return input.detach_()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
+from ...codegen.schema import split
 from ..arguments import Type, type_of
 
 _SHORT = {
@@ -40,26 +41,13 @@ class Parameter:
         return f"{self.type.word} {self.name}"
 
 
-def _split(text: str) -> list[str]:
-    """Split at commas outside brackets."""
-    parts, depth, current = [], 0, ""
-    for char in text:
-        depth += (char in "([") - (char in ")]")
-        if char == "," and depth == 0:
-            parts.append(current.strip())
-            current = ""
-        else:
-            current += char
-    return [*parts, current.strip()] if current.strip() else parts
-
-
 @functools.cache
 def _parameters(text: str) -> tuple[Parameter, ...]:
     for short, long in _SHORT.items():
         if text.endswith((f", {short}", f"* {short}")) or f", {short}," in text:
             text = text.replace(f", {short}", f", {long}", 1)
     found, keyword_only = [], False
-    for part in _split(text):
+    for part in split(text):
         if part == "*":
             keyword_only = True
         else:
@@ -94,6 +82,11 @@ def _lines() -> dict[str, list[str]]:
                 name, _, arguments = call.removesuffix(")").partition("(")
                 found.setdefault(name, []).append(arguments)
     return found
+
+
+def names() -> list[str]:
+    """What the lines are for."""
+    return list(_lines())
 
 
 def has_overloads(name: str) -> bool:

@@ -1,0 +1,287 @@
+"""Discrete Fourier transforms (``torch.fft``), made of three operators of the table (`derivatives/fft.yaml`).
+
+A function here makes the input complex or real and of the size asked for, and chooses the normalisation; all of it is
+differentiable.
+
+>>> import retrograd as torch
+>>> torch.fft.rfft(torch.tensor([1., 0., 0., 0.]))
+tensor([1.+0.j, 1.+0.j, 1.+0.j])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._generated import functions as table
+from ...core import dtypes
+from ...kernels.promotion import is_half, scalar_name
+from ...tensor import Tensor
+from ..factories import _out
+from ..registry import composite
+from .shape import narrow
+
+Dims = Sequence[int] | int | None
+
+# ----------------------------------------------------------------------------------------------- what all of them share
+
+_NONE, _ROOT, _WHOLE = 0, 1, 2
+
+
+def _one(n: int | None) -> int | None:
+    """The size of a transform of one dimension, in which -1 does not mean the size that is there."""
+    if n is not None and n < 1:
+        raise RuntimeError(f"Invalid number of data points ({n}) specified")
+    return n
+
+
+def _normalization(norm: str | None, forward: bool) -> int:
+    """The factor that `norm` asks for in a transform of that direction."""
+    if norm == "ortho":
+        return _ROOT
+    if norm is None or norm == "backward":
+        return _NONE if forward else _WHOLE
+    if norm == "forward":
+        return _WHOLE if forward else _NONE
+    raise RuntimeError(f'Invalid normalization mode: "{norm}"')
+
+
+def _as_complex(input: Tensor) -> Tensor:
+    if input.is_complex():
+        return input
+    return _as_float(input).to(dtypes.from_numpy_dtype(np.result_type(_as_float(input)._data.dtype, np.complex64)))
+
+
+def _as_float(input: Tensor) -> Tensor:
+    """`input`, or integers as numbers of the default dtype."""
+    if is_half(input._data.dtype):
+        raise RuntimeError(f"Unsupported dtype {scalar_name(input._data.dtype)}: transform float32 numbers instead")
+    if input._data.dtype.kind in "fcV":
+        return input
+    return input.to(dtypes.from_numpy_dtype(dtypes.default[0]))
+
+
+def _real(name: str, input: Tensor, what: str = "real") -> Tensor:
+    if input.is_complex():
+        raise RuntimeError(f"{name} expects a {what} input tensor, but got {scalar_name(input._data.dtype)}")
+    return _as_float(input)
+
+
+def _dim(dim: int, ndim: int) -> int:
+    if not ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    if not -ndim <= dim < ndim:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")
+    return dim % ndim
+
+
+def _geometry(input: Tensor, s: Dims, dim: Dims) -> tuple[list[int], list[int]]:
+    """The sizes of a transform and the dimensions that have them."""
+    shape, ndim = input._data.shape, input._data.ndim
+    sizes = [s] if isinstance(s, int) else None if s is None else list(s)
+    if dim is not None:
+        dims = [_dim(d, ndim) for d in ([dim] if isinstance(dim, int) else dim)]
+        if len(set(dims)) != len(dims):
+            raise RuntimeError("FFT dims must be unique")
+        if sizes is not None and len(sizes) != len(dims):
+            raise RuntimeError("When given, dim and shape arguments must have the same length")
+    elif sizes is not None:
+        if len(sizes) > ndim:
+            raise RuntimeError(f"Got shape with {len(sizes)} values but input tensor only has {ndim} dimensions.")
+        dims = list(range(ndim - len(sizes), ndim))
+    else:
+        dims = list(range(ndim))
+    if sizes is None:
+        sizes = [shape[d] for d in dims]
+    return [shape[d] if n == -1 else n for n, d in zip(sizes, dims, strict=True)], dims
+
+
+def _check_points(sizes: list[int]) -> None:
+    for n in sizes:
+        if n < 1:
+            raise RuntimeError(f"Invalid number of data points ({n}) specified")
+
+
+def _resized(input: Tensor, sizes: list[int], dims: list[int]) -> Tensor:
+    """`input` with its dimensions cut to `sizes`, or filled up with zeros at the end."""
+    for n, d in zip(sizes, dims, strict=True):
+        have = input._data.shape[d]
+        if n < have:
+            input = narrow(input, d, 0, n)
+        elif n > have:
+            input = table.constant_pad_nd(input, (0, 0) * (input._data.ndim - 1 - d) + (0, n - have), 0)
+    return input
+
+
+def _c2c(input: Tensor, s: Dims, dim: Dims, norm: str | None, forward: bool) -> Tensor:
+    sizes, dims = _geometry(input, s, dim)
+    _check_points(sizes)
+    input = _resized(_as_complex(input), sizes, dims)
+    return table.fft_c2c(input, tuple(dims), _normalization(norm, forward), forward)
+
+
+def _r2c(name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, forward: bool) -> Tensor:
+    input = _real(name, input, "real-valued" if name.endswith("n") else "real")
+    sizes, dims = _geometry(input, s, dim)
+    if not dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    _check_points(sizes)
+    return table.fft_r2c(_resized(input, sizes, dims), tuple(dims), _normalization(norm, forward), True)
+
+
+def _c2r(name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, forward: bool) -> Tensor:
+    given = s is not None and (s if isinstance(s, int) else s[-1]) != -1
+    sizes, dims = _geometry(input, s, dim)
+    if not dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    points = sizes[-1] if given else 2 * (input._data.shape[dims[-1]] - 1)
+    _check_points([*sizes[:-1], points])
+    input = _resized(_as_complex(input), [*sizes[:-1], points // 2 + 1], dims)
+    if forward:
+        input = input.conj()
+    return table.fft_c2r(input, tuple(dims), _normalization(norm, forward), points)
+
+
+# -------------------------------------------------------------------------------------------------------- one dimension
+
+
+@composite(space="fft", out=True)
+def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """The transform along `dim`, of `n` points if given."""
+    return _c2c(input, _one(n), dim, norm, True)
+
+
+@composite(space="fft", out=True)
+def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """The inverse of `fft`."""
+    return _c2c(input, _one(n), dim, norm, False)
+
+
+@composite(space="fft", out=True)
+def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """The first half of the transform of a real tensor; the other half is its conjugate."""
+    return _r2c("rfft", input, _one(n), dim, norm, True)
+
+
+@composite(space="fft", out=True)
+def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """The inverse of `rfft`; `n` is the number of real points, even unless given."""
+    return _c2r("irfft", input, _one(n), dim, norm, False)
+
+
+@composite(space="fft", out=True)
+def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """The transform, which is real, of half a Hermitian signal."""
+    return _c2r("hfft", input, _one(n), dim, norm, True)
+
+
+@composite(space="fft", out=True)
+def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """The inverse of `hfft`."""
+    return _r2c("ihfft", input, _one(n), dim, norm, False).conj()
+
+
+# --------------------------------------------------------------------------------------------------- several dimensions
+
+
+@composite(space="fft", out=True)
+def fftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None) -> Tensor:
+    """The transform over the dimensions `dim`, all unless given."""
+    return _c2c(input, s, dim, norm, True)
+
+
+@composite(space="fft", out=True)
+def ifftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None) -> Tensor:
+    """The inverse of `fftn`."""
+    return _c2c(input, s, dim, norm, False)
+
+
+@composite(space="fft", out=True)
+def rfftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None) -> Tensor:
+    """The transform of a real tensor over `dim`, halved along the last."""
+    return _r2c("rfftn", input, s, dim, norm, True)
+
+
+@composite(space="fft", out=True)
+def irfftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None) -> Tensor:
+    """The inverse of `rfftn`."""
+    return _c2r("irfftn", input, s, dim, norm, False)
+
+
+@composite(space="fft", out=True)
+def hfftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None) -> Tensor:
+    """The real transform of a signal that is Hermitian along the last of `dim`, of which half is given."""
+    return _c2r("hfftn", input, s, dim, norm, True)
+
+
+@composite(space="fft", out=True)
+def ihfftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None) -> Tensor:
+    """The inverse of `hfftn`."""
+    return _r2c("ihfftn", input, s, dim, norm, False).conj()
+
+
+def _two_dimensional(name: str, function: Any) -> Any:
+    def transform(input: Tensor, s: Dims = None, dim: Dims = (-2, -1), norm: str | None = None) -> Tensor:
+        return function(input, s, dim, norm)
+
+    transform.__name__ = transform.__qualname__ = name
+    transform.__doc__ = f"`{function.__name__}` over two dimensions, the last ones unless given."
+    return transform
+
+
+fft2 = composite(space="fft", out=True)(_two_dimensional("fft2", fftn))
+ifft2 = composite(space="fft", out=True)(_two_dimensional("ifft2", ifftn))
+rfft2 = composite(space="fft", out=True)(_two_dimensional("rfft2", rfftn))
+irfft2 = composite(space="fft", out=True)(_two_dimensional("irfft2", irfftn))
+hfft2 = composite(space="fft", out=True)(_two_dimensional("hfft2", hfftn))
+ihfft2 = composite(space="fft", out=True)(_two_dimensional("ihfft2", ihfftn))
+
+# ---------------------------------------------------------------------------------------------------------- frequencies
+
+
+def _float(dtype: Any) -> np.dtype:
+    found = dtypes.as_numpy_dtype(dtype)
+    return dtypes.default[0] if found is None else found
+
+
+@composite(space="fft")
+def fftfreq(
+    n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any
+) -> Tensor:
+    """The frequencies of the `n` numbers that `fft` gives, for points `d` apart.
+
+    >>> import retrograd as torch
+    >>> torch.fft.fftfreq(4)
+    tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
+    """
+    return _out(np.fft.fftfreq(n, d).astype(_float(dtype)), requires_grad, device, kw)
+
+
+@composite(space="fft")
+def rfftfreq(
+    n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any
+) -> Tensor:
+    """The frequencies of the numbers that `rfft` gives."""
+    return _out(np.fft.rfftfreq(n, d).astype(_float(dtype)), requires_grad, device, kw)
+
+
+@composite(space="fft")
+def fftshift(input: Tensor, dim: Dims = None) -> Tensor:
+    """`input` with the frequency 0 in the middle of each of `dim`."""
+    return _shifted(input, dim, lambda n: n // 2)
+
+
+@composite(space="fft")
+def ifftshift(input: Tensor, dim: Dims = None) -> Tensor:
+    """The inverse of `fftshift`."""
+    return _shifted(input, dim, lambda n: (n + 1) // 2)
+
+
+def _shifted(input: Tensor, dim: Dims, by: Any) -> Tensor:
+    ndim = input._data.ndim
+    dims = [_dim(d, ndim) for d in ([dim] if isinstance(dim, int) else range(ndim) if dim is None else dim)]
+    if not dims and dim is not None:
+        raise RuntimeError("`shifts` required: there are no dimensions to shift along")
+    return table.roll(input, [by(input._data.shape[d]) for d in dims], dims) if dims else input.clone()
