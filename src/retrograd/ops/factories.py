@@ -16,12 +16,14 @@ from ..autograd.forward_operators import forbid_out
 from ..autograd.inplace import begin_inplace
 from ..core import dtypes
 from ..core.devices import as_device
+from ..core.devices import device as device_of
+from ..core.layout import strided
 from ..core.size import Size
 from ..core.state import local
 from ..core.where import users_level
 from ..kernels import view_as_real
 from ..kernels.promotion import cast_number, complex_dtype, element, scalar_name
-from ..kernels.storage import dense_like
+from ..kernels.storage import clone, dense_like
 from ..random import Generator, default_generator
 from ..tensor import Tensor, new, wrap
 from ..tensor.data import infer_array
@@ -29,8 +31,26 @@ from .registry import composite
 from .support import int_tuple, store
 
 
+def on_cpu(device: Any) -> None:
+    """Refuse to make a tensor anywhere else."""
+    if device is not None and as_device(device).type != "cpu":
+        raise RuntimeError(f"tensors are made on the CPU: there is no memory to be had on device '{device}' from here")
+
+
+def legacy_device(given: Any) -> None:
+    """Refuse to make a tensor anywhere else in the words of the older constructors."""
+    found = None if given is None else device_of(given).type
+    if found not in (None, "cpu"):
+        raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {found} was passed")
+
+
+def not_pinned() -> RuntimeError:
+    """The error for ``pin_memory=True``."""
+    return RuntimeError("pin_memory=True requires a CUDA or other accelerator backend, and there is none")
+
+
 def _finish(array: Any, requires_grad: bool, device: Any = None) -> Tensor:
-    as_device(device)
+    on_cpu(device)
     if requires_grad is not None and not isinstance(requires_grad, bool):
         raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
     result = wrap(array, local.state.new_vc)
@@ -78,6 +98,8 @@ def tensor(
             UserWarning,
             stacklevel=users_level(),
         )
+    if pin_memory:
+        raise not_pinned()
     return _finish(infer_array(data, dtypes.as_numpy_dtype(dtype), dtypes.default[0]), requires_grad, device)
 
 
@@ -99,6 +121,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     True
     """
     np_dtype = dtypes.as_numpy_dtype(dtype)
+    on_cpu(device)
     if isinstance(data, Tensor):
         return data if np_dtype is None or data._data.dtype == np_dtype else data.to(dtype)
     if isinstance(data, np.ndarray):
@@ -148,7 +171,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
 
 def legacy_tensor(cls: type, *args: Any, device: Any = None) -> Tensor:
     """``Tensor(2, 3)``: uninitialised; ``Tensor([1., 2.])``: the data in the default dtype."""
-    as_device(device)
+    legacy_device(device)
     result: Tensor = new(cls)
     result._vc = None
     result._meta = None
@@ -204,10 +227,19 @@ def _size(name: str, size: tuple, kw: dict) -> tuple[int, ...]:
 
 
 def _out(array: Any, requires_grad: bool, device: Any, kw: dict) -> Tensor:
-    """Finish a factory; `kw` may hold out=, and names that mean nothing here (layout, pin_memory, memory_format)."""
-    unknown = set(kw) - {"size", "out", "layout", "pin_memory", "memory_format", "names"}
+    """Finish a factory; `kw` may hold out=, layout=, pin_memory= and memory_format=."""
+    if not kw:
+        return _finish(array, requires_grad, device)
+    unknown = set(kw) - {"size", "out", "layout", "pin_memory", "memory_format"}
     if unknown:
         raise TypeError(f"unexpected keyword argument '{sorted(unknown)[0]}'")
+    if kw.get("pin_memory"):
+        raise not_pinned()
+    if kw.get("layout") not in (None, strided):
+        raise NotImplementedError(f"tensors of layout {kw['layout']} are not here: torch.strided is what there is")
+    memory_format = kw.get("memory_format")
+    if memory_format is not None and "preserve" not in str(memory_format):
+        array = clone(array, memory_format)
     out = kw.get("out")
     if out is not None:
         forbid_out("this factory", (out,))

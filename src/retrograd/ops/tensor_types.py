@@ -9,7 +9,7 @@ import numpy as np
 from ..core import dtypes
 from ..tensor.data import infer_array
 from ..tensor.tensor import TYPE_NAMES, Tensor, wrap
-from .factories import _is_size, _shape
+from .factories import _is_size, _shape, legacy_device
 
 
 class TensorType(type):
@@ -31,6 +31,7 @@ class TensorType(type):
         return isinstance(instance, Tensor) and instance.dtype is cls.dtype
 
     def __call__(cls, *args: Any, device: Any = None) -> Tensor:
+        legacy_device(device)
         return legacy_new(cls.dtype, *args)
 
     def __repr__(cls) -> str:

@@ -169,7 +169,7 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 @composite(space="Tensor")
 def cpu(input: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor in the host's memory."""
-    return input
+    return input if memory_format is None else to(input, memory_format=memory_format)
 
 
 @composite(space="Tensor")
@@ -220,4 +220,5 @@ def new(input: Tensor, *args: Any, device: Any = None) -> Tensor:
     """A tensor of the same dtype, of a size or of data, as the older constructors make it."""
     from ..tensor_types import legacy_new
 
+    factories.legacy_device(device)
     return legacy_new(input.dtype, *args)

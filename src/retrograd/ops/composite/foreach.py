@@ -90,7 +90,7 @@ def _foreach_copy_(self: Sequence[Tensor], src: Sequence[Tensor], non_blocking: 
 def _foreach_clone(self: Sequence[Tensor], *, memory_format: Any = None) -> tuple[Tensor, ...]:
     """A copy of each tensor."""
     _check(self)
-    return tuple(table.clone(tensor) for tensor in self)
+    return tuple(table.clone(tensor, memory_format=memory_format) for tensor in self)
 
 
 @composite(method=False, bare=True)

@@ -15,6 +15,7 @@ from ...autograd.forward_grad import has_fw_grad
 from ...autograd.forward_operators import forbid_duals
 from ...autograd.inplace import begin_inplace, bump_version
 from ...core import shared_memory
+from ...core.constants import channels_last, channels_last_3d, contiguous_format
 from ...core.state import local
 from ...storage import TypedStorage, UntypedStorage, typed_storage, untyped_storage
 from ...tensor import Tensor, new, type_name
@@ -140,10 +141,12 @@ def resize_(input: Tensor, *sizes: Any, size: Any = None, memory_format: Any = N
     if any(n < 0 for n in shape):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}")
     data = input._memory
-    if data.shape == shape:
+    if memory_format is not None:
+        _check_format(shape, memory_format)
+    if data.shape == shape and (memory_format is None or kernels.is_contiguous(data, memory_format)):
         return input
     begin_inplace(state, input, False)
-    input._memory = _resized(data, shape)
+    input._memory = _resized(data, shape, memory_format)
     outdate_accumulator(input)
     if input._is_view():
         input._meta = None  # it shows something else of its base now, if anything
@@ -151,7 +154,23 @@ def resize_(input: Tensor, *sizes: Any, size: Any = None, memory_format: Any = N
     return input
 
 
-def _resized(data: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _check_format(shape: tuple[int, ...], memory_format: Any) -> None:
+    name = str(memory_format).removeprefix("torch.")
+    if name == "preserve_format":
+        raise RuntimeError("Unsupported memory formatPreserve: there is nothing to preserve, name one or none")
+    if "channels_last" in name and len(shape) != (5 if "3d" in name else 4):
+        raise RuntimeError(f"required rank {5 if '3d' in name else 4} tensor to use {name} format")
+
+
+def _strides(shape: tuple[int, ...], memory_format: Any) -> tuple[int, ...]:
+    """The strides of a tensor that is contiguous in the format, row-major by default."""
+    if "channels_last" not in str(memory_format):
+        return kernels.contiguous_strides(shape)
+    batch, *rest, channels = kernels.contiguous_strides((shape[0], *shape[2:], shape[1]))
+    return (batch, channels, *rest)
+
+
+def _resized(data: np.ndarray, shape: tuple[int, ...], memory_format: Any) -> np.ndarray:
     root, offset = kernels.storage_root(data), kernels.storage_offset(data)
     needed = offset + math.prod(shape)
     if needed * data.itemsize > root.nbytes:
@@ -159,13 +178,16 @@ def _resized(data: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         flat = root.ravel("K").view(data.dtype)
         memory[: flat.size] = flat
         data = memory
-    return kernels.as_strided(data, shape, kernels.contiguous_strides(shape), offset)
+    return kernels.as_strided(data, shape, _strides(shape, memory_format), offset)
 
 
 @composite()
-def resize_as_(input: Tensor, the_template: Tensor, memory_format: Any = None) -> Tensor:
-    """`resize_` to the size of another tensor."""
-    return resize_(input, tuple(the_template._data.shape))
+def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    """`resize_` to the size of another tensor, and with ``torch.preserve_format`` to its order in memory."""
+    if "preserve" in str(memory_format):
+        formats = [f for f in (channels_last, channels_last_3d) if the_template.is_contiguous(memory_format=f)]
+        memory_format = formats[0] if formats and not the_template.is_contiguous() else contiguous_format
+    return resize_(input, tuple(the_template._data.shape), memory_format=memory_format)
 
 
 @composite()
