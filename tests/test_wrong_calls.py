@@ -229,3 +229,49 @@ def test_nothing_is_an_accident_where_opcodes_do_not_tell(monkeypatch) -> None:
     with pytest.raises(AttributeError) as caught:
         retrograd.kernels.shape.transpose(None, 0, 1)
     assert unfit("transpose", caught.value, ()) is caught.value
+
+
+# ------------------------------------------------------------------------------------------------- odd, but not wrong
+
+
+def test_odd_calls_that_mean_something_are_taken(torch) -> None:
+    """Each as torch takes it, on both libraries."""
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    assert [tuple(part.shape) for part in x.hsplit(1, 2)] == [(2, 1, 4)] * 3
+    assert [tuple(part.shape) for part in x.dsplit(1, 2)] == [(2, 3, 1), (2, 3, 1), (2, 3, 2)]
+    assert [tuple(part.shape) for part in x.vsplit(1, 2)] == [(1, 3, 4), (1, 3, 4), (0, 3, 4)]
+    with pytest.raises(TypeError, match="invalid combination of arguments"):
+        torch.hsplit(x, 1, 2)
+    assert [x.to(number).dtype for number in (2.5, True, 1j)] == [torch.float64, torch.bool, torch.complex128]
+    assert x.to(tensor=torch.tensor(2)).dtype == torch.int64
+    y = torch.tensor([-1.0, 2.0])
+    found = torch.nn.functional.elu_(y, 1.0, 2.0, 3.0)
+    assert found is y and y[1] == 4 and abs(y[0].item() - 2 * (np.exp(-3.0) - 1)) < 1e-6
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+def test_a_bias_of_another_dtype(torch, dtype: str) -> None:
+    """torch adds it to what a transposed convolution has computed, but in three dimensions, and conv2d refuses it."""
+    F = torch.nn.functional
+    bias = torch.tensor([1.0, 2.0], dtype=getattr(torch, dtype), requires_grad=True)
+    for result in (
+        torch.conv_tbc(torch.zeros(4, 1, 3), torch.zeros(2, 3, 2), bias, 1),
+        F.conv_transpose1d(torch.zeros(1, 3, 4), torch.zeros(3, 2, 2), bias),
+        F.conv_transpose2d(torch.zeros(1, 3, 4, 1), torch.zeros(3, 2, 2, 1), bias),
+    ):
+        assert result.dtype == torch.float32 and result.sum().item() == 15
+        (gradient,) = torch.autograd.grad(result.sum(), bias)
+        assert gradient.dtype == bias.dtype and gradient.tolist() == [5, 5]
+    with pytest.raises(RuntimeError):
+        F.conv_transpose3d(torch.zeros(1, 3, 4, 1, 1), torch.zeros(3, 2, 2, 1, 1), bias)
+    with pytest.raises(RuntimeError, match="should be the same"):
+        F.conv2d(torch.zeros(1, 3, 4, 4), torch.zeros(2, 3, 2, 2), bias)
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_taps_beyond_the_signal_are_left_out(torch, value: float) -> None:
+    """conv_tbc's padding is no zeros that a weight could be multiplied with."""
+    weight = torch.ones(3, 1, 1)
+    weight[0] = value
+    found = torch.conv_tbc(torch.ones(3, 1, 1), weight, torch.zeros(1), 1)
+    assert found[0].item() == 2 and not torch.isfinite(found[1:]).any()

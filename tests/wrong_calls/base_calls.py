@@ -42,6 +42,7 @@ LEFT_OUT = {
         nn.functional.multi_head_attention_forward
     """,
     "there is no right call of it": "Tensor.__delitem__",
+    "they move a tensor's memory to where torch has another": "Tensor.pin_memory Tensor.share_memory_",
     "the machine-made calls cannot say what a subclass or a storage is": """
         Tensor.as_subclass Tensor.set_ Tensor.new is_storage
     """,
@@ -370,7 +371,10 @@ Tensor.int(X)
 Tensor.long(X)
 Tensor.short(X)
 Tensor.is_contiguous(X)
+Tensor.is_pinned(X)
 Tensor.is_set_to(X, Y)
+Tensor.is_shared(X)
+Tensor.module_load(X, X)
 Tensor.item(Z)
 Tensor.ndimension(X)
 Tensor.nelement(X)
