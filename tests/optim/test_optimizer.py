@@ -519,3 +519,63 @@ def test_other_tensors_for_a_while(torch: Any) -> None:
             pass
     with pytest.raises(RuntimeError, match=r"to match optimizer\.param_groups ordering"), swap(optimizer, {}, saved):
         pass
+
+
+# --------------------------------------------------------------------------------------------------- names and modules
+
+
+@pytest.mark.parity
+def test_names_are_torchs() -> None:
+    """Every public name, and the functional form of each optimizer with torch's arguments in torch's order."""
+    import inspect
+    from importlib import import_module
+
+    real = pytest.importorskip("torch")
+    assert set(retrograd.optim.__all__) == set(real.optim.__all__)
+    for module in ("lr_scheduler", "swa_utils"):
+        ours, theirs = (import_module(f"{name}.optim.{module}") for name in ("retrograd", "torch"))
+        assert set(ours.__all__) == set(theirs.__all__)
+    modules = ("sgd", "adam", "adamw", "adamax", "nadam", "radam", "rmsprop", "rprop", "adagrad", "adadelta", "asgd",
+               "_adafactor", "_muon", "lbfgs", "sparse_adam", "_functional")  # fmt: skip
+    compared = 0
+    for module in modules:
+        ours, theirs = (import_module(f"{name}.optim.{module}") for name in ("retrograd", "torch"))
+        for name in getattr(theirs, "__all__", ["sparse_adam"]):
+            mine, other = (inspect.signature(getattr(m, name)).parameters for m in (ours, theirs))
+            assert [(p.name, p.kind, p.default) for p in mine.values()] == [
+                (p.name, p.kind, p.default) for p in other.values()
+            ]
+            compared += 1
+    assert compared == 28
+
+
+def test_modules_are_found() -> None:
+    import subprocess
+    import sys
+
+    code = "import retrograd as t; t.optim.adam.Adam; t.optim._functional.sgd; t.optim.lr_scheduler.StepLR"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    code = "import retrograd, sys; assert not [m for m in sys.modules if m.startswith('retrograd.optim.s')]"
+    subprocess.run([sys.executable, "-c", code], check=True)  # importing the package does not import optimizers
+    with pytest.raises(AttributeError, match=r"retrograd\.optim"):
+        retrograd.optim.Adamantium
+
+
+def test_foreach_from_the_start(torch: Any) -> None:
+    from importlib import import_module
+
+    module = import_module(f"{torch.__name__}.optim._multi_tensor")
+    optimizer = module.Adam(params(torch), lr=0.5)
+    assert optimizer.param_groups[0]["foreach"] is True and optimizer.param_groups[0]["lr"] == 0.5
+
+
+def test_nothing_is_compiled(torch: Any) -> None:
+    compiler = torch.compiler
+    assert not compiler.is_compiling() and not compiler.is_dynamo_compiling() and not compiler.is_exporting()
+    if torch is retrograd:
+
+        @compiler.disable
+        def f() -> int:
+            return 1
+
+        assert f() == compiler.disable()(f)() == 1

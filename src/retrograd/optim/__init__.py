@@ -57,11 +57,16 @@ _MODULES = {
 }
 
 
+#: Modules that are found without having been imported.
+_SUBMODULES = {_MODULES.get(name, name.lower()) for name in __all__} | {"_functional", "_multi_tensor"}
+
+
 def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return _import_module("." + name, __name__)
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = _import_module("." + _MODULES.get(name, name.lower()), __name__)
-    value = module if name in ("lr_scheduler", "swa_utils") else getattr(module, name)
+    value = getattr(_import_module("." + _MODULES.get(name, name.lower()), __name__), name)
     globals()[name] = value
     return value
 
