@@ -133,7 +133,7 @@ from .version import __version__
 
 #: Namespaces that are imported by who asks for them.
 _ON_DEMAND = (
-    "__config__", "__future__", "compiler", "distributed", "hub", "jit", "multiprocessing", "onnx", "testing",
+    "__config__", "__future__", "ao", "compiler", "distributed", "hub", "jit", "multiprocessing", "onnx", "testing",
 )  # fmt: skip
 
 

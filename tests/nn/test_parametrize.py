@@ -272,3 +272,14 @@ def test_gradients_of_convolutions(torch: Any) -> None:
     y.backward(grad)
     assert torch.allclose(torch.nn.grad.conv1d_input(x.shape, w, grad, stride=2, padding=1), x.grad, atol=1e-6)
     assert torch.allclose(torch.nn.grad.conv1d_weight(x, w.shape, grad, stride=2, padding=1), w.grad, atol=1e-6)
+
+
+def test_parametrizations_move_to_another_module(torch: Any) -> None:
+    parametrize = torch.nn.utils.parametrize
+    source, target = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+    parametrize.register_parametrization(source, "weight", symmetric(torch))
+    torch.nn.utils.parametrizations.weight_norm(source, "bias")
+    parametrize.transfer_parametrizations_and_params(source, target, "weight")
+    assert target.parametrizations.weight.original is source.parametrizations.weight.original
+    assert (target.weight == source.weight).all() and "bias" not in target.parametrizations
+    assert parametrize.transfer_parametrizations_and_params(torch.nn.Linear(1, 1), target) is target
