@@ -16,6 +16,7 @@ import numpy as np
 from . import kernels
 from .core import dtypes
 from .core.devices import as_device, device, device_of_array_class
+from .core.shared_memory import is_shared
 from .tensor import Tensor, wrap
 from .tensor.tensor import TYPE_NAMES
 
@@ -112,8 +113,6 @@ class UntypedStorage:
 
     def is_shared(self) -> bool:
         """Is it memory that forked processes share?"""
-        from .tensor.shared_memory import is_shared
-
         return is_shared(self._root)
 
     def is_pinned(self, device: Any = "cuda") -> bool:

@@ -22,8 +22,9 @@ from ..core.size import Size
 from ..core.state import local
 from ..core.where import users_level
 from ..kernels import view_as_real
+from ..kernels.memory import clone
 from ..kernels.promotion import cast_number, complex_dtype, element, scalar_name
-from ..kernels.storage import clone, dense_like
+from ..kernels.storage import dense_like
 from ..random import Generator, default_generator
 from ..tensor import Tensor, new, wrap
 from ..tensor.data import infer_array

@@ -74,7 +74,7 @@ class _RangeObserver(ObserverBase):
             low, high = low // 2, high // 2
         self.quant_min = low if quant_min is None else quant_min
         self.quant_max = high if quant_max is None else quant_max
-        where: dict[str, Any] = {"device": (factory_kwargs or {}).get("device"), "dtype": (factory_kwargs or {}).get("dtype")}
+        where: dict[str, Any] = {name: (factory_kwargs or {}).get(name) for name in ("device", "dtype")}
         self.register_buffer("eps", factories.tensor([eps], **where))
         self.register_buffer("min_val", factories.tensor(start[0], **where))
         self.register_buffer("max_val", factories.tensor(start[1], **where))
