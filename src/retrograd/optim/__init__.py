@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
 
-from .optimizer import Optimizer
-
 if TYPE_CHECKING:
     from . import lr_scheduler, swa_utils
     from ._adafactor import Adafactor
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
     from .asgd import ASGD
     from .lbfgs import LBFGS
     from .nadam import NAdam
+    from .optimizer import Optimizer
     from .radam import RAdam
     from .rmsprop import RMSprop
     from .rprop import Rprop
