@@ -17,7 +17,8 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Iterator
-from types import CodeType
+from sys import _getframe
+from types import CodeType, FrameType
 from typing import Any
 
 from ..autograd.grad_mode import _Mode
@@ -25,7 +26,7 @@ from ..autograd.intercept import interceptor_of, set_observers
 from ..core import dtypes
 from ..core.devices import device
 from ..core.state import ThreadState, local
-from ..core.where import package_codes
+from ..core.where import is_user_code
 from ..ops.overload import overload_of
 from ..tensor import Tensor
 
@@ -78,8 +79,10 @@ def _rule_for(operator: Callable[..., Any]) -> frozenset[Any] | None:
     """Which list an operator falls under: by the outermost function of ours that is in one."""
     rules = _rules()
     found = _list_of(overload_of(operator).overloadpacket.__name__)
-    for code in package_codes():
-        found = rules.get(code, found)
+    frame: FrameType | None = _getframe(1)
+    while frame is not None and not is_user_code(frame.f_code):
+        found = rules.get(frame.f_code, found)
+        frame = frame.f_back
     return None if found is AS_GIVEN else found
 
 

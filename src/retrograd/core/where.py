@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from sys import _getframe
 from types import CodeType, FrameType
 
@@ -67,14 +66,6 @@ def user_location(skip: int = 1) -> Location | None:
             _ours.add(filename)
         frame = frame.f_back
     return None
-
-
-def package_codes() -> Iterator[CodeType]:
-    """The code of the package that runs, from whoever asks outwards to what the user has called."""
-    frame: FrameType | None = _getframe(1)
-    while frame is not None and not is_user_code(frame.f_code):
-        yield frame.f_code
-        frame = frame.f_back
 
 
 def users_level() -> int:
