@@ -72,7 +72,7 @@ def number_first(
     function: Callable[..., Any], operator: str, name: str, position: int, args: tuple[Any, ...], kwargs: dict[Any, Any]
 ) -> Any:
     """``torch.mul(2, x)``: the number becomes the 0-d tensor that it stands for."""
-    from .composite.operators import number_as_tensor
+    from .composite.arithmetic import number_as_tensor
 
     value, other = args[0], args[1]
     if not isinstance(value, NUMBERS) or not isinstance(other, Tensor):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._generated import functions as table
+from ..._generated import functions as generated
 from ...kernels.promotion import scalar_name
 from ...tensor import Tensor, fresh
 from ..registry import composite
@@ -26,37 +26,37 @@ def _overwritten(input: Tensor, result: Tensor) -> Tensor:
 @composite(space="Tensor")
 def eq_(input: Tensor, other: Any) -> Tensor:
     """In-place `eq`: 1 where it is true, else 0."""
-    return _overwritten(input, table.eq(input, other))
+    return _overwritten(input, generated.eq(input, other))
 
 
 @composite("not_equal_", space="Tensor")
 def ne_(input: Tensor, other: Any) -> Tensor:
     """In-place `ne`: 1 where it is true, else 0."""
-    return _overwritten(input, table.ne(input, other))
+    return _overwritten(input, generated.ne(input, other))
 
 
 @composite("less_", space="Tensor")
 def lt_(input: Tensor, other: Any) -> Tensor:
     """In-place `lt`: 1 where it is true, else 0."""
-    return _overwritten(input, table.lt(input, other))
+    return _overwritten(input, generated.lt(input, other))
 
 
 @composite("less_equal_", space="Tensor")
 def le_(input: Tensor, other: Any) -> Tensor:
     """In-place `le`: 1 where it is true, else 0."""
-    return _overwritten(input, table.le(input, other))
+    return _overwritten(input, generated.le(input, other))
 
 
 @composite("greater_", space="Tensor")
 def gt_(input: Tensor, other: Any) -> Tensor:
     """In-place `gt`: 1 where it is true, else 0."""
-    return _overwritten(input, table.gt(input, other))
+    return _overwritten(input, generated.gt(input, other))
 
 
 @composite("greater_equal_", space="Tensor")
 def ge_(input: Tensor, other: Any) -> Tensor:
     """In-place `ge`: 1 where it is true, else 0."""
-    return _overwritten(input, table.ge(input, other))
+    return _overwritten(input, generated.ge(input, other))
 
 
 @composite(method=False, out=True)
@@ -81,3 +81,15 @@ def isin(
             raise RuntimeError(f"Unsupported input type encountered for isin(): {scalar_name(dtype)}")
     first, second = (value._data if isinstance(value, Tensor) else value for value in (elements, test_elements))
     return fresh(np.isin(first, second, assume_unique=assume_unique and np.ndim(second) > 0, invert=invert))
+
+
+@composite()
+def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """Are all elements close?"""
+    return bool(generated.isclose(input, other, rtol, atol, equal_nan)._data.all())
+
+
+@composite()
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Same shape and same values?"""
+    return input._data.shape == other._data.shape and bool((input._data == other._data).all())

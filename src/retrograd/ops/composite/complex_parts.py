@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._generated import functions as table
+from ..._generated import functions as generated
 from ...tensor import Tensor
 from ...tensor.lazy_conjugation import bits_of
 from ..registry import composite
@@ -25,7 +25,7 @@ def conj(input: Tensor) -> Tensor:
     tensor([ 2.+1.j, -1.+3.j])
     tensor([ 2.-1.j, -1.-3.j])
     """
-    return table._conj(input) if input._memory.dtype.kind == "c" else input
+    return generated._conj(input) if input._memory.dtype.kind == "c" else input
 
 
 @composite(method=False)
@@ -43,13 +43,13 @@ def is_neg(input: Tensor) -> bool:
 @composite()
 def resolve_conj(input: Tensor) -> Tensor:
     """The tensor itself, or a copy without the conj bit."""
-    return table.clone(input) if bits_of(input)[0] else input
+    return generated.clone(input) if bits_of(input)[0] else input
 
 
 @composite()
 def resolve_neg(input: Tensor) -> Tensor:
     """The tensor itself, or a copy without the neg bit."""
-    return table.clone(input) if bits_of(input)[1] else input
+    return generated.clone(input) if bits_of(input)[1] else input
 
 
 @composite()
@@ -57,20 +57,20 @@ def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
     """The complex conjugate, computed; a real tensor itself."""
     if out is None and input._memory.dtype.kind != "c":
         return input
-    return table._conj_physical(input, out=out)
+    return generated._conj_physical(input, out=out)
 
 
 @composite()
 def conj_physical_(input: Tensor) -> Tensor:
     """In-place `conj_physical`."""
-    return table._conj_physical_(input)
+    return generated._conj_physical_(input)
 
 
 def _write(part: Tensor, value: Any) -> None:
     if isinstance(value, Tensor):
-        table.copy_(part, value, False)
+        generated.copy_(part, value, False)
     else:
-        table.fill_Scalar_(part, value)
+        generated.fill_Scalar_(part, value)
 
 
 def _set_real(self: Tensor, value: Any) -> None:
@@ -86,7 +86,7 @@ def real(input: Tensor) -> Tensor:
     """The real parts of a complex tensor, a view; a real tensor itself."""
     if input._memory.dtype.kind != "c":
         return input
-    return table.select(table.view_as_real(table._conj(input) if bits_of(input)[0] else input), -1, 0)
+    return generated.select(generated.view_as_real(generated._conj(input) if bits_of(input)[0] else input), -1, 0)
 
 
 @composite(property=True, setter=_set_imag)
@@ -95,7 +95,7 @@ def imag(input: Tensor) -> Tensor:
     if input._memory.dtype.kind != "c":
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
     if bits_of(input)[0]:
-        return table.select(table._neg_view(table.view_as_real(table._conj(input))), -1, 1)
-    return table.select(table.view_as_real(input), -1, 1)
+        return generated.select(generated._neg_view(generated.view_as_real(generated._conj(input))), -1, 1)
+    return generated.select(generated.view_as_real(input), -1, 1)
 
 

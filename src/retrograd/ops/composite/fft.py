@@ -10,15 +10,17 @@ tensor([1.+0.j, 1.+0.j, 1.+0.j])
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ..._generated import functions as table
+from ..._generated import functions as generated
 from ...core import dtypes
+from ...core.where import users_level
 from ...kernels.promotion import is_half, scalar_name
-from ...tensor import Tensor
+from ...tensor import Tensor, wrap
 from ..factories import _out
 from ..registry import composite
 from .shape import narrow
@@ -111,7 +113,7 @@ def _resized(input: Tensor, sizes: list[int], dims: list[int]) -> Tensor:
         if n < have:
             input = narrow(input, d, 0, n)
         elif n > have:
-            input = table.constant_pad_nd(input, (0, 0) * (input._data.ndim - 1 - d) + (0, n - have), 0)
+            input = generated.constant_pad_nd(input, (0, 0) * (input._data.ndim - 1 - d) + (0, n - have), 0)
     return input
 
 
@@ -119,7 +121,7 @@ def _c2c(input: Tensor, s: Dims, dim: Dims, norm: str | None, forward: bool) -> 
     sizes, dims = _geometry(input, s, dim)
     _check_points(sizes)
     input = _resized(_as_complex(input), sizes, dims)
-    return table.fft_c2c(input, tuple(dims), _normalization(norm, forward), forward)
+    return generated.fft_c2c(input, tuple(dims), _normalization(norm, forward), forward)
 
 
 def _r2c(name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, forward: bool) -> Tensor:
@@ -128,7 +130,7 @@ def _r2c(name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, forward
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
     _check_points(sizes)
-    return table.fft_r2c(_resized(input, sizes, dims), tuple(dims), _normalization(norm, forward), True)
+    return generated.fft_r2c(_resized(input, sizes, dims), tuple(dims), _normalization(norm, forward), True)
 
 
 def _c2r(name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, forward: bool) -> Tensor:
@@ -141,7 +143,7 @@ def _c2r(name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, forward
     input = _resized(_as_complex(input), [*sizes[:-1], points // 2 + 1], dims)
     if forward:
         input = input.conj()
-    return table.fft_c2r(input, tuple(dims), _normalization(norm, forward), points)
+    return generated.fft_c2r(input, tuple(dims), _normalization(norm, forward), points)
 
 
 # -------------------------------------------------------------------------------------------------------- one dimension
@@ -238,6 +240,7 @@ irfft2 = composite(space="fft", out=True)(_two_dimensional("irfft2", irfftn))
 hfft2 = composite(space="fft", out=True)(_two_dimensional("hfft2", hfftn))
 ihfft2 = composite(space="fft", out=True)(_two_dimensional("ihfft2", ihfftn))
 
+
 # ---------------------------------------------------------------------------------------------------------- frequencies
 
 
@@ -284,4 +287,151 @@ def _shifted(input: Tensor, dim: Dims, by: Any) -> Tensor:
     dims = [_dim(d, ndim) for d in ([dim] if isinstance(dim, int) else range(ndim) if dim is None else dim)]
     if not dims and dim is not None:
         raise RuntimeError("`shifts` required: there are no dimensions to shift along")
-    return table.roll(input, [by(input._data.shape[d]) for d in dims], dims) if dims else input.clone()
+    return generated.roll(input, [by(input._data.shape[d]) for d in dims], dims) if dims else input.clone()
+
+
+def _padded(input: Any, width: int, mode: str) -> Any:
+    """`input` with `width` more elements at both ends of its last dimension."""
+    n = input._data.shape[-1]
+    if mode == "constant":
+        return generated.constant_pad_nd(input, (width, width), 0)
+    modes = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+    if mode not in modes:
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    if width >= n + (mode != "reflect"):
+        raise RuntimeError(
+            f"Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
+            f"({width}, {width}) at dimension {input._data.ndim - 1} of input {list(input._data.shape)}"
+        )
+    places = np.pad(np.arange(n), width, mode=modes[mode])  # type: ignore[call-overload]
+    source = input if mode == "circular" else generated.straight(input)
+    return generated.index_select(source, input._data.ndim - 1, wrap(places.astype(np.int64)))
+
+
+def _whole_window(name: str, window: Any, win_length: int, n_fft: int, like: Tensor) -> Any:
+    """The window with zeros at both ends up to `n_fft`; ones unless given."""
+    if not 0 < win_length <= n_fft:
+        raise RuntimeError(f"{name}: expected 0 < win_length <= n_fft, but got win_length={win_length}")
+    if window is None:
+        real = like._data.real.dtype if like.is_complex() else like._data.dtype
+        window = wrap(np.ones(win_length, real))
+    if window._data.shape != (win_length,):
+        raise RuntimeError(
+            f"{name}: expected a 1D window tensor of size equal to win_length={win_length}, but got window with size "
+            f"{list(window._data.shape)}"
+        )
+    left = (n_fft - win_length) // 2
+    return generated.constant_pad_nd(window, (left, n_fft - win_length - left), 0) if win_length < n_fft else window
+
+
+@composite()
+def stft(
+    input: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+    align_to_window: bool | None = None,
+) -> Tensor:
+    """The Fourier transforms of the windows of a signal, as columns; of every signal of a batch."""
+    if not (input.is_floating_point() or input.is_complex()):
+        raise RuntimeError("stft: expected a tensor of floating point or complex values")
+    real = not input.is_complex() and not (window is not None and window.is_complex())
+    if return_complex is None:
+        if real:
+            raise RuntimeError(
+                "stft requires the return_complex parameter be given for real inputs: write return_complex=True"
+            )
+        return_complex = True
+    hop = n_fft // 4 if hop_length is None else hop_length
+    if hop <= 0:
+        raise RuntimeError(f"stft: expected hop_length > 0, but got hop_length={hop}")
+    if input._data.ndim not in (1, 2):
+        raise RuntimeError(f"stft: expected a 1D or 2D tensor, but got a {input._data.ndim}D tensor")
+    if align_to_window is not None and center:
+        raise RuntimeError("stft align_to_window should only be set when center = false")
+    length = n_fft if win_length is None else win_length
+    if window is None:
+        warnings.warn(
+            "A window was not provided. A rectangular window will be applied, which is known to cause spectral "
+            "leakage. Other windows such as torch.hann_window or torch.hamming_window are recommended to reduce "
+            "spectral leakage. To suppress this warning and use a rectangular window, explicitly set "
+            "`window=torch.ones(n_fft)`.",
+            UserWarning,
+            stacklevel=users_level(),
+        )
+    weights = _whole_window("stft", window, length, n_fft, input)
+    signal: Any = _padded(input, n_fft // 2, pad_mode) if center else input
+    if align_to_window:  # the first window, not the first transform, begins with the signal
+        signal = generated.constant_pad_nd(signal, ((n_fft - length) // 2,) * 2, 0)
+    if not 0 < n_fft <= signal._data.shape[-1]:
+        raise RuntimeError(f"stft: expected 0 < n_fft <= {signal._data.shape[-1]}, but got n_fft={n_fft}")
+    frames = generated.unfold(signal, signal._data.ndim - 1, n_fft, hop) * weights
+    transform = rfft if real and onesided is not False else fft
+    result = transform(frames, norm="ortho" if normalized else None).transpose(-1, -2)
+    return result if return_complex else generated.view_as_real(result)
+
+
+@composite()
+def istft(
+    input: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: int | None = None,
+    return_complex: bool = False,
+) -> Tensor:
+    """The signal of which `stft` is the transform: the windows added up, over the sum of the squared windows."""
+    if not input.is_complex():
+        raise RuntimeError(
+            "istft requires a complex-valued input tensor matching the output from stft with return_complex=True."
+        )
+    if window is not None and window.is_complex() and not return_complex:
+        raise RuntimeError("Complex windows are incompatible with return_complex=False")
+    if not input._data.size:
+        raise RuntimeError("istft: input tensor cannot be empty.")
+    if input._data.ndim not in (2, 3):
+        raise RuntimeError(f"istft: expected a tensor with 2 or 3 dimensions, but got {input._data.ndim}")
+    hop = n_fft // 4 if hop_length is None else hop_length
+    if not 0 < hop <= (win_length or n_fft):
+        raise RuntimeError(f"istft: expected 0 < hop_length <= win_length, but got hop_length={hop}")
+    rows, count = input._data.shape[-2:]
+    one = rows != n_fft if onesided is None else onesided
+    if rows != (n_fft // 2 + 1 if one else n_fft):
+        raise RuntimeError(
+            "istft: expected the frequency dimension (3rd to the last) of the input tensor to match "
+            f"{'n_fft / 2 + 1 when onesided=True' if one else 'n_fft when onesided=False'}, but got {rows}"
+        )
+    if return_complex and one:
+        raise RuntimeError("Cannot have onesided output if window or input is complex")
+    weights = _whole_window("istft", window, n_fft if win_length is None else win_length, n_fft, input)
+    norm = "ortho" if normalized else None
+    columns = input.transpose(-1, -2)
+    # Of a real signal, the first half of the frequencies says it all.
+    frames: Any = ifft(columns, n_fft, norm=norm) if return_complex else irfft(columns, n_fft, norm=norm)
+    size = n_fft + hop * (count - 1)
+    total = _overlapped(frames * weights, size, n_fft, hop)
+    envelope = _overlapped((weights * weights).expand(count, n_fft), size, n_fft, hop)
+    start = n_fft // 2 if center else 0
+    end = size - start if length is None else min(start + length, size)
+    total, envelope = narrow(total, -1, start, end - start), narrow(envelope, -1, start, end - start)
+    if (np.abs(envelope._data) <= 1e-11).any():
+        raise RuntimeError(f"istft(...) window overlap add min: {float(np.abs(envelope._data).min())}")
+    result = total / envelope
+    if length is not None and length > end - start:
+        result = generated.constant_pad_nd(result, (0, length - (end - start)), 0)
+    return result
+
+
+def _overlapped(frames: Any, size: int, n_fft: int, hop: int) -> Any:
+    """The frames added up at places `hop` apart."""
+    return generated.unfold_backward(frames, (*frames._data.shape[:-2], size), frames._data.ndim - 2, n_fft, hop)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..._generated import functions as table
+from ..._generated import functions as generated
 from ...tensor import Tensor
 from ..registry import SPACES, composite
 
@@ -22,7 +22,7 @@ _BINARY = ("add", "sub", "mul", "div", "pow", "maximum", "minimum", "clamp_min",
 _TERNARY = ("addcdiv", "addcmul", "lerp")
 
 def _operator(name: str) -> Callable[..., Any]:
-    return SPACES["Tensor"].get(name) or getattr(table, name)
+    return SPACES["Tensor"].get(name) or getattr(generated, name)
 
 
 def _each(value: Any, count: int) -> list[Any]:
@@ -58,7 +58,7 @@ def _pointwise(name: str, inplace: bool) -> Callable[..., Any]:
             if name in bounds and not isinstance(mine[0], Tensor):
                 used = bounds[name]
             if inplace and used in ("maximum", "minimum"):
-                result = table.copy_(tensor, _operator(used)(table.clone(tensor), *mine), False)
+                result = generated.copy_(tensor, _operator(used)(generated.clone(tensor), *mine), False)
             else:
                 named = {key: value[i] for key, value in options.items()}
                 result = _operator(used + "_" if inplace else used)(tensor, *mine, **named)
@@ -75,7 +75,7 @@ def _foreach_zero_(self: Sequence[Tensor]) -> None:
     """Set every tensor to zero."""
     _check(self)
     for tensor in self:
-        table.zero_(tensor)
+        generated.zero_(tensor)
 
 
 @composite(method=False, bare=True)
@@ -83,35 +83,35 @@ def _foreach_copy_(self: Sequence[Tensor], src: Sequence[Tensor], non_blocking: 
     """Copy each of `src` into the tensor in its place."""
     _check(self)
     for tensor, source in zip(self, _each(src, len(self)), strict=True):
-        table.copy_(tensor, source, non_blocking)
+        generated.copy_(tensor, source, non_blocking)
 
 
 @composite(method=False, bare=True)
 def _foreach_clone(self: Sequence[Tensor], *, memory_format: Any = None) -> tuple[Tensor, ...]:
     """A copy of each tensor."""
     _check(self)
-    return tuple(table.clone(tensor, memory_format=memory_format) for tensor in self)
+    return tuple(generated.clone(tensor, memory_format=memory_format) for tensor in self)
 
 
 @composite(method=False, bare=True)
 def _foreach_norm(self: Sequence[Tensor], ord: Any = 2, dtype: Any = None) -> tuple[Tensor, ...]:
     """The norm of each tensor."""
     _check(self)
-    return tuple(table.linalg_vector_norm(tensor, ord, dtype=dtype) for tensor in self)
+    return tuple(generated.linalg_vector_norm(tensor, ord, dtype=dtype) for tensor in self)
 
 
 @composite(method=False, bare=True)
 def _foreach_max(self: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """The largest element of each tensor."""
     _check(self)
-    return tuple(table.max(tensor) for tensor in self)
+    return tuple(generated.max(tensor) for tensor in self)
 
 
 @composite(method=False, bare=True)
 def _foreach_mm(self: Sequence[Tensor], mat2: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """The product of each matrix with the one in its place."""
     _check(self)
-    return tuple(table.mm(a, b) for a, b in zip(self, _each(mat2, len(self)), strict=True))
+    return tuple(generated.mm(a, b) for a, b in zip(self, _each(mat2, len(self)), strict=True))
 
 
 for _name in (*_UNARY, *_BINARY, *_TERNARY):

@@ -7,7 +7,6 @@ what is left, arrays of indices and masks, one `index` of the last view.
 from __future__ import annotations
 
 import builtins
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,17 +25,13 @@ from ...autograd.inplace import (
     rebase_part,
 )
 from ...autograd.node import init_node
-from ...core import dtypes
 from ...core.quiet import once
 from ...core.state import local
-from ...core.where import users_level
-from ...kernels.dims import normalize_dim
 from ...kernels.indexing_key import parse_index
 from ...kernels.promotion import cast_number
 from ...tensor import Tensor, fresh, type_name, wrap
-from ..factories import _out, zeros
 from ..registry import composite
-from ..support import int_tuple, not_a_tensor, number
+from ..support import number
 
 if TYPE_CHECKING:
     from ...core.state import ThreadState
@@ -44,19 +39,6 @@ if TYPE_CHECKING:
 _slice, _select, _take_slice = builtins.slice, generated.select, generated.slice
 _ALL = builtins.slice(None)
 _LONG = np.dtype(np.int64)
-
-
-@composite("Tensor.new_zeros", space="internal")
-def new_zeros(
-    input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **keywords: Any
-) -> Tensor:
-    """Zeros of a given size, with the dtype and device of `input`."""
-    if keywords:
-        return zeros(*size, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad, **keywords)
-    shape = int_tuple("new_zeros", "size", 1, size)
-    array = kernels.new_zeros(input._data, shape)
-    result = fresh(array if dtype is None else array.astype(dtypes.as_numpy_dtype(dtype)))
-    return result.requires_grad_() if requires_grad else result
 
 
 # --------------------------------------------------------------------------------------------------------------- x[key]
@@ -296,215 +278,17 @@ def index_put_(input: Tensor, indices: Sequence[Any], values: Any, accumulate: b
     return generated.index_put_(input, _index_arrays(indices), values, accumulate)
 
 
-# ------------------------------------------------------------------------------------------------- a Tensor or a number
-
-
-@composite()
-def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """`input` with `value` (a number or a 0-d tensor) where `mask` is True.
-
-    >>> import retrograd as torch
-    >>> x = torch.tensor([1., 2., 3.])
-    >>> x.masked_fill(x > 1.5, 0)
-    tensor([1., 0., 0.])
-    """
-    if isinstance(value, Tensor):
-        return generated.masked_fill_Tensor(input, mask, value)
-    return generated.masked_fill_Scalar(input, mask, number("masked_fill", "value", 2, value))
-
-
-@composite(space="Tensor")
-def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """`masked_fill` in place."""
-    if isinstance(value, Tensor):
-        return generated.masked_fill_Tensor_(input, mask, value)
-    return generated.masked_fill_Scalar_(input, mask, number("masked_fill_", "value", 2, value))
-
-
-@composite()
-def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """`input` with `value` (a number or a 0-d tensor) at the positions `index` along `dim`."""
-    if isinstance(value, Tensor):
-        return generated.index_fill_int_Tensor(input, dim, index, value)
-    return generated.index_fill_int_Scalar(input, dim, index, number("index_fill", "value", 4, value))
-
-
-@composite(space="Tensor")
-def index_fill_(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """`index_fill` in place."""
-    if isinstance(value, Tensor):
-        return generated.index_fill_int_Tensor_(input, dim, index, value)
-    return generated.index_fill_int_Scalar_(input, dim, index, number("index_fill_", "value", 4, value))
-
-
-@composite()
-def scatter(
-    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None,
-    out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """`input` with `src` (a tensor or a number) written where ``gather(input, dim, index)`` would read.
-
-    >>> import retrograd as torch
-    >>> torch.zeros(3).scatter(0, torch.tensor([2, 0]), torch.tensor([5., 6.]))
-    tensor([6., 0., 5.])
-    """
-    source = _scatter_source(src, value)
-    if reduce is not None:
-        name = _scatter_reduction(reduce, source)
-        source = source if isinstance(source, Tensor) else _filled_like(index, source, input)
-        return generated.scatter_reduce(input, dim, index, source, name, out=out)
-    if isinstance(source, Tensor):
-        return generated.scatter_src(input, dim, index, source, out=out)
-    return generated.scatter_value(input, dim, index, number("scatter", "value", 4, source), out=out)
-
-
-@composite(space="Tensor")
-def scatter_(
-    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
-) -> Tensor:
-    """`scatter` in place."""
-    source = _scatter_source(src, value)
-    if reduce is not None:
-        name = _scatter_reduction(reduce, source)
-        source = source if isinstance(source, Tensor) else _filled_like(index, source, input)
-        return generated.scatter_reduce_(input, dim, index, source, name)
-    if isinstance(source, Tensor):
-        return generated.scatter_src_(input, dim, index, source)
-    return generated.scatter_value_(input, dim, index, number("scatter_", "value", 4, source))
-
-
-def _scatter_source(src: Any, value: Any) -> Any:
-    if (src is None) == (value is None):
-        raise TypeError("scatter(): expected exactly one of 'src' (a Tensor) and 'value' (a number)")
-    return value if src is None else src
-
-
-def _scatter_reduction(reduce: str, source: Any) -> str:
-    if reduce not in ("add", "multiply"):
-        raise RuntimeError("reduce argument must be either add or multiply.")
-    if isinstance(source, Tensor):
-        warnings.warn(
-            "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future "
-            "PyTorch release. Use torch.scatter_reduce instead for more reduction options.",
-            UserWarning,
-            stacklevel=users_level(),
-        )
-    return "sum" if reduce == "add" else "prod"
-
-
-def _filled_like(index: Tensor, value: Any, like: Tensor) -> Tensor:
-    # A number as the source of a scatter.
-    return wrap(np.full_like(like._data, kernels.cast_number(value, like._data.dtype), shape=index._data.shape))
-
-
-# ------------------------------------------------------------------------------------------------------- made of others
-
-
-@composite()
-def take_along_dim(
-    input: Tensor, indices: Tensor, dim: int | None = None, *, out: Tensor | None = None
-) -> Tensor:
-    """As `gather`, the other dimensions broadcast; along the flattened tensor without a `dim`.
-
-    >>> import retrograd as torch
-    >>> x = torch.tensor([[3., 1.], [2., 4.]])
-    >>> torch.take_along_dim(x, x.argmax(1, keepdim=True), 1)
-    tensor([[3.],
-            [4.]])
-    """
-    if not isinstance(indices, Tensor):
-        raise not_a_tensor("take_along_dim", "indices", 2, indices)
-    if indices._data.dtype != _LONG:
-        raise RuntimeError(
-            "torch.take_along_dim(): dtype of indices should be Long but got "
-            + kernels.scalar_name(indices._data.dtype)
-        )
-    if dim is None:
-        return generated.gather(input.reshape(-1), 0, indices.reshape(-1), out=out)
-    n = input._data.ndim
-    dim = normalize_dim(dim, n)
-    if n != indices._data.ndim:
-        raise RuntimeError(
-            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
-            f"{n} dimensions for input, and {indices._data.ndim} dimensions for indices"
-        )
-    if not n:
-        return generated.gather(input, dim, indices, out=out)
-    mine, theirs = list(input._data.shape), list(indices._data.shape)
-    along, mine[dim], theirs[dim] = (mine[dim], theirs[dim]), 1, 1
-    common = list(kernels.broadcast_shape(np.empty(mine, bool), np.empty(theirs, bool)))
-    mine, theirs = common[:], common
-    mine[dim], theirs[dim] = along
-    return generated.gather(input.expand(mine), dim, _from_start(indices, along[0]).expand(theirs), out=out)
-
-
-def _from_start(indices: Tensor, n: int) -> Tensor:
-    """Indices of which some may count from the end."""
-    return generated.where_self(indices < 0, indices + n, indices) if (indices._data < 0).any() else indices
-
-
-@composite(out=True)
-def msort(input: Tensor) -> Tensor:
-    """The elements sorted along the first dimension."""
-    return generated.sort(input, 0)[0]
-
-
-@composite(out=True)
-def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
-    """The indices of the nonzero elements: one in each row or, with `as_tuple`, one tensor for each dimension.
-
-    >>> import retrograd as torch
-    >>> torch.nonzero(torch.tensor([0, 3, 0, 5]), as_tuple=True)
-    (tensor([1, 3]),)
-    """
-    found = generated.nonzero(input)
-    if not as_tuple:
-        return found
-    columns = found._data if input._data.ndim else np.zeros((len(found._data), 1), _LONG)
-    return tuple(fresh(columns[:, i].copy()) for i in range(columns.shape[1]))
-
-
 @composite(method=False)
-def tril_indices(
-    row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, **keywords: Any
-) -> Tensor:
-    """The indices of the lower triangle of a matrix, as two rows."""
-    array = kernels.tril_indices(row, col, offset, dtypes.as_numpy_dtype(dtype))
-    return _out(array, False, device, keywords)
-
-
-@composite(method=False)
-def triu_indices(
-    row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, **keywords: Any
-) -> Tensor:
-    """The indices of the upper triangle of a matrix, as two rows."""
-    array = kernels.triu_indices(row, col, offset, dtypes.as_numpy_dtype(dtype))
-    return _out(array, False, device, keywords)
-
-
-@composite()
-def unique(
-    input: Tensor,
-    sorted: bool = True,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: int | None = None,
-) -> Any:
-    """The different elements (or parts along `dim`); with where they occur and how often, a tuple.
-
-    >>> import retrograd as torch
-    >>> torch.unique(torch.tensor([3, 1, 3]), return_counts=True)
-    (tensor([1, 3]), tensor([1, 2]))
-    """
-    found: Any
-    if dim is None:
-        found = generated._unique2(input, sorted, return_inverse, return_counts)
-    else:
-        found = generated.unique_dim(input, dim, sorted, return_inverse, return_counts)
-    return asked_for(found, return_inverse, return_counts)
-
-
-def asked_for(found: Sequence[Tensor], return_inverse: bool, return_counts: bool) -> Any:
-    """Of what `unique` finds, the part that was asked for."""
-    results = [part for part, asked in zip(found, (True, return_inverse, return_counts), strict=True) if asked]
-    return results[0] if len(results) == 1 else tuple(results)
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """The coordinates, in a tensor of that shape, of elements counted in row-major order."""
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    if indices._data.dtype.kind not in "iu":
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+    results = []
+    rest = indices._data.astype(np.int64)
+    for n in reversed(sizes):
+        results.append(fresh(np.asarray(np.remainder(rest, n))))
+        rest = np.asarray(np.floor_divide(rest, n))
+    return tuple(reversed(results))

@@ -1,15 +1,16 @@
-"""Tensors and the memory under them: other memory in place, another size in place, views that autograd forgets."""
+"""Copies, in-place copies and filling, storages, and questions about tensors that have a plain answer."""
 
 from __future__ import annotations
 
+import builtins
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ... import kernels
-from ..._generated import functions as table
+from ..._generated import functions as generated
 from ...autograd.accumulate_grad import outdate_accumulator
 from ...autograd.forward_grad import has_fw_grad
 from ...autograd.forward_operators import forbid_duals
@@ -18,12 +19,13 @@ from ...core import shared_memory
 from ...core.constants import channels_last, channels_last_3d, contiguous_format
 from ...core.state import local
 from ...storage import TypedStorage, UntypedStorage, typed_storage, untyped_storage
-from ...tensor import Tensor, new, type_name
+from ...tensor import Tensor, new, type_name, wrap
 from ...tensor.lazy_conjugation import keep_bits
 from ..registry import composite
 from ..support import int_tuple
-from .inplace import become
-from .shape import as_strided
+from . import shape
+from .overwrite import overwrite
+from .shape import as_strided, become
 
 
 @composite(space="Tensor")
@@ -198,22 +200,6 @@ def as_strided_(
     return become("as_strided_", input, as_strided, size, stride, storage_offset)
 
 
-# ----------------------------------------------------------------------------------------------------- unsafe splits
-
-
-@composite()
-def unsafe_split(tensor: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """`split` whose outputs may be written to in place, if the input is not used after that."""
-    return table.unsafe_split_Tensor(tensor, split_size, dim)
-
-
-@composite()
-def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """`chunk` whose outputs may be written to in place, if the input is not used after that."""
-    sizes = tuple(part.shape[dim] for part in kernels.chunk(input._data, chunks, dim))
-    return table.unsafe_split_with_sizes(input, sizes, dim)
-
-
 # ------------------------------------------------------------------------------------------------- layout and class
 
 
@@ -259,8 +245,169 @@ def as_subclass(input: Tensor, cls: type) -> Tensor:
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
             f"class inherits from Tensor: {cls!r} does not."
         )
-    view = table.alias(input)
+    view = generated.alias(input)
     result = new(cls)
     result._memory, result._vc, result._meta, result._edge = view._memory, view._vc, view._meta, view._edge
     keep_bits(view, result)
     return result
+
+
+def _no_gradient(name: str, *tensors: Tensor) -> None:
+    if any(tensor.requires_grad for tensor in tensors):
+        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+
+
+@composite(space="Tensor", bare=True)
+def apply_(input: Tensor, callable: Callable[[Any], Any]) -> Tensor:
+    """Replace every element by what the function gives for it.
+
+    >>> import retrograd as torch
+    >>> torch.tensor([1., 2.]).apply_(lambda x: x + 1)
+    tensor([2., 3.])
+    """
+    _no_gradient("apply_", input)
+    values = [callable(value) for value in input._data.reshape(-1).tolist()]
+    return overwrite(input, np.array(values, input._data.dtype).reshape(input._data.shape))
+
+
+@composite(space="Tensor", bare=True)
+def map_(input: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+    """Replace every element by what the function gives for it and that of `tensor`."""
+    return _mapped("map_", callable, input, tensor)
+
+
+@composite(space="Tensor", bare=True)
+def map2_(input: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
+    """Replace every element by what the function gives for it and those of `x` and `y`."""
+    return _mapped("map2_", callable, input, x, y)
+
+
+def _mapped(name: str, function: Callable[..., Any], input: Tensor, *others: Tensor) -> Tensor:
+    _no_gradient(name, input, *others)
+    arrays = [np.broadcast_to(other._data, input._data.shape) for other in others]
+    rows = zip(*(array.reshape(-1).tolist() for array in (input._data, *arrays)), strict=True)
+    values = [function(*row) for row in rows]
+    return overwrite(input, np.array(values, input._data.dtype).reshape(input._data.shape))
+
+
+def _slice_inverse_array(array: Any, src: Tensor, *_: Any) -> Any:
+    data = src._data
+    return kernels.as_strided(array, data.shape, kernels.strides(data), kernels.storage_offset(data))
+
+
+@composite(method=False)
+def slice_inverse(
+    input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
+    """The tensor that `input`, in memory like that of ``src[start:end:step]``, is this slice of."""
+    data = src._data
+    result = as_strided(input, data.shape, kernels.strides(data), kernels.storage_offset(data))
+    meta: Any = result._meta
+    if meta is not None:
+        meta.step = (_slice_inverse_array, slice_inverse, (src, dim, start, end, step), None)
+    return result
+
+
+@composite(method=False)
+def is_tensor(obj: Any) -> bool:
+    """Is it a Tensor?"""
+    return isinstance(obj, Tensor)
+
+
+@composite(method=False)
+def is_inference(input: Tensor) -> bool:
+    """Was it made in inference mode?"""
+    return input.is_inference()
+
+
+@composite(method=False)
+def numel(input: Tensor) -> int:
+    """How many elements?"""
+    return input.numel()
+
+
+@composite(space="Tensor")
+def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """Set the main diagonal of a matrix to `fill_value`; with `wrap`, again below a square."""
+    sizes = input._data.shape
+    if len(sizes) < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if len(sizes) > 2 and len(set(sizes)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    item = input._memory.itemsize
+    steps = [s // item for s in input._memory.strides]
+    count, step = min(sizes), sum(steps)
+    from .inplace import fill_
+
+    fill_(shape.as_strided(input, (count,), (step,), input.storage_offset()), fill_value)
+    if wrap and len(sizes) == 2 and sizes[0] > sizes[1] + 1:
+        columns = sizes[1]
+        start = (columns + 1) * steps[0]
+        rest = sizes[0] - columns - 1
+        full, left = divmod(rest, columns + 1)
+        for block in range(full + bool(left)):
+            length = columns if block < full else min(left, columns)
+            offset = input.storage_offset() + start + block * (columns + 1) * steps[0]
+            fill_(shape.as_strided(input, (length,), (step,), offset), fill_value)
+    return input
+
+
+@composite()
+def fill_(input: Tensor, value: Any) -> Tensor:
+    """Set every element to `value`, a number or a 0-d tensor."""
+    if isinstance(value, Tensor):
+        return generated.fill_Tensor_(input, value)
+    return generated.fill_Scalar_(input, value)
+
+
+@composite(method=False)
+def fill(input: Tensor, value: Any) -> Tensor:
+    """A tensor like `input` with every element `value`."""
+    if isinstance(value, Tensor):
+        return generated.fill_Tensor(input, value)
+    return generated.fill_Scalar(input, value)
+
+
+@composite(space="Tensor")
+def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Copy the elements of `src`, expanded and converted, into this tensor; gradients then go to `src`."""
+    if isinstance(src, (bool, int, float, complex)):
+        src = wrap(np.asarray(src))
+    if isinstance(src, Tensor) and src.requires_grad and input._data.dtype.kind not in "fcV":
+        src = src.detach()  # what an integer tensor holds has no gradient
+    return generated.copy_(input, src, non_blocking)
+
+
+@composite()
+def is_nonzero(input: Tensor) -> builtins.bool:
+    """Whether the one element is not zero."""
+    if input._data.size != 1:
+        which = "no values" if not input._data.size else "more than one value"
+        raise RuntimeError(f"Boolean value of Tensor with {which} is ambiguous")
+    return builtins.bool(input._data.reshape(-1)[0])
+
+
+@composite(method=False, bare=True)
+def is_storage(obj: Any) -> builtins.bool:
+    """Is it a storage?"""
+    from ...storage import TypedStorage, UntypedStorage
+
+    return isinstance(obj, (TypedStorage, UntypedStorage))
+
+
+@composite(method=False)
+def get_device(input: Tensor) -> int:
+    """The index of the tensor's device; -1 for the CPU."""
+    return input.get_device()
+
+
+@composite(method=False)
+def detach(input: Tensor) -> Tensor:
+    """`input` without its history, on the same memory."""
+    return input.detach()
+
+
+@composite(method=False)
+def detach_(input: Tensor) -> Tensor:
+    """In-place `detach`."""
+    return input.detach_()

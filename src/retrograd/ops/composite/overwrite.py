@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..._generated import functions as table
+from ..._generated import functions as generated
 from ...autograd.inplace import begin_inplace, bump_version
 from ...core.state import local
 from ...tensor import Tensor, wrap
@@ -27,7 +27,7 @@ def overwrite_by(input: Tensor, make: Callable[[], Any]) -> Tensor:
     begin_inplace(state, input, record)
     values = make()
     if record or state.interceptor is not None:
-        return table.copy_(input, wrap(values), False)
+        return generated.copy_(input, wrap(values), False)
     array = input._data
     array[...] = values
     write_back(input, array)

@@ -1,28 +1,27 @@
-"""Reductions that have overloads, and those that are made of others.
-
-A dispatcher looks at what it was given and calls the operator of the table; the commonest call, over all elements,
-comes first and costs one test.  NumPy's ``axis`` and ``keepdims`` are understood for ``dim`` and ``keepdim``.
-"""
+"""Reductions: public functions that choose between overloads, and reductions over stretches."""
 
 from __future__ import annotations
 
+import builtins
 import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from ..._generated import functions as table
+import numpy as np
+
+from ..._generated import functions as generated
 from ...core import dtypes
 from ...core.where import users_level
 from ...kernels.promotion import scalar_name
-from ...tensor import Tensor
+from ...tensor import Tensor, wrap
 from ..arguments import wrong_type
 from ..registry import composite
 from ..support import write_out
 
 Dims = int | Sequence[int] | None
 
-_sum_all, _mean_all = table.sum, table.mean
+_sum_all, _mean_all = generated.sum, generated.mean
 
 
 def _aliased(name: str, dim: Any, keepdim: Any, aliases: dict[Any, Any]) -> tuple[Any, bool]:
@@ -81,7 +80,7 @@ def sum(
     input = _for_dtype(input, dtype)
     if dim is None and not keepdim:
         return _sum_all(input, dtype=dtype, out=out)
-    return table.sum_dim_IntList(input, dim, keepdim, dtype=dtype, out=out)
+    return generated.sum_dim_IntList(input, dim, keepdim, dtype=dtype, out=out)
 
 
 @composite(bare=True)
@@ -98,7 +97,7 @@ def mean(
         dim = None
     if dim is None and not keepdim:
         return _mean_all(input, dtype=dtype, out=out)
-    return table.mean_dim(input, dim, keepdim, dtype=dtype, out=out)
+    return generated.mean_dim(input, dim, keepdim, dtype=dtype, out=out)
 
 
 @composite()
@@ -112,8 +111,8 @@ def nanmean(
             f"{scalar_name(input._data.dtype)}"
         )
     dim, keepdim = _aliased("nanmean", dim, keepdim, aliases)
-    valid = sum(table.logical_not(table.isnan(input)), dim, keepdim)
-    return table.div(table.nansum(input, dim, keepdim, dtype=dtype), valid, out=out)
+    valid = sum(generated.logical_not(generated.isnan(input)), dim, keepdim)
+    return generated.div(generated.nansum(input, dim, keepdim, dtype=dtype), valid, out=out)
 
 
 @composite()
@@ -124,8 +123,8 @@ def prod(
     dim, keepdim = _aliased("prod", dim, keepdim, aliases)
     input = _for_dtype(input, dtype)
     if dim is None:
-        return table.prod(input, dtype=dtype, out=out)
-    return table.prod_dim_int(input, dim, keepdim, dtype=dtype, out=out)
+        return generated.prod(input, dtype=dtype, out=out)
+    return generated.prod_dim_int(input, dim, keepdim, dtype=dtype, out=out)
 
 
 @composite("Tensor.sum_to_size", space="internal")
@@ -142,8 +141,8 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     if not size:
         return _sum_all(input)
     kept = [d for d, n in enumerate(size, lead) if n == 1 and shape[d] != 1]
-    result = table.sum_dim_IntList(input, (*range(lead), *kept), True)
-    return table.view(result, size) if lead else result
+    result = generated.sum_dim_IntList(input, (*range(lead), *kept), True)
+    return generated.view(result, size) if lead else result
 
 
 # ------------------------------------------------------------------------------------------------------------- spreads
@@ -158,7 +157,7 @@ def _reduced_count(input: Tensor, dim: Any) -> int:
     return math.prod([shape[d] for d in dims]) if all(-len(shape) <= d < len(shape) for d in dims) else 0
 
 
-def _spread(operator: Any, name: str, doc: str) -> Any:
+def _deviation(operator: Any, name: str, doc: str) -> Any:
     """var, std, var_mean or std_mean: ``unbiased=False`` is the older way to say ``correction=0``."""
 
     def deviation(
@@ -190,50 +189,14 @@ def _spread(operator: Any, name: str, doc: str) -> Any:
     return deviation
 
 
-var: Any = composite()(_spread(table.var_correction, "var", "The variance over `dim`, divided by n - correction."))
-std: Any = composite()(_spread(table.std_correction, "std", "The standard deviation over `dim`."))
-var_mean: Any = composite(method=False)(_spread(table.var_mean_correction, "var_mean", "Variance and mean over `dim`."))
-std_mean: Any = composite(method=False)(
-    _spread(table.std_mean_correction, "std_mean", "Standard deviation and mean over `dim`.")
+var: Any = composite()(_deviation(generated.var_correction, "var", "The variance over `dim`, divided by n - correction."))
+std: Any = composite()(_deviation(generated.std_correction, "std", "The standard deviation over `dim`."))
+var_mean: Any = composite(method=False)(
+    _deviation(generated.var_mean_correction, "var_mean", "Variance and mean over `dim`.")
 )
-
-
-@composite()
-def norm(
-    input: Tensor, p: Any = "fro", dim: Dims = None, keepdim: bool = False, out: Any = None, dtype: Any = None,
-    **aliases: Any,
-) -> Tensor:  # fmt: skip
-    """The p-norm of all elements, or over the dimensions `dim`.
-
-    >>> import retrograd as torch
-    >>> torch.tensor([3., 4.]).norm()
-    tensor(5.)
-    """
-    dim, keepdim = _aliased("norm", dim, keepdim, aliases)
-    if isinstance(p, Tensor):
-        p = p.item()
-    if p is None or p == "fro":
-        p = 2
-    elif p == "nuc":
-        if out is not None:
-            return write_out(norm, out, (input, p, dim, keepdim), {})
-        return _nuclear_norm(input, dim, keepdim)
-    elif isinstance(p, str):
-        raise RuntimeError(f"norm(): expected p to be a number, 'fro' or 'nuc', but got {p!r}")
-    return table.linalg_vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
-
-
-def _nuclear_norm(input: Tensor, dim: Any, keepdim: bool) -> Tensor:
-    """The sum of the singular values of the matrices in two dimensions."""
-    from .. import namespace as ops
-
-    rows, columns = (-2, -1) if dim is None else dim
-    matrices = ops.movedim(input, (rows, columns), (-2, -1))
-    values: Any = ops.linalg_svdvals
-    result: Any = sum(values(matrices), -1)
-    for d in sorted(d % input.ndim for d in (rows, columns)) if keepdim else ():
-        result = table.unsqueeze(result, d)
-    return result
+std_mean: Any = composite(method=False)(
+    _deviation(generated.std_mean_correction, "std_mean", "Standard deviation and mean over `dim`.")
+)
 
 
 # ------------------------------------------------------------------------------------------------------------ extremes
@@ -251,7 +214,7 @@ def _extreme(name: str, whole: Any, along: Any, elementwise: str) -> Any:
         if isinstance(dim, Tensor):
             dim, other = None, dim
         if other is not None:
-            return getattr(table, elementwise)(input, other, out=out)
+            return getattr(generated, elementwise)(input, other, out=out)
         dim, keepdim = _aliased(name, dim, keepdim, aliases)
         if dim is None:
             return whole(input, out=out)
@@ -265,14 +228,87 @@ def _extreme(name: str, whole: Any, along: Any, elementwise: str) -> Any:
     return extreme
 
 
-max: Any = composite()(_extreme("max", table.max, table.max_dim, "maximum"))
-min: Any = composite()(_extreme("min", table.min, table.min_dim, "minimum"))
+max: Any = composite()(_extreme("max", generated.max, generated.max_dim, "maximum"))
+min: Any = composite()(_extreme("min", generated.min, generated.min_dim, "minimum"))
+
+_NAMES = {"max": "amax", "amax": "amax", "min": "amin", "amin": "amin", "sum": "sum", "mean": "sum", "prod": "prod"}
+#: What a stretch of no elements gives.
+_NEUTRAL = {"amax": -math.inf, "amin": math.inf, "sum": 0, "prod": 1}
 
 
-@composite()
-def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None, **aliases: Any) -> Any:
-    """The lower median of all elements; with a `dim`, those along it and their indices."""
-    dim, keepdim = _aliased("median", dim, keepdim, aliases)
-    if dim is None:
-        return table.median(input, out=out)
-    return table.median_dim(input, dim, keepdim, out=out)
+@composite(method=False)
+def segment_reduce(
+    data: Tensor,
+    reduce: str,
+    *,
+    lengths: Tensor | None = None,
+    indices: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: Any = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """`data` reduced over stretches along `axis`, of the given `lengths` or between the given `offsets`.
+
+    >>> import retrograd as torch
+    >>> torch.segment_reduce(torch.tensor([1., 2., 3., 4.]), "sum", lengths=torch.tensor([1, 3]))
+    tensor([1., 9.])
+    """
+    if out is not None:
+        keywords = {"lengths": lengths, "offsets": offsets, "axis": axis, "unsafe": unsafe, "initial": initial}
+        return write_out(segment_reduce, out, (data, reduce), keywords)
+    if reduce not in _NAMES:
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    if indices is not None:
+        raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
+    if data._data.dtype.kind not in "fV":
+        raise NotImplementedError(f"\"_segment_reduce_cpu\" not implemented for '{scalar_name(data._data.dtype)}'")
+    counts = _counts(data, lengths, offsets, axis % builtins.max(data.ndim, 1), unsafe)
+    axis = counts.ndim - 1
+    name, count = _NAMES[reduce], counts.shape[-1]
+    start = _NEUTRAL[name] if initial is None else initial
+    # What lies in no stretch goes to one more, which is dropped.
+    index = np.full(data._data.shape[: axis + 1], count, np.int64)
+    for row in np.ndindex(*counts.shape[:-1]):
+        first = 0 if offsets is None or lengths is not None else int(offsets._data[row][0])
+        stretches = np.repeat(np.arange(count), counts[row])
+        index[row][first : first + stretches.size] = stretches
+    more = bool((index == count).any())
+    base = data.new_full((*data.shape[:axis], count + more, *data.shape[axis + 1 :]), start)
+    where = np.broadcast_to(index.reshape(*index.shape, *[1] * (data.ndim - axis - 1)), data._data.shape)
+    result = generated.scatter_reduce(base, axis, wrap(where), generated.straight(data), name, include_self=True)
+    result = result.narrow(axis, 0, count) if more else result
+    if reduce == "mean":
+        divisors = counts.reshape(*counts.shape, *[1] * (data.ndim - axis - 1)).astype(data._data.dtype)
+        # Of no elements, torch gives the initial value, or NaN where there is none.
+        divisors = divisors if initial is None else np.maximum(divisors, divisors.dtype.type(1))
+        result = result / wrap(divisors)
+    return result
+
+
+def _counts(data: Tensor, lengths: Tensor | None, offsets: Tensor | None, axis: int, unsafe: bool) -> np.ndarray:
+    """How many elements each stretch has, as an array whose last dimension is the one that is reduced."""
+    given = lengths if lengths is not None else offsets
+    if given is None:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    name = "lengths" if lengths is not None else "offsets"
+    if given._data.dtype.kind not in "iu":
+        raise NotImplementedError(
+            f"\"_segment_reduce_{name}_cpu_kernel1\" not implemented for '{scalar_name(given._data.dtype)}'"
+        )
+    if axis != given.ndim - 1:
+        raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of {name} but got {axis}.")
+    if lengths is None:
+        if given._data.shape[-1] < 1:
+            raise RuntimeError("segment_reduce(): Expected offsets to have at least one element")
+        return np.diff(given._data, axis=-1)
+    if not unsafe:
+        if (given._data < 0).any():
+            raise RuntimeError("lengths contains negative value!")
+        if (given._data.sum(-1) != data.shape[axis]).any():
+            raise RuntimeError(
+                "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when "
+                "!unsafe."
+            )
+    return given._data

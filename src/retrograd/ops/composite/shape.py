@@ -5,25 +5,33 @@ Conversions (`to`, `float`, `new_zeros` ...) are in `conversion.py`, what writes
 
 from __future__ import annotations
 
+import builtins
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
 from typing import Any
 
 from ... import kernels
-from ..._generated import functions as table
+from ..._generated import functions as generated
+from ...autograd.accumulate_grad import outdate_accumulator
+from ...autograd.forward_operators import seeing_levels_outside, tangents_by_level
+from ...autograd.hooks import rebase_hooks
+from ...autograd.inplace import bump_version, check_record, end_inplace, inference_error
 from ...core import dtypes
 from ...core.constants import contiguous_format
+from ...core.meta import materialize_autograd_meta
+from ...core.size import Size
+from ...core.state import local
+from ...core.version_counter import INFERENCE
 from ...core.where import users_level
 from ...kernels.dims import normalize_dim
-from ...tensor import Tensor, wrap
+from ...tensor import Tensor
 from ...tensor.lazy_conjugation import check_view_dtype
-from ..factories import arange
 from ..registry import composite
 from ..support import int_tuple, not_a_tensor
 
-_view = table.view
+_view = generated.view
 
 
 def _sizes(name: str, argument: str, values: tuple[Any, ...], keywords: dict[Any, Any]) -> tuple[int, ...]:
@@ -59,7 +67,7 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
         shape = (dtype,)
     if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
         check_view_dtype(input)
-        return table.alias(input) if input.dtype is shape[0] else table.view_dtype(input, shape[0])
+        return generated.alias(input) if input.dtype is shape[0] else generated.view_dtype(input, shape[0])
     return _view(input, _sizes("view", "size", shape, {} if size is None else {"size": size}))
 
 
@@ -84,8 +92,8 @@ def reshape(input: Tensor, *shape: Any, **keywords: Any) -> Tensor:
     if data.flags.c_contiguous:
         return _view(input, size)
     if kernels.is_viewable(data, size):
-        return table._reshape_alias(input, size)
-    return table._unsafe_view(table.clone(input, memory_format=contiguous_format), size)
+        return generated._reshape_alias(input, size)
+    return generated._unsafe_view(generated.clone(input, memory_format=contiguous_format), size)
 
 
 @composite(space="Tensor")
@@ -124,13 +132,13 @@ def ravel(input: Tensor) -> Tensor:
 @composite(space="Tensor")
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """Expanded to the shape of another tensor."""
-    return table.expand(input, other._data.shape)
+    return generated.expand(input, other._data.shape)
 
 
 @composite()
 def broadcast_to(input: Tensor, *size: Any, **keywords: Any) -> Tensor:
     """Expanded to `size`."""
-    return table.expand(input, _sizes("broadcast_to", "size", size, keywords))
+    return generated.expand(input, _sizes("broadcast_to", "size", size, keywords))
 
 
 @composite(method=False)
@@ -138,7 +146,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """The tensors expanded to the shape that they have in common."""
     tensors = _tensors(tensors)
     shape = kernels.broadcast_shape(*[t._data for t in tensors])
-    return tuple(t if t._data.shape == shape else table.expand(t, shape) for t in tensors)
+    return tuple(t if t._data.shape == shape else generated.expand(t, shape) for t in tensors)
 
 
 def _tensors(tensors: tuple[Any, ...]) -> tuple[Tensor, ...]:
@@ -150,42 +158,10 @@ def _tensors(tensors: tuple[Any, ...]) -> tuple[Tensor, ...]:
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """Without the dimensions of size 1, or without those of `dim` that have size 1."""
     if dim is None:
-        return table.squeeze(input)
+        return generated.squeeze(input)
     if isinstance(dim, (tuple, list)):
-        return table.squeeze_dims(input, tuple(dim))
-    return table.squeeze_dim(input, dim)
-
-
-def _at_least(name: str, grow: Callable[[Tensor], Tensor]) -> Any:
-    def at_least(*tensors: Any) -> Any:
-        tensors = _tensors(tensors)
-        result = tuple(grow(t) for t in tensors)
-        return result[0] if len(result) == 1 else result
-
-    at_least.__name__ = at_least.__qualname__ = name
-    at_least.__doc__ = f"The tensors with new dimensions of size 1, so that each has at least {name[-2]}."
-    return at_least
-
-
-def _to_1d(tensor: Tensor) -> Tensor:
-    return tensor if tensor.ndim else reshape(tensor, (1,))
-
-
-def _to_2d(tensor: Tensor) -> Tensor:
-    return reshape(tensor, (1, 1)) if not tensor.ndim else table.unsqueeze(tensor, 0) if tensor.ndim == 1 else tensor
-
-
-def _to_3d(tensor: Tensor) -> Tensor:
-    if not tensor.ndim:
-        return reshape(tensor, (1, 1, 1))
-    if tensor.ndim == 1:
-        return table.unsqueeze(table.unsqueeze(tensor, 0), -1)
-    return table.unsqueeze(tensor, -1) if tensor.ndim == 2 else tensor
-
-
-atleast_1d: Any = composite(method=False)(_at_least("atleast_1d", _to_1d))
-atleast_2d: Any = composite(method=False)(_at_least("atleast_2d", _to_2d))
-atleast_3d: Any = composite(method=False)(_at_least("atleast_3d", _to_3d))
+        return generated.squeeze_dims(input, tuple(dim))
+    return generated.squeeze_dim(input, dim)
 
 
 # ---------------------------------------------------------------------------------------------------------- new orders
@@ -194,7 +170,7 @@ atleast_3d: Any = composite(method=False)(_at_least("atleast_3d", _to_3d))
 @composite()
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     """With two dimensions exchanged."""
-    return table.transpose(input, axis0, axis1)
+    return generated.transpose(input, axis0, axis1)
 
 
 @composite("moveaxis")
@@ -203,12 +179,12 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     n = input.ndim
     kernels.movedim(input._data, source, destination)  # checks the arguments
     if not n:
-        return table.alias(input)
+        return generated.alias(input)
     moved = [normalize_dim(d, n) for d in ([source] if isinstance(source, int) else source)]
     places = [normalize_dim(d, n) for d in ([destination] if isinstance(destination, int) else destination)]
     order = dict(zip(places, moved, strict=True))
     rest = iter([d for d in range(n) if d not in moved])
-    return table.permute(input, tuple(order[d] if d in order else next(rest) for d in range(n)))
+    return generated.permute(input, tuple(order[d] if d in order else next(rest) for d in range(n)))
 
 
 @composite(space="Tensor", property=True)
@@ -223,7 +199,7 @@ def T(input: Tensor) -> Tensor:
             UserWarning,
             stacklevel=users_level(),
         )
-    return table.permute(input, tuple(range(n - 1, -1, -1)))
+    return generated.permute(input, tuple(range(n - 1, -1, -1)))
 
 
 def _of_0d(name: str, instead: str) -> None:
@@ -240,7 +216,7 @@ def mT(input: Tensor) -> Tensor:
         raise RuntimeError(
             f"tensor.mT is only supported on matrices or batches of matrices. Got {input.ndim}-D tensor."
         )
-    return table.transpose(input, -2, -1)
+    return generated.transpose(input, -2, -1)
 
 
 @composite()
@@ -253,7 +229,7 @@ def adjoint(input: Tensor) -> Tensor:
         raise RuntimeError(
             f"tensor.adjoint() is only supported on matrices or batches of matrices. Got {input.ndim}-D tensor."
         )
-    transposed = table.transpose(input, -2, -1)
+    transposed = generated.transpose(input, -2, -1)
     return transposed.conj() if input.is_complex() else transposed  # type: ignore[attr-defined]
 
 
@@ -285,23 +261,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     if isinstance(start, Tensor) and (start.ndim or start._data.dtype.kind not in "iu"):
         raise RuntimeError("start must be an 0-dim integral Tensor.")
     start, end = kernels.narrow_range(input._data, dim, start, length)
-    return table.slice(input, dim, start, end, 1)
-
-
-@composite()
-def diag(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor:
-    """A matrix with a vector on its diagonal, or (a copy of) the diagonal of a matrix."""
-    if input.ndim == 1:
-        return table.diag_embed(input, diagonal, out=out)
-    if input.ndim == 2:
-        return table.clone(table.diagonal(input, diagonal), out=out)
-    raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
-
-
-@composite()
-def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """A matrix with all elements on its diagonal."""
-    return table.diag_embed(reshape(input, (-1,)), offset)
+    return generated.slice(input, dim, start, end, 1)
 
 
 @composite()
@@ -311,8 +271,8 @@ def split(input: Tensor, split_size: Any = None, dim: int = 0, **keywords: Any) 
     if keywords or split_size is None:
         raise TypeError("split() expects a tensor, split_size_or_sections (an int or a list of ints) and dim")
     if isinstance(split_size, (tuple, list)):
-        return table.split_with_sizes(input, tuple(split_size), dim)
-    return table.split_Tensor(input, split_size, dim)
+        return generated.split_with_sizes(input, tuple(split_size), dim)
+    return generated.split_Tensor(input, split_size, dim)
 
 
 @composite()
@@ -324,13 +284,12 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     n = input._data.shape[normalize_dim(dim, input.ndim)]
     if not n:
-        return table.split_with_sizes(input, (0,) * chunks, dim)
-    return table.split_Tensor(input, -(-n // chunks), dim)
+        return generated.split_with_sizes(input, (0,) * chunks, dim)
+    return generated.split_Tensor(input, -(-n // chunks), dim)
 
 
 #: More parts than fit into memory.
 _MOST_PARTS = 1 << 24
-
 
 
 @composite()
@@ -350,7 +309,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *
     if isinstance(indices_or_sections, int) and indices_or_sections > _MOST_PARTS:
         raise RuntimeError(f"tensor_split(): can't allocate memory: you tried to make {indices_or_sections} tensors")
     cuts = kernels.tensor_split_cuts(input._data, indices_or_sections, dim)
-    return tuple(table.slice(input, dim, start, end, 1) for start, end in pairwise(cuts))
+    return tuple(generated.slice(input, dim, start, end, 1) for start, end in pairwise(cuts))
 
 
 def _split_along(name: str, least: int, dim: int) -> Any:
@@ -393,163 +352,7 @@ def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storag
     """A view of the storage with any size, stride and offset (in elements)."""
     geometry = kernels.geometry(input._memory)
     offset = geometry[2] if storage_offset is None else storage_offset
-    return table.as_strided_geometry(input, tuple(size), tuple(stride), offset, geometry)
-
-
-def _slice_inverse_array(array: Any, src: Tensor, *_: Any) -> Any:
-    data = src._data
-    return kernels.as_strided(array, data.shape, kernels.strides(data), kernels.storage_offset(data))
-
-
-@composite(method=False)
-def slice_inverse(
-    input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> Tensor:
-    """The tensor that `input`, in memory like that of ``src[start:end:step]``, is this slice of."""
-    data = src._data
-    result = as_strided(input, data.shape, kernels.strides(data), kernels.storage_offset(data))
-    meta: Any = result._meta
-    if meta is not None:
-        meta.step = (_slice_inverse_array, slice_inverse, (src, dim, start, end, step), None)
-    return result
-
-
-# --------------------------------------------------------------------------------------------------------------- joins
-
-
-def _check_some(name: str, tensors: Sequence[Tensor]) -> None:
-    if not tensors:
-        raise RuntimeError(f"{name} expects a non-empty TensorList")
-
-
-@composite(method=False)
-def hstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
-    """Side by side: along the second dimension, or the first of vectors."""
-    _check_some("hstack", tensors)
-    tensors = [_to_1d(t) for t in tensors]
-    return table.cat(tensors, 0 if tensors and tensors[0].ndim == 1 else 1, out=out)
-
-
-@composite("row_stack", method=False)
-def vstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
-    """One below the other: along the first dimension of matrices, vectors as rows."""
-    _check_some("vstack", tensors)
-    return table.cat([_to_2d(t) for t in tensors], 0, out=out)
-
-
-@composite(method=False)
-def dstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
-    """One behind the other: along the third dimension."""
-    _check_some("dstack", tensors)
-    return table.cat([_to_3d(t) for t in tensors], 2, out=out)
-
-
-@composite(method=False)
-def column_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
-    """Side by side, vectors as columns."""
-    _check_some("column_stack", tensors)
-    return table.cat([reshape(t, (-1, 1)) if t.ndim < 2 else t for t in tensors], 1, out=out)
-
-
-@composite(method=False)
-def block_diag(*tensors: Tensor) -> Tensor:
-    """A matrix with the given ones along its diagonal and zeros elsewhere."""
-    blocks = [_to_2d(t) for t in tensors]
-    for position, block in enumerate(blocks):
-        if block.ndim != 2:
-            raise RuntimeError(
-                "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input "
-                f"{position} has {block.ndim} dimensions"
-            )
-    width, left, rows = sum(b._data.shape[1] for b in blocks), 0, []
-    for block in blocks:
-        right = width - left - block._data.shape[1]
-        rows.append(table.constant_pad_nd(block, (left, right)))
-        left += block._data.shape[1]
-    return table.cat(rows, 0)
-
-
-@composite(method=False)
-def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
-    """Each vector along its own dimension of a common grid, expanded along the others."""
-    vectors = list(_tensors(tensors))
-    if indexing is None:
-        warnings.warn(
-            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
-            UserWarning,
-            stacklevel=users_level(),
-        )
-        indexing = "ij"
-    kernels.meshgrid([t._data for t in vectors], indexing)  # checks the arguments
-    swap = indexing == "xy" and len(vectors) >= 2
-    if swap:
-        vectors[:2] = vectors[1::-1]
-    shape, n = tuple(t.numel() for t in vectors), len(vectors)
-    grids = [
-        table.expand(_view(t, (1,) * i + (shape[i],) + (1,) * (n - i - 1)), shape) for i, t in enumerate(vectors)
-    ]
-    if swap:
-        grids[:2] = grids[1::-1]
-    return tuple(grids)
-
-
-# ------------------------------------------------------------------------------------------------------ moves, repeats
-
-
-@composite()
-def fliplr(input: Tensor) -> Tensor:
-    """In reverse order along the second dimension."""
-    if input.ndim < 2:
-        raise RuntimeError("Input must be >= 2-d.")
-    return table.flip(input, 1)
-
-
-@composite()
-def flipud(input: Tensor) -> Tensor:
-    """In reverse order along the first dimension."""
-    if input.ndim < 1:
-        raise RuntimeError("Input must be >= 1-d.")
-    return table.flip(input, 0)
-
-
-@composite()
-def tile(input: Tensor, *dims: Any, **keywords: Any) -> Tensor:
-    """As `repeat`, with missing leading `dims` taken as 1."""
-    sizes = _sizes("tile", "dims", dims, keywords)
-    return table.repeat(input, (1,) * (input.ndim - len(sizes)) + sizes)
-
-
-@composite()
-def repeat_interleave(
-    input: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None
-) -> Tensor:
-    """Each element along `dim` (of the flattened tensor without one) repeated next to itself.
-
-    >>> import retrograd as torch
-    >>> torch.tensor([1, 2]).repeat_interleave(2)
-    tensor([1, 1, 2, 2])
-    """
-    if dim is None:
-        input, dim = reshape(input, (-1,)), 0
-    elif not input.ndim:
-        normalize_dim(dim, 0)
-        input, dim = reshape(input, (1,)), 0
-    dim = normalize_dim(dim, input.ndim)
-    if isinstance(repeats, Tensor):
-        # Which element stands in each place: the kernel that repeats, applied to the numbers of the elements.
-        elements = arange(input._data.shape[dim])._data
-        places = wrap(kernels.repeat_interleave(elements, repeats._data, 0, output_size))
-        return table.index_select(input, dim, places)
-    if repeats < 0:
-        raise RuntimeError("Repeats must be non-negative")
-    shape = input._data.shape
-    if output_size is not None and output_size != shape[dim] * repeats:
-        raise RuntimeError(
-            f"repeat_interleave: Invalid output_size, expected {shape[dim] * repeats} but got {output_size}"
-        )
-    repeated = table.expand(table.unsqueeze(input, dim + 1), (*shape[: dim + 1], repeats, *shape[dim + 1 :]))
-    result = table.clone(repeated, memory_format=contiguous_format)
-    return _view(result, (*shape[:dim], shape[dim] * repeats, *shape[dim + 1 :]))
+    return generated.as_strided_geometry(input, tuple(size), tuple(stride), offset, geometry)
 
 
 # -------------------------------------------------------------------------------------------------------------- copies
@@ -560,4 +363,125 @@ def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor itself where it is contiguous (in `memory_format`, row-major by default), else a contiguous copy."""
     if input.is_contiguous(memory_format):
         return input
-    return table.clone(input, memory_format=memory_format or contiguous_format)
+    return generated.clone(input, memory_format=memory_format or contiguous_format)
+
+
+@composite(method=False)
+def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """The diagonals of matrices, a view."""
+    return generated.diagonal(A, offset, dim1, dim2)
+
+
+@composite()
+def unsafe_split(tensor: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """`split` whose outputs may be written to in place, if the input is not used after that."""
+    return generated.unsafe_split_Tensor(tensor, split_size, dim)
+
+
+@composite()
+def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """`chunk` whose outputs may be written to in place, if the input is not used after that."""
+    sizes = tuple(part.shape[dim] for part in kernels.chunk(input._data, chunks, dim))
+    return generated.unsafe_split_with_sizes(input, sizes, dim)
+
+
+def become(name: str, input: Tensor, operator: Any, *args: Any) -> Tensor:
+    """`input` itself becomes the view that `operator` gives of it: the in-place method `name`."""
+    state = local.state
+    if input._vc is INFERENCE and not state.inference:
+        raise inference_error()
+    if state.grad_enabled and input.requires_grad:
+        check_record(input)
+    old = input._history() if state.grad_enabled else None
+    tangents = tangents_by_level(input) if state.dual_levels else {}
+    view = operator(input, *args)
+    edge = view._history()
+    input._memory = view._memory
+    for level, tangent in tangents.items():
+        with seeing_levels_outside(level):
+            become(name, tangent, operator, *args)
+    meta: Any = materialize_autograd_meta(input)
+    if not meta.is_view:
+        meta.restrided = True
+        outdate_accumulator(input)
+        end_inplace(input, input._memory, None if edge is None else edge[0], name)
+        return input
+    meta.before, meta.step = view._meta.before, view._meta.step  # the same base, and one more step from it
+    bump_version(input)
+    if edge is not None:
+        meta.edge, meta.attr_version = edge, input._version
+        if meta.hooks is not None or meta.retains_grad:
+            rebase_hooks(input, old, edge)
+    return input
+
+
+@composite(space="Tensor")
+def squeeze_(input: Tensor, dim: Any = None) -> Tensor:
+    """In-place `squeeze`."""
+    return become("squeeze_", input, squeeze, dim)
+
+
+@composite(space="Tensor")
+def unsqueeze_(input: Tensor, dim: int) -> Tensor:
+    """In-place `unsqueeze`."""
+    return become("unsqueeze_", input, generated.unsqueeze, dim)
+
+
+@composite(space="Tensor")
+def t_(input: Tensor) -> Tensor:
+    """In-place `t`."""
+    return become("t_", input, generated.t)
+
+
+@composite(space="Tensor")
+def transpose_(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """In-place `transpose`."""
+    return become("transpose_", input, generated.transpose, dim0, dim1)
+
+
+@composite(space="Tensor")
+def swapdims_(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """In-place `swapdims`."""
+    return become("swapdims_", input, generated.transpose, dim0, dim1)
+
+
+@composite(space="Tensor")
+def swapaxes_(input: Tensor, axis0: int, axis1: int) -> Tensor:
+    """In-place `swapaxes`."""
+    return become("swapaxes_", input, generated.transpose, axis0, axis1)
+
+
+@composite()
+def is_same_size(input: Tensor, other: Tensor) -> builtins.bool:
+    """Whether two tensors have the same shape."""
+    return input._data.shape == other._data.shape
+
+
+@composite(method=False, bare=True)
+def broadcast_shapes(*shapes: builtins.int | Sequence[builtins.int]) -> Size:
+    """The shape that tensors of these shapes are broadcast to.
+
+    >>> import retrograd as torch
+    >>> torch.broadcast_shapes((2, 1), (3,), 1)
+    torch.Size([2, 3])
+    """
+    for position, shape in enumerate(shapes):
+        if not isinstance(shape, int) and not (
+            isinstance(shape, (tuple, list)) and all(isinstance(n, int) for n in shape)
+        ):
+            raise RuntimeError(
+                f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got "
+                f"{type(shape).__name__} as argument {position}"
+            )
+    sizes = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    result = [1] * max((len(size) for size in sizes), default=0)
+    for position, size in enumerate(sizes):
+        for dim in range(-1, -len(size) - 1, -1):
+            if size[dim] not in (1, result[dim]):
+                if result[dim] != 1:
+                    raise RuntimeError(
+                        f"Attempting to broadcast a dimension of length {size[dim]} at {dim}! Mismatching argument at "
+                        f"index {position} had {size}; but expected shape should be broadcastable to {result}"
+                    )
+                result[dim] = size[dim]
+    return Size(result)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from ..._generated import functions as table
+from ..._generated import functions as generated
 from ...core import dtypes
 from ...kernels.promotion import check_out, scalar_name
 from ...tensor import Tensor, wrap
@@ -34,47 +33,27 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
         raise NotImplementedError(f"\"mvlgamma\" not implemented for '{scalar_name(data.dtype)}'")
     dtype = data.dtype if data.dtype.kind in "fV" else dtypes.default[0]
     shifts = wrap(np.arange(0, -p, -1).astype(dtype) / dtype.type(2))
-    terms = table.lgamma(table.add(table.unsqueeze(input, -1), shifts))
-    return table.add(table.sum_dim_IntList(terms, (-1,)), p * (p - 1) / 4 * math.log(math.pi))
+    terms = generated.lgamma(generated.add(generated.unsqueeze(input, -1), shifts))
+    return generated.add(generated.sum_dim_IntList(terms, (-1,)), p * (p - 1) / 4 * math.log(math.pi))
 
 
 @composite(space="Tensor")
 def mvlgamma_(input: Tensor, p: int) -> Tensor:
     """In-place `mvlgamma`."""
-    result = mvlgamma(table.clone(input), p)
+    result = mvlgamma(generated.clone(input), p)
     check_out(input._data, result._data.dtype, result._data.shape)
-    return table.copy_(input, result, False)
+    return generated.copy_(input, result, False)
 
 
 @composite(name="polygamma", space="Tensor")
 def _polygamma_method(input: Tensor, n: int) -> Tensor:
     """The n-th derivative of digamma."""
-    return table.polygamma(n, input)
+    return generated.polygamma(n, input)
 
 
 @composite(space="Tensor")
 def polygamma_(input: Tensor, n: int) -> Tensor:
     """In-place `polygamma`."""
-    result = table.polygamma(n, table.clone(input))
+    result = generated.polygamma(n, generated.clone(input))
     check_out(input._data, result._data.dtype, result._data.shape)
-    return table.copy_(input, result, False)
-
-
-@composite(space="Tensor")
-def float_power_(input: Tensor, exponent: Any) -> Tensor:
-    """In-place `float_power`, for tensors of double precision."""
-    from .pointwise import float_power
-
-    result = float_power(table.clone(input), exponent)
-    if result._data.dtype != input._data.dtype:
-        raise RuntimeError(
-            f"the base given to float_power_ has dtype {scalar_name(input._data.dtype)} but the operation's result "
-            f"requires dtype {scalar_name(result._data.dtype)}"
-        )
-    return table.copy_(input, result, False)
-
-
-@composite(space="Tensor")
-def true_divide_(input: Tensor, other: Any) -> Tensor:
-    """In-place `true_divide`."""
-    return table.div_(input, other)
+    return generated.copy_(input, result, False)

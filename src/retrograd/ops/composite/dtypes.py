@@ -1,4 +1,4 @@
-"""Conversions between dtypes and devices, and new tensors after the model of another: methods of Tensor."""
+"""Conversions to other dtypes, and what dtypes become when they meet."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..._generated import functions as table
+from ..._generated import functions as generated
 from ...core import dtypes
 from ...core.devices import accelerators, as_device
 from ...core.where import users_level
+from ...kernels import promotion
 from ...tensor import Tensor, type_name
 from ...tensor.tensor import TYPE_NAMES
-from .. import factories
 from ..registry import composite
 
 
@@ -31,7 +31,7 @@ def _cast(input: Tensor, np_dtype: np.dtype, copy: bool = False) -> Tensor:
             UserWarning,
             stacklevel=users_level(),
         )
-    return table._to_copy(input, dtypes.from_numpy_dtype(np_dtype))
+    return generated._to_copy(input, dtypes.from_numpy_dtype(np_dtype))
 
 
 def _is_dtype(value: Any) -> bool:
@@ -183,42 +183,53 @@ def cuda(input: Tensor, device: Any = None, non_blocking: bool = False, *, memor
     return input.to("cuda" if device is None else device, non_blocking=non_blocking, memory_format=memory_format)
 
 
-# ------------------------------------------------------------------------------------------------- after a model
+@composite(method=False)
+def is_floating_point(input: Tensor) -> bool:
+    """Is the dtype a real floating one?"""
+    return input.is_floating_point()
 
 
-def _like(input: Tensor, keywords: dict) -> dict:
-    """Keywords for a factory, with the dtype of `input` unless another is given."""
-    return {**keywords, "dtype": input.dtype if keywords.get("dtype") is None else keywords["dtype"]}
+@composite(method=False)
+def is_complex(input: Tensor) -> bool:
+    """Is the dtype complex?"""
+    return input.is_complex()
 
 
-@composite(space="Tensor")
-def new_ones(input: Tensor, *size: Any, **keywords: Any) -> Tensor:
-    """Ones of another size, with the dtype of this tensor."""
-    return factories.ones(*size, **_like(input, keywords))
+@composite(method=False)
+def result_type(tensor: Any = None, other: Any = None, **numbers: Any) -> dtypes.dtype:
+    """The dtype of an operation on two tensors or numbers.
+
+    >>> import retrograd as torch
+    >>> torch.result_type(torch.tensor([1, 2]), 1.0)
+    torch.float32
+    """
+    given = [value for value in (numbers.pop("scalar", None), numbers.pop("scalar1", None), tensor, other) if
+             value is not None]
+    given += [numbers.pop("scalar2")] if "scalar2" in numbers else []
+    if numbers or len(given) != 2:
+        raise TypeError(f"result_type() takes two tensors or numbers, but got {len(given) + len(numbers)}")
+    operands = [value._data if isinstance(value, Tensor) else value for value in given]
+    return dtypes.from_numpy_dtype(promotion.result_dtype(*operands))
 
 
-@composite(space="Tensor")
-def new_empty(input: Tensor, *size: Any, **keywords: Any) -> Tensor:
-    """Uninitialised memory of another size, with the dtype of this tensor."""
-    return factories.empty(*size, **_like(input, keywords))
+@composite(method=False)
+def promote_types(type1: dtypes.dtype, type2: dtypes.dtype) -> dtypes.dtype:
+    """The smallest dtype that is no smaller, nor of a lower kind, than either.
+
+    >>> import retrograd as torch
+    >>> torch.promote_types(torch.int64, torch.float16)
+    torch.float16
+    """
+    return dtypes.from_numpy_dtype(promotion.promote_dtypes(type1.np, type2.np))
 
 
-@composite(space="Tensor")
-def new_full(input: Tensor, size: Any, fill_value: Any, **keywords: Any) -> Tensor:
-    """A tensor of another size with every element `fill_value`, with the dtype of this tensor."""
-    return factories.full(size, fill_value, **_like(input, keywords))
+@composite(method=False)
+def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> builtins.bool:
+    """Whether a result of the first dtype may be written to a tensor of the second."""
+    return promotion.can_cast(from_.np, to.np)
 
 
-@composite(space="Tensor")
-def new_tensor(input: Tensor, data: Any, **keywords: Any) -> Tensor:
-    """A tensor with a copy of `data`, with the dtype of this tensor."""
-    return factories.tensor(data, **_like(input, keywords))
-
-
-@composite(space="Tensor", bare=True)
-def new(input: Tensor, *args: Any, device: Any = None) -> Tensor:
-    """A tensor of the same dtype, of a size or of data, as the older constructors make it."""
-    from ..tensor_types import legacy_new
-
-    factories.legacy_device(device)
-    return legacy_new(input.dtype, *args)
+@composite(method=False)
+def is_signed(input: Tensor) -> builtins.bool:
+    """Whether the dtype has negative numbers."""
+    return input.dtype.is_signed

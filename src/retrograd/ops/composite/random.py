@@ -18,6 +18,25 @@ from ..registry import composite
 from .overwrite import overwrite, overwrite_by
 
 
+@composite(method=False)
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
+    """Numbers drawn from binomial distributions: how many of `count` trials succeed, each with probability `prob`."""
+    if count._data.dtype.kind not in "fV" or count._data.dtype != prob._data.dtype:
+        raise ValueError(
+            f"binomial only supports floating-point dtypes for count, got: {count.dtype}"
+            if count._data.dtype.kind not in "fV"
+            else "expected count and prob to have the same dtype"
+        )
+    shape = np.broadcast_shapes(count._data.shape, prob._data.shape)
+    trials = np.broadcast_to(count._data, shape)
+    if (trials < 0).any() or ((prob._data < 0) | (prob._data > 1)).any():
+        raise RuntimeError("binomial expects count >= 0 and probabilities in [0, 1]")
+    g = _generator("binomial", generator)
+    with g.lock:
+        drawn = np.asarray(g.twister.binomial(trials.astype(np.int64), prob._data))
+    return fresh(drawn.astype(count._data.dtype))
+
+
 def _generator(operator: str, given: Generator | None) -> Generator:
     if given is None:
         return default_generator
@@ -46,9 +65,6 @@ def _draw_parts(draw: Any, input: Tensor) -> np.ndarray:
         return draw(data)
     parts = draw(kernels.view_as_real(data))
     return np.ascontiguousarray(parts).view(data.dtype)[..., 0]
-
-
-# ------------------------------------------------------------------------------------------------- of any real number
 
 
 @composite(space="Tensor")
@@ -129,9 +145,6 @@ def log_normal_(input: Tensor, mean: float = 1, std: float = 2, *, generator: Ge
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     _check_dtype("log_normal_cpu", input, "fV")
     return overwrite_by(input, lambda: np.exp(mean + std * g.normal_double_like(input._memory)))
-
-
-# ------------------------------------------------------------------------------------------------------ of integers
 
 
 @composite(space="Tensor")
@@ -291,9 +304,6 @@ def multinomial(
         return fresh(np.searchsorted(steps, draws, side="left"))
     rows = [np.searchsorted(step, draw, side="left") for step, draw in zip(steps, draws, strict=True)]
     return fresh(np.array(rows, np.int64).reshape(draws.shape))
-
-
-# -------------------------------------------------------------------------------------------------------- arguments
 
 
 def _bounds(operator: str, given: tuple, named: dict[str, Any], default: tuple) -> tuple[Any, Any]:

@@ -5,6 +5,7 @@ The graph of each is torch's: ``x @ y`` of two matrices is one MmBackward0, of b
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -12,9 +13,68 @@ from typing import Any
 from ..._generated import functions as generated
 from ...kernels.dims import normalize_dim
 from ...kernels.einsum import parse_equation
+from ...kernels.promotion import scalar_name
 from ...tensor import Tensor
 from ..registry import composite
 from ..support import not_a_tensor, tensor_list
+
+
+@composite(method=False)
+def linalg_multi_dot(tensors: Sequence[Tensor]) -> Tensor:
+    """The product of matrices, in the cheapest order; the first and the last may be vectors."""
+    tensors = list(tensors)
+    n = len(tensors)
+    if n < 2:
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {n}")
+    first, last = tensors[0], tensors[-1]
+    for position, x in ((0, first), (n - 1, last)):
+        if x.ndim not in (1, 2):
+            which = "first" if position == 0 else "last"
+            raise RuntimeError(f"multi_dot(): the {which} tensor must be 1D or 2D but got {x.ndim}D")
+    shape = []
+    if first.ndim == 1:
+        tensors[0] = first.unsqueeze(0)
+    else:
+        shape.append(first.shape[0])
+    if last.ndim == 1:
+        tensors[-1] = last.unsqueeze(-1)
+    else:
+        shape.append(last.shape[1])
+    for i, x in enumerate(tensors):
+        if x.ndim != 2:
+            raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {x.ndim}D")
+        if x.dtype != tensors[0].dtype:
+            raise RuntimeError(
+                f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {tensors[0].dtype} and tensor "
+                f"{i} {x.dtype}"
+            )
+    for i, (a, b) in enumerate(itertools.pairwise(tensors)):
+        if a.shape[-1] != b.shape[0]:
+            raise RuntimeError(
+                f"multi_dot(): tensors {i} and {i + 1} with shapes {list(a.shape)} and {list(b.shape)} cannot be "
+                "multiplied"
+            )
+    sizes = [x.shape[0] for x in tensors] + [tensors[-1].shape[-1]]
+    return _multiply_chain(tensors, _cheapest_splits(sizes), 0, n - 1).view(tuple(shape))
+
+
+@composite(method=False)
+def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    """The dot products of vectors along `dim`, the first conjugated."""
+    for v in (x, y):
+        if v._data.dtype.kind not in "fcV":
+            raise RuntimeError(
+                f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {scalar_name(v._data.dtype)}"
+            )
+    if x._data.dtype != y._data.dtype:
+        names = scalar_name(x._data.dtype), scalar_name(y._data.dtype)
+        raise RuntimeError(
+            "linalg.vecdot: Expected x and y to have the same dtype, but found x of type {} and y of type {} "
+            "instead".format(*names)
+        )
+    if x.ndim == 1 == y.ndim:
+        return generated.vdot(x, y)
+    return ((x.conj() if x.is_complex() else x) * y).sum(dim)
 
 
 @composite("linalg.matmul")

@@ -1,4 +1,4 @@
-"""Differences, integrals and derivatives of sampled functions."""
+"""Differences, integrals and slopes along a dimension."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._generated import functions as table
-from ...core.dtypes import int64
-from ...tensor import Tensor, fresh
+from ..._generated import functions as generated
+from ...tensor import Tensor
 from ..registry import composite
 from ..support import write_out
 from .shape import narrow
@@ -46,12 +45,13 @@ def diff(
         raise RuntimeError(f"order must be non-negative but got {n}")
     dim = _dim(dim, input._data.ndim)
     if not n:
-        return table.clone(input)
+        return generated.clone(input)
     parts = [part for part in (prepend, input, append) if part is not None]
-    result = table.cat(parts, dim) if len(parts) > 1 else input
+    result = generated.cat(parts, dim) if len(parts) > 1 else input
     for _ in range(min(n, result._data.shape[dim])):
         before, after = _neighbours(result, dim)
-        result = table.logical_xor(after, before) if result._data.dtype == np.bool_ else table.sub(after, before)
+        difference = generated.logical_xor if result._data.dtype == np.bool_ else generated.sub
+        result = difference(after, before)
     return result
 
 
@@ -76,7 +76,7 @@ def _areas(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Any:
     dim = _dim(dim, ndim)
     before, after = _neighbours(y, dim)
     if x is None:
-        return table.mul(table.add(before, after), (1.0 if dx is None else dx) / 2)
+        return generated.mul(generated.add(before, after), (1.0 if dx is None else dx) / 2)
     if x._data.ndim == 1:
         if x._data.shape[0] != y._data.shape[dim]:
             raise RuntimeError(
@@ -86,7 +86,7 @@ def _areas(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Any:
         widths: Any = diff(x).reshape((-1,) + (1,) * (ndim - 1 - dim))
     else:
         widths = diff(x, 1, dim - ndim)
-    return table.mul(table.add(before, after), widths) / 2
+    return generated.mul(generated.add(before, after), widths) / 2
 
 
 @composite(method=False)
@@ -147,7 +147,7 @@ def _slope(input: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
     else:
         first = _edge(at(0, 1), at(1, 1), at(2, 1), gaps[0], gaps[1])
         last = -_edge(at(n - 1, 1), at(n - 2, 1), at(n - 3, 1), gaps[-1], gaps[-2])
-    return table.cat([first, inner, last], dim)
+    return generated.cat([first, inner, last], dim)
 
 
 def _edge(a: Any, b: Any, c: Any, near: Any, far: Any) -> Any:
@@ -157,20 +157,3 @@ def _edge(a: Any, b: Any, c: Any, near: Any, far: Any) -> Any:
         + b * (near + far) / (near * far)
         - c * near / (far * (near + far))
     )
-
-
-@composite(method=False)
-def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
-    """The matrix whose columns are the powers of `x`, highest first unless `increasing`."""
-    if x._data.ndim != 1:
-        raise RuntimeError("x must be a one-dimensional tensor.")
-    n = x._data.shape[0] if N is None else N
-    if n < 0:
-        raise RuntimeError("N must be non-negative.")
-    if x._data.dtype.kind in "biu":
-        x = x.to(int64)  # in which the powers are multiplied up
-    np.empty((x._data.shape[0], n), x._data.dtype)  # is there memory for it? Asked before the columns are made
-    columns = [table.pow_Tensor_Scalar(x, k) for k in range(n)]
-    if not columns:
-        return fresh(np.empty((x._data.shape[0], 0), x._data.dtype))
-    return table.stack(columns if increasing else columns[::-1], 1)

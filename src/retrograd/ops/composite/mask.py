@@ -1,0 +1,87 @@
+"""Choosing by a mask, and where a mask holds."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ..._generated import functions as generated
+from ...core.where import users_level
+from ...tensor import Tensor, fresh
+from ..registry import composite
+from ..support import number
+from .index import _LONG
+
+
+@composite(method=False)
+def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
+    """`input` where the condition holds, `other` elsewhere; with the condition alone, the indices where it holds.
+
+    >>> import retrograd as torch
+    >>> torch.where(torch.tensor([True, False]), 1., 2.)
+    tensor([1., 2.])
+    """
+    if input is None and other is None:
+        return condition.nonzero(as_tuple=True)
+    if condition._data.dtype.char == "B":
+        warnings.warn(
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
+            "version of PyTorch. Use a boolean condition instead.",
+            UserWarning,
+            stacklevel=users_level(),
+        )
+    return generated.where_self(condition, input, other, out=out)
+
+
+@composite(name="where", space="Tensor")
+def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """`self` where the condition holds, `other` elsewhere."""
+    return generated.where_self(condition, self, other)
+
+
+@composite()
+def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """`input` with `value` (a number or a 0-d tensor) where `mask` is True.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor([1., 2., 3.])
+    >>> x.masked_fill(x > 1.5, 0)
+    tensor([1., 0., 0.])
+    """
+    if isinstance(value, Tensor):
+        return generated.masked_fill_Tensor(input, mask, value)
+    return generated.masked_fill_Scalar(input, mask, number("masked_fill", "value", 2, value))
+
+
+@composite(space="Tensor")
+def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """`masked_fill` in place."""
+    if isinstance(value, Tensor):
+        return generated.masked_fill_Tensor_(input, mask, value)
+    return generated.masked_fill_Scalar_(input, mask, number("masked_fill_", "value", 2, value))
+
+
+@composite(out=True)
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+    """The indices of the nonzero elements: one in each row or, with `as_tuple`, one tensor for each dimension.
+
+    >>> import retrograd as torch
+    >>> torch.nonzero(torch.tensor([0, 3, 0, 5]), as_tuple=True)
+    (tensor([1, 3]),)
+    """
+    found = generated.nonzero(input)
+    if not as_tuple:
+        return found
+    columns = found._data if input._data.ndim else np.zeros((len(found._data), 1), _LONG)
+    return tuple(fresh(columns[:, i].copy()) for i in range(columns.shape[1]))
+
+
+@composite(out=True)
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    """`nonzero` with exactly `size` rows: cut, or filled up with `fill_value`."""
+    found = generated.nonzero(input)._data[:size]
+    rows = np.full((size, found.shape[1]), fill_value, np.int64)
+    rows[: len(found)] = found
+    return fresh(rows)
