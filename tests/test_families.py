@@ -23,7 +23,6 @@ PLACES = {
 #: Files that are no family: why they are there, and the family whose kernels they hold, if they hold any.
 HELPERS = {
     "composite/foreach": ("one operator on each tensor of a list", None),
-    "composite/overwrite": ("what is written to a tensor by something that has no derivative", None),
     "kernels/blocks": ("large arrays in blocks that stay in the cache", None),
     "kernels/compiled": ("the optional compiled kernels, which the families ask first", None),
     "kernels/conv_tbc": ("conv.py would be above 500 lines with it", "conv"),

@@ -128,3 +128,10 @@ def test_no_cycle() -> None:
             break
         remaining -= done
     assert not remaining, f"these import each other: {sorted(remaining)}"
+
+
+def test_deferred_imports_are_few_and_have_reasons() -> None:
+    deferred = {(i.importer, i.line): i for i in IMPORTS if i.deferred}
+    bare = [f"{i.importer}:{i.line} ({i.imported})" for i in deferred.values() if not i.reason]
+    assert not bare, f"say why, in a comment on the line: {bare}"
+    assert len(deferred) <= MOST_DEFERRED, f"{len(deferred)}: {sorted(deferred)}"

@@ -12,7 +12,7 @@ __all__ = ["parallel_info", "show"]
 def show() -> str:
     """What computes, in words."""
     from .backends import fast  # few ask
-    from .version import __version__
+    from .version import __version__  # few ask
 
     compiled = "installed" if fast.is_available() else "not installed"
     return (

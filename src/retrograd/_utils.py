@@ -55,7 +55,7 @@ class KeyErrorMessage(str):
 
 
 def __getattr__(name: str) -> Any:
-    from .serialization import rebuild
+    from .serialization import rebuild  # files are read by few
 
     if name.startswith("_rebuild_") and hasattr(rebuild, name):
         return getattr(rebuild, name)

@@ -28,6 +28,7 @@ from ..core.devices import device
 from ..core.state import ThreadState, local
 from ..core.where import is_user_code
 from ..ops.overload import overload_of
+from ..ops.registry import DECLARED
 from ..tensor import Tensor
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
@@ -96,8 +97,6 @@ def _list_of(name: str) -> frozenset[Any] | None:
 @functools.cache
 def _rules() -> dict[CodeType, frozenset[Any]]:
     """code object -> list, for the listed functions that are composed of others."""
-    from ..ops.registry import DECLARED
-
     lists: dict[CodeType, set[Any]] = {}
     for space in ("Tensor", "torch", "internal", "nn.functional", "fft"):
         for name, function in DECLARED[space].items():

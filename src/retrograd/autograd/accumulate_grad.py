@@ -153,7 +153,7 @@ def grad_accumulator(tensor: Tensor) -> AccumulateGrad:
             if meta.hooks is not None:
                 node.materialize_extras().tensor_hooks.append((0, meta.hooks))
             if local.state.observers:
-                from .anomaly_mode import remember_forward
+                from .anomaly_mode import remember_forward  # it is about nodes
 
                 remember_forward(local.state, node)
             meta.grad_accumulator = weakref.ref(node)

@@ -36,6 +36,7 @@ from .device_threads import needs_other_threads, run_on_devices
 from .edge import EdgeTuple
 from .execution_log import is_logged, log, logging_each
 from .fast_loop import run_pass_fast
+from .forward_operators import hide_levels
 from .graph_task import GraphTask
 from .node import Node
 from .node_call import Call, call_node, run_node
@@ -131,8 +132,6 @@ class Engine:
             state.grad_enabled = create_graph
             state.graph_task = task
             if as_tensors and state.dual_levels:
-                from .forward_operators import hide_levels
-
                 hide_levels(state, outputs, grads)
             run: Loop = run_pass_fast
             call: Call = call_node

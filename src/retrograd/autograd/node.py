@@ -210,7 +210,7 @@ def init_node(node: Node, next_edges: tuple[EdgeTuple | None, ...]) -> None:
     node.topological_nr = topological_nr + 1
     node.extras = None
     if state.observers:
-        from .anomaly_mode import remember_forward
+        from .anomaly_mode import remember_forward  # it is about nodes
 
         remember_forward(state, node)
     if isinstance(node, MultiOutputNode):

@@ -36,7 +36,7 @@ from .node import name_of
 
 if TYPE_CHECKING:
     from ..core.state import ThreadState
-    from .edge import EdgeTuple
+    from .edge import EdgeTuple  # edges know views
 
 #: One step from base to view: the kernel, the operator, its arguments, and which output (None: it has one).
 Step = tuple[Any, Any, tuple[Any, ...], "int | None"]
@@ -219,7 +219,7 @@ def _changes_elements(step: Step) -> bool:
 
 def _with_sink(base: Tensor) -> Tensor:
     """The base of a view with a history that it itself does not have any more: gradients end there."""
-    from .edge import Sink
+    from .edge import Sink  # edges know views
 
     result = wrap(base._memory, base._vc)
     result._edge = (Sink(base), 0)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..autograd.grad_mode import no_grad
-from ..random import Generator
+from ..random import Generator, default_generator
 from ..tensor import Tensor, wrap
 
 __all__ = [
@@ -286,8 +286,6 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
     """Normal numbers, with the fraction `sparsity` of each column zeroed."""
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
-    from ..random import default_generator
-
     if _mode.skipping:
         return tensor
     rows, columns = tensor.shape

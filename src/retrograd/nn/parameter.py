@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core import dtypes
+from ..ops import factories
 from ..tensor import Tensor, new, wrap
 from ..tensor.lazy_conjugation import LazyTensor
 from ..tensor.printing import tensor_str
@@ -127,8 +128,6 @@ class UninitializedTensorMixin:
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Become an ordinary parameter or buffer of this shape, without values yet."""
-        from ..ops import factories
-
         me: Any = self
         filled = factories.empty(
             shape, device=me.device if device is None else device, dtype=me.dtype if dtype is None else dtype
@@ -245,8 +244,6 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[mis
 
 
 def _uninitialized(cls: Any, requires_grad: bool, device: Any, dtype: Any) -> Any:
-    from ..ops import factories
-
     result = new(cls)
     result._memory = factories.empty(0, device=device, dtype=dtype)._data
     result._vc = result._meta = result._edge = None

@@ -10,7 +10,7 @@ from typing import Any
 
 def __getattr__(name: str) -> Any:
     if name == "aten":  # torch.ops.aten
-        from .overload import aten
+        from .overload import aten  # everything else in this package is below it
 
         return aten
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

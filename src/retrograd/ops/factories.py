@@ -28,6 +28,7 @@ from ..kernels.storage import dense_like
 from ..random import Generator, default_generator
 from ..tensor import Tensor, new, wrap
 from ..tensor.data import infer_array
+from .overwrite import overwrite
 from .registry import composite
 from .support import int_tuple, store
 
@@ -611,8 +612,6 @@ def normal(
         _check_drawable("normal_kernel_cpu", np_dtype)
         array = np.empty(_shape("normal", (size,)), np_dtype)
         return _out(_normal(_generator(generator), array, float(mean), float(std)), requires_grad, device, kw)
-    from .composite.overwrite import overwrite  # made of operators, which are given numbers by factories
-
     like = mean if isinstance(mean, Tensor) else std
     # Of the right shape; what it holds has the gradient zero, as every draw has.
     result = (mean + std).to(like.dtype)

@@ -14,7 +14,9 @@ from functools import cache
 from types import FunctionType
 from typing import Any
 
+from ..core.late import operators as ops
 from ..core.records import record_of, records
+from ..tensor import Tensor
 from .signatures import overloads_of_composites
 
 
@@ -77,8 +79,6 @@ class OpOverloadPacket:
         return result
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        from . import namespace as ops
-
         return (_aten_only(self.__name__) or getattr(ops, self.__name__))(*args, **kwargs)
 
     def __str__(self) -> str:
@@ -92,9 +92,6 @@ class _Namespace:
     """``torch.ops.aten``: the operators by name, looked up when they are asked for."""
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
-        from ..tensor import Tensor
-        from . import namespace as ops
-
         known = not name.startswith("__") and (
             hasattr(ops, name)
             or hasattr(Tensor, name)
@@ -123,15 +120,12 @@ def _operators() -> dict[str, dict[str, Callable[..., Any]]]:
 
 def _aten_only(name: str) -> Callable[..., Any] | None:
     """A function that torch has nowhere else."""
-    from . import aten_only, registry  # noqa: F401  # (declares them)
+    from . import aten_only, registry  # noqa: F401 (declares them; made of operators)
 
     return registry.SPACES["aten"].get(name)
 
 
 def _function_of(base: str, overload: str) -> Callable[..., Any] | None:
-    from ..tensor import Tensor
-    from . import namespace as ops
-
     function = _operators().get(base, {}).get(overload)
     if function is None and overload in overloads_of_composites(base):
         function = getattr(ops, base, None) or getattr(Tensor, base, None) or _aten_only(base)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..autograd.forward_operators import forbid_out
 from ..autograd.inplace import begin_inplace, check_overlap
 from ..core.records import record_of
 from ..core.state import local
@@ -72,7 +73,7 @@ def number_first(
     function: Callable[..., Any], operator: str, name: str, position: int, args: tuple[Any, ...], kwargs: dict[Any, Any]
 ) -> Any:
     """``torch.mul(2, x)``: the number becomes the 0-d tensor that it stands for."""
-    from .composite.arithmetic import number_as_tensor
+    from .composite.arithmetic import number_as_tensor  # it is made of operators
 
     value, other = args[0], args[1]
     if not isinstance(value, NUMBERS) or not isinstance(other, Tensor):
@@ -193,8 +194,6 @@ def write_out(
             "arguments requires grad."
         )
     if state.dual_levels:
-        from ..autograd.forward_operators import forbid_out
-
         forbid_out(name.strip("_<>"), (*tensors, *outs))
     for target in outs:
         begin_inplace(state, target, False)

@@ -90,7 +90,7 @@ def _default_to_fused_or_foreach(
     params: Sequence[Tensor | None], differentiable: bool, use_fused: bool = False
 ) -> tuple[bool, bool]:
     """Which implementation torch would take when nobody says: (fused, foreach)."""
-    from ..nn.parameter import Parameter
+    from ..nn.parameter import Parameter  # modules are loaded by who uses them
 
     if differentiable:
         return False, False

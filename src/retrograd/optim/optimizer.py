@@ -89,7 +89,7 @@ def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]
 
 def _view_as_real(params: list[Tensor], *state_and_grads: list[Tensor]) -> None:
     """Put real views in place of the complex tensors of lists."""
-    from .update import as_real
+    from .update import as_real  # rules are loaded by who steps
 
     for i, param in enumerate(params):
         if param.is_complex():

@@ -169,7 +169,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     >>> model[0].running_mean
     tensor([3.5000])
     """
-    from ..nn.modules.batchnorm import _BatchNorm
+    from ..nn.modules.batchnorm import _BatchNorm  # modules are loaded by who uses them
 
     momenta = {module: module.momentum for module in model.modules() if isinstance(module, _BatchNorm)}
     if not momenta:

@@ -37,6 +37,7 @@ from ..core.version_counter import INFERENCE, version_counter
 from ..core.where import user_location
 from ..kernels.updates import ARRAYS
 from ..nn.parameter import Parameter
+from ..ops import namespace as ops
 from ..tensor import Tensor
 
 #: Elements in a block of a large parameter: a few blocks (value, gradient, state, temporaries) fit into the cache.
@@ -373,6 +374,4 @@ def _are_contiguous(arrays: list[Any]) -> bool:
 
 def as_real(tensor: Any) -> Any:
     """A complex tensor as real numbers, two for each."""
-    from ..ops import namespace as ops
-
     return ops.view_as_real(tensor) if tensor is not None and tensor.is_complex() else tensor

@@ -154,7 +154,7 @@ def _what_it_is(magic: bytes) -> str:
 
 
 def _load_safetensors(f: Any, map_location: Any) -> Any:
-    from ..utils.safetensors import load_file
+    from ..utils.safetensors import load_file  # another format
 
     if isinstance(map_location, dict) or (callable(map_location) and not hasattr(map_location, "type")):
         kind = "dict" if isinstance(map_location, dict) else "callable"

@@ -19,6 +19,7 @@ from ..nn.parameter import Parameter
 from ..storage import TYPES, TypedStorage, UntypedStorage
 from ..tensor import Tensor, wrap
 from ..tensor.lazy_conjugation import LazyTensor, bits_of
+from ..utils.hooks import warn_if_has_hooks
 from . import rebuild
 from .locations import location_tag
 from .names import spelling
@@ -150,8 +151,6 @@ def _reduce_tensor(tensor: Tensor) -> Any:
     if cls.__reduce_ex__ not in _OWN or cls.__reduce__ is not object.__reduce__:
         return NotImplemented  # a subclass that says itself how it is pickled
     if tensor._backward_hooks:
-        from ..utils.hooks import warn_if_has_hooks
-
         warn_if_has_hooks(tensor)
     state = tensor.__dict__
     if cls is Parameter:

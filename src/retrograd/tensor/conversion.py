@@ -174,7 +174,7 @@ class TensorConversion(TensorAutograd):
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         if self._backward_hooks:
-            from ..utils.hooks import warn_if_has_hooks
+            from ..utils.hooks import warn_if_has_hooks  # hooks are autograd's
 
             warn_if_has_hooks(self)
         return _rebuild, (type(self), self._data, self.requires_grad, self.__dict__)

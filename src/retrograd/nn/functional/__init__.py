@@ -47,7 +47,7 @@ __all__ = sorted(_SPACES["nn.functional"])
 
 def __getattr__(name: str) -> object:
     if name == "grad":  # torch has it here, too
-        from .. import grad
+        from .. import grad  # few ask
 
         return grad
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

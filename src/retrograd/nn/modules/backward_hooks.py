@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from ...autograd.function import Function
 from ...autograd.grad_mode import is_grad_enabled
 from ...ops import factories
 from ...tensor import Tensor
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 @cache
 def _identity() -> Any:
     """The identity that is put around a module, as a differentiable function of any number of tensors."""
-    from ...autograd.function import Function
-
     class BackwardHookFunction(Function):
         @staticmethod
         def forward(ctx: Any, *tensors: Tensor) -> Any:

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...autograd.grad_mode import no_grad
+from ...core import dtypes
+from ...core.devices import as_device
+from ...ops import factories
 from ...tensor import Tensor
 from ...utils.swap import swap_tensors
 from ..conversion_settings import get_overwrite_module_params_on_conversion, get_swap_module_params_on_conversion
@@ -92,8 +95,6 @@ class Converted:
 
     def to_empty(self: C, *, device: Any, recurse: bool = True) -> C:
         """Move all parameters and buffers to a device without their values, whatever they were."""
-        from ...ops import factories
-
         return self._apply(lambda t: factories.empty_like(t, device=device), recurse)
 
     def type(self: C, dst_type: Any) -> C:
@@ -150,7 +151,7 @@ class Converted:
         >>> m.zero_grad(); m.weight.grad is None
         True
         """
-        from ...optim.optimizer import clear_grad
+        from ...optim.optimizer import clear_grad  # optimizers are loaded by who trains
 
         for parameter in self.parameters():
             if not is_lazy(parameter):
@@ -159,9 +160,6 @@ class Converted:
 
 def _parse_to(args: tuple, kwargs: dict) -> tuple[Any, Any, Any]:
     """The (dtype, device, memory_format) of a call of `Module.to`."""
-    from ...core import dtypes
-    from ...core.devices import as_device
-
     first = args[0] if args else None
     if isinstance(first, Tensor) or "tensor" in kwargs:
         names: tuple[str, ...] = ("tensor", "non_blocking", "copy")

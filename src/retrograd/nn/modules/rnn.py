@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ...amp.autocast_mode import is_autocast_enabled
 from ...ops import factories
 from ...ops import namespace as ops
 from ...tensor import Tensor
@@ -141,8 +142,6 @@ class RNNBase(Module):
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Refuse what is not a batch of sequences of `input_size` features."""
-        from ...amp import is_autocast_enabled
-
         dtype = self._flat_weights[0].dtype
         if input.dtype != dtype and not is_autocast_enabled():
             raise ValueError(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...autograd.grad_mode import no_grad
 from ...autograd.hooks import RemovableHandle
 from ...tensor import Tensor
+from ...utils.swap import swap_tensors
 from ..conversion_settings import get_swap_module_params_on_conversion
 from ..parameter import Parameter, is_lazy
 from .module_hooks import _WrappedHook, add
@@ -286,8 +287,6 @@ def _load_tensor(module: Any, name: str, tensor: Tensor, key: str, value: Any, a
 
 def _swap_in(tensor: Any, value: Tensor, assign: bool) -> None:
     """Let `tensor` become what it makes of `value`: see ``nn/conversion_settings.py``."""
-    from ...utils.swap import swap_tensors
-
     made = tensor.module_load(value, assign=assign)
     if made is value or made is tensor:
         raise RuntimeError(

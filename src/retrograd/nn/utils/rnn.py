@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core import dtypes
 from ...ops import factories
 from ...ops import namespace as ops
 from ...tensor import Tensor, wrap
@@ -83,8 +84,6 @@ class PackedSequence(PackedSequence_):
 
 def _make_conversion(name: str, dtype: str) -> Any:
     def convert(self: PackedSequence) -> PackedSequence:
-        from ...core import dtypes
-
         return self.to(getattr(dtypes, dtype))
 
     convert.__name__ = name

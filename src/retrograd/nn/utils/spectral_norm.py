@@ -157,7 +157,7 @@ def spectral_norm(
 ) -> M:
     """Divide a weight, as a matrix with `dim` by all other dimensions, by its largest singular value."""
     if dim is None:
-        from ..modules.conv import _ConvTransposeNd
+        from ..modules.conv import _ConvTransposeNd  # modules are loaded by who uses them
 
         dim = 1 if isinstance(module, _ConvTransposeNd) else 0
     SpectralNorm.apply(module, name, n_power_iterations, dim, eps)

@@ -6,8 +6,10 @@ from typing import Any
 
 from ..._generated import functions as generated
 from ...core import dtypes
+from ...kernels.promotion import result_dtype
 from ...tensor import Tensor
 from ..arguments import as_number
+from ..factories import tensor
 from ..registry import composite
 from ..support import NUMBERS, reflected
 
@@ -23,8 +25,6 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None, out: Ten
     if rounding_mode is None:
         return generated.div(input, other, out=out)
     if not isinstance(input, Tensor) and isinstance(other, Tensor):
-        from .operators import number_as_tensor
-
         input = number_as_tensor(input, other)
     return generated.div_rounding_mode(input, other, rounding_mode=rounding_mode, out=out)
 
@@ -53,8 +53,6 @@ def true_divide(input: Tensor, other: Any) -> Tensor:
 def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """``input % other`` with the sign of `other`; either may be a number."""
     if not isinstance(input, Tensor) and isinstance(other, Tensor):
-        from .operators import number_as_tensor
-
         input = number_as_tensor(input, other)
     return generated.remainder(input, other, out=out)
 
@@ -94,9 +92,6 @@ def __invert__(self: Tensor) -> Tensor:
 
 def number_as_tensor(value: Any, like: Tensor) -> Tensor:
     """A number as the 0-d tensor that it stands for beside `like`, whose dtype it takes if that can hold it."""
-    from ...kernels.promotion import result_dtype
-    from ..factories import tensor
-
     value = as_number(value)
     return tensor(value, dtype=dtypes.from_numpy_dtype(result_dtype(like._data, value)))
 

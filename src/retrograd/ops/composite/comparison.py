@@ -9,9 +9,9 @@ import numpy as np
 from ..._generated import functions as generated
 from ...kernels.promotion import scalar_name
 from ...tensor import Tensor, fresh
+from ..overwrite import overwrite
 from ..registry import composite
 from ..support import needs_a_tensor
-from .overwrite import overwrite
 
 
 def _overwritten(input: Tensor, result: Tensor) -> Tensor:

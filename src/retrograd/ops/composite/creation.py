@@ -15,6 +15,7 @@ from .. import factories
 from ..factories import _finish, _out, empty, empty_strided, zeros
 from ..registry import composite
 from ..support import int_tuple
+from ..tensor_types import legacy_new
 
 
 @composite(space="Tensor")
@@ -110,8 +111,6 @@ def new_tensor(input: Tensor, data: Any, **keywords: Any) -> Tensor:
 @composite(space="Tensor", bare=True)
 def new(input: Tensor, *args: Any, device: Any = None) -> Tensor:
     """A tensor of the same dtype, of a size or of data, as the older constructors make it."""
-    from ..tensor_types import legacy_new
-
     factories.legacy_device(device)
     return legacy_new(input.dtype, *args)
 

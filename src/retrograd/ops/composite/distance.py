@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._generated import functions as generated
 from ...autograd.grad_mode import no_grad
+from ...core.late import operators as ops
 from ...kernels.dims import normalize_dim
 from ...kernels.linalg_checks import check_matrices
 from ...kernels.promotion import scalar_name
@@ -46,8 +47,6 @@ def norm(
 
 def _nuclear_norm(input: Tensor, dim: Any, keepdim: bool) -> Tensor:
     """The sum of the singular values of the matrices in two dimensions."""
-    from .. import namespace as ops
-
     rows, columns = (-2, -1) if dim is None else dim
     matrices = ops.movedim(input, (rows, columns), (-2, -1))
     values: Any = ops.linalg_svdvals

@@ -8,6 +8,7 @@ from typing import Any
 from ..._generated import functions as generated
 from ...kernels.linalg_checks import check_matrices
 from ...tensor import Tensor
+from ..factories import eye
 from ..registry import composite
 from .decompositions import linalg_svdvals
 from .distance import linalg_matrix_norm
@@ -45,8 +46,6 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     """
     check_matrices(input._data, "linalg.matrix_power", True)
     if n == 0:
-        from ..factories import eye
-
         return input.clone().copy_(eye(input.shape[-1], dtype=input.dtype))
     if n < 0:
         return matrix_power(linalg_inv(input), -n)

@@ -21,10 +21,10 @@ from ...core.state import local
 from ...storage import TypedStorage, UntypedStorage, typed_storage, untyped_storage
 from ...tensor import Tensor, new, type_name, wrap
 from ...tensor.lazy_conjugation import keep_bits
+from ..overwrite import overwrite
 from ..registry import composite
 from ..support import int_tuple
 from . import shape
-from .overwrite import overwrite
 from .shape import as_strided, become
 
 
@@ -337,8 +337,6 @@ def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
     item = input._memory.itemsize
     steps = [s // item for s in input._memory.strides]
     count, step = min(sizes), sum(steps)
-    from .inplace import fill_
-
     fill_(shape.as_strided(input, (count,), (step,), input.storage_offset()), fill_value)
     if wrap and len(sizes) == 2 and sizes[0] > sizes[1] + 1:
         columns = sizes[1]
@@ -390,8 +388,6 @@ def is_nonzero(input: Tensor) -> builtins.bool:
 @composite(method=False, bare=True)
 def is_storage(obj: Any) -> builtins.bool:
     """Is it a storage?"""
-    from ...storage import TypedStorage, UntypedStorage
-
     return isinstance(obj, (TypedStorage, UntypedStorage))
 
 

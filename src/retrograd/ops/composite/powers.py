@@ -11,6 +11,7 @@ from ...core import dtypes
 from ...core.dtypes import int64
 from ...kernels.promotion import is_half, scalar_name
 from ...tensor import Tensor, fresh
+from ..factories import ones_like
 from ..registry import composite
 from ..support import NUMBERS, needs_a_tensor, number, reflected
 
@@ -93,16 +94,12 @@ def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
     if n <= 1:
         raise RuntimeError("N must be greater than 1.")
     columns = x.unsqueeze(-1).expand((*x.shape, n - 1)).cumprod(-1)
-    from ..factories import ones_like
-
     return generated.cat([ones_like(columns[..., :1]), columns], -1)
 
 
 @composite(space="Tensor")
 def float_power_(input: Tensor, exponent: Any) -> Tensor:
     """In-place `float_power`, for tensors of double precision."""
-    from .pointwise import float_power
-
     result = float_power(generated.clone(input), exponent)
     if result._data.dtype != input._data.dtype:
         raise RuntimeError(

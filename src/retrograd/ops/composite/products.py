@@ -16,7 +16,7 @@ from ...kernels.einsum import parse_equation
 from ...kernels.promotion import scalar_name
 from ...tensor import Tensor
 from ..registry import composite
-from ..support import not_a_tensor, tensor_list
+from ..support import not_a_tensor, tensor_list, write_out
 
 
 @composite(method=False)
@@ -89,8 +89,6 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
         if not isinstance(x, Tensor):
             raise not_a_tensor("matmul", name, position, x)
     if out is not None:
-        from ..support import write_out
-
         return write_out(_matmul, out, (input, other), {})
     return _matmul(input, other)
 

@@ -14,8 +14,8 @@ from ... import kernels
 from ...core.dtypes import float_limits
 from ...random import Generator, default_generator
 from ...tensor import Tensor, fresh, wrap
+from ..overwrite import overwrite, overwrite_by
 from ..registry import composite
-from .overwrite import overwrite, overwrite_by
 
 
 @composite(method=False)

@@ -189,7 +189,9 @@ def _deviation(operator: Any, name: str, doc: str) -> Any:
     return deviation
 
 
-var: Any = composite()(_deviation(generated.var_correction, "var", "The variance over `dim`, divided by n - correction."))
+var: Any = composite()(
+    _deviation(generated.var_correction, "var", "The variance over `dim`, divided by n - correction.")
+)
 std: Any = composite()(_deviation(generated.std_correction, "std", "The standard deviation over `dim`."))
 var_mean: Any = composite(method=False)(
     _deviation(generated.var_mean_correction, "var_mean", "Variance and mean over `dim`.")

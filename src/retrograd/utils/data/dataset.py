@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from ...ops.factories import randperm
 from ...tensor import Tensor
 
 T_co = TypeVar("T_co", covariant=True)
@@ -217,8 +218,6 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = 
     >>> [len(part) for part in random_split(range(10), [0.7, 0.3])]
     [7, 3]
     """
-    from ...ops.factories import randperm
-
     total = len(dataset)
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         for i, fraction in enumerate(lengths):

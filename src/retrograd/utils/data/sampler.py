@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from ...core.dtypes import float64
 from ...ops import factories
 from ...ops import namespace as ops
 from ...random import Generator, default_generator
@@ -123,8 +124,6 @@ class WeightedRandomSampler(Sampler[int]):
             raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
         if not isinstance(replacement, bool):
             raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
-        from ...core.dtypes import float64
-
         tensor = factories.as_tensor(weights, dtype=float64)
         if tensor.dim() != 1:
             raise ValueError(f"weights should be a 1d sequence but given weights have shape {tuple(tensor.shape)}")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...._utils import ExceptionWrapper
+from ....core.threads import set_num_threads
 from ....random import Generator, manual_seed
 
 
@@ -55,8 +56,6 @@ def get_worker_info() -> WorkerInfo | None:
 def enter_process(info: WorkerInfo) -> None:
     """Make this process a worker: one thread for each operator, and random streams of its own."""
     global _of_process
-    from ....core.threads import set_num_threads
-
     _of_process = info
     set_num_threads(1)
     random.seed(info.seed)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..._generated import functions as generated
-from ...autograd.inplace import begin_inplace, bump_version
-from ...core.state import local
-from ...tensor import Tensor, wrap
-from ...tensor.lazy_conjugation import write_back
+from .._generated import functions as generated
+from ..autograd.inplace import begin_inplace, bump_version
+from ..core.state import local
+from ..tensor import Tensor, wrap
+from ..tensor.lazy_conjugation import write_back
 
 
 def overwrite(input: Tensor, values: Any) -> Tensor:
