@@ -94,6 +94,11 @@ def polar(torch: Any, length: Any, angle: Any) -> Any:
     return torch.complex(length * torch.cos(angle), length * torch.sin(angle))
 
 
+def vander(torch: Any, x: Any, *, N: int | None = None) -> Any:
+    """The powers from 0 on; torch multiplies them up from the last one."""
+    return torch.stack([x**n for n in range(x.shape[-1] if N is None else N)], -1)
+
+
 def rtruediv(torch: Any, x: Any, y: Any) -> Any:
     return torch.div(x, y)
 
@@ -150,6 +155,8 @@ DEFINITIONS = {
     "nn.functional.group_norm": group_norm,
     "nn.functional.bilinear": bilinear,
     "polar": polar,
+    "linalg.vander": vander,
+    "linalg.vander, options": vander,
     "__rtruediv__, options": rtruediv,
     "nn.functional.multi_margin_loss": multi_margin_loss,
     "nn.functional.multi_margin_loss, options": multi_margin_loss,

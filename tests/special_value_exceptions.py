@@ -241,6 +241,8 @@ _BY_REASON: dict[str, dict[str, str]] = {
         "nn.functional.group_norm": "result",
         "nn.functional.bilinear": "gradient, recorded gradient",
         "__rtruediv__, options": "tangent",
+        "linalg.vander": "gradient, recorded gradient, tangent",
+        "linalg.vander, options": "gradient, recorded gradient, tangent",
     },
     "order of a transform": {
         "fft.hfft": "result",
@@ -284,4 +286,4 @@ MEANT = {
 }
 
 #: How many there may be.
-MOST = 105
+MOST = 107
