@@ -95,8 +95,10 @@ def polar(torch: Any, length: Any, angle: Any) -> Any:
 
 
 def vander(torch: Any, x: Any, *, N: int | None = None) -> Any:
-    """The powers from 0 on; torch multiplies them up from the last one."""
-    return torch.stack([x**n for n in range(x.shape[-1] if N is None else N)], -1)
+    """The powers from 0 on, multiplied up."""
+    x = x if x.ndim else x.unsqueeze(0)
+    factors = [torch.ones_like(x), *[x] * ((x.shape[-1] if N is None else N) - 1)]
+    return torch.stack(list(itertools.accumulate(factors, operator.mul)), -1)
 
 
 def rtruediv(torch: Any, x: Any, y: Any) -> Any:
