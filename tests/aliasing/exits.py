@@ -17,7 +17,6 @@ from collections.abc import Iterable
 EXITS: dict[str, tuple[float, str]] = {
     # ---------------------------------------------------------------------------------------------- torch's alone
     "inference view": (0.01, "torch takes x.view(dtype) of inference mode for a new tensor"),
-    "complex fill": (0.01, "torch cannot give a real number that was written to a complex tensor its gradient"),
     "other shape": (0.001, "after base.unsqueeze_(), torch gives a view of it another shape's history"),
     "internal assert": (0.001, "torch trips over itself"),
     "nameless error": (0.001, "torch cannot say what a view is: the base of a view with history does not require grad"),
@@ -31,21 +30,16 @@ EXITS: dict[str, tuple[float, str]] = {
     "overlap": (0.002, "which arguments may overlap depends on the operator (test_inplace.py)"),
     "two reasons": (0.002, "two views that may not be what they are: one of them is told first"),
     # ------------------------------------------------------------------------------------------- of tangents alone
-    "tangent of no_grad": (0.01, "torch has written to the base of a tangent from no_grad, though it changed nothing"),
     "shared by a copy": (0.01, "torch: a copy that broadcasts shares the tangent of its source"),
     "misfit": (0.02, "torch: a real tangent of a complex tensor, after a copy; or one that another has reshaped"),
     "refused by torch": (0.02, "a tangent that itself has a tangent, where torch does not let it be one"),
     "refused here": (0.002, "the same, where it is noticed here and later in torch"),
-    "no tangent": (0.02, "a tangent of zeros that one of the two does without"),
     "flags of a tangent": (0.03, "version and requires_grad: torch writes to tangents even where that changes nothing"),
-    # ------------------------------------------------------------------------------------------------ ours alone
-    "dead end": (0.01, "the gradient of a view that leads nowhere is computed here, and what it saved is looked at"),
 }
 
 #: Those that only programs with dual tensors can come to.
 OF_TANGENTS = (
-    "tangent of no_grad", "shared by a copy", "misfit", "refused by torch", "refused here", "no tangent",
-    "flags of a tangent",
+    "shared by a copy", "misfit", "refused by torch", "refused here", "flags of a tangent",
 )  # fmt: skip
 
 

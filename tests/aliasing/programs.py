@@ -29,7 +29,7 @@ class Machine:
     def __init__(self, module: Any) -> None:
         self.module = module
         self.log: list[Any] = []
-        self.saw_inference = self.saw_sink = False
+        self.saw_inference = self.saw_sink = self.saw_function = False
         self.names: dict[str, Any] = {"torch": module, "log": self._log}
         if module.__name__ != "oracle":
             self.names |= custom_functions(module)

@@ -551,12 +551,6 @@ RULES = [
         0.002,
     ),
     Rule(
-        "gradients that nobody wants",
-        "torch looks at the shapes of gradients that a custom function gives for inputs which are not asked for",
-        lambda d: "returned an invalid gradient" in d.their_error and not d.my_error,
-        0.002,
-    ),
-    Rule(
         "take_along_dim",
         "torch reads past the end",
         raised("out of bounds for dimension", None),
