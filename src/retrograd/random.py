@@ -53,9 +53,9 @@ class Generator:
 
     def _start(self, twister: np.random.MT19937, kept_normal: float | None) -> None:
         #: The twister, whose words NumPy draws.
-        self.twister = np.random.Generator(twister)
+        self.twister: np.random.Generator = np.random.Generator(twister)
         #: A normal number that was drawn and not given out.
-        self.kept_normal = kept_normal
+        self.kept_normal: float | None = kept_normal
 
     def seed(self) -> int:
         """Start a stream that nobody can foretell, and return its seed."""

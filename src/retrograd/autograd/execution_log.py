@@ -27,7 +27,7 @@ def is_logged() -> bool:
 def logging_each(call: Call) -> Call:
     """`call`, which runs a node, with a line in the log before it."""
 
-    def logged(node: Node, edges: tuple, grads: Sequence, as_tensors: bool) -> Sequence:
+    def logged(node: Node, edges: tuple[Any, ...], grads: Sequence[Any], as_tensors: bool) -> Sequence[Any]:
         if node.input_metadata:  # not the GraphRoot
             shapes = ",".join(_abbreviated(grad._data if as_tensors and grad is not None else grad) for grad in grads)
             log.debug("Executing: %r with grad_outputs: [%s]", node, shapes)

@@ -144,8 +144,8 @@ class CarryTangents:
     __slots__ = ("formulas", "level", "short_cuts")
 
     def __init__(self, level: Level) -> None:
-        self.level = level
-        self.formulas = _formulas()
+        self.level: Level = level
+        self.formulas: dict[Any, tuple[ForwardFormula, bool]] = _formulas()
         self.short_cuts = _short_cuts()
 
     def __call__(

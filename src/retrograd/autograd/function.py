@@ -84,7 +84,7 @@ class _SingleLevelFunction(FunctionCtx, metaclass=FunctionMeta):
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+    def backward(ctx: Any, *grad_outputs: Any, **unused: Any) -> Any:  # (type checkers let subclasses name them)
         """The gradient of each argument of ``apply``, from the gradient of each output; None where there is none."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
@@ -95,7 +95,7 @@ class _SingleLevelFunction(FunctionCtx, metaclass=FunctionMeta):
     vjp = backward
 
     @staticmethod
-    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+    def jvp(ctx: Any, *grad_inputs: Any, **unused: Any) -> Any:
         """The tangent of each output, from the tangent of each argument: forward mode."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD "

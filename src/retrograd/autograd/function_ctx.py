@@ -47,6 +47,16 @@ class FunctionCtx:
     (3, (True, False))
     """
 
+    if TYPE_CHECKING:
+
+        @property
+        def saved_tensors(self) -> tuple[Tensor, ...]: ...
+        @property
+        def needs_input_grad(self) -> tuple[bool, ...]: ...
+        # What forward() puts there for backward().
+        def __getattr__(self, name: str) -> Any: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Save tensors (or None) for ``backward``, which finds them in ``ctx.saved_tensors``; call it once."""
         self.to_save = tensors
@@ -289,7 +299,7 @@ class BackwardCFunction(TensorNode, FunctionCtx):
         return tensor._is_view() and any(tensor is dirty for dirty in self.dirty_tensors or ())
 
     @property
-    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+    def saved_tensors(self) -> tuple[Tensor, ...]:
         """What was saved for backward (within jvp: for forward), checked for writes since."""
         if self.saved_for_forward is not None:
             return self.saved_for_forward
@@ -297,7 +307,7 @@ class BackwardCFunction(TensorNode, FunctionCtx):
         result = tuple(variable.unpack(self, f"saved_tensors[{i}]") for i, variable in enumerate(saved))
         if saved and self._forward_cls.clear_saved_tensors_on_access:
             self._saved_variables = _CLEARED
-        return result
+        return result  # type: ignore[return-value]  # None where None was saved: who saved it knows
 
     @property
     def saved_variables(self) -> tuple[Tensor | None, ...]:

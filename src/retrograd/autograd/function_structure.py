@@ -72,7 +72,7 @@ LEAF = Structure()
 def take_apart(value: Any, leaves: list[Any]) -> Structure:
     """Append the leaves of `value` to `leaves` and return its structure.
 
-    >>> leaves = []
+    >>> leaves: list = []
     >>> structure = take_apart({"shape": (2, 3)}, leaves)  # no tensor in it: a leaf
     >>> structure is LEAF, leaves
     (True, [{'shape': (2, 3)}])

@@ -60,9 +60,13 @@ class Node:
     dtype: Any
     array_class: type[Any] | None
     #: How many gradients come in: one per output of the forward operation (more than one: see `MultiOutputNode`).
-    num_inputs = 1
+    num_inputs: int = 1
     #: Hooks, user metadata and anomaly information: None for nearly every node.
     extras: NodeHooks | None
+
+    if TYPE_CHECKING:
+        # What a node has saved depends on its class: ``y.grad_fn._saved_exponent``.
+        def __getattr__(self, name: str) -> Any: ...
 
     #: Names of the tensors that the class saves, in order; set by the generator.
     saved_tensors_names: tuple[str, ...] = ()

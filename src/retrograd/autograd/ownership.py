@@ -33,7 +33,7 @@ def held_alone(holder: Sequence[Any]) -> bool:
 
     The caller holds the array by nothing else, no local variable either.
 
-    >>> from retrograd.kernels import ndarray
+    >>> from numpy import ndarray
     >>> held_alone((ndarray(3),)), held_alone((ndarray(3)[1:],))
     (True, True)
     >>> array = ndarray(3)

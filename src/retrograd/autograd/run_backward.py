@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 from ..core.late import operators as ops
 from ..kernels import one_like, ones, zeros_like
@@ -83,6 +83,32 @@ def backward(
     engine.execute(roots, grads, keep_graph, create_graph, True, wanted, outputs)
 
 
+# With `allow_unused`, and only then, a gradient may be None.
+@overload
+def grad(
+    outputs: TensorOrEdge | Sequence[TensorOrEdge],
+    inputs: TensorOrEdge | Sequence[TensorOrEdge],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = ...,
+    retain_graph: bool | None = ...,
+    create_graph: bool = ...,
+    only_inputs: bool = ...,
+    allow_unused: Literal[False] | None = ...,
+    is_grads_batched: bool = ...,
+    materialize_grads: bool = ...,
+) -> tuple[Tensor, ...]: ...
+@overload
+def grad(
+    outputs: TensorOrEdge | Sequence[TensorOrEdge],
+    inputs: TensorOrEdge | Sequence[TensorOrEdge],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = ...,
+    retain_graph: bool | None = ...,
+    create_graph: bool = ...,
+    only_inputs: bool = ...,
+    *,
+    allow_unused: bool | None,
+    is_grads_batched: bool = ...,
+    materialize_grads: bool = ...,
+) -> tuple[Tensor | None, ...]: ...
 def grad(
     outputs: TensorOrEdge | Sequence[TensorOrEdge],
     inputs: TensorOrEdge | Sequence[TensorOrEdge],

@@ -258,21 +258,21 @@ def _functions(sources: Sources, space: str) -> str:
     return "".join(parts)
 
 
-#: What a name of ``retrograd`` is that is not there before it is asked for.
-_LATE = """from . import testing as testing
+#: What is in ``retrograd`` besides what its file imports.
+_OTHERS = """from . import ops as ops
 
 bfloat16: dtype
 __version__: str
 """
 
 
-def _made_public(head: str, names: set[str]) -> str:
-    """The imports that annotations need, with those of `names` written as a public name is."""
+def _made_public(head: str) -> str:
+    """The imports that annotations need, with those that are names of ``retrograd`` too written as public names are."""
 
     def alias(line: re.Match[str]) -> str:
-        return line[1] + ", ".join(f"{name} as {name}" if name in names else name for name in line[2].split(", "))
+        return line[1] + ", ".join(name if " as " in name else f"{name} as {name}" for name in line[2].split(", "))
 
-    return re.sub(r"(from retrograd\S* import )(.*)", alias, head)
+    return re.sub(r"(from retrograd(?!\.types|\.core import)\S* import )(.*)", alias, head)
 
 
 def write_stubs(package: Path, sources: Sources) -> dict[str, str]:
@@ -289,8 +289,9 @@ def write_stubs(package: Path, sources: Sources) -> dict[str, str]:
             del imports[taken]
         own = head
         if space == "torch":
-            own = _made_public(head, {*imports, "memory_format"}).replace("from retrograd import", "from . import")
-        files[path] = own + write_reexports(imports) + (_LATE if space == "torch" else "") + _functions(sources, space)
+            own = _made_public(head).replace("from retrograd import", "from . import")
+        others = _OTHERS if space == "torch" else ""
+        files[path] = own + write_reexports(imports) + others + _functions(sources, space)
     for path in ("nn/__init__.pyi", "nn/modules/__init__.pyi", "optim/__init__.pyi"):
         name = ".".join(["retrograd", *path.split("/")[:-1]])
         imports = read_reexports((package / path).with_suffix(".py"), name)

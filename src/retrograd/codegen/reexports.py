@@ -11,18 +11,25 @@ from pathlib import Path
 def read_reexports(path: Path, package: str) -> dict[str, str]:
     """name -> the import that brings it (``*`` and a module for those that bring all), as absolute imports.
 
-    Imports under ``if TYPE_CHECKING`` count, and so does ``_FILES``: by one or the other a package says what it imports
-    when it is first asked for.
+    Imports under ``if TYPE_CHECKING`` count, and so do ``_FILES`` and ``_ON_DEMAND``: by one of them a package says
+    what it imports when it is first asked for.
     """
     found: dict[str, str] = {}
     for node in _statements(ast.parse(path.read_text(encoding="utf-8")).body):
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_FILES":
+        assigned = getattr(node.targets[0], "id", "") if isinstance(node, ast.Assign) else ""
+        if isinstance(node, ast.Assign) and assigned == "_FILES":
             found |= _late(ast.literal_eval(node.value), path.parent, package)
+        elif isinstance(node, ast.Assign) and assigned == "_ON_DEMAND":
+            parts = [name for name in ast.literal_eval(node.value) if _is_part(path.parent, name)]
+            found |= {name: f"from . import {name} as {name}" for name in parts}
         elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
             found[node.name] = _declaration(node)
         if not isinstance(node, ast.ImportFrom) or not node.level:
             continue
         base = ".".join([*package.split(".")[: len(package.split(".")) + 1 - node.level], *filter(None, [node.module])])
+        part = node.module if node.level == 1 and node.module and "." not in node.module else ""
+        if part and not part.startswith("_"):  # what has been imported is an attribute of its package
+            found.setdefault(part, f"from . import {part} as {part}")
         for alias in node.names:
             name = alias.asname or alias.name
             if alias.name in ("*", "__all__"):
@@ -33,11 +40,17 @@ def read_reexports(path: Path, package: str) -> dict[str, str]:
     return found
 
 
+def _is_part(directory: Path, name: str) -> bool:
+    return name.isidentifier() and not name.startswith("_") and (
+        (directory / f"{name}.py").exists() or (directory / name).is_dir()
+    )
+
+
 def _late(files: dict[str, str], directory: Path, package: str) -> dict[str, str]:
     """What ``_FILES`` says: which names a file has (``{"linear": "Bilinear Linear"}``) or where a name is."""
     found = {}
     for key, value in files.items():
-        if (directory / f"{key}.py").exists() or (directory / key).is_dir():
+        if _is_part(directory, key):
             found[key] = f"from . import {key} as {key}"
             names, file = value.split(), key
         else:

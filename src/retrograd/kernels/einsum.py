@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -184,7 +185,7 @@ def _path(terms: list[Labelled], output: list[int]) -> list[tuple[int, int]]:
     used = {label: i for i, label in enumerate(dict.fromkeys([x for _, own in terms for x in own]))}
     if len(used) > 52:
         return [(0, 1)] + [(0, n - i) for i in range(2, n)]
-    arguments: list = []
+    arguments: list[Any] = []
     for a, labels in terms:
         arguments += [a, [used[label] for label in labels]]
     path = np.einsum_path(*arguments, [used[label] for label in output], optimize="greedy")[0][1:]

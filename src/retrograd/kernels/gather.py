@@ -195,7 +195,7 @@ def _check_scatter(a: np.ndarray, dim: int, index: np.ndarray, src: Any) -> int:
     return dim
 
 
-def _along(index: np.ndarray, dim: int) -> tuple:
+def _along(index: np.ndarray, dim: int) -> tuple[Any, ...]:
     # The key that addresses `index` along `dim` and its own position along the other dimensions.
     n = index.ndim
     if n == 1:

@@ -101,7 +101,7 @@ def index_backward(grad: np.ndarray, sizes: Sequence[int], indices: Sequence[np.
     return index_put_(np.zeros_like(grad, shape=tuple(sizes), order="C"), indices, grad, True)
 
 
-def getitem(a: np.ndarray, basic: tuple, advanced: Sequence[np.ndarray | None] | None) -> np.ndarray:
+def getitem(a: np.ndarray, basic: tuple[Any, ...], advanced: Sequence[np.ndarray | None] | None) -> np.ndarray:
     """``a[key]`` for a key in the two parts that `indexing_key.parse_index` gives."""
     part = a[basic]
     return part if advanced is None else index(part, advanced)
@@ -109,7 +109,7 @@ def getitem(a: np.ndarray, basic: tuple, advanced: Sequence[np.ndarray | None] |
 
 def setitem(
     a: np.ndarray,
-    basic: tuple,
+    basic: tuple[Any, ...],
     advanced: Sequence[np.ndarray | None] | None,
     values: Any,
     out: np.ndarray | None = None,
@@ -135,7 +135,7 @@ def setitem(
     return result
 
 
-def _key(a: np.ndarray, indices: Sequence[np.ndarray | None]) -> tuple:
+def _key(a: np.ndarray, indices: Sequence[np.ndarray | None]) -> tuple[Any, ...]:
     # The indices as a key for NumPy, whose rules for advanced indices are torch's.
     key: list[Any] = []
     used = 0
@@ -167,7 +167,7 @@ def _key(a: np.ndarray, indices: Sequence[np.ndarray | None]) -> tuple:
     return tuple(key)
 
 
-def _why_not(a: np.ndarray, key: tuple) -> Exception:
+def _why_not(a: np.ndarray, key: tuple[Any, ...]) -> Exception:
     # The error of torch for a key that NumPy refused.
     places, _ = _places(key)
     shapes = []
@@ -182,7 +182,7 @@ def _why_not(a: np.ndarray, key: tuple) -> Exception:
     )
 
 
-def _places(key: tuple) -> tuple[list[tuple[int, np.ndarray]], int]:
+def _places(key: tuple[Any, ...]) -> tuple[list[tuple[int, np.ndarray]], int]:
     # The integer indices of a key with their dimensions, masks resolved; and how many dimensions the key covers.
     places: list[tuple[int, np.ndarray]] = []
     dim = 0
@@ -211,7 +211,7 @@ def _target(a: np.ndarray, out: np.ndarray | None) -> np.ndarray:
 # ------------------------------------------------------------------------------------------------------ adding
 
 
-def add_at(a: np.ndarray, key: tuple, values: Any) -> None:
+def add_at(a: np.ndarray, key: tuple[Any, ...], values: Any) -> None:
     """``a[key] += values``, adding once for every time that a place occurs in the key.
 
     NumPy's add.at is quick only for one index into a vector, so the key is turned into that where `a` allows it.

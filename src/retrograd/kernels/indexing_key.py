@@ -16,7 +16,7 @@ _ALL = slice(None)
 _INTEGER_KINDS = ("i", "u", "b")
 
 
-def parse_index(key: Any, shape: tuple[int, ...]) -> tuple[tuple, list | None]:
+def parse_index(key: Any, shape: tuple[int, ...]) -> tuple[tuple[Any, ...], list[Any] | None]:
     """``x[key]`` for an `x` of `shape` as ``(basic, advanced)``.
 
     ``x[basic]`` is a view, and ``index(x[basic], advanced)`` the result; advanced is None where the view is it.
@@ -65,7 +65,7 @@ def _stands_for_tuple(key: Any) -> bool:
     return False
 
 
-def _parse(key: tuple, shape: tuple[int, ...]) -> tuple[tuple, list | None]:
+def _parse(key: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[tuple[Any, ...], list[Any] | None]:
     items = [_as_item(k) for k in key]
     ndim = len(shape)
     wanted = 0  # the dimensions of x that the key speaks of

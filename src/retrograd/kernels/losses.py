@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .arithmetic import mul, neg
@@ -70,7 +72,7 @@ def nll_loss_backward(
     return result
 
 
-def _nll_key(a: np.ndarray, target: np.ndarray, ignore_index: int) -> tuple[tuple, np.ndarray | None]:
+def _nll_key(a: np.ndarray, target: np.ndarray, ignore_index: int) -> tuple[tuple[Any, ...], np.ndarray | None]:
     # The key of the targets' elements in `a`, and the mask of the targets that count (None: all of them).
     classes = a.shape[1] if a.ndim > 1 else a.shape[0]
     if target.dtype != np.int64:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -148,7 +149,7 @@ def native_batch_norm_backward(
     rstd: Array,
     training: bool,
     eps: float,
-    edges: Sequence,
+    edges: Sequence[Any],
 ) -> tuple[Array | None, Array | None, Array | None]:
     """The gradients for input, weight and bias, those whose edge is not None."""
     dtype = input.dtype
@@ -256,7 +257,7 @@ def native_group_norm_backward(
     rstd: Array,
     num_groups: int,
     eps: float,
-    edges: Sequence,
+    edges: Sequence[Any],
 ) -> tuple[Array | None, Array | None, Array | None]:
     """The gradients for input, weight and bias, those whose edge is not None."""
     dtype = input.dtype
@@ -485,7 +486,7 @@ def native_layer_norm_backward(
     rstd: np.ndarray,
     weight: np.ndarray | None,
     eps: float,
-    edges: Sequence,
+    edges: Sequence[Any],
 ) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
     """`layer_norm_backward` for the inputs whose edge is not None, as the operator's formula calls it."""
     mask = [edge is not None for edge in edges]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -108,7 +109,7 @@ def _map(mode: str, size: int, out: int, align_corners: bool, scale: float | Non
         return _nearest(size, out, scale, mode == "nearest-exact")
     if mode in ("reflect", "replicate"):
         before = int(scale or 0)  # the padding in front stands where the scale does
-        make: Callable = _reflected if mode == "reflect" else _replicated
+        make: Callable[..., Any] = _reflected if mode == "reflect" else _replicated
         return make(size, before, out - size - before)
     if mode == "area":
         return _means(size, out).astype(dtype)

@@ -76,7 +76,7 @@ def _address(a: np.ndarray) -> int:
 class _Window:
     """A stretch of an array's memory, in the form that `np.asarray` takes it; keeps the array alive as its base."""
 
-    def __init__(self, base: np.ndarray, address: int, shape: tuple, byte_strides: tuple) -> None:
+    def __init__(self, base: np.ndarray, address: int, shape: tuple[Any, ...], byte_strides: tuple[Any, ...]) -> None:
         self.base = base
         self.__array_interface__ = {
             "version": 3,

@@ -6,7 +6,7 @@ input (`materialize`), which makes ordinary ones of them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -37,12 +37,12 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
     __slots__ = ()
 
-    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Any:
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Self:
         if data is None:
             array = np.empty((0,), dtypes.default[0])
         elif isinstance(data, Tensor):
             if type(data) is not Tensor and not isinstance(data, (Parameter, LazyTensor)):
-                return _of_own_class(data, requires_grad)
+                return _of_own_class(data, requires_grad)  # type: ignore[return-value]
             array = data._data  # shared, as in torch
         else:
             raise TypeError(f"Parameter(): argument 'data' must be Tensor, not {type(data).__name__}")

@@ -34,7 +34,7 @@ class swap_in_optimizer_params_and_state:
         self, optimizer: Optimizer, swapin_parameters: dict[str, Tensor], swapin_optim_state: dict[str, Any]
     ) -> None:
         self.optimizer = optimizer
-        self.swapped = optimizer.state, [dict(group) for group in optimizer.param_groups]
+        self.swapped: tuple[Any, Any] = optimizer.state, [dict(group) for group in optimizer.param_groups]
         if not optimizer.state:
             raise RuntimeError(f"{_NAME} requires initialized optimizer state.")
         if not isinstance(swapin_optim_state, dict):

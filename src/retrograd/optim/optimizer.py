@@ -40,7 +40,7 @@ HELPERS = (
     _to_scalar,
 )
 
-ParamsT: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
+ParamsT: TypeAlias = Iterable[Tensor | dict[str, Any] | tuple[str, Tensor]]
 StateDict: TypeAlias = dict[str, Any]
 
 _global_optimizer_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()

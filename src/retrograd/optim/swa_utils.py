@@ -106,7 +106,8 @@ class AveragedModel(Module):
     >>> model = torch.nn.Linear(1, 1, bias=False)
     >>> averaged = torch.optim.swa_utils.AveragedModel(model)
     >>> for value in (1., 2., 6.):
-    ...     torch.nn.init.constant_(model.weight, value) and averaged.update_parameters(model)
+    ...     model.weight = torch.nn.Parameter(torch.tensor([[value]]))
+    ...     averaged.update_parameters(model)
     >>> averaged.module.weight.item()
     3.0
     """

@@ -271,7 +271,7 @@ class Updates:
                 quietly(_run, rule, arrays, converted, whole)
 
     def by_key(
-        self, rule: Callable[..., None], keys: list[Any], settings_of: Callable[..., tuple], *columns: Any,
+        self, rule: Callable[..., None], keys: list[Any], settings_of: Callable[..., tuple[Any, ...]], *columns: Any,
         whole: bool = False,
     ) -> None:  # fmt: skip
         """Run `rule` with settings that a row's key decides: its count of steps, as a rule, mostly the same for all."""

@@ -75,9 +75,9 @@ class SafeUnpickler(_PythonUnpickler):
     def __init__(self, file: Any, size: int, persistent_load: Callable[[Any], Any], **arguments: Any) -> None:
         super().__init__(file, **arguments)
         self.persistent_load = persistent_load
-        self.user_safe = allowed_by_user()
-        self.user_things = list(self.user_safe.values())
-        self.user_methods = [thing for thing in self.user_things if type(thing) in _METHODS]
+        self.user_safe: dict[str, Any] = allowed_by_user()
+        self.user_things: list[Any] = list(self.user_safe.values())
+        self.user_methods: list[Any] = [thing for thing in self.user_things if type(thing) in _METHODS]
         #: How many items may be copied, which a small file could ask for again and again.
         self.budget: int = 4 * size
 

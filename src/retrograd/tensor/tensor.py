@@ -9,7 +9,7 @@ Python and NumPy, printing and copying in conversion.py.
 from __future__ import annotations
 
 from sys import _getframe
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -57,11 +57,11 @@ class Tensor(TensorConversion):
     # NumPy: let Tensor.__rmul__ and friends answer for ``ndarray * tensor``.
     __array_priority__ = 1000
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """The legacy constructor ``Tensor(2, 3)`` or ``Tensor([[1., 2.]])``; `tensor()` is the better one."""
         from ..ops.factories import legacy_tensor  # factories make Tensors
 
-        return legacy_tensor(cls, *args, **kwargs)
+        return legacy_tensor(cls, *args, **kwargs)  # type: ignore[return-value]
 
     # -------------------------------------------------------------------------------------------------- what it is
 

@@ -78,7 +78,9 @@ def cholesky_inverse_jvp(ops: Any, factor: Any, tangent: Any, upper: bool, inver
     return -(inverse @ (moved + adjoint_of(ops, moved)) @ inverse)
 
 
-def cholesky_solve_backward(ops: Any, grad: Any, factor: Any, upper: bool, solution: Any, edges: tuple) -> tuple:
+def cholesky_solve_backward(
+    ops: Any, grad: Any, factor: Any, upper: bool, solution: Any, edges: tuple[Any, ...]
+) -> tuple[Any, ...]:
     """The gradients of the right-hand side and of the factor."""
     grad_b = ops.cholesky_solve(grad, factor, upper)
     grad_factor = None
@@ -134,7 +136,7 @@ def _qr_backward(ops: Any, grad_q: Any, grad_r: Any, q: Any, r: Any) -> Any:
     return ops.linalg_solve_triangular(adjoint_of(ops, r), _plus(grad_q, q @ middle), upper=False, left=False)
 
 
-def qr_jvp(ops: Any, tangent: Any, q: Any, r: Any, mode: str) -> tuple:
+def qr_jvp(ops: Any, tangent: Any, q: Any, r: Any, mode: str) -> tuple[Any, ...]:
     """``dR = P R`` and ``dQ = dA R^-1 - Q P`` with P upper triangular."""
     m, n = tangent.shape[-2:]
     _check_qr(m, n, mode)
@@ -184,7 +186,7 @@ def lu_factor_backward(ops: Any, grad: Any, lu: Any, pivots: Any) -> Any:
     return lu_backward(ops, ops.tril(grad[..., :k], -1), ops.triu(grad[..., :k, :]), p, low, high)
 
 
-def lu_jvp(ops: Any, tangent: Any, p: Any, low: Any, high: Any) -> tuple:
+def lu_jvp(ops: Any, tangent: Any, p: Any, low: Any, high: Any) -> tuple[Any, ...]:
     """``dL = L tril(F)`` and ``dU = triu(F) U``, where F is ``L^-1 dA U^-1`` of the square part."""
     m, n = tangent.shape[-2:]
     k = min(m, n)
@@ -203,7 +205,7 @@ def lu_jvp(ops: Any, tangent: Any, p: Any, low: Any, high: Any) -> tuple:
     return None, dl, du
 
 
-def lu_factor_jvp(ops: Any, tangent: Any, lu: Any, pivots: Any) -> tuple:
+def lu_factor_jvp(ops: Any, tangent: Any, lu: Any, pivots: Any) -> tuple[Any, ...]:
     """As `lu_jvp`, of both factors in one matrix."""
     _, dl, du = lu_jvp(ops, tangent, *ops.lu_unpack(lu, pivots))
     m, n = tangent.shape[-2:]
@@ -230,7 +232,7 @@ def lu_unpack_backward(ops: Any, grads: Any, shape: tuple[int, ...]) -> Any:
     return _plus(low, high)
 
 
-def lu_unpack_jvp(ops: Any, tangent: Any, unpack_data: bool) -> tuple:
+def lu_unpack_jvp(ops: Any, tangent: Any, unpack_data: bool) -> tuple[Any, ...]:
     """The tangents of L and U."""
     if not unpack_data:
         return None, ops.new_zeros(tangent, (0,)), ops.new_zeros(tangent, (0,))
@@ -239,8 +241,8 @@ def lu_unpack_jvp(ops: Any, tangent: Any, unpack_data: bool) -> tuple:
 
 
 def lu_solve_backward(
-    ops: Any, grad: Any, lu: Any, pivots: Any, x: Any, left: bool, adjoint: bool, edges: tuple
-) -> tuple:
+    ops: Any, grad: Any, lu: Any, pivots: Any, x: Any, left: bool, adjoint: bool, edges: tuple[Any, ...]
+) -> tuple[Any, ...]:
     """The gradients of the factorization and of the right-hand side."""
     grad_b = ops.linalg_lu_solve(lu, pivots, grad, left=left, adjoint=not adjoint)
     grad_lu = None
@@ -314,7 +316,7 @@ def svd_backward(ops: Any, grads: Any, u: Any, s: Any, vh: Any) -> Any:
     return result
 
 
-def svd_jvp(ops: Any, tangent: Any, u: Any, s: Any, vh: Any) -> tuple:
+def svd_jvp(ops: Any, tangent: Any, u: Any, s: Any, vh: Any) -> tuple[Any, ...]:
     """The tangents of U, S and Vh, the phase shared by both vectors; vectors without a singular value do not move."""
     k, m, n = s.shape[-1], u.shape[-2], vh.shape[-1]
     rest_u, rest_vh = u[..., k:], vh[..., k:, :]
@@ -370,7 +372,7 @@ def eigh_backward(ops: Any, grads: Any, values: Any, vectors: Any) -> Any:
     return vectors @ inner @ vh
 
 
-def eigh_jvp(ops: Any, tangent: Any, values: Any, vectors: Any) -> tuple:
+def eigh_jvp(ops: Any, tangent: Any, values: Any, vectors: Any) -> tuple[Any, ...]:
     """``dL`` is the diagonal of ``V.mH dA V``, and dV comes from the rest."""
     inner = adjoint_of(ops, vectors) @ tangent @ vectors
     dl = ops.real(diagonal_of(ops, inner))
@@ -393,7 +395,7 @@ def eig_backward(ops: Any, grads: Any, values: Any, vectors: Any) -> Any:
     return ops.linalg_solve(vh, inner @ vh)
 
 
-def eig_jvp(ops: Any, tangent: Any, values: Any, vectors: Any) -> tuple:
+def eig_jvp(ops: Any, tangent: Any, values: Any, vectors: Any) -> tuple[Any, ...]:
     """The diagonal of ``V^-1 dA V``; and dV, kept orthogonal to what would change the norms."""
     tangent = tangent + ops.zeros_like(vectors)
     inner = ops.linalg_solve(vectors, tangent @ vectors)
@@ -413,7 +415,7 @@ def ldl_solve_backward(ops: Any, grad: Any, LD: Any, pivots: Any, hermitian: boo
     return ops.conj(ops.linalg_ldl_solve(LD, pivots, ops.conj(grad)))
 
 
-def _reflectors(ops: Any, a: Any, tau: Any) -> tuple[list, Any]:
+def _reflectors(ops: Any, a: Any, tau: Any) -> tuple[list[Any], Any]:
     # The vectors, as columns, and the identity's first columns.
     if not a.shape[-2]:
         return [], a
@@ -430,7 +432,7 @@ def _reflect(ops: Any, tau: Any, v: Any, x: Any) -> Any:
     return x - tau * (v @ (adjoint_of(ops, v) @ x))
 
 
-def householder_product_backward(ops: Any, grad: Any, a: Any, tau: Any) -> tuple:
+def householder_product_backward(ops: Any, grad: Any, a: Any, tau: Any) -> tuple[Any, ...]:
     """The gradients of the vectors and of tau, reflector by reflector."""
     vectors, product = _reflectors(ops, a, tau)
     scales = [tau[..., i : i + 1, None] for i in range(len(vectors))]

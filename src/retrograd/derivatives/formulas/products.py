@@ -29,7 +29,7 @@ def trace_backward(ops: Any, grad: Any, sizes: tuple[int, ...]) -> Any:
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def einsum_backward(ops: Any, grad: Any, equation: str, operands: list[Any], edges: tuple) -> list[Any]:
+def einsum_backward(ops: Any, grad: Any, equation: str, operands: list[Any], edges: tuple[Any, ...]) -> list[Any]:
     """The gradient of each operand that one is wanted of."""
     labels, output = parse_equation(equation, operands)
     return [

@@ -8,7 +8,7 @@ from typing import Any
 from ...kernels.dims import normalize_dim
 
 
-def cat_backward(ops: Any, grad: Any, shapes: Sequence[tuple[int, ...]], dim: int) -> list:
+def cat_backward(ops: Any, grad: Any, shapes: Sequence[tuple[int, ...]], dim: int) -> list[Any]:
     """The part of `grad` that belongs to each of the tensors."""
     dim = normalize_dim(dim, grad.ndim)
     parts, start = [], 0

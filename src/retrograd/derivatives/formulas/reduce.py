@@ -131,14 +131,16 @@ def std_backward(
     return var_backward(ops, grad, self, dim, correction, keepdim)
 
 
-def var_mean_backward(ops: Any, grads: Sequence, self: Any, dim: Dims, correction: float | None, keepdim: bool) -> Any:
+def var_mean_backward(
+    ops: Any, grads: Sequence[Any], self: Any, dim: Dims, correction: float | None, keepdim: bool
+) -> Any:
     """The gradients of variance and mean together; either may be missing."""
     spread = None if grads[0] is None else var_backward(ops, grads[0], self, dim, correction, keepdim)
     return _plus_mean(ops, spread, grads[1], self.shape, dim, keepdim)
 
 
 def std_mean_backward(
-    ops: Any, grads: Sequence, std: Any, self: Any, dim: Dims, correction: float | None, keepdim: bool
+    ops: Any, grads: Sequence[Any], std: Any, self: Any, dim: Dims, correction: float | None, keepdim: bool
 ) -> Any:
     """The gradients of standard deviation and mean together."""
     spread = None if grads[0] is None else std_backward(ops, grads[0], std, self, dim, correction, keepdim)
@@ -163,7 +165,7 @@ def extreme_backward(ops: Any, grad: Any, self: Any, result: Any, dim: Dims, kee
 
 
 def aminmax_backward(
-    ops: Any, grads: Sequence, self: Any, smallest: Any, largest: Any, dim: int | None, keepdim: bool
+    ops: Any, grads: Sequence[Any], self: Any, smallest: Any, largest: Any, dim: int | None, keepdim: bool
 ) -> Any:
     """The gradients of both extremes together; either may be missing."""
     parts = [

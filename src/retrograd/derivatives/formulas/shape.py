@@ -17,13 +17,13 @@ def permute_backward(ops: Any, grad: Any, dims: Sequence[int]) -> Any:
     return ops.permute(grad, tuple(inverse))
 
 
-def unbind_backward(ops: Any, grads: Sequence, dim: int) -> Any:
+def unbind_backward(ops: Any, grads: Sequence[Any], dim: int) -> Any:
     """The gradients of the parts side by side; zeros for a part that has none."""
     known = next(g for g in grads if g is not None)
     return ops.stack([ops.zeros_like(known) if g is None else g for g in grads], dim)
 
 
-def split_backward(ops: Any, grads: Sequence, sizes: int | Sequence[int], dim: int, shape: Sequence[int]) -> Any:
+def split_backward(ops: Any, grads: Sequence[Any], sizes: int | Sequence[int], dim: int, shape: Sequence[int]) -> Any:
     """The gradients of the parts one after the other; zeros for a part that has none."""
     dim = normalize_dim(dim, len(shape))
     n = shape[dim]

@@ -14,7 +14,9 @@ def inv_backward(ops: Any, grad: Any, inverse: Any) -> Any:
     return -(high @ (grad @ high))
 
 
-def solve_backward(ops: Any, grad: Any, a: Any, x: Any, left: bool, b_shape: tuple[int, ...], edges: tuple) -> tuple:
+def solve_backward(
+    ops: Any, grad: Any, a: Any, x: Any, left: bool, b_shape: tuple[int, ...], edges: tuple[Any, ...]
+) -> tuple[Any, ...]:
     """The gradients of A and B in ``A X = B``."""
     vector = is_vector_rhs(tuple(a.shape), tuple(b_shape))
     if vector:
@@ -40,8 +42,8 @@ def _triangle(ops: Any, x: Any, upper: bool, unitriangular: bool) -> Any:
 
 
 def solve_triangular_backward(
-    ops: Any, grad: Any, a: Any, x: Any, upper: bool, left: bool, unitriangular: bool, edges: tuple
-) -> tuple:
+    ops: Any, grad: Any, a: Any, x: Any, upper: bool, left: bool, unitriangular: bool, edges: tuple[Any, ...]
+) -> tuple[Any, ...]:
     """The gradients of A, in its triangle, and B."""
     grad_b = ops.linalg_solve_triangular(
         adjoint_of(ops, a), grad, upper=not upper, left=left, unitriangular=unitriangular
@@ -63,8 +65,8 @@ def solve_triangular_jvp(
 
 
 def triangular_solve_backward(
-    ops: Any, grads: Any, a: Any, x: Any, upper: bool, transpose: bool, unitriangular: bool, edges: tuple
-) -> tuple:
+    ops: Any, grads: Any, a: Any, x: Any, upper: bool, transpose: bool, unitriangular: bool, edges: tuple[Any, ...]
+) -> tuple[Any, ...]:
     """The gradients of b and A; the copy of A that is returned counts too."""
     grad, grad_copy = grads
     grad_a = grad_b = None
@@ -79,7 +81,7 @@ def triangular_solve_backward(
 
 def triangular_solve_jvp(
     ops: Any, a: Any, a_t: Any, b_t: Any, x: Any, upper: bool, transpose: bool, unitriangular: bool
-) -> tuple:
+) -> tuple[Any, ...]:
     """The tangents of the solution and of the copy of A."""
     copy = ops.expand(a_t, (*x.shape[:-2], *a_t.shape[-2:]))
     if transpose:
@@ -126,7 +128,7 @@ def slogdet_backward(ops: Any, grads: Any, a: Any, sign: Any) -> Any:
     return ops.linalg_solve_ex(adjoint_of(ops, a), wanted)[0]
 
 
-def slogdet_jvp(ops: Any, tangent: Any, a: Any, sign: Any) -> tuple:
+def slogdet_jvp(ops: Any, tangent: Any, a: Any, sign: Any) -> tuple[Any, ...]:
     """The tangents of the sign and of the logarithm."""
     trace = ops.sum(ops.diagonal(ops.linalg_solve_ex(a, tangent)[0], 0, -2, -1), -1)
     if not _is_complex(a):
@@ -150,7 +152,7 @@ def pinv_jvp(ops: Any, tangent: Any, pinv: Any, a: Any) -> Any:
     return -(pinv @ tangent @ pinv) + (left - (left @ a) @ pinv) + (right - pinv @ (a @ right))
 
 
-def lstsq_backward(ops: Any, grads: Any, a: Any, b: Any, x: Any, edges: tuple) -> tuple:
+def lstsq_backward(ops: Any, grads: Any, a: Any, b: Any, x: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
     """The gradients of A and B, through ``X = pinv(A) B`` and the squared residuals of ``A X - B``."""
     grad_x, grad_rest = grads[0], grads[1]
     vector = a.ndim - 1 == b.ndim and tuple(a.shape[:-1]) == tuple(b.shape)
@@ -171,7 +173,7 @@ def lstsq_backward(ops: Any, grads: Any, a: Any, b: Any, x: Any, edges: tuple) -
     return grad_a, grad_b[..., 0] if vector and grad_b is not None else grad_b
 
 
-def lstsq_jvp(ops: Any, a: Any, a_t: Any, b: Any, b_t: Any, x: Any, residuals: Any) -> tuple:
+def lstsq_jvp(ops: Any, a: Any, a_t: Any, b: Any, b_t: Any, x: Any, residuals: Any) -> tuple[Any, ...]:
     """The tangents of the solution and of the squared residuals."""
     vector = a.ndim - 1 == b.ndim and tuple(a.shape[:-1]) == tuple(b.shape)
     if vector:

@@ -26,8 +26,9 @@ def sdpa_kernel(backends: Iterable[SDPBackend] | SDPBackend, set_priority: bool 
 
     >>> import retrograd as torch
     >>> from retrograd.nn.attention import SDPBackend, sdpa_kernel
+    >>> x = torch.ones(1, 2, 3)
     >>> with sdpa_kernel(SDPBackend.MATH):
-    ...     y = torch.nn.functional.scaled_dot_product_attention(*[torch.ones(1, 2, 3)] * 3)
+    ...     y = torch.nn.functional.scaled_dot_product_attention(x, x, x)
     """
     listed = [backends] if isinstance(backends, SDPBackend) else list(backends)
     if not listed or not all(isinstance(backend, SDPBackend) for backend in listed):

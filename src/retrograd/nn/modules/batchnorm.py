@@ -139,8 +139,8 @@ class SyncBatchNorm(_BatchNorm):
 
     >>> import retrograd as torch
     >>> net = torch.nn.Sequential(torch.nn.BatchNorm1d(3), torch.nn.ReLU())
-    >>> type(torch.nn.SyncBatchNorm.convert_sync_batchnorm(net)[0]).__name__
-    'SyncBatchNorm'
+    >>> [type(module).__name__ for module in torch.nn.SyncBatchNorm.convert_sync_batchnorm(net).children()]
+    ['SyncBatchNorm', 'ReLU']
     """
 
     def __init__(

@@ -87,8 +87,8 @@ class ParametrizationList(ModuleList):
         self.unsafe = unsafe
         shape, dtype = original.shape, original.dtype
         new = self._inverted(original)
-        self.is_tensor = isinstance(new, Tensor)
-        self.ntensors = 1 if self.is_tensor else len(new)
+        self.is_tensor: bool = isinstance(new, Tensor)
+        self.ntensors: int = 1 if self.is_tensor else len(new)
         if self.is_tensor:
             for what in ("dtype", "device"):
                 if getattr(original, what) != getattr(new, what):
@@ -217,7 +217,7 @@ def _own_class(module: Module) -> None:
             "and load it into a module that is parametrized in the same way"
         )
 
-    def copied(self: Any, memo: dict) -> Any:
+    def copied(self: Any, memo: dict[Any, Any]) -> Any:
         if id(self) in memo:
             return memo[id(self)]
         replica = memo[id(self)] = self.__new__(type(self))
@@ -376,7 +376,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     return module
 
 
-def type_before_parametrizations(module: Module) -> type:
+def type_before_parametrizations(module: Module) -> type[Any]:
     """The class that the module was made of."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 

@@ -382,7 +382,7 @@ def custom_from_mask(module: Module, name: str, mask: Tensor) -> Module:
 
 
 def global_unstructured(
-    parameters: Any, pruning_method: Any, importance_scores: dict | None = None, **kwargs: Any
+    parameters: Any, pruning_method: Any, importance_scores: dict[Any, Any] | None = None, **kwargs: Any
 ) -> None:
     """Prune several parameters, given as (module, name) pairs, as if they were one vector.
 

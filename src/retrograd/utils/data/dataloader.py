@@ -30,17 +30,21 @@ class _DatasetKind:
     Iterable = 1
 
     @staticmethod
-    def create_fetcher(kind: int, dataset: Any, auto_collation: bool, collate_fn: Callable, drop_last: bool) -> Any:
+    def create_fetcher(
+        kind: int, dataset: Any, auto_collation: bool, collate_fn: Callable[..., Any], drop_last: bool
+    ) -> Any:
         """What fetches batches of a dataset of this kind."""
         fetcher = _MapDatasetFetcher if kind == _DatasetKind.Map else _IterableDatasetFetcher
         return fetcher(dataset, auto_collation, collate_fn, drop_last)
 
 
-def _make_fetcher(dataset: Any, kind: int, auto_collation: bool, collate_fn: Callable, drop_last: bool) -> Any:
+def _make_fetcher(
+    dataset: Any, kind: int, auto_collation: bool, collate_fn: Callable[..., Any], drop_last: bool
+) -> Any:
     return _DatasetKind.create_fetcher(kind, dataset, auto_collation, collate_fn, drop_last)
 
 
-class _InfiniteConstantSampler(Sampler):
+class _InfiniteConstantSampler(Sampler[None]):
     """For a stream, which is asked for its next sample whatever the index."""
 
     def __iter__(self) -> Iterator[None]:
@@ -70,10 +74,10 @@ class DataLoader(Generic[T_co]):
         dataset: Any,
         batch_size: int | None = 1,
         shuffle: bool | None = None,
-        sampler: Sampler | Iterable | None = None,
-        batch_sampler: Sampler[list] | Iterable[list] | None = None,
+        sampler: Sampler[Any] | Iterable[Any] | None = None,
+        batch_sampler: Sampler[list[Any]] | Iterable[list[Any]] | None = None,
         num_workers: int = 0,
-        collate_fn: Callable[[list], Any] | None = None,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
         pin_memory: bool = False,
         drop_last: bool = False,
         timeout: float = 0,
@@ -103,7 +107,8 @@ class DataLoader(Generic[T_co]):
             raise ValueError("persistent_workers option needs num_workers > 0")
         self.dataset = dataset
         self.num_workers = num_workers
-        self.prefetch_factor = _DEFAULT_PREFETCH if num_workers and prefetch_factor is None else prefetch_factor
+        default = _DEFAULT_PREFETCH if num_workers else None
+        self.prefetch_factor: int | None = default if prefetch_factor is None else prefetch_factor
         self.pin_memory = pin_memory
         self.pin_memory_device = pin_memory_device
         self.timeout = timeout
@@ -240,7 +245,7 @@ class _BaseDataLoaderIter:
 
     _broken = False  # have its workers been ended?
 
-    def __init__(self, loader: DataLoader) -> None:
+    def __init__(self, loader: DataLoader[Any]) -> None:
         self._dataset = loader.dataset
         self._dataset_kind = loader._dataset_kind
         self._IterableDataset_len_called = loader._IterableDataset_len_called
@@ -256,7 +261,7 @@ class _BaseDataLoaderIter:
         self._persistent_workers = loader.persistent_workers
         self._num_yielded = 0
 
-    def _warn_about_pinning(self, loader: DataLoader) -> None:
+    def _warn_about_pinning(self, loader: DataLoader[Any]) -> None:
         if loader.pin_memory_device:
             warnings.warn(
                 "pin_memory_device is deprecated, the current accelerator will be used as the device, ignore "
@@ -273,7 +278,7 @@ class _BaseDataLoaderIter:
     def __iter__(self) -> _BaseDataLoaderIter:
         return self
 
-    def _reset(self, loader: DataLoader) -> None:
+    def _reset(self, loader: DataLoader[Any]) -> None:
         """Begin again."""
         self._sampler_iter = iter(self._index_sampler)
         self._num_yielded = 0
@@ -313,7 +318,7 @@ class _BaseDataLoaderIter:
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     """Fetches when it is asked."""
 
-    def __init__(self, loader: DataLoader) -> None:
+    def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
         if self._timeout:
             raise AssertionError("timeout is for workers: with num_workers=0 it must be 0")
@@ -328,7 +333,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """Has workers fetch ahead: tasks are numbered, go to the workers in turn, and are given out in order."""
 
-    def __init__(self, loader: DataLoader) -> None:
+    def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
         self._prefetch_factor = max(1, loader.prefetch_factor or 0)  # with none ahead there would be none at all
         self._in_order = loader.in_order
@@ -364,7 +369,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         for _ in range(self._prefetch_factor * self._num_workers):
             self._hand_out()
 
-    def _reset(self, loader: DataLoader) -> None:
+    def _reset(self, loader: DataLoader[Any]) -> None:
         super()._reset(loader)
         self._epoch += 1
         for worker in range(self._num_workers):

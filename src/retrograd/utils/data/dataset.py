@@ -29,7 +29,7 @@ class Dataset(Generic[T_co]):
     def __getitem__(self, index: Any) -> T_co:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
 
-    def __add__(self, other: Dataset) -> ConcatDataset:
+    def __add__(self, other: Dataset[Any]) -> ConcatDataset[Any]:
         return ConcatDataset([self, other])
 
 
@@ -42,11 +42,11 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
 
-    def __add__(self, other: Dataset) -> ChainDataset:  # type: ignore[override]
+    def __add__(self, other: Dataset[Any]) -> ChainDataset:  # type: ignore[override]
         return ChainDataset([self, other])
 
 
-class TensorDataset(Dataset):
+class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """Tensors of one length: a sample is the tuple of their rows.
 
     >>> import retrograd as torch
@@ -68,7 +68,7 @@ class TensorDataset(Dataset):
         return self.tensors[0].size(0)
 
 
-class StackDataset(Dataset):
+class StackDataset(Dataset[Any]):
     """Datasets of one length side by side: a sample is a tuple, or a dict, of theirs.
 
     >>> from retrograd.utils.data import StackDataset
@@ -95,7 +95,7 @@ class StackDataset(Dataset):
             return {name: part[index] for name, part in self.datasets.items()}
         return tuple([part[index] for part in self.datasets])
 
-    def __getitems__(self, indices: list) -> list:
+    def __getitems__(self, indices: list[Any]) -> list[Any]:
         if isinstance(self.datasets, dict):
             columns = [_fetch_many(part, indices) for part in self.datasets.values()]
             return [dict(zip(self.datasets, row)) for row in zip(*columns)]
@@ -105,7 +105,7 @@ class StackDataset(Dataset):
         return self._length
 
 
-def _fetch_many(part: Any, indices: list) -> Any:
+def _fetch_many(part: Any, indices: list[Any]) -> Any:
     if not callable(getattr(part, "__getitems__", None)):
         return [part[index] for index in indices]
     items = part.__getitems__(indices)
@@ -120,8 +120,9 @@ class ConcatDataset(Dataset[T_co]):
     """Datasets one after the other.
 
     >>> from retrograd.utils.data import ConcatDataset
-    >>> list(ConcatDataset(["ab", "cde"]))
-    ['a', 'b', 'c', 'd', 'e']
+    >>> both: ConcatDataset[str] = ConcatDataset(["ab", "cde"])
+    >>> len(both), both[1], both[2]
+    (5, 'b', 'c')
     """
 
     datasets: list[Any]
@@ -154,7 +155,7 @@ class ConcatDataset(Dataset[T_co]):
         return self.datasets[which][idx - (self.cumulative_sizes[which - 1] if which else 0)]
 
 
-class ChainDataset(IterableDataset):
+class ChainDataset(IterableDataset[Any]):
     """Streams one after the other."""
 
     def __init__(self, datasets: Iterable[Any]) -> None:
@@ -179,8 +180,9 @@ class Subset(Dataset[T_co]):
     """Some samples of a dataset, by their indices.
 
     >>> from retrograd.utils.data import Subset
-    >>> list(Subset("abcd", [3, 1]))
-    ['d', 'b']
+    >>> some: Subset[str] = Subset("abcd", [3, 1])
+    >>> len(some), some[0], some[1]
+    (2, 'd', 'b')
     """
 
     dataset: Any
@@ -211,7 +213,7 @@ class Subset(Dataset[T_co]):
         return len(self.indices)
 
 
-def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = None) -> list[Subset]:
+def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = None) -> list[Subset[Any]]:
     """Split a dataset at random into parts of these lengths, or of these fractions of it.
 
     >>> from retrograd.utils.data import random_split

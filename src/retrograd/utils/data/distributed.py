@@ -40,13 +40,13 @@ class DistributedSampler(Sampler[int]):
         self.dataset = dataset
         self.num_replicas = num_replicas
         self.rank = rank
-        self.epoch = 0
+        self.epoch: int = 0
         self.drop_last = drop_last
         self.shuffle = shuffle
         self.seed = seed
         n = len(dataset)
-        self.num_samples = n // num_replicas if drop_last else math.ceil(n / num_replicas)
-        self.total_size = self.num_samples * num_replicas
+        self.num_samples: int = n // num_replicas if drop_last else math.ceil(n / num_replicas)
+        self.total_size: int = self.num_samples * num_replicas
 
     def __iter__(self) -> Iterator[int]:
         n = len(self.dataset)

@@ -39,8 +39,9 @@ class WorkerProcesses:
     """Workers that are processes."""
 
     def __init__(
-        self, context: Any, number: int, base_seed: int, dataset: Any, make_fetcher: Callable, init_fn: Callable | None
-    ) -> None:
+        self, context: Any, number: int, base_seed: int, dataset: Any, make_fetcher: Callable[..., Any],
+        init_fn: Callable[..., Any] | None,
+    ) -> None:  # fmt: skip
         self.processes: list[Any] = []
         self.tasks: list[Channel] = []
         self.answers: list[Channel] = []
@@ -68,12 +69,12 @@ class WorkerProcesses:
             self.end()
             raise
 
-    def put(self, worker: int, task: tuple) -> None:
+    def put(self, worker: int, task: tuple[Any, ...]) -> None:
         """Give a worker a task."""
         with contextlib.suppress(ChannelClosed):  # who listens to it will say so
             self.tasks[worker].send(task)
 
-    def get(self, timeout: float | None) -> tuple | None:
+    def get(self, timeout: float | None) -> tuple[Any, ...] | None:
         """The next answer of any worker; None if there is none in time.  A worker that has died raises."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
@@ -169,7 +170,8 @@ def _end_processes(
 
 
 def _work(
-    number: int, total: int, base_seed: int, dataset: Any, make_fetcher: Callable, init_fn: Callable | None,
+    number: int, total: int, base_seed: int, dataset: Any, make_fetcher: Callable[..., Any],
+    init_fn: Callable[..., Any] | None,
     from_loader: Channel, to_loader: Channel, inherited: list[Channel],
 ) -> None:  # fmt: skip
     """The life of a worker process."""
@@ -207,8 +209,8 @@ def _take_tasks(channel: Channel, worker: Worker, parent: int) -> None:
         worker.tasks.put(None)
 
 
-def _answer_through(channel: Channel) -> Callable[[tuple], None]:
-    def answer(message: tuple) -> None:
+def _answer_through(channel: Channel) -> Callable[[tuple[Any, ...]], None]:
+    def answer(message: tuple[Any, ...]) -> None:
         try:
             channel.send(message)
         except ChannelClosed:
@@ -233,8 +235,9 @@ class WorkerThreads:
     """Workers that are threads: they share the dataset, and nothing is copied or pickled."""
 
     def __init__(
-        self, number: int, base_seed: int, dataset: Any, make_fetcher: Callable, init_fn: Callable | None
-    ) -> None:
+        self, number: int, base_seed: int, dataset: Any, make_fetcher: Callable[..., Any],
+        init_fn: Callable[..., Any] | None,
+    ) -> None:  # fmt: skip
         self.answers: queue.SimpleQueue = queue.SimpleQueue()
         self.workers: list[Worker] = []
         self.processes: list[threading.Thread] = []
@@ -249,12 +252,12 @@ class WorkerThreads:
             self.processes.append(thread)
             thread.start()
 
-    def put(self, worker: int, task: tuple) -> None:
+    def put(self, worker: int, task: tuple[Any, ...]) -> None:
         """Give a worker a task."""
         self.workers[worker].latest_epoch = task[0]
         self.workers[worker].tasks.put(task)
 
-    def get(self, timeout: float | None) -> tuple | None:
+    def get(self, timeout: float | None) -> tuple[Any, ...] | None:
         """The next answer of any worker; None if there is none in time."""
         try:
             return self.answers.get(timeout=timeout)
