@@ -103,7 +103,7 @@ $(VENV)/test.stamp: $(VENV)/install.stamp
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/install.stamp
-	@echo "installing ruff and mypy"
+	@echo "installing ruff, mypy and pyright"
 	@$(PIP) --editable '.[dev]'
 	@touch $@
 
