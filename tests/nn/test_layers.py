@@ -111,6 +111,17 @@ def test_convolutions_refuse(torch: Any) -> None:
 
 def test_recurrent_networks_refuse(torch: Any) -> None:
     rnn, lstm = torch.nn.RNN(2, 3), torch.nn.LSTM(2, 3)
+    for settings, text in (
+        ({"bias": 1}, "bias should be of type bool, got: int"),
+        ({"batch_first": "yes"}, "batch_first should be of type bool, got: str"),
+        ({"input_size": 2.0}, "input_size should be of type int, got: float"),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=text):
+            torch.nn.GRU(**{"input_size": 2, "hidden_size": 3, **settings})
+    with pytest.raises(ValueError, match="input_size must be greater than zero"):
+        torch.nn.LSTM(0, 3)
+    with pytest.raises(RuntimeError, match="Input batch size 3 doesn't match hidden0 batch size 5"):
+        torch.nn.GRUCell(2, 3)(torch.ones(3, 2), torch.ones(5, 3))
     for call, text in (
         (lambda: rnn(torch.ones(4, 1, 5)), "input.size\\(-1\\) must be equal to input_size. Expected 2, got 5"),
         (lambda: rnn(torch.ones(4, 1, 2), torch.ones(1, 2, 3)), "Expected hidden size \\(1, 1, 3\\), got"),

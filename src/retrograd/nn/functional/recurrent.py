@@ -100,8 +100,7 @@ def _cell(name: str, input: Tensor, state: State, *weights: Any) -> State:
     for hidden in state:
         if hidden._data.ndim != input._data.ndim or hidden._data.shape[:-1] != input._data.shape[:-1]:
             raise RuntimeError(
-                f"Input batch size {list(input._data.shape[:-1])} doesn't match hidden0 batch size "
-                f"{list(hidden._data.shape[:-1])}"
+                f"Input batch size {_batch_text(input)} doesn't match hidden0 batch size {_batch_text(hidden)}"
             )
         if hidden._data.shape[-1] != width or w.hh._data.shape[0] != gates * width:
             raise RuntimeError(
@@ -109,6 +108,11 @@ def _cell(name: str, input: Tensor, state: State, *weights: Any) -> State:
                 f"{gates * width} rows of w_hh, which has {w.hh._data.shape[0]})"
             )
     return step(w.of_input(input), state, w)
+
+
+def _batch_text(tensor: Tensor) -> str:
+    shape = tensor._data.shape[:-1]
+    return str(shape[0]) if len(shape) == 1 else str(list(shape))
 
 
 def _make_cell(name: str) -> Callable[..., Tensor]:
