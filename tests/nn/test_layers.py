@@ -132,3 +132,17 @@ def test_recurrent_networks_refuse(torch: Any) -> None:
             call()
     with pytest.warns(UserWarning, match="dropout option adds dropout after all but last recurrent layer"):
         torch.nn.GRU(2, 3, dropout=0.5)
+
+
+def test_pools_refuse_images_without_channels(torch: Any) -> None:
+    nn = torch.nn
+    for pool, x in (
+        (nn.AdaptiveMaxPool1d(2), torch.ones(1, 0, 3)), (nn.AdaptiveMaxPool2d(2), torch.ones(1, 0, 3, 3)),
+        (nn.AdaptiveMaxPool3d(2), torch.ones(1, 2, 0, 3, 3)), (nn.FractionalMaxPool2d(2, 2), torch.ones(1, 0, 3, 3)),
+        (nn.FractionalMaxPool3d(2, 2), torch.ones(1, 0, 3, 3, 3)),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match="Expected input to have non-zero size for non-batch dimensions"):
+            pool(x)
+    assert nn.AdaptiveMaxPool2d(2)(torch.ones(0, 2, 3, 3)).shape == (0, 2, 2, 2)
+    with pytest.raises(RuntimeError, match="strides should be greater than zero"):
+        nn.MaxUnpool3d(1, stride=0)(torch.ones(1, 1, 1, 1, 1), torch.zeros(1, 1, 1, 1, 1, dtype=torch.int64))

@@ -272,11 +272,23 @@ def _adaptive_size(name: str, input: Tensor, output_size: int | OptionalInts, di
     return size
 
 
+def _check_not_empty(name: str, input: Tensor, dims: int) -> None:
+    """There are channels, and there is something in them; the batch may be empty."""
+    shape = input._data.shape
+    for dim in range(max(len(shape) - dims - 1, 0), len(shape)):
+        if not shape[dim]:
+            raise RuntimeError(
+                f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
+                f"{list(shape)} with dimension {dim} being empty"
+            )
+
+
 def _make_adaptive_max_pool(dims: int) -> Callable[..., Any]:
     pool = generated._adaptive_max_pool3d if dims == 3 else generated._adaptive_max_pool2d
 
     def adaptive_max_pool(input: Tensor, output_size: int | OptionalInts, return_indices: bool = False) -> Any:
         size = _adaptive_size(f"adaptive_max_pool{dims}d", input, output_size, dims)
+        _check_not_empty(f"adaptive_max_pool{dims}d", input, dims)
         if dims == 1:
             found = pool(generated.unsqueeze(input, -2), (1, *size))
             values, indices = (generated.squeeze_dim(part, -2) for part in found)
@@ -345,6 +357,7 @@ def _make_fractional_max_pool(dims: int) -> Callable[..., Any]:
         _random_samples: Tensor | None = None,
     ) -> Any:
         shape = input._data.shape
+        _check_not_empty(name, input, dims)
         if output_size is None and output_ratio is None:
             raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
         if output_size is None:
@@ -417,6 +430,8 @@ def _max_unpool(
 ) -> Tensor:
     kernel = per_dimension(kernel_size, dims)
     step = kernel if stride is None else per_dimension(stride, dims)
+    if dims == 3 and min(step) <= 0:
+        raise RuntimeError(f"strides should be greater than zero, but got stride: {list(step)}")
     shape = input._data.shape
     if input._data.dtype.kind not in "fV":
         unsupported("max_unpool3d" if dims == 3 else "max_unpool2d", input._data.dtype)
