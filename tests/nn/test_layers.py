@@ -146,3 +146,11 @@ def test_pools_refuse_images_without_channels(torch: Any) -> None:
     assert nn.AdaptiveMaxPool2d(2)(torch.ones(0, 2, 3, 3)).shape == (0, 2, 2, 2)
     with pytest.raises(RuntimeError, match="strides should be greater than zero"):
         nn.MaxUnpool3d(1, stride=0)(torch.ones(1, 1, 1, 1, 1), torch.zeros(1, 1, 1, 1, 1, dtype=torch.int64))
+
+
+def test_nothing_to_attend_and_nothing_to_norm(torch: Any) -> None:
+    layer = torch.nn.TransformerDecoderLayer(4, 2, 8)
+    assert layer(torch.ones(5, 0, 4), torch.ones(3, 0, 4)).shape == (5, 0, 4)
+    assert torch.nn.LayerNorm(()).weight.shape == ()
+    with pytest.warns(UserWarning, match="Complex modules are a new feature"):
+        assert torch.nn.Linear(1, 1).to(torch.complex64).weight.dtype == torch.complex64

@@ -190,7 +190,7 @@ def multi_head_attention_forward(
     if training and dropout_p > 0:
         attention = dropout(attention, dropout_p, True)
     joined = attention.matmul(v).transpose(0, 1).reshape((length * batch, width))
-    result = ops.linear(joined, out_proj_weight, out_proj_bias).reshape((length, batch, -1))
+    result = ops.linear(joined, out_proj_weight, out_proj_bias).reshape((length, batch, out_proj_weight.shape[0]))
     result = result if batched else result.squeeze(1)
     if not need_weights:
         return result, None

@@ -54,9 +54,13 @@ class _InstanceNorm(_NormBase):
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )
 
+    def _get_no_batch_dim(self) -> int:
+        """How many dimensions an input has that is no batch."""
+        return self._dims[0]
+
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
-        single = input.ndim == self._dims[0]  # without a batch
+        single = input.ndim == self._get_no_batch_dim()
         channels = input.shape[0 if single else 1]
         if channels != self.num_features:
             if self.affine:

@@ -16,7 +16,7 @@ from .module import Module
 
 def new_parameter(*size: int, device: Any = None, dtype: Any = None) -> Parameter:
     """A Parameter without values yet."""
-    return Parameter(factories.empty(*size, device=device, dtype=dtype))
+    return Parameter(factories.empty(size, device=device, dtype=dtype))
 
 
 class Identity(Module):
