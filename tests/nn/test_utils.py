@@ -45,3 +45,10 @@ def test_clip_grad_value(torch: Any) -> None:
     params = with_grads(torch, 3.0, -4.0, 0.5)
     torch.nn.utils.clip_grad_value_(params, 1)
     assert [p.grad.item() for p in params] == [1, -1, 0.5]
+
+
+def test_gradients_by_their_other_name(torch: Any) -> None:
+    p = torch.nn.Parameter(torch.ones(2))
+    p._grad = torch.tensor([3.0, 4.0])
+    assert torch.nn.utils.clip_grad_norm_([p], 1.0).item() == 5 and torch.allclose(p.grad, torch.tensor([0.6, 0.8]))
+    assert p._grad is p.grad

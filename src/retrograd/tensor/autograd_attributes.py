@@ -205,6 +205,9 @@ class TensorAutograd(TensorOperators):
     def grad(self) -> None:
         self.grad = None
 
+    #: Torch's other name for it, which programs that clip or scale gradients by hand use.
+    _grad = grad
+
     @property
     def grad_dtype(self) -> dtypes.dtype | None:
         """The dtype that the gradient of this leaf has; None for whatever arrives."""
