@@ -103,7 +103,7 @@ class Engine:
         freed = None if keep_graph else Freed(where.user_location(2))
         create_graph = create_graph and not state.inference  # which records nothing, and makes inference tensors
         as_tensors = create_graph or state.needs_tensors or state.inference
-        task = GraphTask(keep_graph, create_graph, depth, freed)
+        task = GraphTask(keep_graph, create_graph, depth, freed, grads)
 
         root: Any = roots[0][0]
         array = grads[0]._data
@@ -159,6 +159,8 @@ class Engine:
         captured = task.captured or ()
         if as_tensors:
             return list(captured)
+        if getattr(task, "boxes", None) is not None:
+            return [task.boxes.box(g) for g in captured]
         # A gradient that no node has changed is the caller's own tensor, with its history.
         given = {id(g._data): g for g in grads}
         return [None if g is None else given[id(g)] if id(g) in given else wrap(g) for g in captured]

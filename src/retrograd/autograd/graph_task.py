@@ -13,11 +13,13 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from ..core.where import Location
+from .boxes import Boxes
 from .input_buffer import InputBuffer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ..tensor import Tensor
     from .edge import EdgeTuple
     from .node import Node
     from .saved_variable import Freed
@@ -48,15 +50,19 @@ class GraphTask:
     root: Node
     #: What hooks on several tensors have seen of this run, see graph.py; not there until one asks.
     hook_data: dict[Any, Any]
+    #: What hooks have seen of its gradients; not there until one sees something.
+    boxes: Boxes
 
     __slots__ = (
         "__weakref__",
+        "boxes",
         "captured",
         "create_graph",
         "dependencies",
         "exec_info",
         "final_callbacks",
         "freed",
+        "given",
         "hook_data",
         "id",
         "keep_graph",
@@ -65,7 +71,14 @@ class GraphTask:
         "root",
     )
 
-    def __init__(self, keep_graph: bool, create_graph: bool, reentrant_depth: int, freed: Freed | None) -> None:
+    def __init__(
+        self,
+        keep_graph: bool,
+        create_graph: bool,
+        reentrant_depth: int,
+        freed: Freed | None,
+        given: Sequence[Tensor] = (),
+    ) -> None:
         self.keep_graph: bool = keep_graph
         #: Record the backward pass itself.
         self.create_graph: bool = create_graph
@@ -73,6 +86,8 @@ class GraphTask:
         self.reentrant_depth: int = reentrant_depth
         #: Put into the slots of nodes whose saved tensors this run releases.
         self.freed: Freed | None = freed
+        #: The gradients of the roots, as the caller has them.
+        self.given: Sequence[Tensor] = given
         self.id: int = next(_ids)
         self.dependencies: dict[Node, int] = {}
         self.not_ready: dict[Node, InputBuffer] = {}
@@ -103,6 +118,14 @@ class GraphTask:
             return node in self.dependencies or node is self.root
         info = self.exec_info.get(node)
         return info is not None and info.should_execute
+
+    def boxes_of_hooks(self) -> Boxes:
+        """The Tensors in which hooks see the gradients of this run."""
+        try:
+            return self.boxes
+        except AttributeError:
+            self.boxes = Boxes(self.given)
+            return self.boxes
 
     def of_hook(self, hook: Any, make: Callable[[], Any]) -> Any:
         """What `hook` keeps about this run, made by `make` when it first asks."""

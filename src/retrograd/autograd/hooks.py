@@ -12,7 +12,8 @@ this order around the node:
 
 A node that only hands out a gradient that ``grad()`` asked for does not run itself: it has steps 1 and 2 alone.
 
-Gradients travel as arrays; hooks see Tensors.  So a gradient is boxed here, and only here, before user code sees it.
+Gradients travel as arrays; hooks see Tensors.  So a gradient is boxed here, and only here, before user code sees it
+(boxes.py).
 
 Note [Hooks and in-place writes]
 A tensor hook is about the value that the tensor had when it was registered: after an in-place write it stays with the
@@ -29,7 +30,8 @@ from typing import TYPE_CHECKING, Any
 from ..core.locks import graph_lock
 from ..core.meta import materialize_autograd_meta
 from ..core.state import local
-from ..tensor import Tensor, type_name, unwrap, wrap
+from ..tensor import Tensor, type_name
+from .boxes import Boxes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -125,47 +127,48 @@ class NodeHooks:
 
 def run_tensor_hooks(extras: NodeHooks, grads: Sequence[Any], as_tensors: bool) -> list[Any]:
     """Steps 1 and 2: the tensor hooks and retains-grad hooks of each gradient."""
-    grads = list(grads)
+    if not extras.tensor_hooks and not extras.retains_grad:
+        return list(grads)
+    boxes = None if as_tensors else _boxes()
+    seen = list(grads) if boxes is None else [boxes.box(grad) for grad in grads]
     for output_nr, hooks in extras.tensor_hooks:
         for hook in _now(hooks):
-            grad = grads[output_nr]
-            # An undefined gradient is None for hooks too.
-            before = grad if as_tensors or grad is None else wrap(grad)
-            after = hook(before)
+            after = hook(seen[output_nr])
             if after is None:
                 continue
-            check_replacement(before, after, hook)
-            grads[output_nr] = after if as_tensors else unwrap(after)
+            check_replacement(seen[output_nr], after, hook)
+            seen[output_nr] = after
     for output_nr, reference in extras.retains_grad.copy().items():
-        tensor, grad = reference(), grads[output_nr]
+        tensor, grad = reference(), seen[output_nr]
         if tensor is not None and grad is not None:
-            boxed = grad if as_tensors else wrap(grad)
             meta = materialize_autograd_meta(tensor)
             # A clone: what travels through the engine may be the user's own tensor, or go on to other nodes.
             with graph_lock:
-                meta.grad = boxed.clone() if meta.grad is None else meta.grad + boxed
-    return grads
+                meta.grad = grad.clone() if meta.grad is None else meta.grad + grad
+    return seen if boxes is None else boxes.unbox(seen)
 
 
 def run_pre_hooks(extras: NodeHooks, grads: Sequence[Any], as_tensors: bool) -> list[Any]:
     """Step 3: the node's own pre-hooks."""
-    return _run_on_all(extras.pre_hooks, list(grads), as_tensors, lambda hook, boxed: hook(boxed))
+    return _run_on_all(extras.pre_hooks, grads, as_tensors, ())
 
 
 def run_post_hooks(extras: NodeHooks, outputs: Sequence[Any], inputs: Sequence[Any], as_tensors: bool) -> list[Any]:
     """Step 5: after the node has run; `outputs` are the gradients it gave, `inputs` those it got."""
-    boxed_inputs = tuple(_box(inputs, as_tensors))
-    return _run_on_all(extras.post_hooks, list(outputs), as_tensors, lambda hook, boxed: hook(boxed, boxed_inputs))
+    return _run_on_all(extras.post_hooks, outputs, as_tensors, (inputs,))
 
 
 def _run_on_all(
-    hooks: OrderedDict[Any, Any], grads: list[Any], as_tensors: bool, call: Callable[..., Any]
+    hooks: OrderedDict[Any, Any], grads: Sequence[Any], as_tensors: bool, others: tuple[Sequence[Any], ...]
 ) -> list[Any]:
+    """Call hooks that get all gradients together, and `others` beside them."""
     if not hooks:
-        return grads
-    boxed = tuple(_box(grads, as_tensors))
+        return list(grads)
+    boxes = None if as_tensors else _boxes()
+    seen = tuple(grads) if boxes is None else tuple([boxes.box(grad) for grad in grads])
+    beside = [tuple(some) if boxes is None else tuple([boxes.box(grad) for grad in some]) for some in others]
     for hook in _now(hooks):
-        after = call(hook, boxed)
+        after = hook(seen, *beside)
         if after is None:
             continue
         if not isinstance(after, tuple):
@@ -173,20 +176,22 @@ def _run_on_all(
                 f"expected tuple, but hook returned '{type(after).__name__}' (hook '{hook_name(hook)}' of a node gets "
                 "and returns all its gradients: write `return (grad,)`)"
             )
-        if len(after) != len(boxed):
+        if len(after) != len(seen):
             raise RuntimeError(
                 f"hook '{hook_name(hook)}' has returned an incorrect number of values "
-                f"(got {len(after)}, but expected {len(boxed)})"
+                f"(got {len(after)}, but expected {len(seen)})"
             )
-        for old, new in zip(boxed, after, strict=True):
+        for old, new in zip(seen, after, strict=True):
             if new is not None:
                 check_replacement(old, new, hook)
-        boxed = tuple(after)
-    return list(boxed) if as_tensors else [None if t is None else unwrap(t) for t in boxed]
+        seen = after
+    return list(seen) if boxes is None else boxes.unbox(seen)
 
 
-def _box(grads: Sequence[Any], as_tensors: bool) -> list[Any]:
-    return list(grads) if as_tensors else [None if g is None else wrap(g) for g in grads]
+def _boxes() -> Boxes:
+    """Those of the pass that this thread is running."""
+    task = local.state.graph_task
+    return Boxes() if task is None else task.boxes_of_hooks()
 
 
 def hook_name(hook: Callable[..., Any]) -> str:
