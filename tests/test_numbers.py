@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+import retrograd
+
 NAN, INF = float("nan"), float("inf")
 
 
@@ -152,3 +154,108 @@ def test_bits_of_bfloat16(torch: Any) -> None:
     for operator in (lambda: x & x, lambda: x | x, lambda: x ^ x, lambda: x.clone().bitwise_xor_(x)):
         with pytest.raises(NotImplementedError, match="not implemented for 'BFloat16'"):
             operator()
+
+
+def _write(torch, key, value, dtype="float32"):
+    x = torch.zeros(2, dtype=getattr(torch, dtype))
+    x[key(torch) if callable(key) else key] = value
+    return x
+
+
+COMPLEX_THAT_IS_REAL = {
+    "threshold": (lambda torch: torch.threshold(torch.zeros(2), 1 + 0j, 1 + 0j), [1.0, 1.0]),
+    "scatter": (lambda torch: torch.zeros(2).scatter(0, torch.tensor([0]), 1 + 0j), [1.0, 0.0]),
+    "lerp": (lambda torch: torch.lerp(torch.zeros(2), torch.ones(2), 0.5 + 0j), [0.5, 0.5]),
+    "setitem": (lambda torch: _write(torch, 0, 1 + 0j), [1.0, 0.0]),
+    "setitem, advanced": (lambda torch: _write(torch, lambda torch: torch.tensor([1]), 1 + 0j), [0.0, 1.0]),
+    "clamp": (lambda torch: torch.zeros(2).clamp(min=1 + 0j), [1.0, 1.0]),
+    "clamp, both": (lambda torch: torch.ones(2).clamp(0 + 0j, 0.5), [0.5, 0.5]),
+    "clamp_": (lambda torch: torch.ones(2).clamp_(max=0.5 + 0j), [0.5, 0.5]),
+    "hardshrink": (lambda torch: torch.hardshrink(torch.ones(2), 1 + 0j), [0.0, 0.0]),
+    "softshrink": (lambda torch: torch.nn.functional.softshrink(torch.ones(2), 0.5 + 0j), [0.5, 0.5]),
+    "leaky_relu": (lambda torch: torch.nn.functional.leaky_relu(-torch.ones(2), 2 + 0j), [-2.0, -2.0]),
+    "celu": (lambda torch: torch.nn.functional.celu(torch.ones(2), 1 + 0j), [1.0, 1.0]),
+    "rrelu": (lambda torch: torch.nn.functional.rrelu(-torch.ones(2), 2 + 0j, 2 + 0j), [-2.0, -2.0]),
+    "softplus": (lambda torch: torch.nn.functional.softplus(30 * torch.ones(2), 1 + 0j), [30.0, 30.0]),
+    "histc": (lambda torch: torch.histc(torch.ones(2), 2, 0j, 2 + 0j), [0.0, 2.0]),
+    "arange": (lambda torch: torch.arange(0, 2 + 0j), [0.0, 1.0]),
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX_THAT_IS_REAL)
+def test_a_complex_number_without_imaginary_part_is_real(torch, name):
+    call, expected = COMPLEX_THAT_IS_REAL[name]
+    result = call(torch)
+    assert result.dtype == torch.float32 and result.tolist() == expected
+
+
+REFUSED = {
+    "threshold": lambda torch: torch.threshold(torch.zeros(2), 1, 1j),
+    "scatter": lambda torch: torch.zeros(2).scatter(0, torch.tensor([0]), 1j),
+    "lerp": lambda torch: torch.lerp(torch.zeros(2), torch.ones(2), 1j),
+    "setitem": lambda torch: _write(torch, 0, 1j),
+    "clamp": lambda torch: torch.zeros(2).clamp(min=1j),
+    "leaky_relu": lambda torch: torch.nn.functional.leaky_relu(torch.ones(2), 1j),
+    "softplus": lambda torch: torch.nn.functional.softplus(torch.ones(2), 1j),
+    "softplus, threshold": lambda torch: torch.nn.functional.softplus(torch.ones(2), 1, 1j),
+    "softshrink": lambda torch: torch.nn.functional.softshrink(torch.ones(2), 1j),
+    "hardshrink": lambda torch: torch.hardshrink(torch.ones(2), 1j),
+    "elu": lambda torch: torch.nn.functional.elu(torch.ones(2), 1j),
+    "celu": lambda torch: torch.nn.functional.celu(torch.ones(2), 1j),
+    "histc": lambda torch: torch.histc(torch.ones(2), 2, 1j, 2),
+    "arange": lambda torch: torch.arange(0, 2j),
+    "setitem, too large": lambda torch: _write(torch, 0, 1e39),
+    "setitem, too large, slice": lambda torch: _write(torch, slice(None), 1e39),
+    "setitem, too large, advanced": lambda torch: _write(torch, lambda torch: torch.tensor([1]), -1e39),
+    "setitem, too large, mask": lambda torch: _write(torch, lambda torch: torch.tensor([True, False]), 1e39),
+    "setitem, too large, complex": lambda torch: _write(torch, 0, 1e39, "complex64"),
+    "scalar_tensor": lambda torch: torch.scalar_tensor(1e39),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_number_that_does_not_fit_is_refused(torch, name):
+    with pytest.raises(RuntimeError, match=r"value cannot be converted to type .* without overflow"):
+        REFUSED[name](torch)
+
+
+@pytest.mark.parametrize("name", ["add", "sub"])
+def test_alpha_is_a_number_of_the_tensors_kind(torch, name):
+    x, n = torch.ones(2), torch.ones(2, dtype=torch.int64)
+    for call in (getattr(torch, name), getattr(torch.Tensor, name + "_")):
+        with pytest.raises(RuntimeError, match="argument alpha must not be a complex number"):
+            call(x, x, alpha=1 + 0j)
+        with pytest.raises(RuntimeError, match="argument alpha must not be a floating point number"):
+            call(n, n, alpha=1.0)
+        assert call(x, 1, alpha=1.0).dtype == torch.float32
+    assert x.tolist() == ([2.0, 2.0] if name == "add" else [0.0, 0.0]) and n.tolist() == [1, 1]
+
+
+def test_complex_numbers_have_no_place_among_reals(torch):
+    with pytest.raises(NotImplementedError, match="searchsorted_out_cpu"):
+        torch.searchsorted(torch.ones(2), 1 + 0j)
+    with pytest.raises(RuntimeError, match="renorm: p must be real-valued"):
+        torch.renorm(torch.ones(2, 2), 1 + 0j, 0, 1)
+    with pytest.raises(RuntimeError, match="renorm: maxnorm must be real-valued"):
+        torch.renorm(torch.ones(2, 2), 1, 0, 1 + 0j)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("key", [0, slice(1), lambda torch: torch.tensor([0])])
+def test_what_is_too_large_for_16_bits_is_written_as_infinite(torch, dtype, key):
+    """In torch it goes through float32 there, and the conversion is not checked."""
+    assert _write(torch, key, 1e39, dtype).tolist() == [float("inf"), 0.0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool"])
+@pytest.mark.parametrize("value", [2**63, 2**70, -(2**63) - 1])
+def test_an_integer_of_more_than_64_bits_is_not_written(torch, dtype, value):
+    with pytest.raises(ValueError, match="Overflow when unpacking long long"):
+        _write(torch, 0, value, dtype)
+
+
+def test_clamp_between_complex_limits_has_a_gradient():
+    """torch's backward compares with the complex number itself, and fails."""
+    x = retrograd.tensor([0.0, 2.0], requires_grad=True)
+    x.clamp(min=1 + 0j).sum().backward()
+    assert x.grad.tolist() == [0.0, 1.0]

@@ -81,7 +81,7 @@ def _run_inplace(entry: Entry, call: str) -> list[str]:
     if not entry.ufunc:
         return [call]
     further = "".join(
-        f" and {a.parameter} is not True and {a.parameter} == {a.default}" for a in entry.schema.arguments[2:]
+        f" and {a.parameter}.__class__ is int and {a.parameter} == {a.default}" for a in entry.schema.arguments[2:]
     )
     return [
         f"if other_array.__class__ is ndarray and input_array.dtype is other_array.dtype{further}:",

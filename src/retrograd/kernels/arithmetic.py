@@ -50,7 +50,7 @@ _add, _subtract, _multiply, _true_divide = np.add, np.subtract, np.multiply, np.
 
 def add(a: Operand, b: Operand, alpha: Operand = 1, out: ndarray | None = None) -> ndarray:
     """a + alpha * b."""
-    if alpha == 1 and alpha is not True:
+    if alpha.__class__ is int and alpha == 1:
         if b.__class__ is ndarray and (out is None or out is a):
             try:
                 if a.dtype is b.dtype:
@@ -66,7 +66,7 @@ def add(a: Operand, b: Operand, alpha: Operand = 1, out: ndarray | None = None) 
 
 def sub(a: Operand, b: Operand, alpha: Operand = 1, out: ndarray | None = None) -> ndarray:
     """a - alpha * b."""
-    if b.__class__ is ndarray and (out is None or out is a) and alpha == 1 and alpha is not True:
+    if b.__class__ is ndarray and (out is None or out is a) and alpha.__class__ is int and alpha == 1:
         try:
             if a.dtype is b.dtype:
                 if out is not None:
@@ -76,7 +76,7 @@ def sub(a: Operand, b: Operand, alpha: Operand = 1, out: ndarray | None = None) 
         except (AttributeError, ValueError, TypeError):
             pass
     _check_subtraction(a, b)
-    if alpha == 1 and alpha is not True:
+    if alpha.__class__ is int and alpha == 1:
         return apply_binary(np.subtract, a, b, out)
     return _scaled(np.subtract, a, b, alpha, out)
 
@@ -109,6 +109,8 @@ def _scaled(ufunc: Callable[..., Any], a: Operand, b: Operand, alpha: Operand, o
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     if d.kind != "c" and isinstance(alpha, builtins.complex):
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+    if alpha == 1:
+        return apply_binary(ufunc, a, b, out)
     x, y = operand(a, d, b), operand(b, d, a)
     shape = broadcast_shape(x, y)
     if out is not None:

@@ -22,6 +22,7 @@ from .promotion import (
     check_out,
     named,
     operand,
+    real_number,
     result_dtype,
     scalar_name,
     store,
@@ -136,6 +137,13 @@ def clamp(a: ndarray, min: Operand = None, max: Operand = None, out: ndarray | N
         not hasattr(min, "ndim") or not hasattr(max, "ndim")
     ):  # fmt: skip
         raise TypeError("clamp() received an invalid combination of arguments: give two Tensors or two numbers")
+    if a.dtype.kind != "c":  # a complex number is a limit where its imaginary part is 0
+        min = real_number(min) if min.__class__ is complex else min
+        max = real_number(max) if max.__class__ is complex else max
+    return _clamp(a, min, max, out)
+
+
+def _clamp(a: ndarray, min: Operand, max: Operand, out: ndarray | None) -> ndarray:
     d = result_dtype(a, min, max)
     if out is not None:
         check_out(out, d, broadcast_shape(a, min, max))
@@ -167,9 +175,9 @@ def _clamp_large(a: ndarray, min: Operand, max: Operand, d: np.dtype) -> ndarray
 
 def clamp_min(a: ndarray, min: Operand, out: ndarray | None = None) -> ndarray:
     """a, at least `min`."""
-    return clamp(a, min, None, out)
+    return _clamp(a, min, None, out)
 
 
 def clamp_max(a: ndarray, max: Operand, out: ndarray | None = None) -> ndarray:
     """a, at most `max`."""
-    return clamp(a, None, max, out)
+    return _clamp(a, None, max, out)

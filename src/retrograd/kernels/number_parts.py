@@ -14,9 +14,9 @@ from .promotion import (
     apply_binary,
     apply_unary,
     as_array,
-    element,
     float_dtype,
     named,
+    operand,
     result_dtype,
     store,
     unsupported,
@@ -109,5 +109,5 @@ def nan_to_num(
         for where, given, usual in (
             (np.isnan(part), nan, 0.0), (part == np.inf, posinf, limits.max), (part == -np.inf, neginf, limits.min)
         ):  # fmt: skip
-            np.copyto(part, usual if given is None else element(given, d), where=where)
+            np.copyto(part, usual if given is None else operand(given, d), where=where)
     return store(r, out)

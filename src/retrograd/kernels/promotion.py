@@ -221,8 +221,8 @@ def real_number(x: Operand) -> Any:
 
 
 def element(x: Operand, dtype: np.dtype) -> ndarray:
-    """A number for ``a[key] = x``: as `cast_number`, but a float that is too large becomes infinite."""
-    return operand(x, dtype) if dtype.kind in "fcV" else np.asarray(cast_number(x, dtype))
+    """A number for ``a[key] = x``: as `cast_number`, but what is too large for 16 bits becomes infinite there."""
+    return operand(x, dtype) if dtype.itemsize == 2 and dtype.kind in "fV" else np.asarray(cast_number(x, dtype))
 
 
 def cast_number(x: Operand, dtype: np.dtype) -> Any:

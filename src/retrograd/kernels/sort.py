@@ -104,8 +104,8 @@ def searchsorted(
 ) -> np.ndarray:
     """Where the elements of `input` would be inserted to keep `sorted_sequence` sorted, along the last dimension."""
     for values in (sorted_sequence, input):
-        if getattr(values, "dtype", sorted_sequence.dtype).kind == "c":
-            unsupported("searchsorted_out_cpu", values.dtype)
+        if values.dtype.kind == "c" if hasattr(values, "dtype") else isinstance(values, complex):
+            unsupported("searchsorted_out_cpu", result_dtype(sorted_sequence, values))
     if side is not None:
         if side not in ("left", "right"):
             raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy import ndarray
 
 from .dims import normalize_dim
-from .promotion import is_half, scalar_name, sortable, unsupported
+from .promotion import is_half, real_number, scalar_name, sortable, unsupported
 from .reduce import _check_not_empty, _take
 
 _INT64 = np.dtype(np.int64)
@@ -121,7 +121,7 @@ def histc(a: ndarray, bins: int = 100, min: float = 0, max: float = 0) -> ndarra
         unsupported("histogram_cpu", a.dtype)
     if bins <= 0:
         raise RuntimeError("torch.histc(): bins must be > 0")
-    low, high = _histogram_range(a, min, max)
+    low, high = _histogram_range(a, real_number(min), real_number(max))
     counts, _ = np.histogram(a[np.isfinite(a)] if a.ndim else a, bins, (low, high))
     return counts.astype(a.dtype)
 

@@ -19,6 +19,7 @@ from ..core import dtypes
 from ..core.devices import as_device
 from ..core.devices import device as Device
 from ..core.dtypes import dtype as Dtype
+from ..kernels.promotion import real_number
 from ..tensor import Tensor
 
 #: The smallest and the largest number that an int argument can be.
@@ -211,9 +212,7 @@ class Type:
                 return value if isinstance(value, str) else as_number(value)
             case "real":
                 value = as_number(value)
-                if isinstance(value, complex):
-                    raise RuntimeError(f"value cannot be converted to type double without overflow: {value}")
-                return value
+                return real_number(value) if isinstance(value, complex) else value
             case "truth":
                 return bool(value)
             case "Tensor|Scalar":

@@ -395,7 +395,7 @@ def arange(
 
 
 @composite(method=False)
-def range(start: Any = 0, end: Any = None, step: Any = 1, **kw: Any) -> Tensor:
+def range(start: Any, end: Any, step: Any = 1, **kw: Any) -> Tensor:
     """`arange` that includes `end`; deprecated, as in torch."""
     warnings.warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
@@ -403,8 +403,6 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, **kw: Any) -> Tensor:
         UserWarning,
         stacklevel=users_level(),
     )
-    if end is None:
-        start, end = 0, start
     kw["dtype"] = kw.get("dtype") or dtypes.get_default_dtype()
     count = math.floor((end - start) / step) + 1 if step else 0
     return arange(start, start + count * step, step, **kw)

@@ -21,10 +21,15 @@ def clamp_backward(ops: Any, grad: Any, self: Any, min: Any, max: Any) -> Any:
     """The gradient passes where the value lies within the limits, limits included; a NaN within none."""
     inside = None
     if min is not None:
-        inside = self >= min
+        inside = self >= _limit(min)
     if max is not None:
-        inside = self <= max if inside is None else inside & (self <= max)
+        inside = self <= _limit(max) if inside is None else inside & (self <= _limit(max))
     return grad if inside is None else ops.where(inside, grad, ops.zeros_like(grad))
+
+
+def _limit(limit: Any) -> Any:
+    # A complex number without an imaginary part is one too.
+    return limit.real if limit.__class__ is complex else limit
 
 
 def clamp_backward_min(ops: Any, grad: Any, self: Any, min: Any, max: Any) -> Any:

@@ -128,6 +128,9 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Any = None
     if out is not None:
         return write_out(renorm, out, (input, p, dim, maxnorm), {})
     ndim = input._data.ndim
+    for name, number in (("p", p), ("maxnorm", maxnorm)):
+        if isinstance(number, complex):
+            raise RuntimeError(f"renorm: {name} must be real-valued, but got {number}")
     if p <= 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
     if maxnorm < 0:

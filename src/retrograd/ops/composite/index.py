@@ -28,8 +28,8 @@ from ...autograd.node import init_node
 from ...core.quiet import once
 from ...core.state import local
 from ...kernels.indexing_key import parse_index
-from ...kernels.promotion import cast_number
 from ...tensor import Tensor, fresh, type_name, wrap
+from ..arguments import overflow
 from ..registry import composite
 from ..support import number
 
@@ -175,11 +175,15 @@ def _number_to_write(self: Tensor, value: Any) -> Any:
         name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
         raise TypeError(f"can't assign a {name} to a {type_name(self)}: make it a tensor first, with torch.tensor(...)")
     dtype = self._memory.dtype
-    if isinstance(value, complex) or (dtype.kind in "iu" and isinstance(value, float)):
-        kernels.element(value, dtype)  # does it fit? (asked before the key is looked at)
+    # Does it fit? This is asked before the key is looked at, and at once of what fits everywhere.
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**63 and not (dtype.char == "L" and 0 <= value < 2**64):
+            raise overflow()
+    elif isinstance(value, complex) or dtype.kind in "iu" or not -65504 <= value <= 65504:
+        kernels.element(value, dtype)
         if isinstance(value, complex) and dtype.kind not in "bc":
             value = value.real
-    return number("__setitem__", "value", 2, value)
+    return value
 
 
 def _stripped(values: Any, place: Any) -> Any:
@@ -238,7 +242,7 @@ def _write(place: Tensor, advanced: list[Any] | None, value: Any) -> None:
         return
     if not isinstance(value, Tensor):
         number = True
-        value = wrap(np.asarray(cast_number(value, place._memory.dtype)))
+        value = wrap(kernels.element(value, place._memory.dtype))
         if 0 in place._memory.strides:
             check_no_internal_overlap(place._memory)
     if number and place._memory.ndim:
