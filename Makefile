@@ -9,6 +9,8 @@ SELECT ?= not slow
 ARGS   ?=
 # Which versions of Python `make test-versions` is about; all if empty.
 VERSIONS ?=
+# Which scripts `make examples` runs.
+EXAMPLE ?= digits char_transformer vae lstm_names neural_ode hamiltonian gaussian_process cart_pole
 
 BIN := $(VENV)/bin
 PY  := $(BIN)/python
@@ -22,14 +24,17 @@ MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-parity test-slow test-programs test-fast test-versions check fast bench bench-kernels \
-        bench-optim coverage generate clean
+.PHONY: help demo examples test test-parity test-slow test-programs test-fast test-versions check fast bench \
+        bench-kernels bench-optim coverage generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(GENERATED) ## train a small network, check a gradient, draw the graph and the loss
 	@$(PY) demo/train.py
+
+examples: $(GENERATED) $(VENV)/examples.stamp ## the scripts of examples/, some minutes; EXAMPLE=vae for one of them
+	@for name in $(EXAMPLE); do echo "examples/$$name.py"; $(PY) examples/$$name.py || exit 1; done
 
 test: $(GENERATED) $(VENV)/test.stamp ## the tests, and the examples in docstrings and README
 	@$(PY) -m pytest -q -m "$(SELECT)" $(ARGS)
@@ -100,6 +105,11 @@ $(GENERATED): $(VENV)/install.stamp $(SOURCES)
 $(VENV)/test.stamp: $(VENV)/install.stamp
 	@echo "installing what the tests need"
 	@$(PIP) --editable '.[test]'
+	@touch $@
+
+$(VENV)/examples.stamp: $(VENV)/install.stamp
+	@echo "installing tqdm and matplotlib"
+	@$(PIP) --editable '.[examples]'
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/install.stamp

@@ -31,7 +31,6 @@ from ...kernels.indexing_key import parse_index
 from ...tensor import Tensor, fresh, type_name, wrap
 from ..arguments import overflow
 from ..registry import composite
-from ..support import number
 
 if TYPE_CHECKING:
     from ...core.state import ThreadState
