@@ -10,7 +10,7 @@ ARGS   ?=
 # Which versions of Python `make test-versions` is about; all if empty.
 VERSIONS ?=
 # Which scripts `make examples` runs.
-EXAMPLE ?= digits char_transformer vae lstm_names neural_ode hamiltonian gaussian_process cart_pole
+EXAMPLE ?= digits char_transformer vae lstm_names neural_ode hamiltonian gaussian_process cart_pole scipy_fit
 
 BIN := $(VENV)/bin
 PY  := $(BIN)/python

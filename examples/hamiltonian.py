@@ -83,7 +83,7 @@ class Pendulum:
             path = self.move(law)
             left.plot(*path.numpy().T, label=label, color=color, linewidth=0.8)
             right.plot(0.1 * torch.arange(len(path)).numpy(), energy(path).numpy(), label=label, color=color)
-        left.set(xlabel="angle", ylabel="momentum", title="twenty swings")
+        left.set(xlabel="angle", ylabel="momentum", title="two minutes of swinging")
         right.set(xlabel="time", title="the energy on the way")
         right.legend()
 

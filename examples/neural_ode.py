@@ -72,16 +72,16 @@ def truth(state):
 
 
 class Spiral:
-    epochs, steps = 20, 20
+    epochs, steps = 25, 20
 
-    def __init__(self, hidden: int = 32, observations: int = 120, batch: int = 24, length: int = 8) -> None:
+    def __init__(self, hidden: int = 32, observations: int = 300, batch: int = 24, length: int = 8) -> None:
         self.batch, self.length = batch, length
-        self.times = torch.linspace(0, 12, observations)
+        self.times = torch.linspace(0, 10, observations)
         exact = Odeint.apply(truth, self.times, 8, torch.tensor([2.0, 0.0]))
         self.observed = exact + 0.02 * torch.randn_like(exact)
         self.model = Law(hidden)
-        self.optimizer = torch.optim.RMSprop(self.model.parameters(), lr=3e-3)
-        self.scheduler = torch.optim.lr_scheduler.ExponentialLR(self.optimizer, gamma=0.9)
+        self.optimizer = torch.optim.RMSprop(self.model.parameters(), lr=1e-2)
+        self.scheduler = torch.optim.lr_scheduler.ExponentialLR(self.optimizer, gamma=0.85)
 
     def solve(self, start, times, steps: int = 2):
         return Odeint.apply(self.model, times, steps, start, *self.model.parameters())

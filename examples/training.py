@@ -1,9 +1,9 @@
 """What the examples share: the loop over epochs with its progress bar, the checkpoints, the picture at the end.
 
-An example is a class with `model`, `optimizer` and `scheduler`, the number of `epochs` and of `steps` in each, and the
-methods `batches()` (of one epoch), `step(batch)` (one update; returns the loss) and `picture(figure)`. Whatever it
-draws at random comes from torch's own generator, whose state is in the checkpoint too: a run that was killed goes on
-with `--resume` as if nothing had been.
+An example is a class with a `model`, mostly an `optimizer` and a `scheduler`, the number of `epochs` and of `steps`
+in each, and the methods `batches()` (of one epoch), `step(batch)` (one update; returns the loss) and `picture(figure)`.
+Whatever it draws at random comes from torch's generator, whose state is in the checkpoint too: a run that was
+killed goes on with `--resume` as if nothing had been.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ def main(example: type, seed: int = 0) -> None:
 
 def train(task: Any, epochs: int, steps: int, checkpoint: Path, resume: bool) -> list[float]:
     """Trains to the end of the last epoch and returns the loss of every step, those before a `resume` included."""
+    parts = {name: getattr(task, name) for name in ("model", "optimizer", "scheduler") if hasattr(task, name)}
     losses: list[float] = []
     done = 0
     if resume:
         if not checkpoint.exists():
             raise SystemExit(f"there is no {checkpoint} to resume from; run without --resume first")
         saved = torch.load(checkpoint)
-        task.model.load_state_dict(saved["model"])
-        task.optimizer.load_state_dict(saved["optimizer"])
-        task.scheduler.load_state_dict(saved["scheduler"])
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
         torch.set_rng_state(saved["random"])
         losses, done = saved["losses"], saved["epochs"]
     with progress(total=epochs * steps, initial=min(done, epochs) * steps) as bar:
@@ -62,15 +62,10 @@ def train(task: Any, epochs: int, steps: int, checkpoint: Path, resume: bool) ->
                 losses.append(task.step(batch))
                 bar.update()
                 bar.set_postfix(loss=f"{losses[-1]:.4f}", refresh=False)
-            task.scheduler.step()
-            state = {
-                "model": task.model.state_dict(),
-                "optimizer": task.optimizer.state_dict(),
-                "scheduler": task.scheduler.state_dict(),
-                "random": torch.get_rng_state(),
-                "losses": losses,
-                "epochs": epoch + 1,
-            }
+            if "scheduler" in parts:
+                task.scheduler.step()
+            state = {name: part.state_dict() for name, part in parts.items()}
+            state |= {"random": torch.get_rng_state(), "losses": losses, "epochs": epoch + 1}
             torch.save(state, checkpoint)  # replaces the file as a whole: a kill in the middle leaves the last one
     task.model.eval()
     return losses

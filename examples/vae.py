@@ -67,8 +67,8 @@ class Drawing:
         left, right = figure.subplots(1, 2)
         mean, _ = self.model.encoder(self.images[:1500]).chunk(2, dim=1)
         x, y = mean.numpy().T
-        points = left.scatter(x, y, c=self.labels[:1500].numpy(), cmap="tab10", s=6)
-        figure.colorbar(points, ax=left, location="bottom", label="digit")
+        points = left.scatter(x, y, c=self.labels[:1500].numpy(), cmap="tab10", vmin=-0.5, vmax=9.5, s=6)
+        figure.colorbar(points, ax=left, location="bottom", ticks=range(10), label="digit")
         left.set(title="where the digits are in the plane")
         count = 12
         steps = torch.linspace(-2, 2, count)
