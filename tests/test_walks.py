@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import retrograd as torch
+from retrograd.core.state import local
 
 PACKAGE = os.path.dirname(torch.__file__) + os.sep
 PAGE = Path(__file__).parent.parent / "docs" / "ARCHITECTURE.md"
@@ -28,11 +29,24 @@ def walks() -> dict[str, list[str]]:
 
 def variables() -> dict[str, Any]:
     x, v = torch.ones(2, 3, requires_grad=True), torch.ones(3, requires_grad=True)
-    return {"x": x, "b": torch.ones(3), "y": torch.ones(2, 3, requires_grad=True) * 1, "v": v}
+    image, weight = torch.ones(1, 1, 4, 4), torch.ones(1, 1, 3, 3, requires_grad=True)
+    dual = torch.autograd.forward_ad.make_dual(torch.ones(3), torch.ones(3)) if levels() else None
+    return {
+        "x": x, "b": torch.ones(3), "y": torch.ones(2, 3, requires_grad=True) * 1, "v": v, "image": image,
+        "weight": weight, "F": torch.nn.functional, "dual": dual,
+    }  # fmt: skip
+
+
+def levels() -> bool:
+    """Is a dual level open?"""
+    return bool(local.state.dual_levels)
 
 
 def files_of(code: str) -> list[str]:
     """The files of the package that are entered when `code` runs, each where it comes first."""
+    if "dual" in code and not levels():
+        with torch.autograd.forward_ad.dual_level():
+            return files_of(code)
     compiled = compile(code, "<the user's code>", "exec")
     exec(compiled, variables())  # what is made once in a process has been made
     given = variables()
@@ -41,7 +55,8 @@ def files_of(code: str) -> list[str]:
     def enter(frame: Any, event: str, arg: Any) -> None:
         name = frame.f_code.co_filename
         if event == "call" and name.startswith(PACKAGE):
-            entered.setdefault(name.removeprefix(PACKAGE).replace(os.sep, "/"))
+            # (The wrapper of a checked function is named after the file that writes it.)
+            entered.setdefault(name.removeprefix(PACKAGE).partition(": ")[0].replace(os.sep, "/"))
 
     before = sys.getprofile()
     sys.setprofile(enter)
