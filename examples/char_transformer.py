@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from retrograd import nn
 
 ROOT = Path(__file__).parent.parent
 TEXT = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in ["README.md", "docs/ARCHITECTURE.md"])
-TEXT = "".join(letter for letter in TEXT if letter == "\n" or " " <= letter <= "~")
+TEXT = re.sub(r"[^\n -~]", "", TEXT)  # plain letters only,
+TEXT = re.sub(r" *\n\s*", "\n", re.sub(r" +", " ", TEXT))  # and without the wide spaces of drawings
 ALPHABET = sorted(set(TEXT))
 
 

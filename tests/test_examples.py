@@ -125,6 +125,16 @@ def test_the_adjoint_is_the_gradient_through_the_solver(load: Any) -> None:
         np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-7, atol=1e-8)
 
 
+@pytest.mark.parametrize("name", SMALL)
+def test_every_example_resumes_where_it_was(name: str, load: Any, tmp_path: Path) -> None:
+    module, training = load(name, "retrograd"), load("training", "retrograd")
+    whole = training.train(make(module, retrograd), 3, 2, tmp_path / "whole.pt", resume=False)
+    training.train(make(module, retrograd), 1, 2, tmp_path / "part.pt", resume=False)
+    resumed = training.train(make(module, retrograd), 3, 2, tmp_path / "part.pt", resume=True)
+    assert len(whole) == 6 and len(set(whole)) > 1
+    assert resumed == whole
+
+
 def test_a_killed_run_that_is_resumed_gives_the_same_losses(tmp_path: Path) -> None:
     """With momentum, running statistics, dropout, shuffling and a schedule: all of it must come from the checkpoint."""
     epochs, steps = 5, 6
