@@ -78,7 +78,7 @@ generate: $(VENV)/install.stamp ## write src/retrograd/_generated and the type s
 	@touch $(GENERATED)
 
 clean: ## remove the environment, the generated files and all caches
-	rm -rf $(VENV) .venvs build dist fast/build src/retrograd/_generated .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venvs build dist fast/build examples/out src/retrograd/_generated .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src -name '*.pyi' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
