@@ -36,6 +36,7 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
         "nn.functional.linear_cross_entropy": "options",
         "lobpcg": "iK niter tol tracker ortho_iparams ortho_fparams ortho_bparams",
     },
+    "says how to compile, which nothing does, as the first call says": {"compile": "fullgraph dynamic backend"},
     "torch does not read it either": {
         "nn.functional.gumbel_softmax": "eps", "expand_copy": "implicit", "nn.Identity.__init__": "args kwargs",
         "autograd.Function.__init__": "args kwargs", "TypedStorage.__init__": "_internal",

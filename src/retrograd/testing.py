@@ -189,4 +189,4 @@ def make_tensor(
     result = wrap(array[..., ::2] if wide != size else array)
     if memory_format is not None:
         result = result.clone(memory_format=memory_format)  # type: ignore[attr-defined]
-    return result.requires_grad_(requires_grad)
+    return result.to(device).requires_grad_(requires_grad)  # type: ignore[attr-defined,no-any-return]
