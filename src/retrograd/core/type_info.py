@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+
 import numpy as np
 
 from . import dtypes
@@ -9,7 +11,13 @@ from . import dtypes
 __all__ = ["finfo", "iinfo"]
 
 
+#: What Python's own types are as dtypes.
+_PYTHON: dict[object, str] = {float: "float64", complex: "complex128", int: "int64", bool: "bool"}
+
+
 def _dtype(name: str, type: object) -> np.dtype:
+    if isinstance(type, builtins.type) and type in _PYTHON:
+        return np.dtype(_PYTHON[type])
     if not isinstance(type, dtypes.dtype):
         raise TypeError(f"{name}(): argument 'type' (position 1) must be torch.dtype, not {type.__class__.__name__}")
     return type.np

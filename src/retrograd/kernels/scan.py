@@ -70,7 +70,8 @@ def _cumulate_extreme(ufunc: np.ufunc, name: str, a: ndarray, dim: int) -> tuple
     if a.dtype.kind in "fV":
         reached |= np.isnan(a)
     position = np.arange(a.shape[dim], dtype=_INT64).reshape([-1 if d == dim else 1 for d in range(a.ndim)])
-    return values, np.maximum.accumulate(np.where(reached, position, 0), axis=dim)
+    indices = np.maximum.accumulate(np.where(reached, position, 0), axis=dim)
+    return np.ascontiguousarray(values), np.ascontiguousarray(indices)
 
 
 def logcumsumexp(a: ndarray, dim: int) -> ndarray:
@@ -82,8 +83,8 @@ def logcumsumexp(a: ndarray, dim: int) -> ndarray:
         return a.copy()
     if a.dtype.kind in "fV":
         work = a.astype(work_dtype(a.dtype), copy=False)
-        return np.logaddexp.accumulate(work, axis=dim).astype(a.dtype, copy=False)
-    result = np.moveaxis(a.copy(), dim, 0)
+        return np.logaddexp.accumulate(work, axis=dim).astype(a.dtype, order="C", copy=False)
+    result = np.moveaxis(a.copy(order="C"), dim, 0)
     for i in range(1, len(result)):
         result[i] = logaddexp(result[i - 1], result[i])
     return np.moveaxis(result, 0, dim)

@@ -16,10 +16,10 @@ def softmax(a: np.ndarray, dim: int, dtype: np.dtype | None = None) -> np.ndarra
     if not a.ndim:  # as a row, so that there are buffers to write to
         return softmax(a.reshape(1), 0).astype(target).reshape(())
     if not a.size:
-        return np.empty_like(a, dtype=target)
+        return np.empty(a.shape, target)
     if a.size > LARGE and (fast := blocks.rows("softmax", softmax, (a,), dim)) is not None:
         return fast.astype(target, copy=False)
-    x = np.subtract(a, np.maximum.reduce(a, dim, keepdims=True))
+    x = np.subtract(a, np.maximum.reduce(a, dim, keepdims=True), order="C")  # however `a` lies, as torch has it
     np.exp(x, out=x)
     x /= np.add.reduce(x, dim, keepdims=True)
     return x if x.dtype == target else x.astype(target)
@@ -31,10 +31,10 @@ def log_softmax(a: np.ndarray, dim: int, dtype: np.dtype | None = None) -> np.nd
     if not a.ndim:  # as a row, so that there are buffers to write to
         return log_softmax(a.reshape(1), 0).astype(target).reshape(())
     if not a.size:
-        return np.empty_like(a, dtype=target)
+        return np.empty(a.shape, target)
     if a.size > LARGE and (fast := blocks.rows("log_softmax", log_softmax, (a,), dim)) is not None:
         return fast.astype(target, copy=False)
-    x = np.subtract(a, np.maximum.reduce(a, dim, keepdims=True))
+    x = np.subtract(a, np.maximum.reduce(a, dim, keepdims=True), order="C")
     total = np.add.reduce(np.exp(x), dim, keepdims=True)
     np.log(total, out=total)
     x -= total

@@ -136,10 +136,22 @@ def _histogram_range(a: ndarray, low: float, high: float) -> tuple[float, float]
     return (low - 1, high + 1) if low == high else (low, high)
 
 
+def _above(edges: ndarray, a: ndarray) -> ndarray:
+    """Which edge each element of `a` is below, found by halving: of edges that are not sorted, the one torch finds."""
+    first, length = np.zeros(a.shape, np.int64), np.full(a.shape, len(edges))
+    while length.any():
+        half = length // 2
+        middle = np.minimum(first + half, len(edges) - 1)
+        beyond = (length > 0) & ~(a < edges[middle])
+        first = np.where(beyond, middle + 1, first)
+        length = np.where(beyond, length - half - 1, half)
+    return first
+
+
 def _weighed(a: ndarray, edges: ndarray, weights: ndarray, density: bool) -> ndarray:
     """The weight between neighbouring edges, each added to one bin: NumPy's differences of sums spread a NaN."""
-    place = np.where(a == edges[-1], len(edges) - 2, np.searchsorted(edges, a, "right") - 1)
-    inside = (place >= 0) & (place < len(edges) - 1)
+    place = np.where(a == edges[-1], len(edges) - 2, _above(edges, a) - 1)
+    inside = (place >= 0) & (place < len(edges) - 1) & (a >= edges[0]) & (a <= edges[-1])
     counts = np.bincount(place[inside], weights[inside], len(edges) - 1)
     return counts / counts.sum() / np.diff(edges) if density else counts
 
@@ -171,8 +183,10 @@ def histogram(
         low, high = _histogram_range(a, float(low), float(high))
         edges = np.linspace(low, high, bins + 1).astype(a.dtype)
     weights = None if weight is None else weight.reshape(-1)
-    counts, _ = np.histogram(a.reshape(-1), edges, weights=weights, density=density and weights is None)
-    if weights is not None:
+    if weights is None and (edges[1:] >= edges[:-1]).all():
+        counts, _ = np.histogram(a.reshape(-1), edges, density=density)
+    else:
+        weights = np.ones(a.size, a.dtype) if weights is None else weights
         counts = _weighed(a.reshape(-1), edges, weights, density)
     return counts.astype(a.dtype), edges
 

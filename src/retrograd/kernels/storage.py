@@ -126,6 +126,11 @@ def as_strided(
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
     needed = 0 if 0 in shape else offset + 1 + sum((n - 1) * s for n, s in zip(shape, stride))
+    if needed * item >= 2**63:
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(stride)}"
+            f" (storage offset {offset}, {item} bytes for an element)"
+        )
     if needed * item > whole.nbytes and _is_dense(whole):
         raise RuntimeError(
             f"setStorage: sizes {list(shape)}, strides {list(stride)}, storage offset {offset}, and itemsize {item} "

@@ -9,6 +9,7 @@ the error's cause, for who looks for a mistake of ours.
 from __future__ import annotations
 
 import dis
+import math
 import os
 from typing import Any
 
@@ -81,6 +82,8 @@ def _instead(name: str, error: BaseException, args: Any, kwargs: Any) -> BaseExc
     if isinstance(error, MemoryError):
         return RuntimeError(f"{name}(): can't allocate memory: {_bytes(error)}got ({', '.join(given)})")
     values = (*args, *dict(kwargs).values())
+    if isinstance(error, ValueError) and ("array is too big" in str(error) or "dimension exceeded" in str(error)):
+        return _too_large(name, values, given)
     if any(isinstance(a, int) and not -(2**63) <= a < 2**64 for a in values):
         return ValueError(
             f"Overflow when unpacking long long: {name}() takes no int of more than 64 bits, but got "
@@ -98,6 +101,16 @@ def _instead(name: str, error: BaseException, args: Any, kwargs: Any) -> BaseExc
     if isinstance(error, OverflowError):
         kind = ValueError if "C long" in str(error) else RuntimeError
     return kind(f"{name}() received arguments that do not go together - got ({', '.join(given)})")
+
+
+def _too_large(name: str, values: Any, given: list[str]) -> RuntimeError:
+    """NumPy refuses sizes whose bytes no 64-bit number counts."""
+    sizes = next((v for v in values if isinstance(v, (tuple, list))), [v for v in values if isinstance(v, int)])
+    if name in ("expand", "resize_") and math.prod(sizes) >= 2**63:
+        what = "numel: integer multiplication overflow"
+    else:
+        what = f"Storage size calculation overflowed with sizes={list(sizes)}"
+    return RuntimeError(f"{what}: {name}() got ({', '.join(given)})")
 
 
 def _bytes(error: MemoryError) -> str:

@@ -180,7 +180,9 @@ def legacy_tensor(cls: type, *args: Any, device: Any = None) -> Tensor:
     result._edge = None
     if len(args) == 1 and isinstance(args[0], Tensor):
         result._data = args[0]._data
-    elif len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray)) and not _is_size(args[0]):
+    elif len(args) == 1 and _is_array(args[0]):
+        result._data = as_tensor(args[0], dtypes.get_default_dtype())._data
+    elif len(args) == 1 and isinstance(args[0], (list, tuple)) and not _is_size(args[0]):
         result._data = infer_array(args[0], dtypes.default[0], dtypes.default[0])
     elif not args:
         result._data = np.empty((0,), dtypes.default[0])
@@ -191,6 +193,12 @@ def legacy_tensor(cls: type, *args: Any, device: Any = None) -> Tensor:
 
 def _is_size(value: Any) -> bool:
     return isinstance(value, Size)
+
+
+def _is_array(value: Any) -> bool:
+    """An array of data for an older constructor, which shares its memory where the dtype is right: a 0-d one of an
+    integer is a size."""
+    return isinstance(value, np.ndarray) and (value.ndim > 0 or value.dtype.kind not in "iu")
 
 
 # --------------------------------------------------------------------------------------------------------------- filled

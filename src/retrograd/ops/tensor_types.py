@@ -9,7 +9,7 @@ import numpy as np
 from ..core import dtypes
 from ..tensor.data import infer_array
 from ..tensor.tensor import TYPE_NAMES, Tensor, wrap
-from .factories import _is_size, _shape, legacy_device
+from .factories import _is_array, _is_size, _shape, as_tensor, legacy_device
 
 
 class TensorType(type):
@@ -46,6 +46,12 @@ def legacy_new(dtype: dtypes.dtype, *args: Any) -> Tensor:
         if args[0].dtype is not dtype:
             raise TypeError(f"expected a tensor of {dtype} (got {args[0].dtype})")
         return wrap(args[0]._data)
+    if len(args) == 1 and _is_array(args[0]):
+        return as_tensor(args[0], dtype=dtype)
+    if len(args) == 1 and isinstance(args[0], (float, np.inexact)):
+        kind = type(args[0])
+        name = kind.__name__ if kind is float else f"numpy.{kind.__name__}"
+        raise TypeError(f"new(): data must be a sequence (got {name})")
     if len(args) == 1 and not _is_size(args[0]) and not hasattr(args[0], "__index__"):
         return wrap(infer_array(args[0], dtype.np, dtypes.default[0]))
     return wrap(np.empty(_shape("new", args), dtype.np))

@@ -24,9 +24,8 @@ from .shape import _sizes, _tensors, _view, reshape
 
 def _at_least(name: str, grow: Callable[[Tensor], Tensor]) -> Any:
     def at_least(*tensors: Any) -> Any:
-        tensors = _tensors(tensors)
-        result = tuple(grow(t) for t in tensors)
-        return result[0] if len(result) == 1 else result
+        result = tuple(grow(t) for t in _tensors(tensors))
+        return result[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else result
 
     at_least.__name__ = at_least.__qualname__ = name
     at_least.__doc__ = f"The tensors with new dimensions of size 1, so that each has at least {name[-2]}."

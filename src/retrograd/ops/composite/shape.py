@@ -305,6 +305,11 @@ def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *
                 "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
                 f"{kernels.scalar_name(indices_or_sections._data.dtype)}"
             )
+        if indices_or_sections._data.ndim > 1:
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, "
+                f"but got a tensor with {indices_or_sections._data.ndim} dims"
+            )
         indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, int) and indices_or_sections > _MOST_PARTS:
         raise RuntimeError(f"tensor_split(): can't allocate memory: you tried to make {indices_or_sections} tensors")
@@ -467,7 +472,7 @@ def broadcast_shapes(*shapes: builtins.int | Sequence[builtins.int]) -> Size:
     """
     for position, shape in enumerate(shapes):
         if not isinstance(shape, int) and not (
-            isinstance(shape, (tuple, list)) and all(isinstance(n, int) for n in shape)
+            isinstance(shape, (tuple, list)) and all(isinstance(n, (int, float)) for n in shape)
         ):
             raise RuntimeError(
                 f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got "
@@ -483,5 +488,9 @@ def broadcast_shapes(*shapes: builtins.int | Sequence[builtins.int]) -> Size:
                         f"Attempting to broadcast a dimension of length {size[dim]} at {dim}! Mismatching argument at "
                         f"index {position} had {size}; but expected shape should be broadcastable to {result}"
                     )
+                if size[dim] < 0:
+                    raise ValueError(
+                        f"Attempting to broadcast a dimension with negative length! Argument {position} had {size}"
+                    )
                 result[dim] = size[dim]
-    return Size(result)
+    return Size(result)  # a float that is the size of another argument too is taken, but is no size by itself

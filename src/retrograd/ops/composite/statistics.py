@@ -225,8 +225,8 @@ Histogram: Any = return_type("histogram", "hist", "bin_edges")
 @composite(method=False)
 def histogramdd(
     input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False
-) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """(hist, edges): how many of the rows of `input`, which are points, lie in each box."""
+) -> Any:
+    """(hist, bin_edges): how many of the rows of `input`, which are points, lie in each box."""
     forbid_duals("histogramdd", input, weight)
     if input._data.ndim < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
@@ -248,7 +248,10 @@ def histogramdd(
     except ValueError as error:
         raise RuntimeError(f"torch.histogramdd: {error}") from None
     dtype = input._data.dtype
-    return fresh(counts.astype(dtype)), tuple(fresh(edge.astype(dtype)) for edge in found)
+    return _histogramdd(fresh(counts.astype(dtype)), tuple(fresh(edge.astype(dtype)) for edge in found))
+
+
+_histogramdd = return_type("histogramdd", "hist", "bin_edges")
 
 
 @composite()
