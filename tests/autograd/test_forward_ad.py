@@ -17,7 +17,7 @@ import pytest
 
 import retrograd
 import retrograd.autograd.forward_ad as fwAD
-from retrograd.autograd.forward_grad import has_same_meta, zeros_of_layout
+from retrograd.autograd.forward_grad import has_same_meta, set_fw_grad, zeros_of_layout
 from retrograd.core.state import local
 
 pytestmark = pytest.mark.usefixtures("clean_state")
@@ -1047,3 +1047,39 @@ def test_a_number_that_an_element_cannot_hold(torch):
         with pytest.raises(RuntimeError, match="value cannot be converted to type uint8_t without overflow"):
             x[0] = 300
     assert x.tolist() == [255, 1]
+
+
+def test_saved_results_have_tangents_of_their_own():
+    """Unpacked twice, two tensors: what one is given at an inner level the other, and the result itself, do not see."""
+    with fwAD.dual_level():
+        x = fwAD.make_dual(retrograd.ones(2, requires_grad=True), retrograd.ones(2))
+        y = x.exp()
+        with fwAD.dual_level():
+            one, other = y.grad_fn._saved_result, y.grad_fn._saved_result
+            level = local.state.dual_levels[-1]
+            set_fw_grad(one, retrograd.full((2,), 5.0), level)
+            assert fwAD.unpack_dual(one).tangent.tolist() == [5.0, 5.0]
+            assert fwAD.unpack_dual(other).tangent is None
+            assert fwAD.unpack_dual(y).tangent is None
+        assert fwAD.unpack_dual(one).tangent.tolist() == fwAD.unpack_dual(y).tangent.tolist()
+
+
+def test_packed_tensors_have_tangents_of_their_own():
+    with fwAD.dual_level():
+        x = fwAD.make_dual(retrograd.ones(2, requires_grad=True), retrograd.ones(2))
+        with retrograd.autograd.graph.saved_tensors_hooks(lambda t: t.detach(), lambda t: t):
+            y = x * x
+        unpacked = y.grad_fn._saved_self
+        assert unpacked._meta.fw_grad is not x._meta.fw_grad
+        assert fwAD.unpack_dual(unpacked).tangent.tolist() == [1.0, 1.0]
+
+
+def test_tangents_that_no_tensor_may_have():
+    with fwAD.dual_level():
+        level = local.state.dual_levels[-1]
+        with pytest.raises(RuntimeError, match="Cannot set a forward grad that is an undefined Tensor"):
+            set_fw_grad(retrograd.ones(2), None, level)
+        view = retrograd.ones(2, 3).clone().t()
+        with pytest.raises(RuntimeError, match="to have the tangent have the same layout as primal"):
+            set_fw_grad(view, retrograd.ones(3, 2), level)
+        assert fwAD.unpack_dual(view).tangent is None

@@ -73,6 +73,13 @@ class ForwardGrad:
         self.values[level] = tangent
         level.remember(self)
 
+    def copy(self) -> ForwardGrad:
+        """The same tangents, for another tensor: what that one gets or loses from now on is its own."""
+        result = new_forward_grad()
+        for level, tangent in self.values.copy().items():
+            result.set_value(level, tangent)
+        return result
+
 
 def new_forward_grad() -> ForwardGrad:
     forward_grad = ForwardGrad()
@@ -188,6 +195,11 @@ def set_fw_grad(
     `is_inplace`: `tensor` was just written to by an operator; `layout`: a tensor of the same layout, of which less is
     to be found out.
     """
+    if tangent is None:
+        raise RuntimeError(
+            "Cannot set a forward grad that is an undefined Tensor: unpack_dual(tensor).primal is the tensor without "
+            "one"
+        )
     if tangent._meta is not None and fw_grad(tangent, level) is not None:
         raise RuntimeError(
             f"Setting a forward grad that itself has a forward gradient at the same level {level.index} is not "
@@ -219,6 +231,11 @@ def set_fw_grad(
     if is_inplace and meta.is_view and meta.forward is not FORWARD_BASE:
         tangent = _through_base(tensor, meta, tangent, level)
     if not has_same_meta(tangent, tensor if layout is None else layout):
+        if not is_inplace and meta.is_view and meta.forward is not FORWARD_BASE:
+            raise RuntimeError(
+                "Expected the output of forward differentiable view operations to have the tangent have the same "
+                "layout as primal, see Note [Forward gradients of views]"
+            )
         tangent = zeros_of_layout(tensor).copy_(tangent)  # type: ignore[attr-defined]
     forward_grad.set_value(level, tangent)
     return tensor

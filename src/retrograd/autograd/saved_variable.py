@@ -181,7 +181,7 @@ class SavedVariable:
         result = tensor.detach()
         result._edge = (saved_for, self.output_nr)
         if self.fw_grad is not None:
-            materialize_autograd_meta(result).fw_grad = self.fw_grad
+            materialize_autograd_meta(result).fw_grad = self.fw_grad.copy()
         return result
 
     def _unpack_packed(self, saved_for: Any) -> Tensor:
@@ -195,7 +195,7 @@ class SavedVariable:
             return data
         result = data.detach()
         if self.fw_grad is not None:
-            materialize_autograd_meta(result).fw_grad = self.fw_grad
+            materialize_autograd_meta(result).fw_grad = self.fw_grad.copy()
         if edge is None:
             return result
         if self.is_leaf:
