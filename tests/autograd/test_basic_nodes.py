@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 import pytest
 
 import retrograd
@@ -73,3 +75,40 @@ def test_delayed_error_shares_memory_and_version():
     with retrograd.no_grad():
         y.add_(1)
     assert alias.item() == 3.0 and alias._version == 1
+
+
+def test_names_of_nodes_that_belong_to_no_operator(torch):
+    class Once(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            return a * 2
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, grad):
+            return grad * 2
+
+    x = torch.ones(2, requires_grad=True)
+    copied = torch.zeros(2).copy_(x)
+    assert copied.grad_fn.name() == "torch::autograd::CopyBackwards"
+    assert type(copied.grad_fn).__name__ == "CopyBackwards"
+    (grad,) = torch.autograd.grad((Once.apply(x) ** 2).sum(), x, create_graph=True)
+    assert grad.grad_fn.name() == "torch::autograd::Error"
+    functions = torch._C._functions
+    assert functions.DelayedError("no", 1)(x * 1).grad_fn.name() == "torch::autograd::Error"
+    assert functions.UndefinedGrad()(x * 1).grad_fn.name() == "torch::autograd::UndefinedGradBackward"
+
+
+def test_a_dict_of_hooks_is_registered_with_a_node(torch):
+    """How torch's own Python code registers a tensor's hooks."""
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    hooks = OrderedDict()
+    seen = []
+    y._backward_hooks = hooks
+    y.grad_fn._register_hook_dict(y)
+    hooks[0] = lambda grad: seen.append(grad.tolist())
+    y.sum().backward()
+    assert [1.0, 1.0] in seen
+    with pytest.raises(TypeError, match="_register_hook_dict expected a"):
+        y.grad_fn._register_hook_dict(3)

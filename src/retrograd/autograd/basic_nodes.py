@@ -61,6 +61,9 @@ class Error(TensorNode):
         init_node(self, ())
         self.message: str = message
 
+    def name(self) -> str:
+        return "torch::autograd::Error"
+
     def apply_tensors(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
         raise RuntimeError(self.message)
 
@@ -115,6 +118,9 @@ class UndefinedGrad(MultiOutputNode):
 
     def __init__(self) -> None:
         init_node(self, ())
+
+    def name(self) -> str:
+        return "torch::autograd::UndefinedGradBackward"
 
     def __call__(self, *tensors: Any) -> Any:
         """Aliases of `tensors` that give no gradient back."""

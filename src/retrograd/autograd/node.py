@@ -169,6 +169,15 @@ class Node:
         """Call ``hook(grad_outputs)`` before this node runs; what it returns replaces grad_outputs."""
         return self.materialize_extras().add("pre_hooks", hook)
 
+    def _register_hook_dict(self, tensor: Tensor) -> None:
+        """Call the hooks in ``tensor._backward_hooks`` on the gradient of `tensor`, a result of this node."""
+        hooks = getattr(tensor, "_backward_hooks", None)
+        if not hasattr(tensor, "_data"):
+            raise TypeError("_register_hook_dict expected a Tensor")
+        if not isinstance(hooks, dict):
+            raise RuntimeError("_register_hook_dict(): the tensor has no dict of hooks: set its _backward_hooks first")
+        self.materialize_extras().tensor_hooks.append((tensor.output_nr, hooks))  # type: ignore[arg-type]
+
 
 class MultiOutputNode(Node):
     """A node whose forward operation has several outputs, so that several gradients come in."""

@@ -111,6 +111,8 @@ def _node(entry: Entry, names: Names) -> str:
     saved = [a.name for a in slots.tensors] + [r for r, _ in slots.results]
     if saved:
         lines.append(f"    saved_tensors_names = ({''.join(repr(n) + ', ' for n in saved)})")
+    if not entry.node[-1].isdigit():  # torch has written it by hand, in its own namespace
+        lines += ["", "    def name(self):", f'        return "torch::autograd::{entry.node}"']
     for arrays in (True, False):
         lines += ["", *_apply(entry.for_numbers(), slots, names, arrays)]
     indices = [a for a in slots.plain if a.type == "indices"]
