@@ -33,7 +33,6 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
     "chooses how it is computed, not what": {
         "nn.utils.clip_grad_norm_": "foreach", "nn.utils.clip_grad_value_": "foreach",
         "nn.utils.clip_grads_with_norm_": "foreach", "nn.utils.get_total_norm": "foreach",
-        "nn.functional.linear_cross_entropy": "options",
         "lobpcg": "iK niter tol tracker ortho_iparams ortho_fparams ortho_bparams",
     },
     "says how to compile, which nothing does, as the first call says": {"compile": "fullgraph dynamic backend"},

@@ -542,6 +542,8 @@ def randint(
 
 
 def _check_integers(low: int, high: int, np_dtype: Any) -> None:
+    if np_dtype.kind == "c":
+        raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     if np_dtype.kind in "iub":

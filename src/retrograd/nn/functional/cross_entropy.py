@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import warnings
 from typing import Any
@@ -151,6 +152,11 @@ def linear_cross_entropy(
     >>> torch.nn.functional.linear_cross_entropy(torch.ones(1, 2), torch.zeros(4, 2), torch.tensor([0]))
     tensor(1.3863)
     """
+    if options is not None and not isinstance(options, dict) and not dataclasses.is_dataclass(options):
+        raise TypeError(
+            "linear_cross_entropy(): argument 'options' must be LinearCrossEntropyOptions or dict, not "
+            f"{type(options).__name__}"
+        )
     batch, features = tuple(input.shape[:-1]), input.shape[-1] if input.ndim else 0
     if input.ndim not in (1, 2):
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.ndim}")

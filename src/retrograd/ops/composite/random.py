@@ -14,6 +14,7 @@ from ... import kernels
 from ...core.dtypes import float_limits
 from ...random import Generator, default_generator
 from ...tensor import Tensor, fresh, wrap
+from ..arguments import overflow
 from ..overwrite import overwrite, overwrite_by
 from ..registry import composite
 
@@ -175,6 +176,8 @@ def random_(input: Tensor, *bounds: int, generator: Generator | None = None, **n
     if len(bounds) == 1 and not named:
         bounds = (0, *bounds)
     low, high = _bounds("random_", bounds, named, (0, None))
+    if any(bound is not None and not -(2**63) <= bound < 2**63 for bound in (low, high)):
+        raise overflow()
     low = least if low is None else low
     high = most + 1 if high is None else high
     if low >= high:
