@@ -26,6 +26,9 @@ EXEMPT = {
         bernoulli binomial multinomial poisson nn.functional.gumbel_softmax Tensor.bernoulli_ Tensor.cauchy_
         Tensor.exponential_ Tensor.geometric_ Tensor.log_normal_ Tensor.normal_ Tensor.random_ Tensor.uniform_
     """,
+    "draws random numbers, or is their derivative; tests/distributions has its tests": """
+        _sample_dirichlet _standard_gamma dirichlet_drawn dirichlet_grad standard_gamma_drawn standard_gamma_grad
+    """,
     "draws random numbers; tests/nn/test_second_derivatives.py has its test": "_rrelu_with_noise",
     "is about memory and not about numbers; tests/composite has its tests": """
         Tensor.is_pinned Tensor.is_shared Tensor.pin_memory Tensor.share_memory_

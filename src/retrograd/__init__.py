@@ -133,7 +133,8 @@ from .version import __version__
 
 #: Namespaces that are imported by who asks for them.
 _ON_DEMAND = (
-    "__config__", "__future__", "ao", "compiler", "distributed", "hub", "jit", "multiprocessing", "onnx", "testing",
+    "__config__", "__future__", "ao", "compiler", "distributed", "distributions", "hub", "jit", "multiprocessing",
+    "onnx", "testing",
 )  # fmt: skip
 
 
@@ -164,8 +165,8 @@ __all__ = [
     "LongTensor", "ShortStorage", "ShortTensor", "Size", "Tensor", "TypedStorage", "UntypedStorage", "amp",
     "are_deterministic_algorithms_enabled", "autocast", "autograd", "backends", "bfloat16", "bool", "cdouble", "cfloat",
     "channels_last", "channels_last_3d", "compile", "compiler", "complex128", "complex64", "contiguous_format", "cuda",
-    "default_generator", "device", "distributed", "double", "dtype", "e", "enable_grad", "fft", "finfo", "float",
-    "float16", "float32", "float64", "from_dlpack", "get_autocast_dtype", "get_default_device", "get_default_dtype",
+    "default_generator", "device", "distributed", "distributions", "double", "dtype", "e", "enable_grad", "fft",
+    "finfo", "float", "float16", "float32", "float64", "from_dlpack", "get_autocast_dtype", "get_default_device", "get_default_dtype",
     "get_deterministic_debug_mode", "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
     "get_rng_state", "half", "hub", "iinfo", "inf", "inference_mode", "initial_seed", "int", "int16", "int32", "int64",
     "int8", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_autocast_enabled",

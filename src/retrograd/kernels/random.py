@@ -18,12 +18,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from .promotion import scalar_name, unsupported
 
-__all__ = ["below", "dropout_mask"]
+__all__ = [
+    "below", "dirichlet_drawn", "dirichlet_grad", "dropout_mask", "standard_gamma_drawn", "standard_gamma_grad",
+]  # fmt: skip
 
 #: Fewer words than this are not worth the setting up of `Generator.integers`.
 _FEW = 500
@@ -207,3 +210,158 @@ def in_memory_order(like: np.ndarray, draw: Callable[[int], np.ndarray]) -> np.n
         return drawn.reshape(like.shape)
     order = sorted(range(like.ndim), key=lambda d: -abs(like.strides[d]))
     return drawn.reshape([like.shape[d] for d in order]).transpose(np.argsort(order))
+
+
+# ------------------------------------------------------------------------------------------ derivatives of draws
+#
+# A draw x of a distribution with the parameter a moves with a so that its probability F(x; a) stays what it is:
+# dx/da = -(dF/da) / f. With c, the mean of log T, that is
+#
+#     the integral from 0 to x of f(t) / f(x) (c - log t) dt  =  the integral beyond x of f(t) / f(x) (log t - c) dt
+#
+# for gamma and beta distributions alike. One of the two has no change of sign: the first where log x <= c, the second
+# elsewhere, so that no digits are lost. Where x is so small that the second has its weight at a smaller scale still, a
+# power series in x gives the same.
+
+_PANELS = 32
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+
+
+def _integral(exponent: Any, factor: Any, like: np.ndarray) -> np.ndarray:
+    """The integral from 0 to infinity of ``factor(v) * exp(-exponent(v))``, element by element.
+
+    On panels that double in length, so that what the integrand does close to 0 is seen at its own scale.
+    """
+    end = np.full_like(like, 2.0**-20)
+    for _ in range(80):
+        short = exponent(end) < 40
+        if not short.any():
+            break
+        end = np.where(short, 2 * end, end)
+    total = np.zeros_like(like)
+    high = end
+    for panel in range(_PANELS):
+        low = np.zeros_like(end) if panel == _PANELS - 1 else high / 2
+        half = (high - low) / 2
+        for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+            v = low + half * (1 + node)
+            total += weight * half * factor(v) * np.exp(-exponent(v))
+        high = low
+    return total
+
+
+def standard_gamma_grad(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The derivative by `a` of a draw `x` of the gamma distribution with the concentration `a` and the rate 1."""
+    from scipy import special
+
+    dtype = x.dtype
+    a, x = (np.asarray(v, np.float64) for v in np.broadcast_arrays(a, x))
+    result = np.full(x.shape, np.nan)
+    usual = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
+    result[(a > 0) & (x == 0)] = 0
+    with np.errstate(over="ignore", under="ignore"):
+        series = usual & (a <= 20) & (x <= a + 1)
+        result[series] = _gamma_series(a[series], x[series])
+        c = special.digamma(np.where(usual, a, 1.0))
+        below = np.log(np.where(usual, x, 1.0)) <= c
+        for chosen, sign in ((usual & ~series & below, -1), (usual & ~series & ~below, 1)):
+            b, y = a[chosen], x[chosen]
+            if not b.size:
+                continue
+            gap = np.log(y) - c[chosen]
+            # t = y exp(sign v)
+            result[chosen] = _integral(
+                lambda v, b=b, y=y, sign=sign: y * np.expm1(sign * v) - sign * b * v,
+                lambda v, y=y, gap=gap, sign=sign: y * (v + sign * gap),
+                y,
+            )
+    return result.astype(dtype)
+
+
+def _gamma_series(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    # F = f x / a (1 + x / (a + 1) + x^2 / ((a + 1) (a + 2)) + ...), and its derivative by a
+    from scipy import special
+
+    term, harmonic = np.ones_like(x), np.zeros_like(x)
+    total, slope = np.ones_like(x), np.zeros_like(x)
+    for n in range(1, 200):
+        term = term * (x / (a + n))
+        harmonic = harmonic + 1 / (a + n)
+        total, slope = total + term, slope + term * harmonic
+        if not (term > 1e-18 * total).any():
+            break
+    return -(x / a) * (total * (np.log(x) - special.digamma(a + 1)) - slope)
+
+
+def _beta_grad(x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The derivative by `a` of a draw `x` of the beta distribution with the concentrations `a` and `b`."""
+    from scipy import special
+
+    x, a, b = np.broadcast_arrays(x, a, b)
+    result = np.full(x.shape, np.nan)
+    fine = (a > 0) & (b > 0) & np.isfinite(a) & np.isfinite(b)
+    result[fine & ((x == 0) | (x == 1))] = 0
+    usual = fine & (x > 0) & (x < 1)
+    with np.errstate(over="ignore", under="ignore"):
+        one = np.where(usual, a, 1.0)
+        c = special.digamma(one) - special.digamma(one + np.where(usual, b, 1.0))
+        gap = np.log(np.where(usual, x, 0.5)) - c
+        series = usual & (x <= 0.5) & (b * x <= 1)
+        result[series] = _beta_series(x[series], a[series], b[series], gap[series])
+        rest = usual & ~series
+        for chosen, one_sided in ((rest & (gap <= 0), _beta_below), (rest & (gap > 0), _beta_above)):
+            if chosen.any():
+                result[chosen] = one_sided(x[chosen], a[chosen], b[chosen], gap[chosen])
+    return result
+
+
+def _beta_below(x: np.ndarray, a: np.ndarray, b: np.ndarray, gap: np.ndarray) -> np.ndarray:
+    rest = np.log1p(-x)  # t = x exp(-v)
+    return _integral(
+        lambda v: a * v - (b - 1) * (np.log1p(-x * np.exp(-v)) - rest),
+        lambda v: x * (v - gap),
+        x,
+    )
+
+
+def _beta_above(x: np.ndarray, a: np.ndarray, b: np.ndarray, gap: np.ndarray) -> np.ndarray:
+    def further(v: np.ndarray) -> np.ndarray:  # log(t / x), where 1 - t = (1 - x) exp(-v)
+        return np.log1p(-np.expm1(-v) * (1 - x) / x)
+
+    return _integral(
+        lambda v: b * v - (a - 1) * further(v),
+        lambda v: (1 - x) * (gap + further(v)),
+        x,
+    )
+
+
+def _beta_series(x: np.ndarray, a: np.ndarray, b: np.ndarray, gap: np.ndarray) -> np.ndarray:
+    # F = x^a / B (c0 / a + c1 x / (a + 1) + ...), where (1 - t)^(b - 1) = c0 + c1 t + ...
+    term = np.ones_like(x)
+    total, slope = 1 / a, 1 / (a * a)
+    for n in range(1, 400):
+        term = term * (x * (n - b) / n)
+        total, slope = total + term / (a + n), slope + term / (a + n) ** 2
+        if not (np.abs(term) > 1e-18).any():
+            break
+    return -x * np.exp((1 - b) * np.log1p(-x)) * (gap * total - slope)
+
+
+def dirichlet_grad(x: np.ndarray, alpha: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """The derivative of one part of a Dirichlet draw by its concentration, over one minus that part.
+
+    The others share what is left over as they did, so this is all that a gradient needs.
+    """
+    parts, one = np.asarray(x, np.float64), np.asarray(alpha, np.float64)
+    slope = _beta_grad(parts, one, np.asarray(total, np.float64) - one)
+    return np.divide(slope, 1 - parts, out=np.zeros_like(slope), where=parts != 1).astype(x.dtype)
+
+
+def standard_gamma_drawn(a: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """What was drawn: the operator stands for the draw in the graph."""
+    return drawn.copy()
+
+
+def dirichlet_drawn(a: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """What was drawn: the operator stands for the draw in the graph."""
+    return drawn.copy()

@@ -23,6 +23,7 @@ from .number_parts import *
 from .pool import *
 from .powers import *
 from .products import *
+from .random import *
 from .rearrange import *
 from .reduce import *
 from .resample import *

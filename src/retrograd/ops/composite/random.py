@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ... import kernels
+from ..._generated import functions
 from ...core.dtypes import float_limits
 from ...random import Generator, default_generator
 from ...tensor import Tensor, fresh, wrap
@@ -256,6 +257,38 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     with g.lock:
         drawn = np.asarray(g.twister.poisson(input._data))
     return overwrite(input.clone(), drawn.astype(input._data.dtype))
+
+
+@composite(method=False)
+def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Numbers of the gamma distributions whose concentrations are the elements of `input`, with the rate 1.
+
+    They move with their concentrations, so this has a derivative.
+    """
+    g = _generator("_standard_gamma", generator)
+    _check_dtype("gamma_cpu", input, "fV")
+    return functions.standard_gamma_drawn(input, fresh(_gamma(g, input._data).astype(input._data.dtype)))
+
+
+def _gamma(g: Generator, concentration: np.ndarray) -> np.ndarray:
+    with g.lock:
+        return np.asarray(g.twister.standard_gamma(concentration.astype(np.float64)))
+
+
+@composite(method=False)
+def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Points of the simplex, drawn from the Dirichlet distributions of the concentrations along the last dimension."""
+    g = _generator("_sample_dirichlet", generator)
+    _check_dtype("dirichlet", input, "fV")
+    concentration, dtype = input._data.astype(np.float64), input._data.dtype
+    with g.lock:
+        # A gamma number of a small concentration is below the smallest double, but not its logarithm: it is that of
+        # the concentration plus 1, times a uniform number to the power of 1 / concentration.
+        waits = g.twister.standard_exponential(concentration.shape)
+        logarithms = np.log(g.twister.standard_gamma(concentration + 1)) - waits / concentration
+    parts = np.exp(logarithms - logarithms.max(-1, keepdims=True, initial=-np.inf))
+    parts = (parts / parts.sum(-1, keepdims=True)).astype(dtype)
+    return functions.dirichlet_drawn(input, fresh(np.clip(parts, float_limits(dtype).tiny, None)))
 
 
 def _check_probabilities(weights: np.ndarray, one_by_one: bool) -> None:
