@@ -7,9 +7,9 @@ have more numbers than it needs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Number
 from typing import Any
 
+from ..tensor import Tensor
 from . import constraints as c
 from . import transforms as t
 
@@ -51,8 +51,9 @@ transform_to = ConstraintRegistry()
 
 
 def _to_interval(region: Any) -> t.Transform:
-    low, high = region.lower_bound, region.upper_bound
-    if isinstance(low, Number) and isinstance(high, Number) and (low, high) == (0, 1):
+    low: Any = region.lower_bound
+    high: Any = region.upper_bound
+    if not isinstance(low, Tensor) and not isinstance(high, Tensor) and low == 0 and high == 1:
         return t.SigmoidTransform()
     return t.ComposeTransform([t.SigmoidTransform(), t.AffineTransform(low, high - low)])
 

@@ -188,14 +188,14 @@ def _whole(value: Tensor) -> Tensor:
 
 
 class _Lower(Constraint):
-    _shown = ("lower_bound",)
+    _shown: tuple[str, ...] = ("lower_bound",)
 
     def __init__(self, lower_bound: Any) -> None:
         self.lower_bound = lower_bound
 
 
 class _Upper(Constraint):
-    _shown = ("upper_bound",)
+    _shown: tuple[str, ...] = ("upper_bound",)
 
     def __init__(self, upper_bound: Any) -> None:
         self.upper_bound = upper_bound

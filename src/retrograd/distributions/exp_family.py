@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..autograd import grad
 from ..autograd.grad_mode import enable_grad
 from ..tensor import Tensor
@@ -39,5 +41,5 @@ def log_normalizer_slopes(p: ExponentialFamily) -> tuple[list[Tensor], Tensor, t
     with enable_grad():
         params = [eta.detach().requires_grad_() for eta in p._natural_params]
         value = p._log_normalizer(*params)
-        slopes = grad(value.sum(), params, create_graph=True)
+        slopes: Any = grad(value.sum(), params, create_graph=True)
     return params, value, slopes

@@ -316,7 +316,7 @@ def _infinite(p: Any, q: Any) -> Tensor:
 
 
 #: q has no density where p has some.
-for _p, _qs in {
+_NOT_COVERED: dict[type, list[type]] = {
     Beta: [Pareto],
     ContinuousBernoulli: [Pareto],
     Exponential: [Beta, ContinuousBernoulli, Pareto, Uniform],
@@ -326,7 +326,8 @@ for _p, _qs in {
     Normal: [Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform],
     Pareto: [Beta, ContinuousBernoulli, Uniform],
     Poisson: [Bernoulli, Binomial],
-}.items():
+}
+for _p, _qs in _NOT_COVERED.items():
     for _q in _qs:
         register_kl(_p, _q)(_infinite)
 

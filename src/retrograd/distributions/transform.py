@@ -56,7 +56,8 @@ class Transform:
             return self
         if not self._settings and type(self).__init__ is not Transform.__init__:
             raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
-        return type(self)(*[getattr(self, name) for name in self._settings], cache_size=cache_size)
+        kind: Any = type(self)
+        return kind(*[getattr(self, name) for name in self._settings], cache_size=cache_size)
 
     def __eq__(self, other: object) -> bool:
         return self is other

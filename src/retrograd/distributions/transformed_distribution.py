@@ -27,7 +27,7 @@ class TransformedDistribution(Distribution):
     """
 
     arg_constraints: Any = {}
-    _batched = ()
+    _batched: tuple[str, ...] = ()
 
     def __init__(self, base_distribution: Distribution, transforms: Any, validate_args: bool | None = None) -> None:
         if isinstance(transforms, Transform):
