@@ -175,7 +175,7 @@ def _exponential(p: Any, q: Any) -> Tensor:
 
 
 @register_kl(ExponentialFamily, ExponentialFamily)
-def _exponential_family(p: Any, q: Any) -> Tensor:
+def _kl_expfamily_expfamily(p: Any, q: Any) -> Tensor:
     if type(p) is not type(q):
         raise NotImplementedError(
             "The cross KL-divergence between different exponential families cannot be computed using Bregman "

@@ -288,7 +288,8 @@ def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tens
         logarithms = np.log(g.twister.standard_gamma(concentration + 1)) - waits / concentration
     parts = np.exp(logarithms - logarithms.max(-1, keepdims=True, initial=-np.inf))
     parts = (parts / parts.sum(-1, keepdims=True)).astype(dtype)
-    return functions.dirichlet_drawn(input, fresh(np.clip(parts, float_limits(dtype).tiny, None)))
+    limits = float_limits(dtype)  # a part is never all or nothing, where its logarithm and slope would be infinite
+    return functions.dirichlet_drawn(input, fresh(parts.clip(limits.tiny, 1 - limits.eps)))
 
 
 def _check_probabilities(weights: np.ndarray, one_by_one: bool) -> None:
