@@ -150,3 +150,10 @@ class _Custom(d.Normal):
 def test_a_subclass_with_its_own_init_has_to_expand_itself() -> None:
     with pytest.raises(NotImplementedError, match=r"must also define a custom \.expand"):
         _Custom().expand([2])
+
+
+def test_draws_of_small_concentrations_are_never_all_or_nothing() -> None:
+    torch.manual_seed(0)
+    drawn = d.Beta(torch.full((10000,), 0.001), 0.001).sample()
+    assert bool(((drawn > 0) & (drawn < 1)).all())
+    assert abs(float((drawn > 0.5).to(torch.float64).mean()) - 0.5) < 0.03
