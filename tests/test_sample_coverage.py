@@ -44,6 +44,7 @@ EXEMPT = {
         Tensor.byte Tensor.cdouble Tensor.cfloat Tensor.char Tensor.half Tensor.short Tensor.__rlshift__
         Tensor.__rrshift__ _conj_copy _neg_view_copy detach get_device
     """,
+    "asks for a device that is not here; tests/test_around.py has its test": "Tensor.cuda",
     "takes a Python function for each element": "Tensor.apply_ Tensor.map_ Tensor.map2_",
     "is called by formulas alone: the second derivatives of the operator that it belongs to are its test": """
         adaptive_avg_pool_backward avg_pool_backward convolution_backward_input convolution_backward_weight
@@ -88,10 +89,10 @@ EXEMPT_OPTIONS: dict[str, dict[str, str]] = {
     "_linalg_eigh": {"is false for eigenvalues alone, which have no formula of their own": "compute_v"},
     "_linalg_svd": {"is false for singular values alone, which have no formula of their own": "compute_uv"},
     **{
-        name: {"means nothing without sparse tensors": "sparse"}
+        name: {"is refused, for want of sparse tensors": "sparse"}
         for name in ("embedding", "nn.functional.embedding", "nn.functional.embedding_bag")
     },
-    "gather": {"means nothing without sparse tensors": "sparse_grad"},
+    "gather": {"is refused, for want of sparse tensors": "sparse_grad"},
     **{
         name: {"chooses a method of cuSOLVER, and is refused on the CPU": "driver"}
         for name in ("linalg_svd", "linalg_svdvals")
