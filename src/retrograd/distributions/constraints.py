@@ -372,32 +372,25 @@ class _Stack(_Several):
         return ops.stack([c.check(part) for c, part in slices], self.dim)
 
 
-dependent = _Dependent()
-dependent_property = _DependentProperty
-independent = _IndependentConstraint
-boolean = _Boolean()
-one_hot = _OneHot()
-nonnegative_integer = _IntegerGreaterThan(0)
-positive_integer = _IntegerGreaterThan(1)
+# What depends on a distribution's own parameters, and what is made of other constraints.
+cat, stack, independent = _Cat, _Stack, _IndependentConstraint
+dependent, dependent_property = _Dependent(), _DependentProperty
+
+# Numbers.
+real, boolean = _Real(), _Boolean()
+positive, nonnegative, unit_interval = _GreaterThan(0.0), _GreaterThanEq(0.0), _Interval(0.0, 1.0)
+interval, half_open_interval = _Interval, _HalfOpenInterval
+less_than, greater_than, greater_than_eq = _LessThan, _GreaterThan, _GreaterThanEq
+
+# Integers.
 integer_interval = _IntegerInterval
-real = _Real()
+positive_integer, nonnegative_integer = _IntegerGreaterThan(1), _IntegerGreaterThan(0)
+
+# Vectors.
 real_vector = independent(real, 1)
-positive = _GreaterThan(0.0)
-nonnegative = _GreaterThanEq(0.0)
-greater_than = _GreaterThan
-greater_than_eq = _GreaterThanEq
-less_than = _LessThan
-multinomial = _Multinomial
-unit_interval = _Interval(0.0, 1.0)
-interval = _Interval
-half_open_interval = _HalfOpenInterval
-simplex = _Simplex()
-lower_triangular = _LowerTriangular()
-lower_cholesky = _LowerCholesky()
-corr_cholesky = _CorrCholesky()
-square = _Square()
-symmetric = _Symmetric()
-positive_semidefinite = _PositiveSemidefinite()
-positive_definite = _PositiveDefinite()
-cat = _Cat
-stack = _Stack
+simplex, one_hot, multinomial = _Simplex(), _OneHot(), _Multinomial
+
+# Matrices.
+square, symmetric = _Square(), _Symmetric()
+positive_definite, positive_semidefinite = _PositiveDefinite(), _PositiveSemidefinite()
+lower_triangular, lower_cholesky, corr_cholesky = _LowerTriangular(), _LowerCholesky(), _CorrCholesky()

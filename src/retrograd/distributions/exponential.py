@@ -32,20 +32,19 @@ class Exponential(ExponentialFamily):
         super().__init__(self.rate.shape, validate_args=validate_args)
 
     @property
-    def mean(self) -> Tensor:
-        return self.rate.reciprocal()
-
-    @property
     def mode(self) -> Tensor:
         return ops.zeros_like(self.rate)
 
     @property
-    def stddev(self) -> Tensor:
-        return self.rate.reciprocal()
+    def mean(self) -> Tensor:
+        return 1 / self.rate
+
+    #: One number says where it lies and how wide it is.
+    stddev = mean
 
     @property
     def variance(self) -> Tensor:
-        return self.rate.pow(-2)
+        return self.mean.square()
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         return ops.empty(self._extended_shape(sample_shape), dtype=self.rate.dtype).exponential_() / self.rate

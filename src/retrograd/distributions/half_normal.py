@@ -15,6 +15,10 @@ from .transforms import AbsTransform
 __all__ = ["HalfNormal"]
 
 
+#: The mean of the absolute value of a standard normal number.
+_MEAN = math.sqrt(2 / math.pi)
+
+
 class HalfNormal(TransformedDistribution):
     """The absolute value of a centred normal number.
 
@@ -36,16 +40,17 @@ class HalfNormal(TransformedDistribution):
         return self.base_dist.scale
 
     @property
-    def mean(self) -> Tensor:
-        return self.scale * math.sqrt(2 / math.pi)
-
-    @property
     def mode(self) -> Tensor:
         return ops.zeros_like(self.scale)
 
     @property
+    def mean(self) -> Tensor:
+        return _MEAN * self.scale
+
+    @property
     def variance(self) -> Tensor:
-        return self.scale.pow(2) * (1 - 2 / math.pi)
+        # The second moment is that of the normal number itself.
+        return self.scale.square() * (1 - _MEAN * _MEAN)
 
     def log_prob(self, value: Any) -> Tensor:
         value = ops.as_tensor(self._checked(value), dtype=self.scale.dtype)

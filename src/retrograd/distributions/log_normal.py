@@ -39,18 +39,22 @@ class LogNormal(TransformedDistribution):
         """The standard deviation of the logarithm."""
         return self.base_dist.scale
 
-    @property
-    def mean(self) -> Tensor:
-        return (self.loc + self.scale.pow(2) / 2).exp()
+    def _shifted(self, by: float) -> Tensor:
+        """The exponential of the mean of the logarithm, moved by so many variances."""
+        return (self.loc + by * self.scale * self.scale).exp()
 
     @property
     def mode(self) -> Tensor:
-        return (self.loc - self.scale.square()).exp()
+        return self._shifted(-1)
+
+    @property
+    def mean(self) -> Tensor:
+        return self._shifted(0.5)
 
     @property
     def variance(self) -> Tensor:
-        square = self.scale.pow(2)
-        return square.expm1() * (2 * self.loc + square).exp()
+        # E[x**2] - E[x]**2 without the difference of two large numbers.
+        return self.mean.square() * (self.scale * self.scale).expm1()
 
     def entropy(self) -> Tensor:
         return self.base_dist.entropy() + self.loc
