@@ -78,6 +78,7 @@ def defined(place: str) -> dict[str, str]:
             continue
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             targets = node.targets if isinstance(node, ast.Assign) else []
+            targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
             names = [t.id for t in targets if isinstance(t, ast.Name)]
             names += [node.name] if isinstance(node, ast.FunctionDef) else []
             found |= {name: path.stem for name in names if not name.startswith("_")}

@@ -197,6 +197,7 @@ def test_a_dual_tensor_is_not_resized(torch):
 
 #: Why there is no forward formula.
 NO_FORMULA = {
+    **dict.fromkeys(("dirichlet_drawn", "dirichlet_grad", "standard_gamma_grad"), "not differentiable in torch either"),
     "geqrf": "not differentiable in torch either",
     "linalg_ldl_factor_ex": "not differentiable in torch either",
     "floor_divide": "not differentiable in torch either",

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 #: Which products may be less precise than float32.
-matmul = SimpleNamespace(
+matmul: SimpleNamespace = SimpleNamespace(
     allow_tf32=False, allow_fp16_reduced_precision_reduction=True, allow_bf16_reduced_precision_reduction=True,
     allow_fp16_accumulation=False, fp32_precision="none",
 )  # fmt: skip
-cufft_plan_cache = SimpleNamespace(size=0, max_size=0, clear=lambda: None)
+cufft_plan_cache: SimpleNamespace = SimpleNamespace(size=0, max_size=0, clear=lambda: None)
 
 _attention = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
 
@@ -43,9 +43,17 @@ def _switch(name: str) -> tuple[Any, Any]:
     return enabled, enable
 
 
+flash_sdp_enabled: Any
+enable_flash_sdp: Any
 flash_sdp_enabled, enable_flash_sdp = _switch("flash")
+mem_efficient_sdp_enabled: Any
+enable_mem_efficient_sdp: Any
 mem_efficient_sdp_enabled, enable_mem_efficient_sdp = _switch("mem_efficient")
+math_sdp_enabled: Any
+enable_math_sdp: Any
 math_sdp_enabled, enable_math_sdp = _switch("math")
+cudnn_sdp_enabled: Any
+enable_cudnn_sdp: Any
 cudnn_sdp_enabled, enable_cudnn_sdp = _switch("cudnn")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from .absent import Flags
 
-enabled = True
+enabled: bool = True
 
 
 def is_available() -> bool:

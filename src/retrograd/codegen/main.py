@@ -72,6 +72,7 @@ def _top_level_names(paths: list[Path]) -> set[str]:
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef):
                 names.add(node.name)
-            elif isinstance(node, ast.Assign):
-                names |= {t.id for target in node.targets for t in ast.walk(target) if isinstance(t, ast.Name)}
+            elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                names |= {t.id for target in targets for t in ast.walk(target) if isinstance(t, ast.Name)}
     return {n for n in names if not n.startswith("_")}

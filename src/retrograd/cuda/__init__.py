@@ -113,16 +113,16 @@ def _refusing(name: str, doc: str) -> Any:
     return refuse
 
 
-init = _refusing("init", "Prepare the CUDA devices.")
-set_device = _refusing("set_device", "Use another CUDA device.")
-get_device_name = _refusing("get_device_name", "What a CUDA device is called.")
-get_device_capability = _refusing("get_device_capability", "What a CUDA device can do.")
-get_device_properties = _refusing("get_device_properties", "What a CUDA device is like.")
-mem_get_info = _refusing("mem_get_info", "Free and total memory of a CUDA device.")
-memory_summary = _refusing("memory_summary", "The memory of a CUDA device in words.")
-current_stream = _refusing("current_stream", "The stream in use.")
-default_stream = _refusing("default_stream", "The stream that is used if no other is.")
-initial_seed = _refusing("initial_seed", "The seed of the generator of the CUDA device.")
+init: Any = _refusing("init", "Prepare the CUDA devices.")
+set_device: Any = _refusing("set_device", "Use another CUDA device.")
+get_device_name: Any = _refusing("get_device_name", "What a CUDA device is called.")
+get_device_capability: Any = _refusing("get_device_capability", "What a CUDA device can do.")
+get_device_properties: Any = _refusing("get_device_properties", "What a CUDA device is like.")
+mem_get_info: Any = _refusing("mem_get_info", "Free and total memory of a CUDA device.")
+memory_summary: Any = _refusing("memory_summary", "The memory of a CUDA device in words.")
+current_stream: Any = _refusing("current_stream", "The stream in use.")
+default_stream: Any = _refusing("default_stream", "The stream that is used if no other is.")
+initial_seed: Any = _refusing("initial_seed", "The seed of the generator of the CUDA device.")
 
 
 class Stream:

@@ -106,7 +106,7 @@ def _of_dims(constraint: Any, dims: int) -> Any:
     return constraints.independent(constraint, more) if more else constraint
 
 
-identity_transform = ComposeTransform([])
+identity_transform: ComposeTransform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):

@@ -374,23 +374,40 @@ class _Stack(_Several):
 
 # What depends on a distribution's own parameters, and what is made of other constraints.
 cat, stack, independent = _Cat, _Stack, _IndependentConstraint
+dependent: _Dependent
 dependent, dependent_property = _Dependent(), _DependentProperty
 
 # Numbers.
+real: _Real
+boolean: _Boolean
 real, boolean = _Real(), _Boolean()
+positive: _GreaterThan
+nonnegative: _GreaterThanEq
+unit_interval: _Interval
 positive, nonnegative, unit_interval = _GreaterThan(0.0), _GreaterThanEq(0.0), _Interval(0.0, 1.0)
 interval, half_open_interval = _Interval, _HalfOpenInterval
 less_than, greater_than, greater_than_eq = _LessThan, _GreaterThan, _GreaterThanEq
 
 # Integers.
 integer_interval = _IntegerInterval
+positive_integer: _IntegerGreaterThan
+nonnegative_integer: _IntegerGreaterThan
 positive_integer, nonnegative_integer = _IntegerGreaterThan(1), _IntegerGreaterThan(0)
 
 # Vectors.
-real_vector = independent(real, 1)
+real_vector: _IndependentConstraint = independent(real, 1)
+simplex: _Simplex
+one_hot: _OneHot
 simplex, one_hot, multinomial = _Simplex(), _OneHot(), _Multinomial
 
 # Matrices.
+square: _Square
+symmetric: _Symmetric
 square, symmetric = _Square(), _Symmetric()
+positive_definite: _PositiveDefinite
+positive_semidefinite: _PositiveSemidefinite
 positive_definite, positive_semidefinite = _PositiveDefinite(), _PositiveSemidefinite()
+lower_triangular: _LowerTriangular
+lower_cholesky: _LowerCholesky
+corr_cholesky: _CorrCholesky
 lower_triangular, lower_cholesky, corr_cholesky = _LowerTriangular(), _LowerCholesky(), _CorrCholesky()

@@ -14,6 +14,7 @@ from . import compiled
 from .compiled import LARGE
 from .pointwise import _NO_COMPLEX, _binary
 from .promotion import (
+    Kernel,
     Operand,
     apply_binary,
     as_array,
@@ -52,15 +53,15 @@ def _comparison(name: str, ufunc: np.ufunc, ordered: bool, doc: str) -> Callable
     return named(kernel, name, doc)
 
 
-eq = _comparison("eq", np.equal, False, "a == b.")
-ne = _comparison("ne", np.not_equal, False, "a != b.")
-lt = _comparison("lt", np.less, True, "a < b.")
-le = _comparison("le", np.less_equal, True, "a <= b.")
-gt = _comparison("gt", np.greater, True, "a > b.")
-ge = _comparison("ge", np.greater_equal, True, "a >= b.")
-logical_and = _comparison("logical_and", np.logical_and, False, "Whether both are not zero.")
-logical_or = _comparison("logical_or", np.logical_or, False, "Whether any is not zero.")
-logical_xor = _comparison("logical_xor", np.logical_xor, False, "Whether exactly one is not zero.")
+eq: Kernel = _comparison("eq", np.equal, False, "a == b.")
+ne: Kernel = _comparison("ne", np.not_equal, False, "a != b.")
+lt: Kernel = _comparison("lt", np.less, True, "a < b.")
+le: Kernel = _comparison("le", np.less_equal, True, "a <= b.")
+gt: Kernel = _comparison("gt", np.greater, True, "a > b.")
+ge: Kernel = _comparison("ge", np.greater_equal, True, "a >= b.")
+logical_and: Kernel = _comparison("logical_and", np.logical_and, False, "Whether both are not zero.")
+logical_or: Kernel = _comparison("logical_or", np.logical_or, False, "Whether any is not zero.")
+logical_xor: Kernel = _comparison("logical_xor", np.logical_xor, False, "Whether exactly one is not zero.")
 
 
 def logical_not(a: ndarray, out: ndarray | None = None) -> ndarray:
@@ -123,10 +124,10 @@ def isreal(a: ndarray) -> ndarray:
     return as_array(a.imag == 0 if a.dtype.kind == "c" else np.ones_like(a, bool))
 
 
-maximum = _binary("maximum", np.maximum, "c", _NO_COMPLEX.format("maximum"), "The larger; NaN if either is.")
-minimum = _binary("minimum", np.minimum, "c", _NO_COMPLEX.format("minimum"), "The smaller; NaN if either is.")
-fmax = _binary("fmax", np.fmax, "c", _NO_COMPLEX.format("fmax"), "The larger; NaN only if both are.")
-fmin = _binary("fmin", np.fmin, "c", _NO_COMPLEX.format("fmin"), "The smaller; NaN only if both are.")
+maximum: Kernel = _binary("maximum", np.maximum, "c", _NO_COMPLEX.format("maximum"), "The larger; NaN if either is.")
+minimum: Kernel = _binary("minimum", np.minimum, "c", _NO_COMPLEX.format("minimum"), "The smaller; NaN if either is.")
+fmax: Kernel = _binary("fmax", np.fmax, "c", _NO_COMPLEX.format("fmax"), "The larger; NaN only if both are.")
+fmin: Kernel = _binary("fmin", np.fmin, "c", _NO_COMPLEX.format("fmin"), "The smaller; NaN only if both are.")
 
 
 def clamp(a: ndarray, min: Operand = None, max: Operand = None, out: ndarray | None = None) -> ndarray:

@@ -10,6 +10,7 @@ from numpy import ndarray
 
 from ..core import dtypes
 from .promotion import (
+    Kernel,
     Operand,
     apply_binary,
     apply_unary,
@@ -70,9 +71,9 @@ def _rounding(name: str, ufunc: np.ufunc, complex_message: str | None, doc: str)
     return named(kernel, name, doc)
 
 
-ceil = _rounding("ceil", np.ceil, "ceil is not supported for complex inputs", "Rounded up.")
-floor = _rounding("floor", np.floor, "floor is not supported for complex inputs", "Rounded down.")
-trunc = _rounding("trunc", np.trunc, "trunc is not supported for complex inputs", "Rounded towards zero.")
+ceil: Kernel = _rounding("ceil", np.ceil, "ceil is not supported for complex inputs", "Rounded up.")
+floor: Kernel = _rounding("floor", np.floor, "floor is not supported for complex inputs", "Rounded down.")
+trunc: Kernel = _rounding("trunc", np.trunc, "trunc is not supported for complex inputs", "Rounded towards zero.")
 _round = _rounding("round", np.rint, None, "Rounded to the nearest integer, halves to even.")
 
 

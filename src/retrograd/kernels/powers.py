@@ -12,6 +12,7 @@ from numpy import ndarray
 from .arithmetic import mul
 from .pointwise import _BOOL, _binary, _float_unary, _scalar_result
 from .promotion import (
+    Kernel,
     Operand,
     apply_binary,
     apply_unary,
@@ -120,8 +121,10 @@ def float_power(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
     return pow(operand(a, d, b), operand(b, d, a) if hasattr(b, "dtype") else b, out)
 
 
-hypot = _binary("hypot", np.hypot, "biuc", "hypot_cpu", "The length of the hypotenuse over a and b.")
-logaddexp2 = _binary("logaddexp2", np.logaddexp2, "biuc", "logaddexp2_cpu", "log2(2 ** a + 2 ** b), without overflow.")
+hypot: Kernel = _binary("hypot", np.hypot, "biuc", "hypot_cpu", "The length of the hypotenuse over a and b.")
+logaddexp2: Kernel = _binary(
+    "logaddexp2", np.logaddexp2, "biuc", "logaddexp2_cpu", "log2(2 ** a + 2 ** b), without overflow."
+)
 
 
 def logaddexp(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
@@ -150,14 +153,14 @@ def square(a: Operand, out: ndarray | None = None) -> ndarray:
 _INT8 = np.dtype(np.int8)  # NumPy's dtype for the square of bools, where torch has int64
 
 
-sqrt = _float_unary("sqrt", np.sqrt, "The square root.")
-exp = _float_unary("exp", np.exp, "e to the power of a.")
-exp2 = _float_unary("exp2", np.exp2, "2 to the power of a.")
-expm1 = _float_unary("expm1", np.expm1, "exp(a) - 1, exact for small a.")
-log = _float_unary("log", np.log, "The natural logarithm.")
-log2 = _float_unary("log2", np.log2, "The logarithm to base 2.")
-log10 = _float_unary("log10", np.log10, "The logarithm to base 10.")
-log1p = _float_unary("log1p", np.log1p, "log(1 + a), exact for small a.")
+sqrt: Kernel = _float_unary("sqrt", np.sqrt, "The square root.")
+exp: Kernel = _float_unary("exp", np.exp, "e to the power of a.")
+exp2: Kernel = _float_unary("exp2", np.exp2, "2 to the power of a.")
+expm1: Kernel = _float_unary("expm1", np.expm1, "exp(a) - 1, exact for small a.")
+log: Kernel = _float_unary("log", np.log, "The natural logarithm.")
+log2: Kernel = _float_unary("log2", np.log2, "The logarithm to base 2.")
+log10: Kernel = _float_unary("log10", np.log10, "The logarithm to base 10.")
+log1p: Kernel = _float_unary("log1p", np.log1p, "log(1 + a), exact for small a.")
 
 
 def rsqrt(a: Operand, out: ndarray | None = None) -> ndarray:

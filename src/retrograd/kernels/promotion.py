@@ -19,6 +19,7 @@ from retrograd.core import dtypes
 
 ndarray = np.ndarray
 Operand = Any  # an array or a Python number
+Kernel = Callable[..., Any]  # one that was made by another function
 
 _BOOL, _INT64, _FLOAT64 = np.dtype(bool), np.dtype(np.int64), np.dtype(np.float64)
 _FLOAT32 = np.dtype(np.float32)

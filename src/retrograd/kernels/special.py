@@ -15,6 +15,7 @@ from numpy import ndarray
 
 from .dims import check_long
 from .promotion import (
+    Kernel,
     apply_unary,
     broadcast_shape,
     cast_number,
@@ -198,11 +199,11 @@ def _binary(
     return named(call, name, doc)
 
 
-special_entr = _unary("special_entr", "entr", "-a * log(a), 0 at 0 and -inf below.")
-special_erfcx = _unary("special_erfcx", "erfcx", "exp(a**2) * erfc(a), without overflow.")
-special_ndtr = _unary("special_ndtr", "ndtr", "The distribution function of the normal distribution.")
-special_ndtri = _unary("special_ndtri", "ndtri", "The quantile function of the normal distribution.")
-special_log_ndtr = _unary("special_log_ndtr", "log_ndtr", "log(ndtr(a)), exact far below 0.")
+special_entr: Kernel = _unary("special_entr", "entr", "-a * log(a), 0 at 0 and -inf below.")
+special_erfcx: Kernel = _unary("special_erfcx", "erfcx", "exp(a**2) * erfc(a), without overflow.")
+special_ndtr: Kernel = _unary("special_ndtr", "ndtr", "The distribution function of the normal distribution.")
+special_ndtri: Kernel = _unary("special_ndtri", "ndtri", "The quantile function of the normal distribution.")
+special_log_ndtr: Kernel = _unary("special_log_ndtr", "log_ndtr", "log(ndtr(a)), exact far below 0.")
 
 
 def xlogy(a: Any, b: Any, out: ndarray | None = None) -> ndarray:
@@ -211,7 +212,7 @@ def xlogy(a: Any, b: Any, out: ndarray | None = None) -> ndarray:
 
 
 _xlogy = _binary("xlogy", "xlogy", "", "xlogy_cpu")
-special_xlog1py = _binary("special_xlog1py", "xlog1py", "a * log(1 + b), 0 where a is 0 and b is not NaN.")
+special_xlog1py: Kernel = _binary("special_xlog1py", "xlog1py", "a * log(1 + b), 0 where a is 0 and b is not NaN.")
 
 
 def logit(a: ndarray, eps: float | None = None, out: ndarray | None = None) -> ndarray:
@@ -225,18 +226,18 @@ def logit(a: ndarray, eps: float | None = None, out: ndarray | None = None) -> n
     return store(_cast(_library(a).logit(x), d), out)
 
 
-i0 = _unary("i0", "i0", "The modified Bessel function of order 0.")
-special_i0e = _unary("special_i0e", "i0e", "exp(-|a|) * i0(a).")
-special_i1 = _unary("special_i1", "i1", "The modified Bessel function of order 1.")
-special_i1e = _unary("special_i1e", "i1e", "exp(-|a|) * i1(a).")
-special_bessel_j0 = _unary("special_bessel_j0", "j0", "The Bessel function of the first kind, order 0.")
-special_bessel_j1 = _unary("special_bessel_j1", "j1", "The Bessel function of the first kind, order 1.")
-special_bessel_y0 = _unary("special_bessel_y0", "y0", "The Bessel function of the second kind, order 0.")
-special_bessel_y1 = _unary("special_bessel_y1", "y1", "The Bessel function of the second kind, order 1.")
-special_modified_bessel_k0 = _unary("special_modified_bessel_k0", "k0", "The second modified one, order 0.")
-special_modified_bessel_k1 = _unary("special_modified_bessel_k1", "k1", "The second modified one, order 1.")
-special_scaled_modified_bessel_k0 = _unary("special_scaled_modified_bessel_k0", "k0e", "exp(a) * k0(a).")
-special_scaled_modified_bessel_k1 = _unary("special_scaled_modified_bessel_k1", "k1e", "exp(a) * k1(a).")
+i0: Kernel = _unary("i0", "i0", "The modified Bessel function of order 0.")
+special_i0e: Kernel = _unary("special_i0e", "i0e", "exp(-|a|) * i0(a).")
+special_i1: Kernel = _unary("special_i1", "i1", "The modified Bessel function of order 1.")
+special_i1e: Kernel = _unary("special_i1e", "i1e", "exp(-|a|) * i1(a).")
+special_bessel_j0: Kernel = _unary("special_bessel_j0", "j0", "The Bessel function of the first kind, order 0.")
+special_bessel_j1: Kernel = _unary("special_bessel_j1", "j1", "The Bessel function of the first kind, order 1.")
+special_bessel_y0: Kernel = _unary("special_bessel_y0", "y0", "The Bessel function of the second kind, order 0.")
+special_bessel_y1: Kernel = _unary("special_bessel_y1", "y1", "The Bessel function of the second kind, order 1.")
+special_modified_bessel_k0: Kernel = _unary("special_modified_bessel_k0", "k0", "The second modified one, order 0.")
+special_modified_bessel_k1: Kernel = _unary("special_modified_bessel_k1", "k1", "The second modified one, order 1.")
+special_scaled_modified_bessel_k0: Kernel = _unary("special_scaled_modified_bessel_k0", "k0e", "exp(a) * k0(a).")
+special_scaled_modified_bessel_k1: Kernel = _unary("special_scaled_modified_bessel_k1", "k1e", "exp(a) * k1(a).")
 
 
 def _airy(library: Any, x: ndarray) -> ndarray:
@@ -250,17 +251,17 @@ def _airy(library: Any, x: ndarray) -> ndarray:
     return r.astype(x.dtype)
 
 
-special_airy_ai = _unary("special_airy_ai", lambda library, x: _airy(library, x), "The Airy function Ai.")
-special_spherical_bessel_j0 = _unary(
+special_airy_ai: Kernel = _unary("special_airy_ai", lambda library, x: _airy(library, x), "The Airy function Ai.")
+special_spherical_bessel_j0: Kernel = _unary(
     "special_spherical_bessel_j0",
     lambda library, x: np.where(np.isinf(x), 0, np.sinc(x / np.pi)).astype(x.dtype),
     "sin(a) / a.",
 )
 
 
-igamma = _binary("igamma", "gammainc", "The regularised lower incomplete gamma function.", integers=False)
-igammac = _binary("igammac", "gammaincc", "The regularised upper incomplete gamma function.", integers=False)
-special_zeta = _binary("special_zeta", "zeta", "The Hurwitz zeta function.", "zeta_cpu")
+igamma: Kernel = _binary("igamma", "gammainc", "The regularised lower incomplete gamma function.", integers=False)
+igammac: Kernel = _binary("igammac", "gammaincc", "The regularised upper incomplete gamma function.", integers=False)
+special_zeta: Kernel = _binary("special_zeta", "zeta", "The Hurwitz zeta function.", "zeta_cpu")
 
 
 #: The highest degree of a polynomial: its recurrence takes about a second.
@@ -295,49 +296,49 @@ def _chebyshev(k: int, x: Any, p: Any, q: Any) -> Any:
     return 2 * x * p - q
 
 
-special_chebyshev_polynomial_t = _polynomial(
+special_chebyshev_polynomial_t: Kernel = _polynomial(
     "special_chebyshev_polynomial_t", lambda x: x, _chebyshev, "Chebyshev polynomials of the first kind."
 )
-special_chebyshev_polynomial_u = _polynomial(
+special_chebyshev_polynomial_u: Kernel = _polynomial(
     "special_chebyshev_polynomial_u", lambda x: 2 * x, _chebyshev, "Chebyshev polynomials of the second kind."
 )
-special_chebyshev_polynomial_v = _polynomial(
+special_chebyshev_polynomial_v: Kernel = _polynomial(
     "special_chebyshev_polynomial_v", lambda x: 2 * x - 1, _chebyshev, "Chebyshev polynomials of the third kind."
 )
-special_chebyshev_polynomial_w = _polynomial(
+special_chebyshev_polynomial_w: Kernel = _polynomial(
     "special_chebyshev_polynomial_w", lambda x: 2 * x + 1, _chebyshev, "Chebyshev polynomials of the fourth kind."
 )
-special_shifted_chebyshev_polynomial_t = _polynomial(
+special_shifted_chebyshev_polynomial_t: Kernel = _polynomial(
     "special_shifted_chebyshev_polynomial_t", lambda x: x, _chebyshev, "The first kind at 2 * a - 1.", shift=True
 )
-special_shifted_chebyshev_polynomial_u = _polynomial(
+special_shifted_chebyshev_polynomial_u: Kernel = _polynomial(
     "special_shifted_chebyshev_polynomial_u", lambda x: 2 * x, _chebyshev, "The second kind at 2 * a - 1.", shift=True
 )
-special_shifted_chebyshev_polynomial_v = _polynomial(
+special_shifted_chebyshev_polynomial_v: Kernel = _polynomial(
     "special_shifted_chebyshev_polynomial_v", lambda x: 2 * x - 1, _chebyshev, "The third at 2 * a - 1.", shift=True
 )
-special_shifted_chebyshev_polynomial_w = _polynomial(
+special_shifted_chebyshev_polynomial_w: Kernel = _polynomial(
     "special_shifted_chebyshev_polynomial_w", lambda x: 2 * x + 1, _chebyshev, "The fourth at 2 * a - 1.", shift=True
 )
-special_hermite_polynomial_h = _polynomial(
+special_hermite_polynomial_h: Kernel = _polynomial(
     "special_hermite_polynomial_h",
     lambda x: 2 * x,
     lambda k, x, p, q: 2 * x * p - 2 * k * q,
     "Hermite polynomials as physicists have them.",
 )
-special_hermite_polynomial_he = _polynomial(
+special_hermite_polynomial_he: Kernel = _polynomial(
     "special_hermite_polynomial_he",
     lambda x: x,
     lambda k, x, p, q: x * p - k * q,
     "Hermite polynomials as probabilists have them.",
 )
-special_laguerre_polynomial_l = _polynomial(
+special_laguerre_polynomial_l: Kernel = _polynomial(
     "special_laguerre_polynomial_l",
     lambda x: 1 - x,
     lambda k, x, p, q: ((2 * k + 1 - x) * p - k * q) / (k + 1),
     "Laguerre polynomials.",
 )
-special_legendre_polynomial_p = _polynomial(
+special_legendre_polynomial_p: Kernel = _polynomial(
     "special_legendre_polynomial_p",
     lambda x: x,
     lambda k, x, p, q: ((2 * k + 1) * x * p - k * q) / (k + 1),

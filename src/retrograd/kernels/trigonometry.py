@@ -8,7 +8,7 @@ import numpy as np
 from numpy import ndarray
 
 from .pointwise import _float_unary
-from .promotion import Operand, apply_binary, float_dtype, operand, store, unsupported, work_dtype
+from .promotion import Kernel, Operand, apply_binary, float_dtype, operand, store, unsupported, work_dtype
 
 
 def atan2(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
@@ -19,18 +19,18 @@ def atan2(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
     return apply_binary(np.arctan2, a, b, out, d)
 
 
-sin = _float_unary("sin", np.sin, "The sine.")
-cos = _float_unary("cos", np.cos, "The cosine.")
-tan = _float_unary("tan", np.tan, "The tangent.")
-asin = _float_unary("asin", np.arcsin, "The inverse of the sine.")
-acos = _float_unary("acos", np.arccos, "The inverse of the cosine.")
-atan = _float_unary("atan", np.arctan, "The inverse of the tangent.")
-sinh = _float_unary("sinh", np.sinh, "The hyperbolic sine.")
-cosh = _float_unary("cosh", np.cosh, "The hyperbolic cosine.")
-tanh = _float_unary("tanh", np.tanh, "The hyperbolic tangent.")
-asinh = _float_unary("asinh", np.arcsinh, "The inverse of the hyperbolic sine.")
-acosh = _float_unary("acosh", np.arccosh, "The inverse of the hyperbolic cosine.")
-atanh = _float_unary("atanh", np.arctanh, "The inverse of the hyperbolic tangent.")
+sin: Kernel = _float_unary("sin", np.sin, "The sine.")
+cos: Kernel = _float_unary("cos", np.cos, "The cosine.")
+tan: Kernel = _float_unary("tan", np.tan, "The tangent.")
+asin: Kernel = _float_unary("asin", np.arcsin, "The inverse of the sine.")
+acos: Kernel = _float_unary("acos", np.arccos, "The inverse of the cosine.")
+atan: Kernel = _float_unary("atan", np.arctan, "The inverse of the tangent.")
+sinh: Kernel = _float_unary("sinh", np.sinh, "The hyperbolic sine.")
+cosh: Kernel = _float_unary("cosh", np.cosh, "The hyperbolic cosine.")
+tanh: Kernel = _float_unary("tanh", np.tanh, "The hyperbolic tangent.")
+asinh: Kernel = _float_unary("asinh", np.arcsinh, "The inverse of the hyperbolic sine.")
+acosh: Kernel = _float_unary("acosh", np.arccosh, "The inverse of the hyperbolic cosine.")
+atanh: Kernel = _float_unary("atanh", np.arctanh, "The inverse of the hyperbolic tangent.")
 
 
 def sinc(a: Operand, out: ndarray | None = None) -> ndarray:

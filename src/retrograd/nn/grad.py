@@ -56,6 +56,9 @@ def _make_weight(dims: int) -> Callable[..., Tensor]:
     return conv_weight
 
 
+conv1d_input: Callable[..., Tensor]
+conv2d_input: Callable[..., Tensor]
+conv3d_input: Callable[..., Tensor]
 conv1d_input, conv2d_input, conv3d_input = family(
     "conv{d}d_input",
     _make_input,
@@ -66,6 +69,9 @@ conv1d_input, conv2d_input, conv3d_input = family(
     tensor([[[3., 3.]]])
     """,
 )
+conv1d_weight: Callable[..., Tensor]
+conv2d_weight: Callable[..., Tensor]
+conv3d_weight: Callable[..., Tensor]
 conv1d_weight, conv2d_weight, conv3d_weight = family(
     "conv{d}d_weight", _make_weight, "The gradient of `conv{d}d` for its weight, of size `weight_size`."
 )

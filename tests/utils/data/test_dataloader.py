@@ -568,7 +568,8 @@ def test_leaving_in_the_middle(how: str, persistent: bool) -> None:
 def script(body: str, *arguments: str) -> subprocess.Popen:
     """A Python program in a process group of its own, as a terminal has it."""
     package = os.path.dirname(os.path.dirname(retrograd.__file__))
-    source = textwrap.dedent(body)
+    # A test may be run in the background of a shell, where Ctrl-C is ignored by all that is started from there.
+    source = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n" + textwrap.dedent(body)
     environment = {**os.environ, "PYTHONPATH": package, "PYTHONUNBUFFERED": "1"}
     return subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", source, *arguments],

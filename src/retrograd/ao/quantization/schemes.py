@@ -27,8 +27,10 @@ class QScheme(NamedTuple):
         return f"torch.{self.name}"
 
 
+qint8: QuantizedType
+quint8: QuantizedType
 qint8, quint8 = QuantizedType("qint8", -128, 127), QuantizedType("quint8", 0, 255)
-per_tensor_affine = QScheme("per_tensor_affine", False, False)
-per_tensor_symmetric = QScheme("per_tensor_symmetric", False, True)
-per_channel_affine = QScheme("per_channel_affine", True, False)
-per_channel_symmetric = QScheme("per_channel_symmetric", True, True)
+per_tensor_affine: QScheme = QScheme("per_tensor_affine", False, False)
+per_tensor_symmetric: QScheme = QScheme("per_tensor_symmetric", False, True)
+per_channel_affine: QScheme = QScheme("per_channel_affine", True, False)
+per_channel_symmetric: QScheme = QScheme("per_channel_symmetric", True, True)

@@ -125,6 +125,9 @@ def _make_conv_transpose(dims: int) -> Callable[..., Tensor]:
     return conv_transpose
 
 
+conv1d: Callable[..., Tensor]
+conv2d: Callable[..., Tensor]
+conv3d: Callable[..., Tensor]
 conv1d, conv2d, conv3d = declared_family(
     "conv{d}d",
     _make_conv,
@@ -136,6 +139,9 @@ conv1d, conv2d, conv3d = declared_family(
     """,
     shared=(1, 2, 3),
 )
+conv_transpose1d: Callable[..., Tensor]
+conv_transpose2d: Callable[..., Tensor]
+conv_transpose3d: Callable[..., Tensor]
 conv_transpose1d, conv_transpose2d, conv_transpose3d = declared_family(
     "conv_transpose{d}d",
     _make_conv_transpose,

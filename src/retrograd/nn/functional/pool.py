@@ -103,6 +103,9 @@ def _make_max_pool(dims: int) -> Callable[..., Any]:
     return max_pool
 
 
+max_pool1d: Callable[..., Any]
+max_pool2d: Callable[..., Any]
+max_pool3d: Callable[..., Any]
 max_pool1d, max_pool2d, max_pool3d = declared_family(
     "max_pool{d}d",
     _make_max_pool,
@@ -133,6 +136,9 @@ def with_indices(pools: tuple[Callable[..., Any], ...], *also: str) -> tuple[Cal
     return tuple([make(pool) for pool in pools])
 
 
+max_pool1d_with_indices: Callable[..., Any]
+max_pool2d_with_indices: Callable[..., Any]
+max_pool3d_with_indices: Callable[..., Any]
 max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = with_indices(
     (max_pool1d, max_pool2d, max_pool3d), "torch.max_pool1d_with_indices"
 )
@@ -192,6 +198,8 @@ def _make_avg_pool(dims: int) -> Callable[..., Tensor]:
     return avg_pool
 
 
+avg_pool2d: Callable[..., Tensor]
+avg_pool3d: Callable[..., Tensor]
 avg_pool2d, avg_pool3d = declared_family(
     "avg_pool{d}d",
     _make_avg_pool,
@@ -233,6 +241,9 @@ def _make_lp_pool(dims: int) -> Callable[..., Tensor]:
     return lp_pool
 
 
+lp_pool1d: Callable[..., Tensor]
+lp_pool2d: Callable[..., Tensor]
+lp_pool3d: Callable[..., Tensor]
 lp_pool1d, lp_pool2d, lp_pool3d = declared_family(
     "lp_pool{d}d", _make_lp_pool, "The `norm_type`-norm of each window of {things}."
 )
@@ -299,6 +310,9 @@ def _make_adaptive_max_pool(dims: int) -> Callable[..., Any]:
     return adaptive_max_pool
 
 
+adaptive_max_pool1d: Callable[..., Any]
+adaptive_max_pool2d: Callable[..., Any]
+adaptive_max_pool3d: Callable[..., Any]
 adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = declared_family(
     "adaptive_max_pool{d}d",
     _make_adaptive_max_pool,
@@ -309,6 +323,9 @@ adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = declared_family(
     tensor([[[ 9., 11.]]])
     """,
 )
+adaptive_max_pool1d_with_indices: Callable[..., Any]
+adaptive_max_pool2d_with_indices: Callable[..., Any]
+adaptive_max_pool3d_with_indices: Callable[..., Any]
 adaptive_max_pool1d_with_indices, adaptive_max_pool2d_with_indices, adaptive_max_pool3d_with_indices = with_indices(
     (adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d)
 )
@@ -328,6 +345,9 @@ def _make_adaptive_avg_pool(dims: int) -> Callable[..., Tensor]:
     return adaptive_avg_pool
 
 
+adaptive_avg_pool1d: Callable[..., Tensor]
+adaptive_avg_pool2d: Callable[..., Tensor]
+adaptive_avg_pool3d: Callable[..., Tensor]
 adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = declared_family(
     "adaptive_avg_pool{d}d",
     _make_adaptive_avg_pool,
@@ -376,6 +396,8 @@ def _make_fractional_max_pool(dims: int) -> Callable[..., Any]:
     return fractional_max_pool
 
 
+fractional_max_pool2d: Callable[..., Any]
+fractional_max_pool3d: Callable[..., Any]
 fractional_max_pool2d, fractional_max_pool3d = declared_family(
     "fractional_max_pool{d}d",
     _make_fractional_max_pool,
@@ -387,6 +409,8 @@ fractional_max_pool2d, fractional_max_pool3d = declared_family(
     """,
     (2, 3),
 )
+fractional_max_pool2d_with_indices: Callable[..., Any]
+fractional_max_pool3d_with_indices: Callable[..., Any]
 fractional_max_pool2d_with_indices, fractional_max_pool3d_with_indices = with_indices(
     (fractional_max_pool2d, fractional_max_pool3d)
 )
@@ -476,6 +500,9 @@ def _make_max_unpool(dims: int) -> Callable[..., Tensor]:
     return max_unpool
 
 
+max_unpool1d: Callable[..., Tensor]
+max_unpool2d: Callable[..., Tensor]
+max_unpool3d: Callable[..., Tensor]
 max_unpool1d, max_unpool2d, max_unpool3d = declared_family(
     "max_unpool{d}d",
     _make_max_unpool,

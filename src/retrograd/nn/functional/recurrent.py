@@ -131,9 +131,9 @@ def _make_cell(name: str) -> Callable[..., Tensor]:
     return cell
 
 
-rnn_tanh_cell = composite(method=False)(_make_cell("rnn_tanh"))
-rnn_relu_cell = composite(method=False)(_make_cell("rnn_relu"))
-gru_cell = composite(method=False)(_make_cell("gru"))
+rnn_tanh_cell: Callable[..., Tensor] = composite(method=False)(_make_cell("rnn_tanh"))
+rnn_relu_cell: Callable[..., Tensor] = composite(method=False)(_make_cell("rnn_relu"))
+gru_cell: Callable[..., Tensor] = composite(method=False)(_make_cell("gru"))
 
 
 @composite(method=False)
@@ -264,7 +264,7 @@ def _make_network(name: str) -> Callable[..., tuple[Any, ...]]:
     return network
 
 
-rnn_tanh = composite(method=False)(_make_network("rnn_tanh"))
-rnn_relu = composite(method=False)(_make_network("rnn_relu"))
-gru = composite(method=False)(_make_network("gru"))
-lstm = composite(method=False)(_make_network("lstm"))
+rnn_tanh: Callable[..., Any] = composite(method=False)(_make_network("rnn_tanh"))
+rnn_relu: Callable[..., Any] = composite(method=False)(_make_network("rnn_relu"))
+gru: Callable[..., Any] = composite(method=False)(_make_network("gru"))
+lstm: Callable[..., Any] = composite(method=False)(_make_network("lstm"))

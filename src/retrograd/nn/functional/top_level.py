@@ -263,8 +263,8 @@ def _grid_sampler(dims: int) -> Callable[..., Tensor]:
     return sample
 
 
-grid_sampler_2d = composite(method=False)(_grid_sampler(2))
-grid_sampler_3d = composite(method=False)(_grid_sampler(3))
+grid_sampler_2d: Callable[..., Tensor] = composite(method=False)(_grid_sampler(2))
+grid_sampler_3d: Callable[..., Tensor] = composite(method=False)(_grid_sampler(3))
 
 
 # ----------------------------------------------------------------------------------------------------------- embeddings

@@ -233,12 +233,12 @@ def _two_dimensional(name: str, function: Any) -> Any:
     return transform
 
 
-fft2 = composite(space="fft", out=True)(_two_dimensional("fft2", fftn))
-ifft2 = composite(space="fft", out=True)(_two_dimensional("ifft2", ifftn))
-rfft2 = composite(space="fft", out=True)(_two_dimensional("rfft2", rfftn))
-irfft2 = composite(space="fft", out=True)(_two_dimensional("irfft2", irfftn))
-hfft2 = composite(space="fft", out=True)(_two_dimensional("hfft2", hfftn))
-ihfft2 = composite(space="fft", out=True)(_two_dimensional("ihfft2", ihfftn))
+fft2: Any = composite(space="fft", out=True)(_two_dimensional("fft2", fftn))
+ifft2: Any = composite(space="fft", out=True)(_two_dimensional("ifft2", ifftn))
+rfft2: Any = composite(space="fft", out=True)(_two_dimensional("rfft2", rfftn))
+irfft2: Any = composite(space="fft", out=True)(_two_dimensional("irfft2", irfftn))
+hfft2: Any = composite(space="fft", out=True)(_two_dimensional("hfft2", hfftn))
+ihfft2: Any = composite(space="fft", out=True)(_two_dimensional("ihfft2", ihfftn))
 
 
 # ---------------------------------------------------------------------------------------------------------- frequencies
