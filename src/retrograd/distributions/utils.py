@@ -25,7 +25,8 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     """Tensors of one shape. A number becomes a tensor of the first tensor's dtype, or of the default one.
 
     >>> import retrograd as torch
-    >>> torch.distributions.utils.broadcast_all(1., torch.zeros(2))
+    >>> from retrograd.distributions.utils import broadcast_all
+    >>> broadcast_all(1., torch.zeros(2))
     (tensor([1., 1.]), tensor([0., 0.]))
     """
     if not all(isinstance(value, (Tensor, Number)) for value in values):
@@ -53,7 +54,8 @@ def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
     """Probabilities of log-odds (`is_binary`), or of logarithms along the last dimension.
 
     >>> import retrograd as torch
-    >>> torch.distributions.utils.logits_to_probs(torch.zeros(2))
+    >>> from retrograd.distributions.utils import logits_to_probs
+    >>> logits_to_probs(torch.zeros(2))
     tensor([0.5000, 0.5000])
     """
     return logits.sigmoid() if is_binary else logits.softmax(-1)
@@ -63,7 +65,8 @@ def clamp_probs(probs: Tensor) -> Tensor:
     """Probabilities kept off 0 and 1 by the smallest step of their dtype.
 
     >>> import retrograd as torch
-    >>> torch.distributions.utils.clamp_probs(torch.tensor([0., 0.5]))
+    >>> from retrograd.distributions.utils import clamp_probs
+    >>> clamp_probs(torch.tensor([0., 0.5]))
     tensor([1.1921e-07, 5.0000e-01])
     """
     eps = finfo(probs.dtype).eps
@@ -74,7 +77,8 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     """Log-odds (`is_binary`) or logarithms of probabilities.
 
     >>> import retrograd as torch
-    >>> torch.distributions.utils.probs_to_logits(torch.tensor([0.5]), is_binary=True)
+    >>> from retrograd.distributions.utils import probs_to_logits
+    >>> probs_to_logits(torch.tensor([0.5]), is_binary=True)
     tensor([0.])
     """
     inside = clamp_probs(probs)
@@ -107,7 +111,8 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
     """The lower triangles of matrices, row by row.
 
     >>> import retrograd as torch
-    >>> torch.distributions.utils.tril_matrix_to_vec(torch.tensor([[1., 2.], [3., 4.]]))
+    >>> from retrograd.distributions.utils import tril_matrix_to_vec
+    >>> tril_matrix_to_vec(torch.tensor([[1., 2.], [3., 4.]]))
     tensor([1., 3., 4.])
     """
     n = mat.shape[-1]
@@ -120,7 +125,8 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     """Lower triangular matrices, filled row by row.
 
     >>> import retrograd as torch
-    >>> torch.distributions.utils.vec_to_tril_matrix(torch.tensor([1., 3., 4.]))
+    >>> from retrograd.distributions.utils import vec_to_tril_matrix
+    >>> vec_to_tril_matrix(torch.tensor([1., 3., 4.]))
     tensor([[1., 0.],
             [3., 4.]])
     """
