@@ -16,8 +16,7 @@ from typing import Any
 import torch
 
 import retrograd
-from retrograd.nn import shared_functions as nn_functions
-from retrograd.ops import registry
+from retrograd.ops.registry import DECLARED
 
 HERE = Path(__file__).parent
 DERIVATIVES = Path(retrograd.__file__).parent / "derivatives"
@@ -96,8 +95,7 @@ def describe(namespace: str, name: str, entries: dict[str, str]) -> tuple[str, s
             forward = entries[key]
             made = {"-": "-", "not_implemented": "no", "": "no"}.get(forward, "yes")
             return "table", made
-    composites = (registry.FUNCTIONS, registry.METHODS, nn_functions.FUNCTIONS)
-    if namespace not in ("torch", "Tensor") or any(name in functions for functions in composites):
+    if namespace not in ("torch", "Tensor") or any(name in DECLARED[space] for space in ("torch", "Tensor")):
         return "composite", "through its parts"
     return "plain Python", "-"
 
