@@ -122,7 +122,8 @@ def draw_step(draw: st.DrawFn, first: int, shapes: list[tuple[int, ...]]) -> Ste
     if kind == "matmul":
         return Step("matmul", (first, draw(st.sampled_from(partners))))
     if kind == "binary":
-        fitting = [p for p, other in enumerate(shapes) if broadcast_fits(shape, other)]
+        # (A product of matrices may itself be larger than what is small enough: then with itself.)
+        fitting = [p for p, other in enumerate(shapes) if broadcast_fits(shape, other)] or [first]
         pair = [first, draw(st.sampled_from(fitting))]
         return Step(draw(st.sampled_from(BINARY)), tuple(draw(st.permutations(pair))))
     if kind == "unary" or not shape:
