@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ops import factories
 from ..tensor import Tensor
 from .checks import check_capturable, check_lr, check_setting, check_steps
-from .optimizer import GroupedOptimizer, ParamsT, dense_grads, new_number
+from .optimizer import GroupedOptimizer, ParamsT
 from .update import Updates, decayed
 
 __all__ = ["Adadelta", "adadelta"]
@@ -66,20 +65,8 @@ class Adadelta(GroupedOptimizer):
         acc_deltas: list[Tensor],
         steps: list[Tensor],
     ) -> bool:
-        has_complex = False
-        for param, grad in dense_grads("Adadelta", group):
-            has_complex |= param.is_complex()
-            state = self.state[param]
-            if not state:
-                state["step"] = new_number(0.0, param, group)
-                state["square_avg"] = factories.zeros_like(param)
-                state["acc_delta"] = factories.zeros_like(param)
-            params.append(param)
-            grads.append(grad)
-            square_avgs.append(state["square_avg"])
-            acc_deltas.append(state["acc_delta"])
-            steps.append(state["step"])
-        return has_complex
+        names = ("square_avg", "acc_delta")
+        return self._collect("Adadelta", group, names, params, grads, square_avgs, acc_deltas, steps)
 
     def _update_group(self, group: dict[str, Any]) -> None:
         lists: tuple[list, list, list, list, list] = ([], [], [], [], [])

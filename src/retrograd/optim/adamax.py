@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ops import factories
 from ..tensor import Tensor
 from .checks import check_betas, check_capturable, check_lr, check_setting, check_steps
-from .optimizer import GroupedOptimizer, ParamsT, dense_grads, new_number
+from .optimizer import GroupedOptimizer, ParamsT
 from .update import Updates, decayed, lerp_weights
 
 __all__ = ["Adamax", "adamax"]
@@ -66,20 +65,7 @@ class Adamax(GroupedOptimizer):
         exp_infs: list[Tensor],
         steps: list[Tensor],
     ) -> bool:
-        has_complex = False
-        for param, grad in dense_grads("Adamax", group):
-            has_complex |= param.is_complex()
-            state = self.state[param]
-            if not state:
-                state["step"] = new_number(0.0, param, group)
-                state["exp_avg"] = factories.zeros_like(param)
-                state["exp_inf"] = factories.zeros_like(param)
-            params.append(param)
-            grads.append(grad)
-            exp_avgs.append(state["exp_avg"])
-            exp_infs.append(state["exp_inf"])
-            steps.append(state["step"])
-        return has_complex
+        return self._collect("Adamax", group, ("exp_avg", "exp_inf"), params, grads, exp_avgs, exp_infs, steps)
 
     def _update_group(self, group: dict[str, Any]) -> None:
         lists: tuple[list, list, list, list, list] = ([], [], [], [], [])

@@ -386,6 +386,25 @@ class GroupedOptimizer(Optimizer):
     def _update_group(self, group: dict[str, Any]) -> None:
         raise NotImplementedError
 
+    def _collect(
+        self, title: str, group: dict[str, Any], names: tuple[str, ...], params: list[Tensor], *lists: list[Tensor]
+    ) -> bool:
+        """Fill lists with the parameters that have gradients, these, and their state; whether one is complex.
+
+        The state is a tensor of zeros for each of `names` and, last, the number of steps.
+        """
+        has_complex = False
+        for param, grad in dense_grads(title, group):
+            has_complex |= param.is_complex()
+            state = self.state[param]
+            if not state:
+                state["step"] = new_number(0.0, param, group)
+                state.update({name: factories.zeros_like(param) for name in names})
+            params.append(param)
+            for collected, value in zip(lists, (grad, *[state[name] for name in names], state["step"]), strict=True):
+                collected.append(value)
+        return has_complex
+
 
 # -------------------------------------------------------------------------------------------------------------- pieces
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ops import factories
 from ..tensor import Tensor
 from .checks import check_betas, check_capturable, check_lr, check_setting, check_steps
-from .optimizer import GroupedOptimizer, ParamsT, dense_grads, new_number
+from .optimizer import GroupedOptimizer, ParamsT
 from .update import Updates, decay_settings, decayed, lerp_weights
 
 __all__ = ["RAdam", "radam"]
@@ -74,20 +73,7 @@ class RAdam(GroupedOptimizer):
         exp_avg_sqs: list[Tensor],
         steps: list[Tensor],
     ) -> bool:
-        has_complex = False
-        for param, grad in dense_grads("RAdam", group):
-            has_complex |= param.is_complex()
-            state = self.state[param]
-            if not state:
-                state["step"] = new_number(0.0, param, group)
-                state["exp_avg"] = factories.zeros_like(param)
-                state["exp_avg_sq"] = factories.zeros_like(param)
-            params.append(param)
-            grads.append(grad)
-            exp_avgs.append(state["exp_avg"])
-            exp_avg_sqs.append(state["exp_avg_sq"])
-            steps.append(state["step"])
-        return has_complex
+        return self._collect("RAdam", group, ("exp_avg", "exp_avg_sq"), params, grads, exp_avgs, exp_avg_sqs, steps)
 
     def _update_group(self, group: dict[str, Any]) -> None:
         lists: tuple[list, list, list, list, list] = ([], [], [], [], [])
