@@ -82,7 +82,7 @@ class Generator:
         """Go back to a state that `get_state`, here or in torch, gave."""
         if not isinstance(state, Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
-        if state._data.dtype != np.uint8:
+        if state._memory.dtype != np.uint8:
             raise TypeError(f"RNG state must be a torch.ByteTensor, but has dtype {state.dtype}")
         raw = state._data.tobytes()
         if len(raw) != _STATE.size:

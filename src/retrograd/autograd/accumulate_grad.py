@@ -90,8 +90,8 @@ class OutdatedAccumulateGrad(AccumulateGrad):
     def _check(self, grad: Any) -> None:
         meta: Any = self.variable._meta
         target = self.variable if meta.grad is None else meta.grad
-        if grad is not None and tuple(grad.shape) != target._data.shape:
-            raise _mismatch(target._data.shape, tuple(grad.shape))
+        if grad is not None and tuple(grad.shape) != target._memory.shape:
+            raise _mismatch(target._memory.shape, tuple(grad.shape))
 
 
 def outdate_accumulator(tensor: Tensor) -> None:
@@ -179,7 +179,7 @@ def _copy(grad: Any, like: Any) -> Any:
 
 def _recorded_copy(grad: Any, like: Any) -> Tensor:
     """The same by operations that are recorded."""
-    return wrap(kernels.empty_with_layout_of(like, grad._data.dtype)).copy_(grad)  # type: ignore[attr-defined]
+    return wrap(kernels.empty_with_layout_of(like, grad._memory.dtype)).copy_(grad)  # type: ignore[attr-defined]
 
 
 def _add_in_place(old: Tensor, grad: Any) -> None:

@@ -96,7 +96,7 @@ def tangents_by_level(tensor: Tensor) -> dict[Level, Tensor]:
 def set_tangent(result: Tensor, tangent: Tensor | None, level: Level, inplace: bool = False) -> None:
     """Give a result its tangent; `inplace`: `result` is an argument that was written to, and may have one already."""
     old = fw_grad(result, level) if inplace else None
-    if result._data.dtype.kind not in "fcV":
+    if result._memory.dtype.kind not in "fcV":
         return
     if old is not None:
         if tangent is None:
@@ -330,7 +330,7 @@ def _view(operator: Callable[..., Any], state: ThreadState, level: Level, *args:
     finally:
         state.interceptor = interceptor
     for one, its in zip(result, made) if isinstance(result, tuple) else ((result, made),):
-        if one._data.dtype.kind in "fcV":
+        if one._memory.dtype.kind in "fcV":
             attach_view(one, its, level)
     return result
 
@@ -477,7 +477,7 @@ def _set_results(formula: ForwardFormula, result: Any, made: Any, tangents: dict
     results = result if isinstance(result, tuple) else (result,)
     made = made if isinstance(made, (tuple, list)) else (made,)
     for one, tangent in zip(results, made, strict=False):
-        if isinstance(tangent, Tensor) and one._data.dtype.kind in "fcV":
+        if isinstance(tangent, Tensor) and one._memory.dtype.kind in "fcV":
             if formula.view:
                 attach_view(one, tangent, level)
             else:
@@ -485,7 +485,7 @@ def _set_results(formula: ForwardFormula, result: Any, made: Any, tangents: dict
 
 
 def _set_inplace(tensor: Tensor, made: Any, tangents: dict[int, Any], level: Level) -> None:
-    if tensor._data.dtype.kind not in "fcV":
+    if tensor._memory.dtype.kind not in "fcV":
         return
     if not isinstance(made, Tensor):
         made = None

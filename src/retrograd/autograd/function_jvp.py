@@ -44,7 +44,7 @@ def _run_at(
     leaves = _answers(cls, ctx, answer)
     undifferentiable = ctx.non_differentiable or ()
     for position, (value, result, tangent) in enumerate(zip(raw, results, leaves)):
-        if not isinstance(value, Tensor) or value._data.dtype.kind not in "fcV" or _among(value, undifferentiable):
+        if not isinstance(value, Tensor) or value._memory.dtype.kind not in "fcV" or _among(value, undifferentiable):
             if tangent is not None:
                 raise RuntimeError(
                     f"{cls.__name__}.jvp returned a gradient at position {position}, but the corresponding forward "

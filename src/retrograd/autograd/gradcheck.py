@@ -193,7 +193,7 @@ def _random_like(output: Tensor, spread: bool) -> Tensor:
     result = ops.randn_like(output)
     if spread:
         # Every other element of twice the memory.
-        wide = np.zeros((*output.shape, 2), output._data.dtype)
+        wide = np.zeros((*output.shape, 2), output._memory.dtype)
         wide[..., 0] = to_array(result)
         result = wrap(wide).select(-1, 0).to(output.device)  # type: ignore[attr-defined]
     return result.detach().requires_grad_()
@@ -338,7 +338,7 @@ class _Fast:
     def _step(self, k: int, direction: complex) -> np.ndarray:
         x = self.check.tensors[k]
         step = self.u[k][direction] * (direction if x.is_complex() else 1)
-        return np.asarray(step).reshape(tuple(x.shape)).astype(x._data.dtype)
+        return np.asarray(step).reshape(tuple(x.shape)).astype(x._memory.dtype)
 
     def _atol(self, k: int, v: np.ndarray) -> float:
         # Each element of a Jacobian may be off by atol.
@@ -358,7 +358,7 @@ class _Fast:
                     x = check.tensors[k]
                     if not same_values(products[k], again[k], check.nondet_tol):
                         raise GradcheckError(_not_reentrant(check))
-                    if check.check_grad_dtypes and products[k].dtype != x._data.dtype:
+                    if check.check_grad_dtypes and products[k].dtype != x._memory.dtype:
                         raise GradcheckError("Gradient has dtype mismatch")
                     along = {d: np.sum(self.v[place] * part(js[place])) for d, js in self.numerical[k].items()}
                     expected = as_gradient(along, np.real)

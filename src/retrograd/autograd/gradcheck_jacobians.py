@@ -97,7 +97,7 @@ class Numerical:
 def unit_steps(tensor: Tensor, direction: complex) -> Iterator[np.ndarray]:
     """One step an element."""
     shape = tuple(tensor.shape)
-    dtype = tensor._data.dtype
+    dtype = tensor._memory.dtype
     for cell in np.ndindex(shape):
         step = np.zeros(shape, dtype)
         step[cell] = direction if dtype.kind == "c" else 1
@@ -120,19 +120,19 @@ def vector_products(output: Tensor, inputs: Sequence[Tensor], v: np.ndarray) -> 
 
 def pull(output: Tensor, inputs: Sequence[Tensor], v: np.ndarray) -> tuple[Tensor | None, ...]:
     """The gradients of the inputs; None where the output does not depend on one."""
-    vector = ops.from_numpy(v.reshape(tuple(output.shape)).astype(output._data.dtype)).to(output.device)
+    vector = ops.from_numpy(v.reshape(tuple(output.shape)).astype(output._memory.dtype)).to(output.device)
     return grad([output], list(inputs), [vector], retain_graph=True, allow_unused=True)
 
 
 def _flat(gradient: Tensor | None, like: Tensor) -> np.ndarray:
-    return np.zeros(like.numel(), like._data.dtype) if gradient is None else to_array(gradient).reshape(-1)
+    return np.zeros(like.numel(), like._memory.dtype) if gradient is None else to_array(gradient).reshape(-1)
 
 
 class Analytical:
     """The Jacobians of one real output, from one backward pass per element, each run twice."""
 
     def __init__(self, output: Tensor, inputs: Sequence[Tensor], nondet_tol: float) -> None:
-        self.jacobians: list[np.ndarray] = [np.zeros((x.numel(), output.numel()), x._data.dtype) for x in inputs]
+        self.jacobians: list[np.ndarray] = [np.zeros((x.numel(), output.numel()), x._memory.dtype) for x in inputs]
         self.reentrant: bool = True
         self.sizes_match: bool = True
         self.dtypes_match: bool = True
@@ -187,7 +187,7 @@ def steps_of(
     inputs: tuple[Any, ...], wanted: Sequence[int], moving: int, step: np.ndarray
 ) -> dict[int, np.ndarray | None]:
     """A step for one of the `wanted` inputs, and zeros for the others."""
-    return {i: step if i == moving else np.zeros(tuple(inputs[i].shape), inputs[i]._data.dtype) for i in wanted}
+    return {i: step if i == moving else np.zeros(tuple(inputs[i].shape), inputs[i]._memory.dtype) for i in wanted}
 
 
 def tangents(

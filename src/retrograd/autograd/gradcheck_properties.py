@@ -133,7 +133,7 @@ def _random_step(rng: np.random.Generator, x: Tensor) -> np.ndarray:
     step = rng.standard_normal(tuple(x.shape))
     if x.is_complex():
         step = step + 1j * rng.standard_normal(tuple(x.shape))
-    return np.asarray(step).astype(x._data.dtype)
+    return np.asarray(step).astype(x._memory.dtype)
 
 
 def check_zero_gradient(check: Check, outputs: list[Tensor]) -> None:
@@ -206,7 +206,7 @@ def check_undefined_forward(check: Check) -> None:
     for position in check.wanted:
         if len(check.wanted) == 1:
             # There is no other input: no variation, then.
-            step = np.zeros(tuple(check.inputs[position].shape), check.inputs[position]._data.dtype)
+            step = np.zeros(tuple(check.inputs[position].shape), check.inputs[position]._memory.dtype)
             for _, tangent in push(check.func, check.inputs, {position: step}):
                 if tangent is not None and np.any(to_array(tangent) != 0):
                     raise GradcheckError(

@@ -199,7 +199,7 @@ def _grad_batched(
     if len(sizes) != 1:
         raise RuntimeError("is_grads_batched=True needs grad_outputs that all have the same first dimension")
     for position, (output, g) in enumerate(zip(outputs, given, strict=True)):
-        if g is not None and isinstance(output, Tensor) and g._data.shape[1:] != output._data.shape:
+        if g is not None and isinstance(output, Tensor) and g._memory.shape[1:] != output._memory.shape:
             raise RuntimeError(
                 "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
                 "dimension. "

@@ -84,31 +84,38 @@ def takes_numbers(entry: Entry) -> bool:
     return any(o not in COMPARISONS for o in entry.operators) and [a.type for a in arguments[1:2]] == ["Tensor|Scalar"]
 
 
+def own_name(entry: Entry, inplace: bool = False) -> str:
+    """The function itself, within its wrapper: in `threshold(input, threshold, value)` its name is an argument's."""
+    shadowed = any(a.parameter == entry.name for a in entry.schema.arguments)
+    return f"{entry.name}_" if inplace else f'globals()["{entry.name}"]' if shadowed else entry.name
+
+
 def _unwrap(entry: Entry, operator: str | None = None, inplace: bool = False) -> list[str]:
     """Tensors to arrays, and the checks that go with it."""
     lines = []
+    public, arguments, keywords = own_name(entry, inplace), _call_arguments(entry), _keywords(entry)
     late = _late(entry) if not operator and not inplace and _has_aliases(entry) else []
     for position, a in enumerate(entry.schema.arguments, 1):
         p, arr = a.parameter, _array(a)
         where = f'"{entry.schema.base}", "{p}", {position}'
+        call = f"{public}, {where}, {p}, ({arguments}), {keywords}"
         if a.type == "Tensor" or (inplace and position == 1):
             # A view is taken of the memory, whatever its bits say. See Note [Lazy conjugation].
-            data = "_memory" if entry.view and position == 1 else "_data"
+            data = "_array" if entry.view and position == 1 else "_data"
             lines += ["try:", f"    {arr} = {p}.{data}", "except AttributeError:"]
             if operator and position == 2:
-                lines.append("    return NotImplemented")
+                lines.append(f"    return no_array({call}) if isinstance({p}, Tensor) else NotImplemented")
             elif position == 1 and takes_numbers(entry) and not inplace:
-                lines.append(
-                    f"    return number_first({entry.name}, {where}, ({_call_arguments(entry)}), {_keywords(entry)})"
-                )
+                lines.append(f"    return number_first({public}, {where}, ({arguments}), {keywords})")
             else:
-                lines.append(f"    raise not_a_tensor({where}, {p}) from None")
+                lines.append(f"    return no_array({call})")
         elif a.type == "Tensor?":
             lines += ["try:", f"    {arr} = None if {p} is None else {p}._data", "except AttributeError:"]
-            lines.append(f"    raise not_a_tensor({where}, {p}) from None")
+            lines.append(f"    return no_array({call})")
         elif a.type == "Tensor|Scalar":
             lines += [f"if {p}.__class__ is Tensor or isinstance({p}, Tensor):"]
-            lines += [f"    {arr} = {p}._data"]
+            lines += ["    try:", f"        {arr} = {p}._data", "    except AttributeError:"]
+            lines += [f"        return no_array({call})"]
             if operator:
                 compares = operator in ("__eq__", "__ne__")
                 answer = f"array_second({entry.name}, input, {p})" if compares else "NotImplemented"
@@ -117,7 +124,8 @@ def _unwrap(entry: Entry, operator: str | None = None, inplace: bool = False) ->
                 lines += [f"elif {p} is None:", f"    {arr} = None"]
             lines += ["else:", f"    {p} = {arr} = number({where}, {p})"]
         elif a.type == "Tensor[]":
-            lines += [f"{p} = tensor_list({where}, {p})", f"{arr} = tensor_list_arrays({p})"]
+            lines += [f"{p} = tensor_list({where}, {p})", "try:", f"    {arr} = tensor_list_arrays({p})"]
+            lines += ["except AttributeError:", f"    return no_array({call})"]
         elif a.type == "int[]...":
             if not entry.view:  # (views are asked for no sizes from within)
                 lines += [f"if not {p}:", f'    raise missing("{entry.schema.base}", "{p}")']

@@ -18,6 +18,7 @@ from .calls import (
     _send_strangers_away,
     _unwrap,
     has_out,
+    own_name,
     signature,
 )
 from .inplace_functions import _inplace_wrapper
@@ -51,7 +52,7 @@ from retrograd.ops.support import (
     merge_aliases,
     missing,
     needs_a_tensor,
-    not_a_tensor,
+    no_array,
     not_differentiable,
     number,
     number_first,
@@ -103,9 +104,7 @@ def _wrapper(entry: Entry, operator: str | None = None) -> str:
         head = signature(entry)
     if not operator:
         body.append(f'"""{entry.doc or entry.schema.base}"""')
-    # Inside `threshold(input, threshold, value)`, the function's name is its argument's.
-    shadowed = any(a.parameter == entry.name for a in arguments)
-    public = f'globals()["{entry.name}"]' if shadowed else entry.name
+    public = own_name(entry)
     if reflected:
         body += ["if not isinstance(other, NUMBERS):", f'    return reflected("{operator}", input, other)']
     if not operator and has_out(entry):

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from ..core.dtypes import dtype as Dtype
 from ..tensor import Tensor
+from ..tensor.special import operate_on_special, special_tensors
 from .accidents import unfit
 from .arguments import HIGHEST, LOWEST, Type, wrong_type
 from .signatures import Parameter, has_overloads, overloads
@@ -147,11 +148,12 @@ _PLAIN = frozenset((Tensor, int, float, bool, str, type(None), Dtype))
 def _test(p: str, type_: Type) -> str:
     """A test that a value passes only if it is plainly of the type."""
     in_range = f"({p}.__class__ is int and {LOWEST} <= {p} <= {HIGHEST})"
+    tensor = f"{p}.__class__ is Tensor or (isinstance({p}, Tensor) and {p}.special is None)"
     match type_.base:
         case "Tensor":
-            test = f"{p}.__class__ is Tensor or isinstance({p}, Tensor)"
+            test = tensor
         case "Tensor|Scalar":
-            test = f"{p}.__class__ is Tensor or isinstance({p}, Tensor) or {p}.__class__ is float or {in_range}"
+            test = f"{tensor} or {p}.__class__ is float or {in_range}"
         case "truth":
             test = f"{p} is None or {p} is True or {p} is False"
         case "Scalar" | "real" | "Scalar|str":
@@ -312,7 +314,7 @@ def checked(function: F, name: str, key: str | None = None, *, out: bool = False
         call.__code__ = made.__code__.replace(co_name=name, co_qualname=name)
         return call(*args, **kwargs)
 
-    scope["first"] = first
+    scope["first"], scope["call"] = first, call
     return call
 
 
@@ -332,10 +334,11 @@ def _written(
     has_out = not skipped and (out or any(p.name == "out" or p.kind is p.VAR_KEYWORD for p in parameters))
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         text = _SIZES if not skipped and any(_is_sizes(o) for o in overloads(key)) else _SPREAD
-        defaults: dict[str, Any] = {"known": set(), "slow": _slow_spread(function, name, key, out, has_out, skipped)}
+        defaults: dict[str, Any] = {"known": set()}
+        defaults["slow"] = _slow_spread(function, name, key, out, has_out, skipped, scope)
     else:
         text, defaults, omitted = _text(function, key, out)
-        defaults["slow"] = _slow(function, name, key, parameters, out, has_out, skipped, omitted)
+        defaults["slow"] = _slow(function, name, key, parameters, out, has_out, skipped, omitted, scope)
     scope.update(defaults)
     made: dict[str, Any] = {}
     exec(_compiled(text), scope, made)
@@ -402,11 +405,16 @@ def _is_sizes(parameters: tuple[Parameter, ...]) -> bool:
 
 
 def _slow_spread(
-    function: Callable[..., Any], name: str, key: str, out: bool, has_out: bool, skipped: int
+    function: Callable[..., Any], name: str, key: str, out: bool, has_out: bool, skipped: int,
+    scope: dict[str, Any],
 ) -> Callable[..., Any]:
     """What such a wrapper calls when it has not met such arguments."""
 
     def slow(args: tuple[Any, ...], kwargs: dict[str, Any], known: set[tuple[type[Any], ...]]) -> Any:
+        if special_tensors(args, kwargs):
+            result = operate_on_special(scope["call"], args, kwargs)
+            if result is not NotImplemented:
+                return result
         target = _take_out(name, kwargs) if has_out else {}
         parsed, named = parse(name, key, args, kwargs, skipped)
         classes = tuple(map(type, args))
@@ -419,7 +427,7 @@ def _slow_spread(
 
 def _slow(
     function: Callable[..., Any], name: str, key: str, parameters: list[inspect.Parameter], out: bool, has_out: bool,
-    skipped: int, omitted: list[str],
+    skipped: int, omitted: list[str], scope: dict[str, Any],
 ) -> Callable[..., Any]:
     """What a wrapper calls when its test has failed."""
     positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
@@ -438,6 +446,10 @@ def _slow(
                 named[p.name] = value
         named |= {k: v for k, v in keywords.items() if v is not defaults.get(k)}
         named |= more
+        if special_tensors(args, named):
+            result = operate_on_special(scope["call"], tuple(given), named)
+            if result is not NotImplemented:
+                return result
         target = _take_out(name, named) if has_out else {}
         parsed, named = parse(name, key, tuple(given), named, skipped)
         return _run(function, name, parsed, {**named, **target}, out)

@@ -125,7 +125,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     np_dtype = dtypes.as_numpy_dtype(dtype)
     on_cpu(device)
     if isinstance(data, Tensor):
-        return data if np_dtype is None or data._data.dtype == np_dtype else data.to(dtype)
+        return data if np_dtype is None or data._memory.dtype == np_dtype else data.to(dtype)
     if isinstance(data, np.ndarray):
         result = from_numpy(data)
         return result if np_dtype is None or data.dtype == np_dtype else result.to(dtype)
@@ -280,7 +280,7 @@ def full(
 def _like(input: Tensor, dtype: Any) -> np.dtype:
     if not isinstance(input, Tensor):
         raise TypeError(f"argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    return input._data.dtype if dtype is None else dtypes.as_numpy_dtype(dtype)  # type: ignore[return-value]
+    return input._memory.dtype if dtype is None else dtypes.as_numpy_dtype(dtype)  # type: ignore[return-value]
 
 
 def _laid_out(input: Tensor, np_dtype: np.dtype) -> np.ndarray:
@@ -419,7 +419,7 @@ def range(start: Any, end: Any, step: Any = 1, **kw: Any) -> Tensor:
 def _target_dtype(dtype: Any, kw: dict) -> np.dtype | None:
     """The dtype that was asked for: that of ``out=`` where there is one."""
     out = kw.get("out")
-    return dtypes.as_numpy_dtype(dtype) if out is None else out._data.dtype
+    return dtypes.as_numpy_dtype(dtype) if out is None else out._memory.dtype
 
 
 def _ends(name: str, start: Any, end: Any, steps: int, dtype: np.dtype | None) -> tuple[Any, Any, np.dtype]:

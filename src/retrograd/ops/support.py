@@ -17,6 +17,7 @@ from ..core.where import users_level
 from ..kernels.promotion import can_cast
 from ..tensor import Tensor, wrap
 from ..tensor.lazy_conjugation import write_back
+from ..tensor.special import operate_on_special, special_tensors
 from .arguments import argument, as_number
 
 #: What may stand for a number.
@@ -30,6 +31,24 @@ def not_a_tensor(operator: str, name: str, position: int, value: Any) -> TypeErr
     return TypeError(
         f"{operator}(): argument '{name}' (position {position}) must be Tensor, not {type(value).__name__}"
     )
+
+
+def no_array(
+    function: Callable[..., Any],
+    operator: str,
+    name: str,
+    position: int,
+    value: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """An argument has no array: it is a special tensor (Note [Special tensors]), or no tensor at all."""
+    if not isinstance(value, (Tensor, tuple, list)):
+        raise not_a_tensor(operator, name, position, value) from None
+    result = operate_on_special(function, args, kwargs)
+    if result is NotImplemented:
+        raise special_tensors(args, kwargs)[0].no_form(function.__name__) from None
+    return result
 
 
 def renamed(function: Any, name: str) -> Any:
@@ -76,6 +95,8 @@ def number_first(
     from .composite.arithmetic import number_as_tensor  # it is made of operators
 
     value, other = args[0], args[1]
+    if isinstance(value, Tensor):
+        return no_array(function, operator, name, position, value, args, kwargs)
     if not isinstance(value, NUMBERS) or not isinstance(other, Tensor):
         raise not_a_tensor(operator, name, position, value)
     return function(number_as_tensor(number(operator, name, position, value), other), *args[1:], **kwargs)
@@ -205,7 +226,7 @@ def write_out(
         count = len(result) if isinstance(result, tuple) else 1
         raise TypeError(f"{name}(): argument 'out' must be tuple of {count} Tensors, one for each result")
     for target, value in zip(outs, result, strict=True):
-        if target._data.dtype != value._data.dtype:
+        if target._memory.dtype != value._memory.dtype:
             raise RuntimeError(f"Expected out tensor to have dtype {value.dtype}, but got {target.dtype} instead")
         _check_target(target, value, tensors, apart)
     for target, value in zip(outs, result, strict=True):
@@ -224,7 +245,7 @@ def _apart(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any
 
 def _check_target(out: Tensor, result: Tensor, read: list[Tensor], apart: list[Tensor]) -> None:
     """May `result` be written to `out`?"""
-    if not can_cast(result._data.dtype, out._data.dtype):
+    if not can_cast(result._memory.dtype, out._memory.dtype):
         raise RuntimeError(
             f"result type {result._type_name()[:-6]} can't be cast to the desired output type {out._type_name()[:-6]}"
         )
@@ -273,4 +294,4 @@ def zero_tangents(primals: Sequence[Any], tangents: Sequence[Any] | None) -> lis
 
 
 def conj_tangent(tangent: Tensor) -> Tensor:
-    return tangent.conj() if tangent._data.dtype.kind == "c" else tangent
+    return tangent.conj() if tangent._memory.dtype.kind == "c" else tangent

@@ -97,7 +97,7 @@ class TensorConversion(TensorAutograd):
 
     def __reversed__(self) -> Tensor:
         """The elements along the first dimension in reverse; a Tensor, not an iterator."""
-        return self if self._data.ndim == 0 else self.flip(0)  # type: ignore[attr-defined,return-value]
+        return self if self._memory.ndim == 0 else self.flip(0)  # type: ignore[attr-defined,return-value]
 
     def __delitem__(self, key: Any) -> None:
         raise TypeError("Tensor does not support deleting items: select the others, x[keep]")

@@ -274,6 +274,6 @@ def tensor_str(tensor: Any, tensor_contents: str | None = None) -> str:
 
 def format_number(tensor: Any, spec: str) -> str:
     """``format(tensor, spec)``: a plain 0-d tensor formats as its number, all else as Python objects do."""
-    if tensor._data.ndim == 0 and type(tensor).__name__ == "Tensor":
+    if tensor._memory.ndim == 0 and type(tensor).__name__ == "Tensor":
         return format(tensor._data.item(), spec)
     return object.__format__(tensor, spec)

@@ -48,6 +48,10 @@ class Tensor(TensorConversion):
     _data: Any
     #: The same slot by another name, for those who read how the values lie: see Note [Lazy conjugation].
     _memory: Any
+    #: And by a third, for those who take views of it: see Note [Special tensors].
+    _array: Any
+    #: What kind of special tensor it is, if it is one: see the same note.
+    special: int | None = None
     #: See Note [Version counters] (core/version_counter.py).
     _vc: VersionCounter | None
     _meta: AutogradMeta | None
@@ -252,10 +256,10 @@ class Tensor(TensorConversion):
         return other.detach() if assign else self.copy_(other).detach()  # type: ignore[attr-defined]
 
     def __dir__(self) -> list[str]:
-        return sorted({*dir(type(self)), *self.__dict__} - {"_data", "_edge", "_memory", "_meta", "_vc"})
+        return sorted({*dir(type(self)), *self.__dict__} - {"_array", "_data", "_edge", "_memory", "_meta", "_vc"})
 
 
-Tensor._memory = Tensor.__dict__["_data"]
+Tensor._memory = Tensor._array = Tensor.__dict__["_data"]
 
 
 TYPE_NAMES = {

@@ -161,22 +161,22 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 @composite("torch.prelu", "Tensor.prelu", space="nn.functional")
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """`leaky_relu` with a learned slope, one or one for each channel."""
-    n = input._data.ndim
-    if weight._data.ndim > 1:
+    n = input._memory.ndim
+    if weight._memory.ndim > 1:
         raise RuntimeError(
-            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight._data.ndim}"
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight._memory.ndim}"
         )
-    if weight._data.dtype != input._data.dtype:
-        names = scalar_name(input._data.dtype), scalar_name(weight._data.dtype)
+    if weight._memory.dtype != input._memory.dtype:
+        names = scalar_name(input._memory.dtype), scalar_name(weight._memory.dtype)
         raise RuntimeError("prelu: Type promoting not supported. Got {} and {}".format(*names))
-    if weight._data.size != 1:
+    if weight._memory.size != 1:
         if not n:
             raise RuntimeError("Not allow zero-dim input tensor.")
-        channels = input._data.shape[1] if n > 1 else 1
-        if weight._data.size != channels:
+        channels = input._memory.shape[1] if n > 1 else 1
+        if weight._memory.size != channels:
             raise RuntimeError(
-                f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {weight._data.size} "
-                f"and channel size = {channels}."
+                f"Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                f"{weight._memory.size} and channel size = {channels}."
             )
     slope = weight.reshape([-1 if d == 1 else 1 for d in range(n)] if n > 1 else [-1] if n else [])
     return generated._prelu_kernel(input, slope)
@@ -185,11 +185,11 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 @composite(space="nn.functional")
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """One half of the input times the sigmoid of the other, halved along `dim`."""
-    if not input._data.ndim:
+    if not input._memory.ndim:
         raise RuntimeError("glu does not support scalars because halving size must be even")
-    if input._data.dtype.kind not in "fV":
-        unsupported("glu_cpu", input._data.dtype)
-    n = input._data.shape[normalize_dim(dim, input._data.ndim)]
+    if input._memory.dtype.kind not in "fV":
+        unsupported("glu_cpu", input._memory.dtype)
+    n = input._memory.shape[normalize_dim(dim, input._memory.ndim)]
     if n % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {n}")
     return input.narrow(dim, 0, n // 2) * input.narrow(dim, n // 2, n // 2).sigmoid()

@@ -41,12 +41,12 @@ def scaled_dot_product_attention(
     if enable_gqa:
         key, value = _repeated_heads(query, key, value)
     if scale is None:
-        scale = 1.0 / math.sqrt(query._data.shape[-1]) if query._data.shape[-1] else math.inf
+        scale = 1.0 / math.sqrt(query._memory.shape[-1]) if query._memory.shape[-1] else math.inf
     scores = (query * scale).matmul(key.transpose(-2, -1))
     dead = None
     if is_causal:
-        rows, columns = query._data.shape[-2], key._data.shape[-2]
-        bias = np.triu(np.full((rows, columns), -np.inf, dtype=query._data.dtype), 1)
+        rows, columns = query._memory.shape[-2], key._memory.shape[-2]
+        bias = np.triu(np.full((rows, columns), -np.inf, dtype=query._memory.dtype), 1)
         scores = generated.add(scores, wrap(bias))
     elif attn_mask is not None:
         scores, dead = _masked(scores, attn_mask)
@@ -70,11 +70,11 @@ def _masked(scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
     if not dead.any():
         if array.dtype != np.bool_:
             return generated.add(scores, mask), None
-        bias = np.zeros(array.shape, scores._data.dtype)
+        bias = np.zeros(array.shape, scores._memory.dtype)
         bias[shut] = -np.inf
         return generated.add(scores, wrap(bias)), None
     if array.dtype == np.bool_:
-        bias = np.zeros(array.shape, scores._data.dtype)
+        bias = np.zeros(array.shape, scores._memory.dtype)
         bias[shut & ~dead] = -np.inf
         return generated.add(scores, wrap(bias)), wrap(dead)
     return generated.add(scores, mask.masked_fill(wrap(dead), 0)), wrap(dead)
@@ -82,10 +82,10 @@ def _masked(scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
 
 def _repeated_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
     """Keys and values as often as there are heads of queries."""
-    heads = query._data.shape[-3]
+    heads = query._memory.shape[-3]
     found: list[Any] = []
     for tensor in (key, value):
-        own = tensor._data.shape[-3]
+        own = tensor._memory.shape[-3]
         if heads % own:
             raise RuntimeError(
                 "Number of heads in key and value must divide the number of heads in query, but got "
@@ -104,8 +104,8 @@ def _check(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_ca
             "Expected query, key, and value to have the same dtype, but got query.dtype: "
             f"{one} key.dtype: {two} and value.dtype: {three} instead."
         )
-    if any(t._data.ndim < 2 for t in (query, key, value)):
-        one, two, three = (t._data.ndim for t in (query, key, value))
+    if any(t._memory.ndim < 2 for t in (query, key, value)):
+        one, two, three = (t._memory.ndim for t in (query, key, value))
         raise RuntimeError(
             f"Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: {one}, key.dim: "
             f"{two} and value.dim: {three} instead."
@@ -113,7 +113,7 @@ def _check(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_ca
     if mask is not None:
         if is_causal:
             raise RuntimeError("Explicit attn_mask should not be set when is_causal=True")
-        if mask._data.dtype not in (np.bool_, np.float32, query._data.dtype):
+        if mask._memory.dtype not in (np.bool_, np.float32, query._memory.dtype):
             raise RuntimeError(
                 "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
                 f"{mask.dtype} and  query.dtype: {query.dtype} instead."
@@ -157,7 +157,7 @@ def multi_head_attention_forward(
     if not batched:
         query, key, value = (x.unsqueeze(1) for x in (query, key, value))
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
-    length, batch, width = query._data.shape
+    length, batch, width = query._memory.shape
     if width != embed_dim_to_check:
         raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}")
     if width % num_heads:
@@ -173,19 +173,19 @@ def multi_head_attention_forward(
         k, v = (ops.cat([x, b.expand((1, batch, width))]) for x, b in ((k, bias_k), (v, bias_v)))
         extra += 1
     heads = batch * num_heads
-    q, k, v = (x.reshape((x._data.shape[0], heads, width // num_heads)).transpose(0, 1) for x in (q, k, v))
+    q, k, v = (x.reshape((x._memory.shape[0], heads, width // num_heads)).transpose(0, 1) for x in (q, k, v))
     k = k if static_k is None else static_k
     v = v if static_v is None else static_v
     if add_zero_attn:
         k, v = (generated.constant_pad_nd(x, (0, 0, 0, 1), 0) for x in (k, v))
         extra += 1
-    if key_padding_mask is not None and tuple(key_padding_mask.shape) != (batch, k._data.shape[1] - extra):
+    if key_padding_mask is not None and tuple(key_padding_mask.shape) != (batch, k._memory.shape[1] - extra):
         raise AssertionError(
-            f"Expected key_padding_mask.shape to be {(batch, k._data.shape[1] - extra)}, but got "
+            f"Expected key_padding_mask.shape to be {(batch, k._memory.shape[1] - extra)}, but got "
             f"{tuple(key_padding_mask.shape)}"
         )
     scores = (q * (width // num_heads) ** -0.5).matmul(k.transpose(-2, -1))
-    mask = _merged(attn_mask, key_padding_mask, batch, num_heads, extra, q._data.dtype)
+    mask = _merged(attn_mask, key_padding_mask, batch, num_heads, extra, q._memory.dtype)
     attention = generated._softmax(scores if mask is None else scores + mask, -1)
     if training and dropout_p > 0:
         attention = dropout(attention, dropout_p, True)
@@ -194,7 +194,7 @@ def multi_head_attention_forward(
     result = result if batched else result.squeeze(1)
     if not need_weights:
         return result, None
-    attention = attention.reshape((batch, num_heads, length, k._data.shape[1]))
+    attention = attention.reshape((batch, num_heads, length, k._memory.shape[1]))
     if average_attn_weights:
         attention = attention.mean(1)
     return result, attention if batched else attention.squeeze(0)
@@ -219,7 +219,7 @@ def _check_dims(
             "tensor instead"
         )
     for name, given in (("attn_mask", mask), ("key_padding_mask", padding)):
-        if given is not None and given._data.dtype != np.bool_ and not given.is_floating_point():
+        if given is not None and given._memory.dtype != np.bool_ and not given.is_floating_point():
             raise AssertionError(f"only bool and floating types of {name} are supported")
     if mask is not None:
         if mask.ndim not in (2, 3):
@@ -313,12 +313,12 @@ def _merged(
     for part, is_padding in ((mask, False), (padding, True)):
         if part is None:
             continue
-        if part._data.dtype == np.bool_:
-            bias = np.zeros(part._data.shape, dtype)
+        if part._memory.dtype == np.bool_:
+            bias = np.zeros(part._memory.shape, dtype)
             bias[part._data] = -np.inf
             part = wrap(bias)
         if is_padding:
-            size = part._data.shape[1]
+            size = part._memory.shape[1]
             part = part.reshape((batch, 1, 1, size)).expand((batch, heads, 1, size)).reshape((batch * heads, 1, size))
         elif part.ndim == 2:
             part = part.unsqueeze(0)

@@ -58,9 +58,9 @@ def cross_entropy(
     number = reduction_number(reduction, size_average, reduce)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
-    shape = input._data.shape
+    shape = input._memory.shape
     class_dim = 0 if len(shape) == 1 else 1
-    if shape == target._data.shape:
+    if shape == target._memory.shape:
         return _soft_cross_entropy(input, target, weight, number, ignore_index, label_smoothing, class_dim)
     logs = generated._log_softmax(input, class_dim)
     loss = generated.nll_loss(logs, target, weight, number, ignore_index)
@@ -81,32 +81,32 @@ def _soft_cross_entropy(
     class_dim: int,
 ) -> Tensor:
     """`cross_entropy` for a target that gives the probability of each class."""
-    if target._data.dtype.kind not in "fV":
+    if target._memory.dtype.kind not in "fV":
         raise RuntimeError(
             "Expected floating point type for target with class probabilities, got "
-            + kernels.scalar_name(target._data.dtype)
+            + kernels.scalar_name(target._memory.dtype)
         )
     if ignore_index >= 0:
         raise RuntimeError("ignore_index is not supported for floating point target")
-    classes = input._data.shape[class_dim]
+    classes = input._memory.shape[class_dim]
     _check_weight(weight, classes)
     if label_smoothing:
         target = target * (1 - label_smoothing) + label_smoothing / max(classes, 1)
     logs = generated._log_softmax(input, class_dim)
-    terms = logs * target if weight is None else logs * target * _along_classes(weight, input._data.ndim, class_dim)
+    terms = logs * target if weight is None else logs * target * _along_classes(weight, input._memory.ndim, class_dim)
     if reduction == 0:
         return -terms.sum(class_dim)
     loss = -terms.sum()
     if reduction == 2:
         return loss
-    return loss / (input._data.size / classes) if classes else loss / 0.0
+    return loss / (input._memory.size / classes) if classes else loss / 0.0
 
 
 def _uniform_loss(
     logs: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int, class_dim: int
 ) -> Tensor:
     """The part of `cross_entropy` that label smoothing adds: every class counts alike."""
-    terms = logs if weight is None else logs * _along_classes(weight, logs._data.ndim, class_dim)
+    terms = logs if weight is None else logs * _along_classes(weight, logs._memory.ndim, class_dim)
     losses = -terms.sum(class_dim)
     ignored = target == ignore_index
     losses = losses.masked_fill(ignored.reshape(losses.shape), 0)
@@ -123,10 +123,10 @@ def _along_classes(weight: Tensor, ndim: int, class_dim: int) -> Tensor:
 
 
 def _check_weight(weight: Tensor | None, classes: int) -> None:
-    if weight is not None and weight._data.shape != (classes,):
+    if weight is not None and weight._memory.shape != (classes,):
         raise RuntimeError(
             f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
-            f"shape: {list(weight._data.shape)}"
+            f"shape: {list(weight._memory.shape)}"
         )
 
 
@@ -196,13 +196,13 @@ def binary_cross_entropy(
 ) -> Tensor:
     """Minus the log-probability of targets between 0 and 1, where `input` is the probability of 1."""
     number = reduction_number(reduction, size_average, reduce)
-    if input._data.shape != target._data.shape:
+    if input._memory.shape != target._memory.shape:
         raise ValueError(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
             "Please ensure they have the same size."
         )
     if weight is not None:
-        weight = weight.expand(input._data.shape)
+        weight = weight.expand(input._memory.shape)
     return generated.binary_cross_entropy(input, target, weight, number)
 
 
@@ -218,7 +218,7 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """`binary_cross_entropy` of ``sigmoid(input)``, without its loss of precision."""
     number = reduction_number(reduction, size_average, reduce)
-    if input._data.shape != target._data.shape:
+    if input._memory.shape != target._memory.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
     return generated.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
 
@@ -250,4 +250,4 @@ def kl_div(
     else:
         losses = ops.xlogy(target, target) - target * input
     result = reduced(losses, number)
-    return result / input._data.shape[0] if by_batch and input._data.ndim else result
+    return result / input._memory.shape[0] if by_batch and input._memory.ndim else result

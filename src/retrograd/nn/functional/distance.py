@@ -10,10 +10,10 @@ from ...tensor import Tensor
 
 def same_shape(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Both, broadcast to one shape."""
-    if input._data.shape == target._data.shape:
+    if input._memory.shape == target._memory.shape:
         return input, target
     shape = kernels.broadcast_shape(input._data, target._data)
-    return tuple(x if x._data.shape == shape else x.expand(shape) for x in (input, target))  # type: ignore[return-value]
+    return tuple(x if x._memory.shape == shape else x.expand(shape) for x in (input, target))  # type: ignore[return-value]
 
 
 @composite("torch.cosine_similarity", space="nn.functional")

@@ -29,18 +29,18 @@ def _mask(like: np.ndarray, p: float) -> Tensor:
 
 def _channels(input: Tensor, dims: int) -> tuple[int, ...]:
     """A number for each channel of a batch, or of one image."""
-    shape = input._data.shape
+    shape = input._memory.shape
     lead = len(shape) - dims if len(shape) > dims else 1
     return (*shape[:lead], *[1] * (len(shape) - lead))
 
 
 def _feature_dropout(input: Tensor, shape: tuple[int, ...], p: float, training: bool, inplace: bool) -> Tensor:
     _check_probability(p)
-    if not training or p == 0 or not input._data.size:
+    if not training or p == 0 or not input._memory.size:
         return input
-    if input._data.ndim < 2:
+    if input._memory.ndim < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    mask = _mask(np.empty(shape, input._data.dtype), p)
+    mask = _mask(np.empty(shape, input._memory.dtype), p)
     return input.mul_(mask) if inplace else generated.mul(input, mask)
 
 
@@ -48,10 +48,10 @@ def _feature_dropout(input: Tensor, shape: tuple[int, ...], p: float, training: 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Whole channels of signals (batch, channels, length) zeroed with probability `p`, the others divided by 1 - p."""
     _check_probability(p)
-    if input._data.ndim not in (2, 3):
+    if input._memory.ndim not in (2, 3):
         raise RuntimeError(
-            f"dropout1d: Expected 2D or 3D input, but received a {input._data.ndim}D input. Note that dropout1d exists "
-            "to provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional "
+            f"dropout1d: Expected 2D or 3D input, but received a {input._memory.ndim}D input. Note that dropout1d "
+            "exists to provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional "
             "batch dimension (i.e. 2D or 3D inputs)."
         )
     return _feature_dropout(input, _channels(input, 1), p, training, inplace)
@@ -61,7 +61,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Whole channels of images (batch, channels, height, width) zeroed with probability `p`."""
     _check_probability(p)
-    shape = input._data.shape
+    shape = input._memory.shape
     if len(shape) not in (3, 4):
         warnings.warn(
             f"dropout2d: Received a {len(shape)}-D input to dropout2d, which is deprecated and will result in an error "
@@ -83,15 +83,16 @@ _SATURATED = -1.7580993408473766  # what selu tends to for large negative number
 
 def _alpha(input: Tensor, shape: tuple[int, ...], p: float, training: bool, inplace: bool) -> Tensor:
     _check_probability(p)
-    if not training or p == 0 or not input._data.size:
+    if not training or p == 0 or not input._memory.size:
         return input
     if p == 1:
         return input.mul_(0) if inplace else input * 0
     scale = ((1 - p) * (1 + p * _SATURATED**2)) ** -0.5
-    like = input._data if shape == input._data.shape else np.empty(shape, input._data.dtype)
+    like = input._data if shape == input._memory.shape else np.empty(shape, input._memory.dtype)
     kept = _mask(like, p)._data != 0
     shift = np.where(kept, 0, scale * _SATURATED) - scale * _SATURATED * p
-    factor, shift = kept.astype(input._data.dtype) * input._data.dtype.type(scale), shift.astype(input._data.dtype)
+    dtype = input._memory.dtype
+    factor, shift = kept.astype(dtype) * dtype.type(scale), shift.astype(dtype)
     if inplace:
         return input.mul_(wrap(factor)).add_(wrap(shift))
     return input * wrap(factor) + wrap(shift)
@@ -100,13 +101,13 @@ def _alpha(input: Tensor, shape: tuple[int, ...], p: float, training: bool, inpl
 @composite(space="nn.functional")
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Elements saturated with probability `p`, and the result scaled to keep mean and variance; for use with `selu`."""
-    return _alpha(input, input._data.shape, p, training, inplace)
+    return _alpha(input, input._memory.shape, p, training, inplace)
 
 
 @composite(space="nn.functional")
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """`alpha_dropout` of whole channels."""
-    shape = input._data.shape
+    shape = input._memory.shape
     return _alpha(input, (*shape[:2], *[1] * (len(shape) - 2)), p, training, inplace)
 
 
@@ -163,7 +164,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     """`input` with elements zeroed with probability `p` and the others divided by ``1 - p``; itself if not training."""
     if p < 0.0 or p > 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-    if not training or p == 0 or not input._data.size:
+    if not training or p == 0 or not input._memory.size:
         return input
     mask = _mask(input._data, p)
     return input.mul_(mask) if inplace else generated.mul(input, mask)

@@ -37,25 +37,25 @@ def embedding_bag(
     """
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
-    if weight._data.dtype.kind not in "fV":
+    if weight._memory.dtype.kind not in "fV":
         raise RuntimeError(
             "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, "
             f"Float, Double; but got {weight.dtype} instead"
         )
-    if offsets is not None and offsets._data.dtype not in ("int64", "int32"):
+    if offsets is not None and offsets._memory.dtype not in ("int64", "int32"):
         raise RuntimeError(
             "Expected tensor for argument #1 'offsets' to have one of the following scalar types: Long, Int; but got "
             f"{offsets.dtype} instead"
         )
-    if per_sample_weights is not None and per_sample_weights._data.dtype != weight._data.dtype:
+    if per_sample_weights is not None and per_sample_weights._memory.dtype != weight._memory.dtype:
         raise RuntimeError(
             "Expected tensor for argument #1 'weight' to have the same type as tensor for argument "
             f"'per_sample_weights'; but type {weight.dtype} does not equal {per_sample_weights.dtype}"
         )
-    if per_sample_weights is not None and per_sample_weights._data.shape != input._data.shape:
+    if per_sample_weights is not None and per_sample_weights._memory.shape != input._memory.shape:
         raise ValueError(
-            f"embedding_bag: If per_sample_weights ({list(per_sample_weights._data.shape)}) is not None, then it must "
-            f"have the same shape as the input ({list(input._data.shape)})"
+            f"embedding_bag: If per_sample_weights ({list(per_sample_weights._memory.shape)}) is not None, then it "
+            f"must have the same shape as the input ({list(input._memory.shape)})"
         )
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(
@@ -63,13 +63,13 @@ def embedding_bag(
             f"(got mode='{mode}'). Please open a feature request on GitHub."
         )
     bags, count = _bags(input, offsets, include_last_offset)
-    outside = (input._data < 0) | (input._data >= weight._data.shape[0])
+    outside = (input._data < 0) | (input._data >= weight._memory.shape[0])
     if outside.any():
         raise RuntimeError(
             "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be "
             f"{int(input._data[outside][0])}"
         )
-    padding = _padding(padding_idx, weight._data.shape[0])
+    padding = _padding(padding_idx, weight._memory.shape[0])
     if max_norm is not None:
         _renormalize_rows(weight, input, max_norm, norm_type)
     indices = input.reshape(-1)
@@ -84,13 +84,13 @@ def embedding_bag(
     rows = generated.embedding(weight, indices, -1, scale_grad_by_freq, sparse)
     if samples is not None:
         rows = rows * samples.unsqueeze(-1)
-    if input._data.ndim == 2 and bags.size == input._data.size and bags.size:
-        bagged = rows.reshape((*input._data.shape, weight._data.shape[1]))
+    if input._memory.ndim == 2 and bags.size == input._memory.size and bags.size:
+        bagged = rows.reshape((*input._memory.shape, weight._memory.shape[1]))
         return bagged.sum(1) if mode == "sum" else bagged.mean(1)
-    zeros = weight.new_zeros((count, weight._data.shape[1]))
+    zeros = weight.new_zeros((count, weight._memory.shape[1]))
     result: Any = zeros.index_add(0, wrap(bags), rows)
     if mode == "mean":
-        sizes = np.maximum(np.bincount(bags, minlength=count), 1).astype(weight._data.dtype)
+        sizes = np.maximum(np.bincount(bags, minlength=count), 1).astype(weight._memory.dtype)
         result = result / wrap(sizes[:, None])
     return result
 
@@ -119,7 +119,7 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last: bool) -> tuple[np
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {indices.ndim}")
     if offsets is None:
         raise ValueError("offsets has to be a 1D Tensor but got None")
-    if offsets._data.ndim != 1:
+    if offsets._memory.ndim != 1:
         raise ValueError("offsets has to be a 1D Tensor")
     starts = offsets._data.astype(np.int64)
     if starts.size and starts[0] != 0:
@@ -143,7 +143,7 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last: bool) -> tuple[np
 
 def _maxima(indices: Tensor, weight: Tensor, bags: np.ndarray, count: int) -> Tensor:
     """The maximum of each bag: rows are chosen by the numbers, and their elements gathered."""
-    chosen = np.zeros((count, weight._data.shape[1]), np.int64)
+    chosen = np.zeros((count, weight._memory.shape[1]), np.int64)
     rows = generated.embedding(weight.detach(), indices)._data
     bounds = np.searchsorted(bags, np.arange(count + 1))
     for bag in range(count):
@@ -175,7 +175,7 @@ def embedding(
     if padding_idx is None:
         padding_idx = -1
     else:
-        n = weight._data.shape[0]
+        n = weight._memory.shape[0]
         assert -n <= padding_idx < n, "Padding_idx must be within num_embeddings"
         padding_idx %= n
     if max_norm is not None:

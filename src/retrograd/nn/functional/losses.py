@@ -64,8 +64,8 @@ def soft_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """``log(1 + exp(-target * input))``."""
-    if input._data.dtype.kind not in "fV" or target._data.dtype.kind == "c":
-        unsupported("soft_margin_loss", (input if input._data.dtype.kind not in "fV" else target)._data.dtype)
+    if input._memory.dtype.kind not in "fV" or target._memory.dtype.kind == "c":
+        unsupported("soft_margin_loss", (input if input._memory.dtype.kind not in "fV" else target)._memory.dtype)
     return ops.soft_margin_loss(input, target, reduction_number(reduction, size_average, reduce))
 
 
@@ -221,11 +221,11 @@ def multilabel_soft_margin_loss(
     losses = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
         losses = losses * weight
-    return reduced(losses.sum(input._data.ndim - 1) / input._data.shape[-1], number)
+    return reduced(losses.sum(input._memory.ndim - 1) / input._memory.shape[-1], number)
 
 
 def _check_rows(input: Tensor) -> None:
-    shape = input._data.shape
+    shape = input._memory.shape
     if len(shape) > 2 or 0 in shape[-1:]:
         raise RuntimeError(
             f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(shape)}"
@@ -233,8 +233,8 @@ def _check_rows(input: Tensor) -> None:
 
 
 def _check_labels(target: Tensor) -> None:
-    if target._data.dtype != np.int64:
-        raise RuntimeError(f"expected scalar type Long but found {scalar_name(target._data.dtype)}")
+    if target._memory.dtype != np.int64:
+        raise RuntimeError(f"expected scalar type Long but found {scalar_name(target._memory.dtype)}")
 
 
 def _above_zero(gaps: Tensor) -> Tensor:
@@ -261,15 +261,15 @@ def multi_margin_loss(
         raise ValueError("weight must be one-dimensional")
     _check_rows(input)
     rows = ops.straight(input if input.ndim == 2 else input.reshape((1, -1)))
-    if target.ndim > 1 or target._data.size != rows._data.shape[0]:
+    if target.ndim > 1 or target._memory.size != rows._memory.shape[0]:
         raise RuntimeError(
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
-            f"size). Expected target size [{rows._data.shape[0]}], but got {list(target.shape)}. Input has shape "
+            f"size). Expected target size [{rows._memory.shape[0]}], but got {list(target.shape)}. Input has shape "
             f"{list(input.shape)}."
         )
-    if weight is not None and weight._data.size != rows._data.shape[1]:
+    if weight is not None and weight._memory.size != rows._memory.shape[1]:
         raise RuntimeError(
-            f"inconsistent weight size, expected {rows._data.shape[1]} but got {list(weight.shape)}"
+            f"inconsistent weight size, expected {rows._memory.shape[1]} but got {list(weight.shape)}"
         )
     _check_labels(target)
     index = target.reshape((-1, 1))
@@ -278,8 +278,8 @@ def multi_margin_loss(
         losses = losses * losses
     if weight is not None:
         losses = losses * weight.index_select(0, index.reshape(-1)).unsqueeze(1)
-    itself = np.arange(rows._data.shape[1]) == index._data
-    losses = losses.masked_fill(wrap(itself), 0).sum(1) / rows._data.shape[1]
+    itself = np.arange(rows._memory.shape[1]) == index._data
+    losses = losses.masked_fill(wrap(itself), 0).sum(1) / rows._memory.shape[1]
     return reduced(losses if input.ndim == 2 else losses.squeeze(0), number)
 
 
@@ -295,19 +295,19 @@ def multilabel_margin_loss(
     number = reduction_number(reduction, size_average, reduce)
     _check_rows(input)
     rows = ops.straight(input if input.ndim == 2 else input.reshape((1, -1)))
-    if target._data.size != rows._data.size or (input.ndim == 2 and target.ndim != 2):
+    if target._memory.size != rows._memory.size or (input.ndim == 2 and target.ndim != 2):
         raise RuntimeError(
             f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
         )
     _check_labels(target)
-    labels = target._data.reshape(rows._data.shape)
+    labels = target._data.reshape(rows._memory.shape)
     used = np.cumsum(labels < 0, 1) == 0
     is_target = np.zeros(labels.shape, bool)
     is_target[np.nonzero(used)[0], labels[used]] = True
     chosen = rows.gather(1, wrap(np.where(used, labels, 0)))
     gaps = _above_zero(1 - chosen.unsqueeze(2) + rows.unsqueeze(1))
     counted = used[:, :, None] & ~is_target[:, None, :]
-    losses = gaps.masked_fill(wrap(~counted), 0).sum((1, 2)) / rows._data.shape[1]
+    losses = gaps.masked_fill(wrap(~counted), 0).sum((1, 2)) / rows._memory.shape[1]
     return reduced(losses if input.ndim == 2 else losses.squeeze(0), number)
 
 
@@ -331,12 +331,12 @@ def ctc_loss(
     The recursion over time is written in operators, so that it can be differentiated to any order.
     """
     number = reduction_number(reduction)
-    if log_probs._data.dtype.kind not in "fV":
-        unsupported("ctc_loss_cpu", log_probs._data.dtype)
+    if log_probs._memory.dtype.kind not in "fV":
+        unsupported("ctc_loss_cpu", log_probs._memory.dtype)
     batched = log_probs.ndim == 3
     if not batched:
         log_probs = log_probs.unsqueeze(1)
-    steps, batch, classes = log_probs._data.shape
+    steps, batch, classes = log_probs._memory.shape
     lengths = _lengths(input_lengths, batch, "input_lengths")
     wanted = _lengths(target_lengths, batch, "target_lengths")
     if not 0 <= blank < classes:
@@ -352,7 +352,7 @@ def ctc_loss(
     # A label may be skipped to from the one before last, unless that is the same, or a blank.
     skips = np.zeros(labels.shape, bool)
     skips[:, 2:] = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
-    floor = float(float_limits(log_probs._data.dtype).min) / 4  # stands for minus infinity, with a gradient of 0
+    floor = float(float_limits(log_probs._memory.dtype).min) / 4  # stands for minus infinity, with a gradient of 0
     start = np.full((batch, width), True)
     start[:, :2] = False
     state = emitted[0].masked_fill(wrap(start), floor)
@@ -373,7 +373,7 @@ def ctc_loss(
     if impossible.any():
         losses = losses.masked_fill(wrap(impossible), 0.0 if zero_infinity else math.inf)
     if number == 1:
-        divisors = np.maximum(wanted, 1).astype(losses._data.dtype)
+        divisors = np.maximum(wanted, 1).astype(losses._memory.dtype)
         return (losses / wrap(divisors)).mean()
     losses = losses if batched else losses.squeeze(0)
     return losses.sum() if number == 2 else losses

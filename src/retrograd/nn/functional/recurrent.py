@@ -87,31 +87,31 @@ _STEPS: dict[str, tuple[Step, int]] = {
 def _cell(name: str, input: Tensor, state: State, *weights: Any) -> State:
     step, gates = _STEPS[name]
     w = Weights(*weights)
-    if input._data.shape[-1] != w.ih._data.shape[1]:
+    if input._memory.shape[-1] != w.ih._memory.shape[1]:
         raise RuntimeError(
-            f"input has inconsistent input_size: got {input._data.shape[-1]} expected {w.ih._data.shape[1]}"
+            f"input has inconsistent input_size: got {input._memory.shape[-1]} expected {w.ih._memory.shape[1]}"
         )
-    width = w.hh._data.shape[1]
-    if w.ih._data.shape[0] != w.hh._data.shape[0]:
+    width = w.hh._memory.shape[1]
+    if w.ih._memory.shape[0] != w.hh._memory.shape[0]:
         raise RuntimeError(
-            f"weight_ih first dimension ({w.ih._data.shape[0]}) must be that of weight_hh ({w.hh._data.shape[0]}): "
+            f"weight_ih first dimension ({w.ih._memory.shape[0]}) must be that of weight_hh ({w.hh._memory.shape[0]}): "
             f"{gates} times the hidden size"
         )
     for hidden in state:
-        if hidden._data.ndim != input._data.ndim or hidden._data.shape[:-1] != input._data.shape[:-1]:
+        if hidden._memory.ndim != input._memory.ndim or hidden._memory.shape[:-1] != input._memory.shape[:-1]:
             raise RuntimeError(
                 f"Input batch size {_batch_text(input)} doesn't match hidden0 batch size {_batch_text(hidden)}"
             )
-        if hidden._data.shape[-1] != width or w.hh._data.shape[0] != gates * width:
+        if hidden._memory.shape[-1] != width or w.hh._memory.shape[0] != gates * width:
             raise RuntimeError(
-                f"hidden0 has inconsistent hidden_size: got {hidden._data.shape[-1]}, expected {width} (and "
-                f"{gates * width} rows of w_hh, which has {w.hh._data.shape[0]})"
+                f"hidden0 has inconsistent hidden_size: got {hidden._memory.shape[-1]}, expected {width} (and "
+                f"{gates * width} rows of w_hh, which has {w.hh._memory.shape[0]})"
             )
     return step(w.of_input(input), state, w)
 
 
 def _batch_text(tensor: Tensor) -> str:
-    shape = tensor._data.shape[:-1]
+    shape = tensor._memory.shape[:-1]
     return str(shape[0]) if len(shape) == 1 else str(list(shape))
 
 
@@ -158,12 +158,12 @@ def _run(step: Step, input: Tensor, sizes: list[int], state: State, weights: Wei
     """One layer in one direction: the outputs, packed as the input is, and the state of each sequence at its end."""
     parts = weights.of_input(input).split(sizes)
     outputs: list[Any] = [None] * len(parts)
-    whole = state[0]._data.shape[0]
+    whole = state[0]._memory.shape[0]
     # Forwards the batch shrinks, and who has ended is put aside; backwards it grows by those who begin.
     start = state if not backwards else tuple([s[:0] for s in state])
     running, ended = start, []
     for t in range(len(parts) - 1, -1, -1) if backwards else range(len(parts)):
-        size, had = sizes[t], running[0]._data.shape[0]
+        size, had = sizes[t], running[0]._memory.shape[0]
         if size < had:
             ended.append(tuple([s[size:] for s in running]))
             running = tuple([s[:size] for s in running])
@@ -171,7 +171,7 @@ def _run(step: Step, input: Tensor, sizes: list[int], state: State, weights: Wei
             running = tuple([ops.cat([s, s0[had:size]]) for s, s0 in zip(running, state, strict=True)])
         running = step(parts[t], running, weights)
         outputs[t] = running[0]
-    if backwards and running[0]._data.shape[0] < whole:
+    if backwards and running[0]._memory.shape[0] < whole:
         running = tuple([ops.cat([s, s0[len(s) :]]) for s, s0 in zip(running, state, strict=True)])
     ended.append(running)
     last = tuple([ops.cat(list(pieces[::-1])) if len(pieces) > 1 else pieces[0] for pieces in zip(*ended, strict=True)])
@@ -184,12 +184,12 @@ def _layers(
 ) -> tuple[Tensor, State]:  # fmt: skip
     """All layers, each on the outputs of the one below."""
     step, _ = _STEPS[name]
-    projected = name == "lstm" and states[0]._data.shape[-1] != states[1]._data.shape[-1]
+    projected = name == "lstm" and states[0]._memory.shape[-1] != states[1]._memory.shape[-1]
     count = (4 if has_biases else 2) + projected
     directions = 2 if bidirectional else 1
     if len(params) != count * num_layers * directions:
         raise RuntimeError("got an incorrect number of RNN parameters")
-    if states[0]._data.shape[0] != num_layers * directions:
+    if states[0]._memory.shape[0] != num_layers * directions:
         raise RuntimeError(
             f"Expected more hidden states in stacked_rnn: {num_layers * directions}, one for each layer and direction"
         )

@@ -37,7 +37,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     sides = tuple([int(p) for p in pad])
     if len(sides) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
-    shape = input._data.shape
+    shape = input._memory.shape
     if len(sides) > 2 * len(shape):
         raise RuntimeError(
             f"Padding length should be less than or equal to two times the input dimension but got padding length "
@@ -78,10 +78,10 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
 
 def _circular(input: Tensor, sides: tuple[int, ...]) -> Tensor:
     """Around each dimension, what is at its other end."""
-    ndim = input._data.ndim
+    ndim = input._memory.ndim
     for d in range(len(sides) // 2):
         dim = ndim - 1 - d
-        size, before, after = input._data.shape[dim], sides[2 * d], sides[2 * d + 1]
+        size, before, after = input._memory.shape[dim], sides[2 * d], sides[2 * d + 1]
         if before > size or after > size:
             raise RuntimeError("Padding value causes wrapping around more than once.")
         if size + before + after < 0:
@@ -117,15 +117,15 @@ def interpolate(
     >>> torch.nn.functional.interpolate(torch.tensor([[[1., 2.]]]), scale_factor=2)
     tensor([[[1., 1., 2., 2.]]])
     """
-    if input._data.dtype.kind in "bic":
-        unsupported(f"upsample_{mode}", input._data.dtype)
+    if input._memory.dtype.kind in "bic":
+        unsupported(f"upsample_{mode}", input._memory.dtype)
     if mode in ("nearest", "area", "nearest-exact"):
         if align_corners is not None:
             raise ValueError(
                 "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | "
                 "trilinear"
             )
-    shape = input._data.shape
+    shape = input._memory.shape
     dims = len(shape) - 2
     out, scales = _output_size(shape, size, scale_factor, recompute_scale_factor)
     corners = bool(align_corners)
@@ -245,7 +245,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 @composite("native_channel_shuffle", "torch.channel_shuffle", "torch.native_channel_shuffle", space="nn.functional")
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """The channels of `groups` groups, interleaved."""
-    shape = input._data.shape
+    shape = input._memory.shape
     if len(shape) < 3:
         raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(shape)}")
     if groups <= 0:
@@ -276,7 +276,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
             stacklevel=users_level(),
         )
         align_corners = False
-    if theta._data.dtype.kind not in "fV":
+    if theta._memory.dtype.kind not in "fV":
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     dims = len(size) - 2
     if dims not in (2, 3):
@@ -284,7 +284,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
             "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size "
             f"{tuple(size)}."
         )
-    if theta._data.shape[1:] != (dims, dims + 1) or theta._data.ndim != 3:
+    if theta._memory.shape[1:] != (dims, dims + 1) or theta._memory.ndim != 3:
         raise ValueError(
             f"Expected a batch of {dims}D affine matrices of shape Nx{dims}x{dims + 1} for size {tuple(size)}. Got "
             f"{theta.shape}."
@@ -296,7 +296,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         steps = np.linspace(-1, 1, n) if n > 1 else np.zeros(1)
         axes.append(steps if align_corners else steps * ((n - 1) / n))
     places = np.meshgrid(*axes, indexing="ij")
-    base = np.stack([*places[::-1], np.ones(tuple(size[2:]))], -1).astype(theta._data.dtype)
+    base = np.stack([*places[::-1], np.ones(tuple(size[2:]))], -1).astype(theta._memory.dtype)
     flat = wrap(base.reshape(1, -1, dims + 1))
     return flat.matmul(theta.transpose(1, 2)).reshape((size[0], *size[2:], dims))
 
@@ -335,14 +335,14 @@ def grid_sample(
         )
         align_corners = False
     _check(input, grid, mode)
-    if input._data.dtype.kind not in "fV":
-        unsupported("grid_sampler_2d_cpu_kernel_impl" if input.ndim == 4 else "grid_sampler3d_cpu", input._data.dtype)
-    if input._data.dtype != grid._data.dtype:
-        names = scalar_name(input._data.dtype), scalar_name(grid._data.dtype)
+    if input._memory.dtype.kind not in "fV":
+        unsupported("grid_sampler_2d_cpu_kernel_impl" if input.ndim == 4 else "grid_sampler3d_cpu", input._memory.dtype)
+    if input._memory.dtype != grid._memory.dtype:
+        names = scalar_name(input._memory.dtype), scalar_name(grid._memory.dtype)
         raise RuntimeError("expected scalar type {} but found {}".format(*names))
-    if is_half(input._data.dtype):  # places need more precision than such elements have
+    if is_half(input._memory.dtype):  # places need more precision than such elements have
         return grid_sample(input.float(), grid.float(), mode, padding_mode, align_corners).to(input.dtype)
-    sizes = input._data.shape[2:]
+    sizes = input._memory.shape[2:]
     dims = len(sizes)
     places = []
     for d in range(dims):
@@ -401,7 +401,7 @@ def _inside(place: Tensor, n: int, padding: str, align_corners: bool) -> Tensor:
 
 def _at(input: Tensor, cells: list[Any], sizes: Sequence[int], padding: str, align_corners: bool) -> Tensor:
     """The elements at whole-numbered places; zero outside."""
-    shape = input._data.shape
+    shape = input._memory.shape
     flat = np.zeros(cells[0].shape, np.int64)
     known = np.ones(cells[0].shape, bool)
     for cell, n in zip(cells, sizes, strict=True):
@@ -418,7 +418,7 @@ def _at(input: Tensor, cells: list[Any], sizes: Sequence[int], padding: str, ali
 
 
 def _check(input: Tensor, grid: Tensor, mode: str) -> None:
-    shape, places = input._data.shape, grid._data.shape
+    shape, places = input._memory.shape, grid._memory.shape
     if len(shape) not in (4, 5) or len(places) != len(shape):
         raise RuntimeError(
             "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got input with "

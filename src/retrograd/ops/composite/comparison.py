@@ -16,9 +16,9 @@ from ..support import needs_a_tensor
 
 def _overwritten(input: Tensor, result: Tensor) -> Tensor:
     values = result._data
-    if values.shape != input._data.shape:
+    if values.shape != input._memory.shape:
         raise RuntimeError(
-            f"output with shape {list(input._data.shape)} doesn't match the broadcast shape {list(values.shape)}"
+            f"output with shape {list(input._memory.shape)} doesn't match the broadcast shape {list(values.shape)}"
         )
     return overwrite(input, values)
 
@@ -76,7 +76,7 @@ def isin(
     for value in (elements, test_elements):
         if value is None:
             raise needs_a_tensor("isin", elements, test_elements)
-        dtype = value._data.dtype if isinstance(value, Tensor) else np.asarray(value).dtype
+        dtype = value._memory.dtype if isinstance(value, Tensor) else np.asarray(value).dtype
         if dtype.kind in "bc":
             raise RuntimeError(f"Unsupported input type encountered for isin(): {scalar_name(dtype)}")
     first, second = (value._data if isinstance(value, Tensor) else value for value in (elements, test_elements))
@@ -92,4 +92,4 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
 @composite()
 def equal(input: Tensor, other: Tensor) -> bool:
     """Same shape and same values?"""
-    return input._data.shape == other._data.shape and bool((input._data == other._data).all())
+    return input._memory.shape == other._memory.shape and bool((input._data == other._data).all())

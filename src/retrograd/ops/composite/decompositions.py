@@ -257,7 +257,7 @@ def lobpcg(
         k = n
     if k < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {k}: [{size}, {k}]")
-    if A._data.dtype.kind not in "fV":
+    if A._memory.dtype.kind not in "fV":
         raise RuntimeError(f"lobpcg: expected a matrix of floating point dtype, but got {A.dtype}")
     if size < 3 * k:
         raise ValueError(

@@ -70,8 +70,8 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     """The norms over every dimension but `dim`, which are kept with size 1; over all for ``dim=-1``."""
     if dim == -1:
         return norm(v, pow)
-    dim = normalize_dim(dim, v._data.ndim)
-    others = tuple(d for d in range(v._data.ndim) if d != dim)
+    dim = normalize_dim(dim, v._memory.ndim)
+    others = tuple(d for d in range(v._memory.ndim) if d != dim)
     return generated.linalg_vector_norm(v, pow, others, True) if others else generated.abs(v)
 
 
@@ -89,20 +89,20 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = None) -> T
     tensor([[5., 1.]])
     """
     for name, x in (("X1", x1), ("X2", x2)):
-        if x._data.dtype.kind not in "fV":
+        if x._memory.dtype.kind not in "fV":
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x.dtype}")
-        if x._data.ndim < 2:
-            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x._data.ndim}D")
-    if x1._data.shape[-1] != x2._data.shape[-1]:
+        if x._memory.ndim < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x._memory.ndim}D")
+    if x1._memory.shape[-1] != x2._memory.shape[-1]:
         raise RuntimeError(
-            f"X1 and X2 must have the same number of columns. X1: {x1._data.shape[-1]} X2: {x2._data.shape[-1]}"
+            f"X1 and X2 must have the same number of columns. X1: {x1._memory.shape[-1]} X2: {x2._memory.shape[-1]}"
         )
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
     if compute_mode not in _COMPUTE_MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
-    if x1._data.dtype != x2._data.dtype:
-        names = scalar_name(x1._data.dtype), scalar_name(x2._data.dtype)
+    if x1._memory.dtype != x2._memory.dtype:
+        names = scalar_name(x1._memory.dtype), scalar_name(x2._memory.dtype)
         raise RuntimeError("expected scalar type {} but found {}".format(*names))
     differences = generated.sub(generated.unsqueeze(x1, -2), generated.unsqueeze(x2, -3))
     return generated.linalg_vector_norm(differences, p, (-1,))
@@ -111,13 +111,13 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = None) -> T
 @composite("nn.functional.pdist", method=False)
 def pdist(input: Tensor, p: float = 2) -> Tensor:
     """The p-norms of the differences between the rows of a matrix, each pair once."""
-    if input._data.ndim != 2:
-        raise RuntimeError(f"pdist only supports 2D tensors, got: {input._data.ndim}D")
-    if input._data.dtype.kind == "c":
+    if input._memory.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input._memory.ndim}D")
+    if input._memory.dtype.kind == "c":
         raise RuntimeError("pdist only supports floating-point dtypes")
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
-    rows, columns = np.triu_indices(input._data.shape[0], 1)
+    rows, columns = np.triu_indices(input._memory.shape[0], 1)
     left, right = (generated.index_select(input, 0, wrap(i.astype(np.int64))) for i in (rows, columns))
     return generated.linalg_vector_norm(generated.sub(left, right), p, (-1,))
 
@@ -127,7 +127,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Any = None
     """`input` with each slice along `dim` scaled down to the p-norm `maxnorm` if it has a greater one."""
     if out is not None:
         return write_out(renorm, out, (input, p, dim, maxnorm), {})
-    ndim = input._data.ndim
+    ndim = input._memory.ndim
     for name, number in (("p", p), ("maxnorm", maxnorm)):
         if isinstance(number, complex):
             raise RuntimeError(f"renorm: {name} must be real-valued, but got {number}")
@@ -159,10 +159,10 @@ def linalg_matrix_norm(
 ) -> Tensor:
     """The norms of matrices: "fro", "nuc", or of order inf, 1, 2 and their negatives."""
     check_matrices(A._data, "linalg.matrix_norm")
-    if A._data.dtype.kind not in "fcV":
+    if A._memory.dtype.kind not in "fcV":
         raise RuntimeError(
             "linalg.matrix_norm: Expected a floating point or complex tensor as input. Got "
-            f"{scalar_name(A._data.dtype)}"
+            f"{scalar_name(A._memory.dtype)}"
         )
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
     if len(dims) != 2:

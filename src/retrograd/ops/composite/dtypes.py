@@ -20,7 +20,7 @@ from ..registry import composite
 
 def _cast(input: Tensor, np_dtype: np.dtype, copy: bool = False) -> Tensor:
     """`input` with elements of `np_dtype`: itself, unless there is something to convert or a copy is asked for."""
-    have = input._data.dtype
+    have = input._memory.dtype
     if have == np_dtype and not copy:
         return input
     if np_dtype.kind not in "fcV":
@@ -56,7 +56,7 @@ def to(
     flags = []
     for value in args:
         if isinstance(value, Tensor):
-            dtype, device = value._data.dtype, value.device
+            dtype, device = value._memory.dtype, value.device
         elif isinstance(value, bool):
             flags.append(value)
         elif value is None:
@@ -68,7 +68,7 @@ def to(
     if len(flags) > 1:
         copy = flags[1]
     as_device(input.device if device is None else device)
-    result = _cast(input, input._data.dtype if dtype is None else dtypes.as_numpy_dtype(dtype), copy)  # type: ignore[arg-type]
+    result = _cast(input, input._memory.dtype if dtype is None else dtypes.as_numpy_dtype(dtype), copy)  # type: ignore[arg-type]
     if memory_format is None or "preserve" in str(memory_format):
         return result
     return result.contiguous(memory_format=memory_format)
@@ -149,7 +149,7 @@ def cdouble(input: Tensor, memory_format: Any = None) -> Tensor:
 @composite(space="Tensor")
 def type_as(input: Tensor, other: Tensor) -> Tensor:
     """The tensor in the dtype of another."""
-    return _cast(input, other._data.dtype)
+    return _cast(input, other._memory.dtype)
 
 
 @composite(space="Tensor")

@@ -91,7 +91,7 @@ def _scatter_reduction(reduce: str, source: Any) -> str:
 
 def _filled_like(index: Tensor, value: Any, like: Tensor) -> Tensor:
     # A number as the source of a scatter.
-    return wrap(np.full_like(like._data, kernels.cast_number(value, like._data.dtype), shape=index._data.shape))
+    return wrap(np.full_like(like._data, kernels.cast_number(value, like._memory.dtype), shape=index._memory.shape))
 
 
 @composite()
@@ -108,23 +108,23 @@ def take_along_dim(
     """
     if not isinstance(indices, Tensor):
         raise not_a_tensor("take_along_dim", "indices", 2, indices)
-    if indices._data.dtype != _LONG:
+    if indices._memory.dtype != _LONG:
         raise RuntimeError(
             "torch.take_along_dim(): dtype of indices should be Long but got "
-            + kernels.scalar_name(indices._data.dtype)
+            + kernels.scalar_name(indices._memory.dtype)
         )
     if dim is None:
         return generated.gather(input.reshape(-1), 0, indices.reshape(-1), out=out)
-    n = input._data.ndim
+    n = input._memory.ndim
     dim = normalize_dim(dim, n)
-    if n != indices._data.ndim:
+    if n != indices._memory.ndim:
         raise RuntimeError(
             "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
-            f"{n} dimensions for input, and {indices._data.ndim} dimensions for indices"
+            f"{n} dimensions for input, and {indices._memory.ndim} dimensions for indices"
         )
     if not n:
         return generated.gather(input, dim, indices, out=out)
-    mine, theirs = list(input._data.shape), list(indices._data.shape)
+    mine, theirs = list(input._memory.shape), list(indices._memory.shape)
     along, mine[dim], theirs[dim] = (mine[dim], theirs[dim]), 1, 1
     common = list(kernels.broadcast_shape(np.empty(mine, bool), np.empty(theirs, bool)))
     mine, theirs = common[:], common
@@ -169,26 +169,26 @@ def _index_for(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: s
     """The index of `scatter_reduce` that means the same: one for every element of `source`."""
     if reduce not in _REDUCTIONS:
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
-    if index._data.ndim > 1:
+    if index._memory.ndim > 1:
         raise IndexError("index_reduce_(): Index is supposed to be a vector")
-    if input._data.dtype.kind in "bc":
-        unsupported("index_func_", input._data.dtype)
-    if source._data.dtype != input._data.dtype:
+    if input._memory.dtype.kind in "bc":
+        unsupported("index_func_", input._memory.dtype)
+    if source._memory.dtype != input._memory.dtype:
         raise RuntimeError(
-            f"index_reduce_(): self ({scalar_name(input._data.dtype)}) and source "
-            f"({scalar_name(source._data.dtype)}) must have the same scalar type"
+            f"index_reduce_(): self ({scalar_name(input._memory.dtype)}) and source "
+            f"({scalar_name(source._memory.dtype)}) must have the same scalar type"
         )
-    if index._data.dtype not in (np.int32, np.int64):
+    if index._memory.dtype not in (np.int32, np.int64):
         raise RuntimeError(
-            f"index_reduce_(): Expected dtype int32/int64 for index but got: {scalar_name(index._data.dtype)}"
+            f"index_reduce_(): Expected dtype int32/int64 for index but got: {scalar_name(index._memory.dtype)}"
         )
-    mine, theirs = list(input._data.shape), list(source._data.shape)
+    mine, theirs = list(input._memory.shape), list(source._memory.shape)
     dim = normalize_dim(dim, len(mine))
     count = theirs[dim] if len(theirs) > dim else 1
-    if index._data.size != count:
+    if index._memory.size != count:
         raise RuntimeError(
-            f"index_reduce_(): Number of indices ({index._data.size}) should be equal to source.size(dim): ({count}), "
-            f"for dim: {dim}"
+            f"index_reduce_(): Number of indices ({index._memory.size}) should be equal to source.size(dim): ({count})"
+            f", for dim: {dim}"
         )
     if len(mine) != len(theirs) or mine[:dim] + mine[dim + 1 :] != theirs[:dim] + theirs[dim + 1 :]:
         raise RuntimeError(
@@ -198,4 +198,4 @@ def _index_for(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: s
     sizes = [1] * max(len(theirs), 1)
     sizes[dim] = -1
     data = index._data.astype(np.int64).reshape(sizes)
-    return wrap(np.broadcast_to(data, source._data.shape or (1,)).reshape(source._data.shape).copy())
+    return wrap(np.broadcast_to(data, source._memory.shape or (1,)).reshape(source._memory.shape).copy())

@@ -29,8 +29,10 @@ from ...core.quiet import once
 from ...core.state import local
 from ...kernels.indexing_key import parse_index
 from ...tensor import Tensor, fresh, type_name, wrap
+from ...tensor.special import NoArray
 from ..arguments import overflow
 from ..registry import composite
+from ..support import no_array
 
 if TYPE_CHECKING:
     from ...core.state import ThreadState
@@ -71,7 +73,10 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
         array = key._data
         if array.dtype is _LONG and array.ndim and self._memory.ndim:
             return generated.index(self, [array])
-    basic, advanced = parse_index(_arrays(key), self._memory.shape)
+    try:
+        basic, advanced = parse_index(_arrays(key), self._memory.shape)
+    except NoArray:
+        return no_array(Tensor.__getitem__, "__getitem__", "key", 1, self, (self, key), {})
     return _read(self, basic, advanced)
 
 
@@ -129,9 +134,13 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
     >>> x
     tensor([0., 1., 2.])
     """
-    data = self._data
-    if value.__class__ is Tensor or isinstance(value, Tensor):
-        values = value._data
+    try:
+        data = self._data
+        values = value._data if isinstance(value, Tensor) else None
+        arrays = key if key.__class__ is int else _arrays(key)
+    except NoArray:
+        return no_array(Tensor.__setitem__, "__setitem__", "key", 1, self, (self, key, value), {})
+    if values is not None:
         if data.dtype.kind not in "fcV" and value.requires_grad:
             value = value.detach()  # what an integer tensor holds has no gradient
     else:
@@ -139,8 +148,8 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
     if key.__class__ is bool:
         if not key:
             return  # none of it
-        key = None
-    basic, advanced = parse_index(key if key.__class__ is int else _arrays(key), data.shape)
+        arrays = None
+    basic, advanced = parse_index(arrays, data.shape)
     state = local.state
     if (
         state.interceptor is not None
@@ -285,7 +294,7 @@ def index_put_(input: Tensor, indices: Sequence[Any], values: Any, accumulate: b
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """The coordinates, in a tensor of that shape, of elements counted in row-major order."""
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    if indices._data.dtype.kind not in "iu":
+    if indices._memory.dtype.kind not in "iu":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")

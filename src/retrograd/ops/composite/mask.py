@@ -25,7 +25,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
     """
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
-    if condition._data.dtype.char == "B":
+    if condition._memory.dtype.char == "B":
         warnings.warn(
             "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
             "version of PyTorch. Use a boolean condition instead.",
@@ -74,7 +74,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     found = generated.nonzero(input)
     if not as_tuple:
         return found
-    columns = found._data if input._data.ndim else np.zeros((len(found._data), 1), _LONG)
+    columns = found._data if input._memory.ndim else np.zeros((len(found._data), 1), _LONG)
     return tuple(fresh(columns[:, i].copy()) for i in range(columns.shape[1]))
 
 

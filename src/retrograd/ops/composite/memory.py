@@ -189,7 +189,7 @@ def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None
     if "preserve" in str(memory_format):
         formats = [f for f in (channels_last, channels_last_3d) if the_template.is_contiguous(memory_format=f)]
         memory_format = formats[0] if formats and not the_template.is_contiguous() else contiguous_format
-    return resize_(input, tuple(the_template._data.shape), memory_format=memory_format)
+    return resize_(input, tuple(the_template._memory.shape), memory_format=memory_format)
 
 
 @composite()
@@ -267,7 +267,7 @@ def apply_(input: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     """
     _no_gradient("apply_", input)
     values = [callable(value) for value in input._data.reshape(-1).tolist()]
-    return overwrite(input, np.array(values, input._data.dtype).reshape(input._data.shape))
+    return overwrite(input, np.array(values, input._memory.dtype).reshape(input._memory.shape))
 
 
 @composite(space="Tensor", bare=True)
@@ -284,10 +284,10 @@ def map2_(input: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any
 
 def _mapped(name: str, function: Callable[..., Any], input: Tensor, *others: Tensor) -> Tensor:
     _no_gradient(name, input, *others)
-    arrays = [np.broadcast_to(other._data, input._data.shape) for other in others]
+    arrays = [np.broadcast_to(other._data, input._memory.shape) for other in others]
     rows = zip(*(array.reshape(-1).tolist() for array in (input._data, *arrays)), strict=True)
     values = [function(*row) for row in rows]
-    return overwrite(input, np.array(values, input._data.dtype).reshape(input._data.shape))
+    return overwrite(input, np.array(values, input._memory.dtype).reshape(input._memory.shape))
 
 
 def _slice_inverse_array(array: Any, src: Tensor, *_: Any) -> Any:
@@ -329,7 +329,7 @@ def numel(input: Tensor) -> int:
 @composite(space="Tensor")
 def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     """Set the main diagonal of a matrix to `fill_value`; with `wrap`, again below a square."""
-    sizes = input._data.shape
+    sizes = input._memory.shape
     if len(sizes) < 2:
         raise RuntimeError("dimensions must larger than 1")
     if len(sizes) > 2 and len(set(sizes)) > 1:
@@ -371,7 +371,7 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Copy the elements of `src`, expanded and converted, into this tensor; gradients then go to `src`."""
     if isinstance(src, (bool, int, float, complex)):
         src = wrap(np.asarray(src))
-    if isinstance(src, Tensor) and src.requires_grad and input._data.dtype.kind not in "fcV":
+    if isinstance(src, Tensor) and src.requires_grad and input._memory.dtype.kind not in "fcV":
         src = src.detach()  # what an integer tensor holds has no gradient
     return generated.copy_(input, src, non_blocking)
 
@@ -379,8 +379,8 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 @composite()
 def is_nonzero(input: Tensor) -> builtins.bool:
     """Whether the one element is not zero."""
-    if input._data.size != 1:
-        which = "no values" if not input._data.size else "more than one value"
+    if input._memory.size != 1:
+        which = "no values" if not input._memory.size else "more than one value"
         raise RuntimeError(f"Boolean value of Tensor with {which} is ambiguous")
     return builtins.bool(input._data.reshape(-1)[0])
 

@@ -15,6 +15,7 @@ from ...kernels.dims import normalize_dim
 from ...kernels.einsum import parse_equation
 from ...kernels.promotion import scalar_name
 from ...tensor import Tensor
+from ...tensor.special import NoArray, operate_on_special
 from ..registry import composite
 from ..support import not_a_tensor, tensor_list, write_out
 
@@ -62,12 +63,13 @@ def linalg_multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """The dot products of vectors along `dim`, the first conjugated."""
     for v in (x, y):
-        if v._data.dtype.kind not in "fcV":
+        if v._memory.dtype.kind not in "fcV":
             raise RuntimeError(
-                f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {scalar_name(v._data.dtype)}"
+                f"linalg.vecdot: Expected a floating point or complex tensor as input. Got "
+                f"{scalar_name(v._memory.dtype)}"
             )
-    if x._data.dtype != y._data.dtype:
-        names = scalar_name(x._data.dtype), scalar_name(y._data.dtype)
+    if x._memory.dtype != y._memory.dtype:
+        names = scalar_name(x._memory.dtype), scalar_name(y._memory.dtype)
         raise RuntimeError(
             "linalg.vecdot: Expected x and y to have the same dtype, but found x of type {} and y of type {} "
             "instead".format(*names)
@@ -110,7 +112,13 @@ def __rmatmul__(self: Tensor, other: Any) -> Any:
 
 
 def _matmul(input: Tensor, other: Tensor) -> Tensor:
-    a, b = input._data, other._data
+    try:
+        a, b = input._data, other._data
+    except NoArray:
+        result = operate_on_special(matmul, (input, other), {})
+        if result is not NotImplemented:
+            return result
+        a, b = input._memory, other._memory
     n, m = a.ndim, b.ndim
     if n == 2 and m == 2:
         return generated.mm(input, other)
@@ -171,13 +179,19 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     for name, position, x in (("input", 1, input), ("weight", 2, weight)):
         if not isinstance(x, Tensor):
             raise not_a_tensor("linear", name, position, x)
-    a, w = input._data, weight._data
+    try:
+        a, w = input._data, weight._data
+    except NoArray:
+        result = operate_on_special(linear, (input, weight, bias), {})
+        if result is not NotImplemented:
+            return result
+        a, w = input._memory, weight._memory
     n = a.ndim
     if n == 0 or w.ndim == 0:
         raise RuntimeError(f"both arguments to linear need to be at least 1D, but they are {n}D and {w.ndim}D")
     if n == 2 == w.ndim and bias is not None:
         return generated.addmm(bias, input, generated.t(weight))
-    if bias is None or w.ndim != 2 or bias._data.ndim > 1:
+    if bias is None or w.ndim != 2 or bias._memory.ndim > 1:
         result = _matmul(input, generated.t(weight))
         return result if bias is None else result + bias
     rows = input.reshape(math.prod(a.shape[:-1]), a.shape[-1])
@@ -190,12 +204,12 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     if input1.ndim != input2.ndim:
         raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}")
     if bias is not None:
-        if bias._data.dtype != weight._data.dtype:
+        if bias._memory.dtype != weight._memory.dtype:
             raise RuntimeError(
                 f"All tensors must have the same dtype, got input1: {input1.dtype}, input2: {input2.dtype}, weight: "
                 f"{weight.dtype}, bias: {bias.dtype}"
             )
-        if bias._data.shape != weight._data.shape[:1]:
+        if bias._memory.shape != weight._memory.shape[:1]:
             raise RuntimeError(
                 f"bilinear(): bias size does not match weight size: got {list(bias.shape)} but expected "
                 f"{list(weight.shape[:1])}"
@@ -214,21 +228,21 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
             [6., 8.]])
     """
     for name, v in (("self", input), ("vec2", vec2)):
-        if v._data.ndim != 1:
-            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {v._data.ndim}-D")
+        if v._memory.ndim != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {v._memory.ndim}-D")
     return generated.mul(generated.unsqueeze(input, 1), vec2)
 
 
 @composite(out=True)
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """The sums of products over the last dimension of both."""
-    if not input._data.ndim or not other._data.ndim:
+    if not input._memory.ndim or not other._memory.ndim:
         return generated.mul(input, other)
-    n, m = input._data.shape[-1], other._data.shape[-1]
+    n, m = input._memory.shape[-1], other._memory.shape[-1]
     if n != m:
         raise RuntimeError(
-            f"inner() the last dimension must match on both input tensors but got shapes {list(input._data.shape)} and "
-            f"{list(other._data.shape)}"
+            f"inner() the last dimension must match on both input tensors but got shapes {list(input._memory.shape)} "
+            f"and {list(other._memory.shape)}"
         )
     return tensordot(input, other, ([-1], [-1]))
 
@@ -309,7 +323,7 @@ def einsum(*args: Any) -> Tensor:
             raise TypeError(f"einsum(): argument 'equation' (position 1) must be str, not {type(equation).__name__}")
     if len(operands) == 1 and isinstance(operands[0], Tensor):
         (labels,), output = parse_equation(equation, [operands[0]._data])
-        sizes = set(zip(labels, operands[0]._data.shape))
+        sizes = set(zip(labels, operands[0]._memory.shape))
         if set(labels) == set(output) and len(sizes) == len(output):
             return _rearranged(operands[0], labels, output)
     return generated.einsum(equation, operands)
@@ -357,9 +371,9 @@ def _equation_of_lists(args: tuple) -> tuple[str, list[Tensor]]:
 @composite(out=True)
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """The Kronecker product: `other`, scaled by every element of `input`, side by side."""
-    n = max(input._data.ndim, other._data.ndim)
-    a = (1,) * (n - input._data.ndim) + input._data.shape
-    b = (1,) * (n - other._data.ndim) + other._data.shape
+    n = max(input._memory.ndim, other._memory.ndim)
+    a = (1,) * (n - input._memory.ndim) + input._memory.shape
+    b = (1,) * (n - other._memory.ndim) + other._memory.shape
     left = input.reshape([s for size in a for s in (size, 1)])
     right = other.reshape([s for size in b for s in (1, size)])
     return generated._unsafe_view(generated.mul(left, right), [x * y for x, y in zip(a, b)])
@@ -369,9 +383,9 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """The cross products of the vectors of length 3 along `dim`, by default the first dimension of that size."""
     if dim is None:
-        if input._data.ndim != other._data.ndim:
+        if input._memory.ndim != other._memory.ndim:
             raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
-        dim = next((d for d, n in enumerate(input._data.shape) if n == 3), None)
+        dim = next((d for d, n in enumerate(input._memory.shape) if n == 3), None)
         if dim is None:
             raise RuntimeError("no dimension of size 3 in input")
     return generated.linalg_cross(input, other, dim=dim, out=out)
@@ -387,7 +401,7 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     if len(matrices) == 1:
         return generated.clone(matrices[0])
-    sizes = [x._data.shape[0] for x in matrices] + [matrices[-1]._data.shape[-1]]
+    sizes = [x._memory.shape[0] for x in matrices] + [matrices[-1]._memory.shape[-1]]
     return _multiply_chain(matrices, _cheapest_splits(sizes), 0, len(matrices) - 1)
 
 

@@ -23,20 +23,20 @@ from ..registry import composite
 @composite(method=False)
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """Numbers drawn from binomial distributions: how many of `count` trials succeed, each with probability `prob`."""
-    if count._data.dtype.kind not in "fV" or count._data.dtype != prob._data.dtype:
+    if count._memory.dtype.kind not in "fV" or count._memory.dtype != prob._memory.dtype:
         raise ValueError(
             f"binomial only supports floating-point dtypes for count, got: {count.dtype}"
-            if count._data.dtype.kind not in "fV"
+            if count._memory.dtype.kind not in "fV"
             else "expected count and prob to have the same dtype"
         )
-    shape = np.broadcast_shapes(count._data.shape, prob._data.shape)
+    shape = np.broadcast_shapes(count._memory.shape, prob._memory.shape)
     trials = np.broadcast_to(count._data, shape)
     if (trials < 0).any() or ((prob._data < 0) | (prob._data > 1)).any():
         raise RuntimeError("binomial expects count >= 0 and probabilities in [0, 1]")
     g = _generator("binomial", generator)
     with g.lock:
         drawn = np.asarray(g.twister.binomial(trials.astype(np.int64), prob._data))
-    return fresh(drawn.astype(count._data.dtype))
+    return fresh(drawn.astype(count._memory.dtype))
 
 
 def _generator(operator: str, given: Generator | None) -> Generator:
@@ -48,15 +48,15 @@ def _generator(operator: str, given: Generator | None) -> Generator:
 
 
 def _check_dtype(kernel: str, input: Tensor, kinds: str) -> None:
-    if input._data.dtype.kind not in kinds:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{kernels.scalar_name(input._data.dtype)}'")
+    if input._memory.dtype.kind not in kinds:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{kernels.scalar_name(input._memory.dtype)}'")
 
 
 def _check_continuous(distribution: str, input: Tensor) -> None:
-    if input._data.dtype.kind not in "fV":
+    if input._memory.dtype.kind not in "fV":
         raise RuntimeError(
             f"{distribution} distribution is a continuous probability distribution. dtype must be a floating point but "
-            f"you specified {kernels.scalar_name(input._data.dtype)}"
+            f"you specified {kernels.scalar_name(input._memory.dtype)}"
         )
 
 
@@ -84,7 +84,7 @@ def uniform_(input: Tensor, *bounds: float, generator: Generator | None = None, 
     limit = float(float_limits(input._data.real.dtype).max)
     for name, bound in (("from", low), ("to", high)):
         if not -limit <= bound <= limit:
-            raise RuntimeError(f"{name} is out of bounds for {kernels.scalar_name(input._data.dtype)}: {bound:g}")
+            raise RuntimeError(f"{name} is out of bounds for {kernels.scalar_name(input._memory.dtype)}: {bound:g}")
     if low > high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
 
@@ -110,7 +110,7 @@ def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Generator 
     _check_dtype("normal_kernel_cpu", input, "fcV")
 
     def draw() -> np.ndarray:
-        deviation = std * math.sqrt(0.5) if input._data.dtype.kind == "c" else std
+        deviation = std * math.sqrt(0.5) if input._memory.dtype.kind == "c" else std
         return _draw_parts(lambda parts: g.normal_like(parts, mean, deviation), input)
 
     return overwrite_by(input, draw)
@@ -171,7 +171,7 @@ def random_(input: Tensor, *bounds: int, generator: Generator | None = None, **n
     """
     g = _generator("random_", generator)
     _check_dtype("random_kernel_cpu", input, "biufV")
-    dtype = input._data.dtype
+    dtype = input._memory.dtype
     least, most = _exact_integers(dtype)
     whole = not bounds and not named
     if len(bounds) == 1 and not named:
@@ -219,7 +219,7 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
 
 
 def _expanded(p: Tensor, input: Tensor) -> tuple[int, ...]:
-    return p.expand(input._data.shape)._data.shape  # which has torch's words for shapes that do not fit
+    return p.expand(input._memory.shape)._memory.shape  # which has torch's words for shapes that do not fit
 
 
 def _bernoulli(g: Generator, p: np.ndarray, given: Tensor, input: Tensor) -> np.ndarray:
@@ -241,10 +241,10 @@ def bernoulli(
     """
     result = input.clone() if out is None else out.resize_(input.shape)
     if p is not None:
-        number = isinstance(p, Tensor) and not p._data.ndim and p._data.dtype.kind in "iu"
+        number = isinstance(p, Tensor) and not p._memory.ndim and p._memory.dtype.kind in "iu"
         return bernoulli_(result, p.item() if number else p, generator=generator)
     drawn = _bernoulli(_generator("bernoulli", generator), input._data, input, result)
-    return overwrite(result, drawn.astype(input._data.dtype))
+    return overwrite(result, drawn.astype(input._memory.dtype))
 
 
 @composite(method=False, out=True)
@@ -256,7 +256,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     with g.lock:
         drawn = np.asarray(g.twister.poisson(input._data))
-    return overwrite(input.clone(), drawn.astype(input._data.dtype))
+    return overwrite(input.clone(), drawn.astype(input._memory.dtype))
 
 
 @composite(method=False)
@@ -267,7 +267,7 @@ def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor
     """
     g = _generator("_standard_gamma", generator)
     _check_dtype("gamma_cpu", input, "fV")
-    return functions.standard_gamma_drawn(input, fresh(_gamma(g, input._data).astype(input._data.dtype)))
+    return functions.standard_gamma_drawn(input, fresh(_gamma(g, input._data).astype(input._memory.dtype)))
 
 
 def _gamma(g: Generator, concentration: np.ndarray) -> np.ndarray:
@@ -280,7 +280,7 @@ def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tens
     """Points of the simplex, drawn from the Dirichlet distributions of the concentrations along the last dimension."""
     g = _generator("_sample_dirichlet", generator)
     _check_dtype("dirichlet", input, "fV")
-    concentration, dtype = input._data.astype(np.float64), input._data.dtype
+    concentration, dtype = input._data.astype(np.float64), input._memory.dtype
     with g.lock:
         # A gamma number of a small concentration is below the smallest double, but not its logarithm: it is that of
         # the concentration plus 1, times a uniform number to the power of 1 / concentration.
@@ -355,7 +355,7 @@ def _bounds(operator: str, given: tuple, named: dict[str, Any], default: tuple) 
 
 def _real(operator: str, name: str, value: Any) -> float:
     """A number for a parameter of a distribution, before anything is drawn."""
-    if isinstance(value, Tensor) and value._data.ndim == 0 and value._data.dtype.kind in "biufV":
+    if isinstance(value, Tensor) and value._memory.ndim == 0 and value._memory.dtype.kind in "biufV":
         value = value.item()
     if not isinstance(value, (int, float)):
         raise TypeError(f"{operator}(): argument '{name}' must be float, not {type(value).__name__}")

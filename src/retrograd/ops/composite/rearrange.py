@@ -115,11 +115,11 @@ def block_diag(*tensors: Tensor) -> Tensor:
                 "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input "
                 f"{position} has {block.ndim} dimensions"
             )
-    width, left, rows = sum(b._data.shape[1] for b in blocks), 0, []
+    width, left, rows = sum(b._memory.shape[1] for b in blocks), 0, []
     for block in blocks:
-        right = width - left - block._data.shape[1]
+        right = width - left - block._memory.shape[1]
         rows.append(generated.constant_pad_nd(block, (left, right)))
-        left += block._data.shape[1]
+        left += block._memory.shape[1]
     return generated.cat(rows, 0)
 
 
@@ -188,12 +188,12 @@ def repeat_interleave(
     dim = normalize_dim(dim, input.ndim)
     if isinstance(repeats, Tensor):
         # Which element stands in each place: the kernel that repeats, applied to the numbers of the elements.
-        elements = arange(input._data.shape[dim])._data
+        elements = arange(input._memory.shape[dim])._data
         places = wrap(kernels.repeat_interleave(elements, repeats._data, 0, output_size))
         return generated.index_select(input, dim, places)
     if repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
-    shape = input._data.shape
+    shape = input._memory.shape
     if output_size is not None and output_size != shape[dim] * repeats:
         raise RuntimeError(
             f"repeat_interleave: Invalid output_size, expected {shape[dim] * repeats} but got {output_size}"
@@ -207,10 +207,10 @@ def _replaced(input: Tensor, src: Tensor, view: Callable[[Tensor], Tensor]) -> T
     """A copy of `input` whose part that `view` shows is `src`."""
     result = generated.clone(input)
     part = view(result)
-    if part._data.shape != src._data.shape:
+    if part._memory.shape != src._memory.shape:
         raise RuntimeError(
             "expected src to have a size equal to the slice of self. "
-            f"src size = {list(src._data.shape)}, slice size = {list(part._data.shape)}"
+            f"src size = {list(src._memory.shape)}, slice size = {list(part._memory.shape)}"
         )
     generated.copy_(part, src, False)
     return result
@@ -407,8 +407,8 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
             [2, 4]])
     """
     for tensor in tensors:
-        if tensor._data.ndim != 1:
-            raise RuntimeError(f"Expect a 1D vector, but got shape {list(tensor._data.shape)}")
+        if tensor._memory.ndim != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(tensor._memory.shape)}")
     if len(tensors) == 1:
         return tensors[0]
     grids = meshgrid(*tensors, indexing="ij")
@@ -425,12 +425,12 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
             [1, 3],
             [2, 3]])
     """
-    if input._data.ndim != 1:
-        raise RuntimeError(f"Expect a 1D vector, but got shape {list(input._data.shape)}")
+    if input._memory.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(input._memory.shape)}")
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
-        return fresh(np.empty(0, input._data.dtype))
+        return fresh(np.empty(0, input._memory.dtype))
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    chosen = np.array(list(choose(range(input._data.shape[0]), r)), np.int64).reshape(-1, r)
+    chosen = np.array(list(choose(range(input._memory.shape[0]), r)), np.int64).reshape(-1, r)
     return generated.index_select(input, 0, wrap(chosen.reshape(-1))).reshape(chosen.shape)

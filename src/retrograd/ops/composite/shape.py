@@ -74,7 +74,7 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
 @composite(space="Tensor")
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """The same memory in the shape of another tensor."""
-    return _view(input, other._data.shape)
+    return _view(input, other._memory.shape)
 
 
 @composite(bare=True)
@@ -99,13 +99,13 @@ def reshape(input: Tensor, *shape: Any, **keywords: Any) -> Tensor:
 @composite(space="Tensor")
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """The elements in the shape of another tensor."""
-    return reshape(input, other._data.shape)
+    return reshape(input, other._memory.shape)
 
 
 @composite()
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """The dimensions from `start_dim` to `end_dim` made one."""
-    shape = input._data.shape
+    shape = input._memory.shape
     n = len(shape)
     start, end = normalize_dim(start_dim, n), normalize_dim(end_dim, n)
     if start > end:
@@ -126,13 +126,13 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
 @composite()
 def ravel(input: Tensor) -> Tensor:
     """All elements in one dimension."""
-    return _view(contiguous(input), (-1 if input._data.size else 0,))
+    return _view(contiguous(input), (-1 if input._memory.size else 0,))
 
 
 @composite(space="Tensor")
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """Expanded to the shape of another tensor."""
-    return generated.expand(input, other._data.shape)
+    return generated.expand(input, other._memory.shape)
 
 
 @composite()
@@ -146,7 +146,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """The tensors expanded to the shape that they have in common."""
     tensors = _tensors(tensors)
     shape = kernels.broadcast_shape(*[t._data for t in tensors])
-    return tuple(t if t._data.shape == shape else generated.expand(t, shape) for t in tensors)
+    return tuple(t if t._memory.shape == shape else generated.expand(t, shape) for t in tensors)
 
 
 def _tensors(tensors: tuple[Any, ...]) -> tuple[Tensor, ...]:
@@ -258,7 +258,7 @@ def mH(input: Tensor) -> Tensor:
 @composite()
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """`length` elements from `start` along `dim`."""
-    if isinstance(start, Tensor) and (start.ndim or start._data.dtype.kind not in "iu"):
+    if isinstance(start, Tensor) and (start.ndim or start._memory.dtype.kind not in "iu"):
         raise RuntimeError("start must be an 0-dim integral Tensor.")
     start, end = kernels.narrow_range(input._data, dim, start, length)
     return generated.slice(input, dim, start, end, 1)
@@ -282,7 +282,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    n = input._data.shape[normalize_dim(dim, input.ndim)]
+    n = input._memory.shape[normalize_dim(dim, input.ndim)]
     if not n:
         return generated.split_with_sizes(input, (0,) * chunks, dim)
     return generated.split_Tensor(input, -(-n // chunks), dim)
@@ -300,15 +300,15 @@ def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *
     if keywords:
         raise TypeError(f"tensor_split() got an unexpected keyword argument '{next(iter(keywords))}'")
     if isinstance(indices_or_sections, Tensor):
-        if indices_or_sections._data.dtype != "int64":
+        if indices_or_sections._memory.dtype != "int64":
             raise RuntimeError(
                 "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
-                f"{kernels.scalar_name(indices_or_sections._data.dtype)}"
+                f"{kernels.scalar_name(indices_or_sections._memory.dtype)}"
             )
-        if indices_or_sections._data.ndim > 1:
+        if indices_or_sections._memory.ndim > 1:
             raise RuntimeError(
                 "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, "
-                f"but got a tensor with {indices_or_sections._data.ndim} dims"
+                f"but got a tensor with {indices_or_sections._memory.ndim} dims"
             )
         indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, int) and indices_or_sections > _MOST_PARTS:
@@ -334,11 +334,11 @@ def _split_along(name: str, least: int, dim: int) -> Any:
         if isinstance(indices_or_sections, str):
             raise TypeError(f"{name}() received an invalid combination of arguments - got (Tensor, str)")
         if isinstance(indices_or_sections, int) and (
-            indices_or_sections <= 0 or input._data.shape[along] % indices_or_sections
+            indices_or_sections <= 0 or input._memory.shape[along] % indices_or_sections
         ):
             raise RuntimeError(
                 f"torch.{name} attempted to split along dimension {along}, but the size of the dimension "
-                f"{input._data.shape[along]} is not divisible by the split_size {indices_or_sections}!"
+                f"{input._memory.shape[along]} is not divisible by the split_size {indices_or_sections}!"
             )
         return tensor_split(input, indices_or_sections, along)
 
@@ -459,7 +459,7 @@ def swapaxes_(input: Tensor, axis0: int, axis1: int) -> Tensor:
 @composite()
 def is_same_size(input: Tensor, other: Tensor) -> builtins.bool:
     """Whether two tensors have the same shape."""
-    return input._data.shape == other._data.shape
+    return input._memory.shape == other._memory.shape
 
 
 @composite(method=False, bare=True)

@@ -41,7 +41,7 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
 def mvlgamma_(input: Tensor, p: int) -> Tensor:
     """In-place `mvlgamma`."""
     result = mvlgamma(generated.clone(input), p)
-    check_out(input._data, result._data.dtype, result._data.shape)
+    check_out(input._data, result._memory.dtype, result._memory.shape)
     return generated.copy_(input, result, False)
 
 
@@ -55,5 +55,5 @@ def _polygamma_method(input: Tensor, n: int) -> Tensor:
 def polygamma_(input: Tensor, n: int) -> Tensor:
     """In-place `polygamma`."""
     result = generated.polygamma(n, generated.clone(input))
-    check_out(input._data, result._data.dtype, result._data.shape)
+    check_out(input._data, result._memory.dtype, result._memory.shape)
     return generated.copy_(input, result, False)

@@ -72,9 +72,9 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
             f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
         )
     q = q if isinstance(q, Tensor) else wrap(np.array(q, data.dtype))
-    if q._data.ndim > 1:
+    if q._memory.ndim > 1:
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
-    if q._data.dtype != data.dtype:
+    if q._memory.dtype != data.dtype:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
     if not ((q._data >= 0) & (q._data <= 1)).all():
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
@@ -86,7 +86,7 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
         rows = input.unsqueeze(-1).transpose(dim % data.ndim, -1) if keepdim else input.movedim(dim, -1)
     ranked = generated.sort(rows, -1).values
     ranks = _ranks(ranked, q, skip)
-    many = ranks._data.ndim and q._data.ndim
+    many = ranks._memory.ndim and q._memory.ndim
     below = generated.floor(ranks)
     if interpolation == "lower":
         result = _picked(ranked, below)
@@ -106,11 +106,11 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
 
 def _ranks(ranked: Tensor, q: Tensor, skip: bool) -> Any:
     """Where the quantiles lie among the elements in order, of shape (..., number of quantiles)."""
-    n = ranked._data.shape[-1]
+    n = ranked._memory.shape[-1]
     missing = np.isnan(ranked._data)
-    shape = (*ranked._data.shape[:-1], q._data.size)
+    shape = (*ranked._memory.shape[:-1], q._memory.size)
     if skip:
-        last = np.maximum(n - missing.sum(-1, keepdims=True) - 1, 0).astype(q._data.dtype)
+        last = np.maximum(n - missing.sum(-1, keepdims=True) - 1, 0).astype(q._memory.dtype)
         return q.reshape(-1) * wrap(np.broadcast_to(last, shape).copy())
     # A row with a NaN has it for every quantile, and NaN is last.
     ranks = (q.reshape(-1) * (n - 1)).expand(shape)
@@ -150,24 +150,25 @@ def cov(
     input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
 ) -> Tensor:
     """The covariances of the rows of `input`, whose columns are observations; or the variance of a vector."""
-    if input._data.ndim > 2:
+    if input._memory.ndim > 2:
         raise RuntimeError(
-            f"cov(): expected input to have two or fewer dimensions but got an input with {input._data.ndim} dimensions"
+            f"cov(): expected input to have two or fewer dimensions but got an input with "
+            f"{input._memory.ndim} dimensions"
         )
-    if input._data.dtype == np.bool_:
+    if input._memory.dtype == np.bool_:
         raise RuntimeError("cov(): bool dtype is not supported for input")
-    rows: Any = input.reshape(1, -1) if input._data.ndim < 2 else input
-    if rows._data.dtype.kind not in "fcV":
+    rows: Any = input.reshape(1, -1) if input._memory.ndim < 2 else input
+    if rows._memory.dtype.kind not in "fcV":
         rows = rows.to(dtypes.from_numpy_dtype(dtypes.default[0]))
     weights: Any = None
     if fweights is not None:
-        _check_weights("fweights", fweights, "iu", rows._data.shape[1])
+        _check_weights("fweights", fweights, "iu", rows._memory.shape[1])
         weights = fweights
     if aweights is not None:
-        _check_weights("aweights", aweights, "fV", rows._data.shape[1])
+        _check_weights("aweights", aweights, "fV", rows._memory.shape[1])
         weights = aweights if weights is None else weights * aweights
     if weights is None:
-        count: Any = rows._data.shape[1]
+        count: Any = rows._memory.shape[1]
         centred = rows - mean(rows, 1, True)
         weighted = centred
         freedom: Any = max(count - correction, 0)
@@ -188,13 +189,13 @@ def cov(
 @composite()
 def corrcoef(input: Tensor) -> Tensor:
     """The correlation coefficients of the rows of `input`."""
-    if input._data.ndim > 2:
+    if input._memory.ndim > 2:
         raise RuntimeError(
             "corrcoef(): expected input to have two or fewer dimensions but got an input with "
-            f"{input._data.ndim} dimensions"
+            f"{input._memory.ndim} dimensions"
         )
     covariance: Any = cov(input)
-    if not covariance._data.ndim:
+    if not covariance._memory.ndim:
         return covariance / covariance
     diagonal = covariance.diagonal()
     deviation = generated.sqrt(diagonal.real if diagonal.is_complex() else diagonal)
@@ -228,11 +229,11 @@ def histogramdd(
 ) -> Any:
     """(hist, bin_edges): how many of the rows of `input`, which are points, lie in each box."""
     forbid_duals("histogramdd", input, weight)
-    if input._data.ndim < 2:
+    if input._memory.ndim < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
-    if input._data.dtype not in (np.float32, np.float64):
-        unsupported("histogramdd", input._data.dtype)
-    points = input._data.reshape(-1, input._data.shape[-1])
+    if input._memory.dtype not in (np.float32, np.float64):
+        unsupported("histogramdd", input._memory.dtype)
+    points = input._data.reshape(-1, input._memory.shape[-1])
     axes = points.shape[1]
     if isinstance(bins, int):
         bins = [bins] * axes
@@ -247,7 +248,7 @@ def histogramdd(
         counts, found = np.histogramdd(points, edges, spans, density, weights)
     except ValueError as error:
         raise RuntimeError(f"torch.histogramdd: {error}") from None
-    dtype = input._data.dtype
+    dtype = input._memory.dtype
     return _histogramdd(fresh(counts.astype(dtype)), tuple(fresh(edge.astype(dtype)) for edge in found))
 
 
