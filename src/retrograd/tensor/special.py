@@ -12,9 +12,9 @@ no array that it could take.  Its class says instead what an operator means for 
   operators read no more than that, and so work for special tensors as soon as their parts do.
 
 Both come to `operate_on_special`.  It asks the special tensors among the arguments, those of the highest rank
-(`special`) first, as ``operate(function, args, kwargs)``; the first answer that is not NotImplemented is the result.  If there is
-none, a function composed of operators runs as it is, on its parts; an operator of the table is refused, in the words of
-the class (`no_form`).
+(`special`) first, as ``operate(function, args, kwargs)``; the first answer that is not NotImplemented is the result.
+If there is none, a function composed of operators runs as it is, on its parts; an operator of the table is refused, in
+the words of the class (`no_form`).
 """
 
 from __future__ import annotations
