@@ -70,6 +70,8 @@ class Node:
 
     #: Names of the tensors that the class saves, in order; set by the generator.
     saved_tensors_names: tuple[str, ...] = ()
+    #: Those of them that are results of the operation, and the gradient of which they get.
+    saved_outputs: dict[str, int] = {}
 
     # ---------------------------------------------------------------------------------------------------- running
 

@@ -20,6 +20,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .. import kernels
 from ..core import where
 from ..core.meta import materialize_autograd_meta
 from ..core.state import local
@@ -207,6 +208,29 @@ class SavedVariable:
         return result
 
 
+# Users know it by this name: a saved *tensor*, whatever keeps it.
+SavedVariable.__name__ = SavedVariable.__qualname__ = "SavedTensor"
+
+
+class SavedNumber(SavedVariable):
+    """A number in the place of a tensor, as hooks and users see it: a tensor without dimensions.
+
+    The node computes with numbers, which adapt to the dtype of what they meet.
+    """
+
+    __slots__ = ()
+
+    def unpack(self, saved_for: Any = None, name: str = "tensor") -> Any:
+        return self.shown(saved_for, name).item()
+
+    def shown(self, saved_for: Any, name: str) -> Any:
+        """The tensor."""
+        return super().unpack(saved_for, name)
+
+
+SavedNumber.__name__ = SavedNumber.__qualname__ = "SavedTensor"
+
+
 class Freed:
     """Stands in a slot whose tensor was released; `where` is the backward call that released it."""
 
@@ -341,14 +365,28 @@ def unpack_indices(node: Node, name: str, values: Any) -> list[Any]:
 
 
 def saved_attribute(node: Any, name: str) -> Any:
-    """What ``node._saved_NAME`` shows of a saved input: the Tensor, the number, or None if it was not saved."""
-    return unpack_tensor(node, name, getattr(node, name + "_", None))
+    """What ``node._saved_NAME`` shows of a saved input: the Tensor, or None if it was not saved."""
+    value = getattr(node, name + "_", None)
+    if isinstance(value, SavedNumber):
+        return value.shown(node, name)
+    value = unpack_tensor(node, name, value)
+    return value if value is None or isinstance(value, Tensor) else as_tensor(value)
+
+
+def as_tensor(value: Any) -> Tensor:
+    """A number that was saved in a tensor's place, or an array that a kernel has made for its formulas."""
+    return wrap(value if hasattr(value, "dtype") else kernels.as_array(value))
 
 
 def saved_output_attribute(node: Any, name: str, output_nr: int) -> Any:
     """What ``node._saved_result`` shows of a saved output."""
     value = getattr(node, name + "_", None)
     return None if value is None else unpack_output_tensor(node, name, value, output_nr)
+
+
+def saved_ints(value: Any) -> Any:
+    """What ``node._saved_NAME`` shows of a list of integers, where one may stand for a list."""
+    return (value,) if isinstance(value, int) else value
 
 
 def saved_list_attribute(node: Any, name: str) -> tuple[Any, ...]:
@@ -378,13 +416,14 @@ def raw_saved(node: Any, name: str) -> SavedVariable:
     value = getattr(node, name + "_", None)
     if isinstance(value, SavedVariable):
         return value
-    if isinstance(value, Tensor):
-        saved = SavedVariable(value)
-        saved.version = 0  # what it was when the tensor itself went into the slot
-        saved.owner = weakref.ref(node), name + "_"
-        setattr(node, name + "_", saved)
-        return saved
-    return _raw_of(value)
+    if value is None or isinstance(value, Freed):
+        return _raw_of(value)
+    number = not isinstance(value, Tensor) and not hasattr(value, "dtype")
+    saved = (SavedNumber if number else SavedVariable)(value if isinstance(value, Tensor) else as_tensor(value))
+    saved.version = 0  # what it was when the tensor itself went into the slot
+    saved.owner = weakref.ref(node), name + "_"
+    setattr(node, name + "_", saved)
+    return saved
 
 
 def raw_saved_output(node: Any, name: str, output_nr: int) -> SavedVariable:
@@ -424,27 +463,29 @@ def pack_saved(node: Any, pack_hook: Callable[..., Any], unpack_hook: Callable[.
     """Send everything that a node has just saved through hooks."""
     for name in node.saved_tensors_names:
         value = getattr(node, name + "_", None)
-        tensor = None
+        if value is None:
+            continue
         if isinstance(value, tuple):
-            for saved in raw_saved_list(node, name):
-                if saved.tensor is not None:
-                    saved.pack(pack_hook, unpack_hook, saved.tensor)
+            _pack_each(raw_saved_list(node, name), pack_hook, unpack_hook)
             continue
-        if isinstance(value, (Tensor, SavedVariable)):
-            saved = raw_saved(node, name)
-        elif hasattr(node, name + "_vc") and value is not None:
-            vc = getattr(node, name + "_vc")
-            saved = getattr(node, f"_raw_saved_{name}")
-            if value.dtype.kind in "fcV":
-                tensor = _output(node, value, vc, saved.output_nr)
+        if name in node.saved_outputs:
+            saved = raw_saved_output(node, name, node.saved_outputs[name])
         else:
+            saved = raw_saved(node, name)
+        tensor = saved.tensor
+        if tensor is None:
             continue
-        if saved.tensor is not None:
-            saved.pack(pack_hook, unpack_hook, saved.tensor if tensor is None else tensor)
+        if saved is not value and saved.is_output and value.dtype.kind in "fcV":
+            tensor = _output(node, value, tensor._vc, saved.output_nr)  # type: ignore[arg-type]
+        saved.pack(pack_hook, unpack_hook, tensor)
     if isinstance(getattr(node, "indices_", None), (list, tuple)):
-        for saved in raw_saved_indices(node, "indices"):
-            if saved.tensor is not None:
-                saved.pack(pack_hook, unpack_hook, saved.tensor)
+        _pack_each(raw_saved_indices(node, "indices"), pack_hook, unpack_hook)
+
+
+def _pack_each(saved: tuple[SavedVariable, ...], pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]) -> None:
+    for one in saved:
+        if one.tensor is not None:
+            one.pack(pack_hook, unpack_hook, one.tensor)
 
 
 def pack_before_write(state: Any, node: Any) -> None:

@@ -52,7 +52,7 @@ def _inplace_wrapper(entry: Entry, operator: str | None = None) -> str:
     if entry.differentiable and not _without_derivative(entry):
         # Saving can refuse too, so it comes before the write.
         body += ["result_array = input_array"]
-        inner = _connect(entry) + _save(entry, "original" if reads_self else None)
+        inner = _connect(entry, inplace=True) + _save(entry, "original" if reads_self else None)
         inner += _metadata(entry)
         if slots.tensors:
             # Hooks must see what is saved before it is overwritten (it may be an alias of what is written to).

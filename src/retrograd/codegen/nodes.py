@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Collection, Sequence
+
 from .formula import Names, lower
 from .schema import Argument
 from .table import Entry, Formula
@@ -20,6 +23,7 @@ from retrograd.autograd.saved_variable import (
     raw_saved_output,
     saved_attribute,
     saved_indices_attribute,
+    saved_ints,
     saved_list_attribute,
     saved_output_attribute,
     unpack_array,
@@ -89,11 +93,13 @@ class Slots:
 
 def _read_alone(entry: Entry, name: str, what: str) -> bool:
     """Is there a formula that reads an attribute of a tensor and not its values? Then it has a slot of its own."""
-    return any(what in f.reads.of.get(name, ()) and not f.reads.value(name) for f in entry.formulas)
+    return any(what in f.reads.of.get(name, ()) and not f.reads.value(name) for f in entry.readers)
 
 
 def needed_by(entry: Entry, name: str, what: str = "value") -> list[str]:
-    """The arguments whose formula reads `name`."""
+    """The arguments whose formula reads `name`; all of them, if the node shows it besides."""
+    if any(f is not None and what in f.reads.of.get(name, ()) for f in entry.saved.values()):
+        return [a.name for a in entry.differentiable_arguments]
     return [a for f in entry.formulas if what in f.reads.of.get(name, ()) for a in f.arguments]
 
 
@@ -108,31 +114,59 @@ def _node(entry: Entry, names: Names) -> str:
     lines += [f"        {', '.join(f.arguments)}: {f.text}" for f in entry.formulas]
     lines += ['    """', ""]
     lines.append(f"    __slots__ = ({''.join(repr(n) + ', ' for n in sorted(slots.names()))})")
-    saved = [a.name for a in slots.tensors] + [r for r, _ in slots.results]
-    if saved:
-        lines.append(f"    saved_tensors_names = ({''.join(repr(n) + ', ' for n in saved)})")
+    numbers = {a.name for a in slots.tensors if a.type == "Tensor|Scalar"} if entry.tensor_node else set()
+    saved = _saved_names(slots)
+    lines += _names_line(saved, numbers)
+    if slots.results:
+        places = ", ".join(f"{r!r}: {entry.output_nr(position)}" for r, position in slots.results)
+        lines.append(f"    saved_outputs = {{{places}}}")
     if not entry.node[-1].isdigit():  # torch has written it by hand, in its own namespace
         lines += ["", "    def name(self):", f'        return "torch::autograd::{entry.node}"']
     for arrays in (True, False):
         lines += ["", *_apply(entry.for_numbers(), slots, names, arrays)]
     indices = [a for a in slots.plain if a.type == "indices"]
-    if saved or slots.saves or indices:
+    if saved or indices:
         released = [f"node.{a.name}_ = freed" for a in (*slots.tensors, *indices)]
         released += [f"node.{r}_ = node.{r}_vc = freed" for r, _ in slots.results]
         released += [f"node.{s}_ = freed" for s in slots.saves]
     else:
         released = []
     # A number is not let go where torch has a node of its own for numbers.
-    numbers = {f"node.{a.name}_ = freed" for a in slots.tensors if entry.tensor_node and a.type == "Tensor|Scalar"}
-    lines += _release([line for line in released if line not in numbers])
-    lines += _saved_properties(entry, slots)
+    kept = {f"node.{name}_ = freed" for name in numbers}
+    lines += _release([line for line in released if line not in kept])
+    lines += _saved_properties(entry.for_numbers(), Slots(entry.for_numbers()), names)
     if entry.tensor_node:
         lines += ["", "", f"class {entry.tensor_node}({entry.node}):"]
         lines += [f'    """The same, where {entry.schema.base} has tensors for numbers."""', "", "    __slots__ = ()"]
+        lines += _names_line(saved)
         for arrays in (True, False):
             lines += ["", *_apply(entry, slots, names, arrays)]
         lines += _release(released) if numbers else []
+        lines += _saved_properties(entry, slots, names, of_numbers=Slots(entry.for_numbers()))
+    for name, node in entry.number_nodes.items():
+        lines += ["", "", f"class {node}({entry.node}):"]
+        lines += [f'    """The same, where {name} is a number."""', "", "    __slots__ = ()"]
+        lines += _names_line(saved, {name})
+        for arrays in (True, False):
+            lines += ["", *_apply(entry.without({name}), slots, names, arrays)]
+        lines += _release([line for line in released if line != f"node.{name}_ = freed"])
+        if any(a.name == name for a in slots.tensors):
+            lines += ["", "    @property", f"    def _saved_{name}(node):", f"        return node.{name}_"]
+    if entry.inplace_node:
+        lines += ["", "", f"class {entry.inplace_node}({entry.node}):"]
+        lines += [f'    """The same, of {entry.schema.base}_."""', "", "    __slots__ = ()"]
     return "\n".join(lines) + "\n"
+
+
+def _saved_names(slots: Slots) -> list[str]:
+    """What is saved as a tensor, in the order in which torch packs it: inputs before results, each by name."""
+    return sorted(a.name for a in slots.tensors) + sorted([*(r for r, _ in slots.results), *slots.saves])
+
+
+def _names_line(saved: list[str], numbers: Collection[str] = ()) -> list[str]:
+    """`saved_tensors_names`, without those that are numbers."""
+    names = [name for name in saved if name not in numbers]
+    return [f"    saved_tensors_names = ({''.join(repr(n) + ', ' for n in names)})"] if saved else []
 
 
 def _release(released: list[str]) -> list[str]:
@@ -168,9 +202,9 @@ def _apply(entry: Entry, slots: Slots, names: Names, arrays: bool) -> list[str]:
     else:
         body.append(", ".join(f"edge_{a.name}" for a in arguments) + " = edges")
         body.append(" = ".join(_gradient(entry, a.name) for a in arguments) + " = None")
-        for f in entry.formulas:
+        for position, f in enumerate(entry.formulas):
             body.append(f"if {' or '.join(f'edge_{a} is not None' for a in f.arguments)}:")
-            inner = _unpack(entry, slots, f, names, arrays)
+            inner = _unpack(entry, slots, f, names, arrays, entry.formulas[:position])
             targets = ", ".join(_gradient(entry, a) for a in f.arguments)
             inner.append(f"{targets} = {_lowered(entry, slots, f, names, arrays)}")
             body += ["    " + line for line in inner]
@@ -190,78 +224,123 @@ def _lowered(entry: Entry, slots: Slots, f: Formula, names: Names, arrays: bool)
     return lower(f.tree, arrays, names, rename)
 
 
-def _unpack(entry: Entry, slots: Slots, f: Formula, names: Names, arrays: bool) -> list[str]:
-    """Bring what one formula reads into local names."""
+def _unpack(
+    entry: Entry, slots: Slots, f: Formula, names: Names, arrays: bool, earlier: Sequence[Formula] = ()
+) -> list[str]:
+    """Bring what one formula reads into local names, unless one of the `earlier` formulas has run and done so."""
     lines = []
+
+    def once(name: str, what: str, unpacking: list[str]) -> None:
+        done = [a for before in earlier if what in before.reads.of.get(name, ()) for a in before.arguments]
+        if done:
+            lines.append(f"if {' and '.join(f'edge_{a} is None' for a in done)}:")
+        lines.extend("    " * bool(done) + line for line in unpacking)
+
     for a in slots.tensors:
-        if not f.reads.value(a.name):
-            continue
-        name = a.name
-        if a.is_list:
-            lines.append(f'{name} = unpack_list_{"arrays" if arrays else "tensors"}(node, "{name}", node.{name}_)')
-            continue
-        lines.append(f"{name} = node.{name}_")
-        value, slow = (f"{name}._data", "unpack_array") if arrays else (name, "unpack_tensor")
-        if a.type == "Tensor":
-            test = f"{name}._vc is None"
-        else:  # a number, or None, may stand here
-            test = f"{name}.__class__ is Tensor and {name}._vc is None"
-        if arrays:
-            lines.append(f'{name} = {value} if {test} else {slow}(node, "{name}", {name})')
-        else:
-            lines += [f"if not ({test}):", f'    {name} = {slow}(node, "{name}", {name})']
+        if f.reads.value(a.name):
+            once(a.name, "value", _unpack_tensor(a, arrays))
     for r, position in slots.results:
         if f.reads.value(r):
-            lines.append(f"{r} = node.{r}_")
-            if arrays:
-                lines += [f"if node.{r}_vc.version:", f'    {r} = unpack_output_array(node, "{r}", {r})']
-            else:
-                lines.append(f'{r} = unpack_output_tensor(node, "{r}", {r}, {entry.output_nr(position)})')
-                if not entry.output_differentiability[position]:
-                    lines.append(f"{r}._edge = None")
+            once(r, "value", _unpack_result(entry, r, position, arrays))
     for a in slots.plain:
         if a.name in f.reads.of:
-            if a.type == "indices":
-                lines.append(f'{a.name} = unpack_indices(node, "{a.name}", node.{a.name}_)')
-            else:
-                lines.append(f"{a.name} = node.{a.name}_")
+            unpacked = f'unpack_indices(node, "{a.name}", node.{a.name}_)' if a.type == "indices" else f"node.{a.name}_"
+            once(a.name, "value", [f"{a.name} = {unpacked}"])
     for a, what in slots.attributes:
         if what in f.reads.of.get(a.name, ()):
-            lines.append(f"{a.name}_{what} = node.{a.name}_{what}")
+            once(a.name, what, [f"{a.name}_{what} = node.{a.name}_{what}"])
     for r, what in slots.result_attributes:
         if what in f.reads.of.get(r, ()):
-            lines.append(f"{r}_{what} = node.{r}_{what}")
+            once(r, what, [f"{r}_{what} = node.{r}_{what}"])
     for s in slots.saves:
         if s in f.reads.of:
             unpacked = f'unpack_array(node, "{s}", node.{s}_)'
-            lines.append(f"{s} = {unpacked}" if arrays else f"{s} = wrap({unpacked})")
+            once(s, "value", [f"{s} = {unpacked}" if arrays else f"{s} = wrap({unpacked})"])
     return lines
 
 
-def _saved_properties(entry: Entry, slots: Slots) -> list[str]:
+def _unpack_tensor(a: Argument, arrays: bool) -> list[str]:
+    name = a.name
+    if a.is_list:
+        return [f'{name} = unpack_list_{"arrays" if arrays else "tensors"}(node, "{name}", node.{name}_)']
+    if a.type == "Tensor":
+        test = f"{name}._vc is None"
+    else:  # a number, or None, may stand here
+        test = f"{name}.__class__ is Tensor and {name}._vc is None"
+    lines = [f"{name} = node.{name}_"]
+    if arrays:
+        return [*lines, f'{name} = {name}._data if {test} else unpack_array(node, "{name}", {name})']
+    return [*lines, f"if not ({test}):", f'    {name} = unpack_tensor(node, "{name}", {name})']
+
+
+def _unpack_result(entry: Entry, r: str, position: int, arrays: bool) -> list[str]:
+    lines = [f"{r} = node.{r}_"]
+    if arrays:
+        return [*lines, f"if node.{r}_vc.version:", f'    {r} = unpack_output_array(node, "{r}", {r})']
+    lines.append(f'{r} = unpack_output_tensor(node, "{r}", {r}, {entry.output_nr(position)})')
+    return lines if entry.output_differentiability[position] else [*lines, f"{r}._edge = None"]
+
+
+def _saved_properties(entry: Entry, slots: Slots, names: Names, of_numbers: Slots | None = None) -> list[str]:
+    """``_saved_NAME`` and ``_raw_saved_NAME``; where `of_numbers` is given, those that are not there for numbers."""
+    found = _shown_tensors(entry, slots, of_numbers)
+    if of_numbers is None:
+        for a in slots.plain:
+            value = f"node.{a.name}_"
+            found[a.name] = (f"saved_ints({value})" if a.type.startswith("int[]") else value), None
+            if a.type == "indices":
+                found[a.name] = f'saved_indices_attribute(node, "{a.name}")', f'raw_saved_indices(node, "{a.name}")'
+        for a, what in slots.attributes:
+            if any(what in f.reads.of.get(a.name, ()) for f in entry.formulas):
+                found[f"{a.name}_{TORCHS_NAMES.get(what, what)}"] = _shown_attribute(entry, a, what), None
+    default = dict(found)
+    for name, f in entry.saved.items():
+        if f is None:
+            found.pop(name, None)
+        elif isinstance(f.tree, ast.Name) and f.tree.id in default:
+            found[name] = default[f.tree.id]
+        elif of_numbers is None:
+            found[name] = lower(f.tree, True, names, _renamed(slots)), None
     lines: list[str] = []
-
-    def property_(name: str, expression: str) -> None:
-        lines.extend(["", "    @property", f"    def _saved_{name}(node):", f"        return {expression}"])
-
-    def raw_(name: str, expression: str) -> None:
-        lines.extend(["", "    @property", f"    def _raw_saved_{name}(node):", f"        return {expression}"])
-
-    for a in slots.tensors:
-        property_(a.name, f'saved_{"list_" if a.is_list else ""}attribute(node, "{a.name}")')
-        raw_(a.name, f'raw_saved{"_list" if a.is_list else ""}(node, "{a.name}")')
-    for r, position in slots.results:
-        property_(r, f'saved_output_attribute(node, "{r}", {entry.output_nr(position)})')
-        raw_(r, f'raw_saved_output(node, "{r}", {entry.output_nr(position)})')
-    for a in slots.plain:
-        if a.type == "indices":
-            property_(a.name, f'saved_indices_attribute(node, "{a.name}")')
-            raw_(a.name, f'raw_saved_indices(node, "{a.name}")')
-        else:
-            property_(a.name, f"node.{a.name}_")
-    for a, what in slots.attributes:
-        value = f"node.{a.name}_{what}"
-        if what == "strides":  # the array's, in bytes; a formula that reads them has one dtype throughout
-            value = f"tuple(stride // node.dtype.itemsize for stride in {value})"
-        property_(f"{a.name}_{TORCHS_NAMES.get(what, what)}", value)
+    for name, (shown, raw) in found.items():
+        lines += ["", "    @property", f"    def _saved_{name}(node):", f"        return {shown}"]
+        if raw is not None:
+            lines += ["", "    @property", f"    def _raw_saved_{name}(node):", f"        return {raw}"]
     return lines
+
+
+def _shown_tensors(entry: Entry, slots: Slots, of_numbers: Slots | None) -> dict[str, tuple[str, str | None]]:
+    found: dict[str, tuple[str, str | None]] = {}
+    there = set() if of_numbers is None else {a.name for a in of_numbers.tensors if a.type != "Tensor|Scalar"}
+    for a in slots.tensors:
+        kind, arguments = "_list" if a.is_list else "", f'(node, "{a.name}")'
+        if a.type == "Tensor|Scalar" and entry.tensor_node and of_numbers is None:
+            found[a.name] = f"node.{a.name}_", None  # a number, and for torch too
+        elif a.name not in there:
+            found[a.name] = f"saved{kind}_attribute{arguments}", f"raw_saved{kind}{arguments}"
+    if of_numbers is None:
+        for r, position in slots.results:
+            arguments = f'(node, "{r}", {entry.output_nr(position)})'
+            found[r] = f"saved_output_attribute{arguments}", f"raw_saved_output{arguments}"
+        for s in slots.saves:
+            found[s] = f'saved_attribute(node, "{s}")', f'raw_saved(node, "{s}")'
+    return found
+
+
+def _shown_attribute(entry: Entry, a: Argument, what: str) -> str:
+    """A shape, a dtype or strides; of a tensor, nothing where no formula needs them, as torch has not kept them then."""
+    value = f"node.{a.name}_{what}"
+    if what == "strides":  # the array's, in bytes; a formula that reads them has one dtype throughout
+        value = f"tuple(stride // node.dtype.itemsize for stride in {value})"
+    arguments = [argument.name for argument in entry.differentiable_arguments]
+    readers = [arguments.index(name) for name in needed_by(entry, a.name, what)]
+    if what == "dtype" or len(readers) == len(arguments):
+        return value
+    return f"{value} if {' or '.join(f'node.next_edges[{i}] is not None' for i in readers)} else ()"
+
+
+def _renamed(slots: Slots) -> dict[str, str]:
+    """What an expression of the column ``saved`` reads, as the node has it."""
+    names = {f"{a.name}.{what}": f"node.{a.name}_{what}" for a, what in slots.attributes}
+    names |= {f"{r}.{what}": f"node.{r}_{what}" for r, what in slots.result_attributes}
+    return names | {a.name: f"node.{a.name}_" for a in slots.plain}

@@ -20,10 +20,10 @@ def _edge(a: Argument) -> list[str]:
     return [f"{edge} = {p}._edge or {p}._meta and gradient_edge({p})"]
 
 
-def _connect(entry: Entry) -> list[str]:
+def _connect(entry: Entry, inplace: bool = False) -> list[str]:
     """Make the node: edges, numbers."""
     arguments = entry.differentiable_arguments
-    lines = [f"node = nodes.{entry.node}()"]
+    lines = [f"node = nodes.{(inplace and entry.inplace_node) or entry.node}()"]
     if entry.tensor_node:
         either = [a for a in entry.schema.arguments if a.type == "Tensor|Scalar"]
         given = " or ".join(f"{a.parameter} is not {_array(a)}" for a in either)
@@ -31,6 +31,14 @@ def _connect(entry: Entry) -> list[str]:
         for test, name, form in (f"if {given}", entry.tensor_node, entry), ("else", entry.node, entry.for_numbers()):
             named = "".join(f"edge_{a.name}, " for a in form.differentiable_arguments)
             lines += [f"{test}:", f"    node = nodes.{name}()", f"    node.next_edges = ({named})"]
+    if entry.number_nodes:
+        named = {a.name: a for a in entry.schema.arguments}
+        forms = [(f"{named[n].parameter} is {_array(named[n])}", node, {n}) for n, node in entry.number_nodes.items()]
+        lines = []
+        for position, (test, node, numbers) in enumerate([*forms, ("", entry.node, set())]):
+            edges = "".join(f"edge_{a.name}, " for a in entry.without(numbers).differentiable_arguments)
+            lines += [f"{'elif' if position else 'if'} {test}:" if test else "else:"]
+            lines += [f"    node = nodes.{node}()", f"    node.next_edges = ({edges})"]
     if arguments[0].is_list:
         lines += ["node.next_edges = edges"]
         lines += ["node.topological_nr = 1 + _max(edge[0].topological_nr for edge in edges if edge is not None)"]
@@ -39,7 +47,7 @@ def _connect(entry: Entry) -> list[str]:
         lines += [f"node.next_edges = ({edge},)", f"node.topological_nr = {edge}[0].topological_nr + 1"]
     else:
         edges = [f"edge_{a.name}" for a in arguments]
-        if not entry.tensor_node:
+        if not entry.tensor_node and not entry.number_nodes:
             lines += [f"node.next_edges = ({', '.join(edges)})"]
         lines += [f"topological_nr = 0 if {edges[0]} is None else {edges[0]}[0].topological_nr"]
         for edge in edges[1:]:

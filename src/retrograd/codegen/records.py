@@ -49,7 +49,7 @@ def _record(entry: Entry, inplace: bool = False) -> str:
         "changes_elements": entry.changes_elements,
         "may_overlap": entry.may_overlap,
         "apart": tuple(a.parameter for a in entry.schema.arguments if a.name in entry.apart),
-        "nodes": tuple(node for node in (entry.node, entry.tensor_node) if node),
+        "nodes": entry.nodes,
         "saves": (*(a.name for a in slots.tensors), *(r for r, _ in slots.results), *slots.saves),
         "differentiable": tuple(a.name for a in entry.differentiable_arguments),
         "output_differentiability": tuple(entry.output_differentiability),

@@ -19,8 +19,8 @@ from .schema import SPACES, Argument, Schema, SchemaError, parse_schema, place
 OPTIONS = {
     "name", "result", "output_differentiability", "view", "inplace", "operators", "method", "kernel", "saves", "doc",
     "differentiable", "aliases", "ufunc", "inline", "node", "tensor_node", "flips", "refuses", "overloads", "apart",
-    "may_overlap", "changes_elements", "masks", "space",
-    "inplace_function",
+    "may_overlap", "changes_elements", "masks", "space", "inplace_function", "inplace_node", "number_nodes",
+    "saved",
 }  # fmt: skip
 SHORTHANDS = ("auto_elementwise", "auto_linear", "not_implemented")
 
@@ -61,6 +61,8 @@ class Entry:
     kernel: str = ""
     #: Further values that the kernel returns after its results, kept for the formulas.
     saves: list[str] = field(default_factory=list)
+    #: What ``node._saved_NAME`` shows besides what the formulas read, and what it does not show of that (None).
+    saved: dict[str, Formula | None] = field(default_factory=dict)
     doc: str = ""
     #: The ufunc that the kernel is for two arrays of one dtype: special methods call it without the kernel.
     ufunc: str = ""
@@ -85,10 +87,18 @@ class Entry:
     #: The name of the node class; unless given, numbered among the overloads of one operator as torch does it.
     node: str = ""
     tensor_node: str = ""
+    inplace_node: str = ""
+    #: Of an operator that takes numbers for several of its tensors: the node where one is a number.
+    number_nodes: dict[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         return self.schema.name
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The names of all its node classes."""
+        return tuple(n for n in (self.node, self.tensor_node, *self.number_nodes.values(), self.inplace_node) if n)
 
     @property
     def differentiable(self) -> bool:
@@ -125,13 +135,21 @@ class Entry:
         """The entry as it is where numbers are given: they have no edges if torch has a node of its own for that."""
         if not self.tensor_node:
             return self
-        either = {a.name for a in self.schema.arguments if a.type == "Tensor|Scalar"}
-        return replace(self, formulas=[f for f in self.formulas if not either.intersection(f.arguments)])
+        return self.without({a.name for a in self.schema.arguments if a.type == "Tensor|Scalar"})
+
+    def without(self, numbers: set[str]) -> Entry:
+        """The entry as it is where these arguments are numbers, which have no edges."""
+        return replace(self, formulas=[f for f in self.formulas if not numbers.intersection(f.arguments)])
+
+    @property
+    def readers(self) -> list[Formula]:
+        """Whatever reads what a node has saved: the formulas, and what it shows besides."""
+        return [*self.formulas, *(f for f in self.saved.values() if f is not None)]
 
     def reads(self) -> formula.Reads:
-        """What all reverse formulas together read."""
+        """What all of them together read."""
         total = formula.Reads()
-        for f in self.formulas:
+        for f in self.readers:
             for name, what in f.reads.of.items():
                 total.of.setdefault(name, set()).update(what)
         return total
@@ -202,6 +220,9 @@ def _entry(schema: Schema, columns: dict, line: int, where: str, names: formula.
     entry.aliases = list(columns.get("aliases", []))
     entry.node = columns.get("node", "")
     entry.tensor_node = columns.get("tensor_node", "")
+    entry.inplace_node = columns.get("inplace_node", "")
+    entry.number_nodes = dict(columns.get("number_nodes", {}))
+    entry.saved = {name: _shown(name, text, where) for name, text in columns.get("saved", {}).items()}
     _read_facts(entry, columns, where)
     forward = columns.get("result")
     entry.forward = str(forward).strip() if forward is not None else None
@@ -241,6 +262,16 @@ def _entry(schema: Schema, columns: dict, line: int, where: str, names: formula.
     if entry.formulas and entry.forward is None:
         raise TableError(f"{where}: missing formula: column 'result' (the tangent), or one of {', '.join(SHORTHANDS)}")
     return entry
+
+
+def _shown(name: str, text: object, where: str) -> Formula | None:
+    """What a line of the column ``saved`` says: an expression, or nothing."""
+    if text is None:
+        return None
+    try:
+        return Formula([], str(text), formula.parse(str(text)), formula.Reads())
+    except formula.FormulaError as error:
+        raise TableError(f"{where}: column 'saved': {name}: {error}") from None
 
 
 def _read_facts(entry: Entry, columns: dict, where: str) -> None:
@@ -298,6 +329,12 @@ def _check_formulas(entry: Entry, where: str, names: formula.Names) -> None:
                 raise TableError(f"{where}: column {column!r}: the formula reads neither 'grad' nor 'grads'")
         if "grad" in f.reads.of and sum(entry.output_differentiability) > 1 and not schema.returns_list:
             raise TableError(f"{where}: column {column!r}: 'grad' is ambiguous, the operator has several results")
+    for name, shown in entry.saved.items():
+        if shown is not None:
+            try:
+                shown.reads = formula.reads(shown.tree, arguments | results, names)
+            except formula.FormulaError as error:
+                raise TableError(f"{where}: column 'saved': {name}: {error}") from None
     total = entry.reads()
     for name in entry.saves:
         if name not in total.of:

@@ -213,17 +213,18 @@ def _check_batch_norm(
 
 
 def native_group_norm(
-    input: Array, weight: Array | None, bias: Array | None, num_groups: int, eps: float
+    input: Array, weight: Array | None, bias: Array | None, N: int, C: int, HxW: int, group: int, eps: float
 ) -> tuple[Array, Array, Array]:
-    """Each group of channels of each image with mean 0 and variance 1, scaled and shifted by channel."""
-    _check_group_norm(input, weight, bias, num_groups)
-    batch, channels = input.shape[:2]
+    """Each group of channels of each image with mean 0 and variance 1, scaled and shifted; the means, 1/deviations."""
+    _check_group_norm(input, weight, bias, C, group)
+    batch, channels, num_groups = N, C, group
     dtype = input.dtype
-    x = (input.astype(np.float32) if is_half(dtype) else input).reshape(batch, num_groups, -1)
+    x = (input.astype(np.float32) if is_half(dtype) else input).reshape(N, group, C // group * HxW)
     w = None if weight is None else weight.astype(x.dtype, copy=False).reshape(channels, 1)
     b = None if bias is None else bias.astype(x.dtype, copy=False).reshape(channels, 1)
     if x.size > LARGE and (fast := compiled.group_norm(x, w, b, channels, eps)) is not None:
-        return fast[0].astype(dtype, copy=False).reshape(input.shape), fast[1], fast[2]
+        means, scales = (part.reshape(batch, num_groups).astype(dtype, copy=False) for part in fast[1:])
+        return fast[0].astype(dtype, copy=False).reshape(input.shape), means, scales
     width = x.dtype.type(x.shape[2] or 1)
     result = np.empty_like(x, order="C")
     mean = np.empty_like(x, shape=(batch, num_groups, 1), order="C")
@@ -238,7 +239,7 @@ def native_group_norm(
         scale += cast_number(eps, x.dtype)
         np.sqrt(scale, out=scale)
         np.reciprocal(scale, out=scale)
-        channelwise = target.reshape(target.shape[0], channels, -1)
+        channelwise = target.reshape(target.shape[0], channels, HxW)
         if w is None:
             target *= scale
         else:
@@ -246,25 +247,53 @@ def native_group_norm(
         if b is not None:
             channelwise += b
         mean[block], rstd[block] = middle, scale
-    return result.astype(dtype, copy=False).reshape(input.shape), mean, rstd
+    means, scales = (part[:, :, 0].astype(dtype, copy=False) for part in (mean, rstd))
+    return result.astype(dtype, copy=False).reshape(input.shape), means, scales
 
 
 def native_group_norm_backward(
-    grad: Array,
+    grads: Sequence[Array | None],
     input: Array,
     weight: Array | None,
     mean: Array,
     rstd: Array,
-    num_groups: int,
+    N: int,
+    C: int,
+    HxW: int,
+    group: int,
     eps: float,
     edges: Sequence[Any],
 ) -> tuple[Array | None, Array | None, Array | None]:
     """The gradients for input, weight and bias, those whose edge is not None."""
     dtype = input.dtype
     if is_half(dtype):
-        grad, input = grad.astype(np.float32), input.astype(np.float32)
-    batch, channels = input.shape[:2]
-    x = input.reshape(batch, num_groups, -1)
+        grads = [None if g is None else g.astype(np.float32) for g in grads]
+        input, mean, rstd = input.astype(np.float32), mean.astype(np.float32), rstd.astype(np.float32)
+    mean, rstd = mean[:, :, None], rstd[:, :, None]
+    grad, *of_moments = grads
+    x = input.reshape(N, group, C // group * HxW)
+    gradients: tuple[Array | None, ...] = (None, None, None)
+    if grad is not None:
+        gradients = _group_norm_backward(grad, input, x, weight, mean, rstd, C, edges)
+    if edges[0] is None or all(g is None for g in of_moments):
+        return gradients  # type: ignore[return-value]
+    # The mean's derivative is 1 / n for each element, and that of 1 / deviation is -normal / deviation**2 / n.
+    n = x.dtype.type(x.shape[2] or 1)
+    part = np.zeros_like(x, order="C")
+    if of_moments[1] is not None:
+        np.subtract(x, mean, out=part)
+        part *= of_moments[1][:, :, None] * (rstd * rstd * rstd / -n)
+    if of_moments[0] is not None:
+        part += of_moments[0][:, :, None] / n
+    grad_input = part.reshape(input.shape).astype(dtype, copy=False)
+    return grad_input if gradients[0] is None else gradients[0] + grad_input, *gradients[1:]  # type: ignore[return-value]
+
+
+def _group_norm_backward(
+    grad: Array, input: Array, x: Array, weight: Array | None, mean: Array, rstd: Array, channels: int, edges: Sequence[Any]
+) -> tuple[Array | None, Array | None, Array | None]:
+    """The same, for the gradient of what was normalised; `x` is the input by groups."""
+    batch, dtype = x.shape[0], input.dtype
     g = grad.reshape(batch, channels, x.size // max(batch * channels, 1))
     w = None if weight is None else weight.astype(x.dtype, copy=False).reshape(channels, 1)
     if x.size > LARGE:
@@ -299,18 +328,18 @@ def native_group_norm_backward(
     return grad_input, grad_weight, grad_bias
 
 
-def _check_group_norm(input: Array, weight: Array | None, bias: Array | None, num_groups: int) -> None:
-    if input.ndim < 2:
-        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
+def _check_group_norm(
+    input: Array, weight: Array | None, bias: Array | None, channels: int, num_groups: int
+) -> None:
     if num_groups <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
-    if input.shape[1] % num_groups:
+    if channels % num_groups:
         raise RuntimeError(
             "Expected number of channels in input to be divisible by num_groups, but got input of shape "
             f"{shape_text(input.shape)} and num_groups={num_groups}"
         )
     for name, part in (("weight", weight), ("bias", bias)):
-        if part is not None and part.shape != (input.shape[1],):
+        if part is not None and part.shape != (channels,):
             raise RuntimeError(
                 f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
                 f"shape {shape_text(part.shape)} and input of shape {shape_text(input.shape)}"

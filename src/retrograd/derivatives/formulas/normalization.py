@@ -42,25 +42,38 @@ def batch_norm_jvp(
 
 
 def group_norm_jvp(
-    ops: Any, input: Any, input_t: Any, weight: Any, weight_t: Any, bias_t: Any, num_groups: int, eps: float
-) -> Any:
-    """The tangent of `native_group_norm`."""
+    ops: Any, input: Any, input_t: Any, weight: Any, weight_t: Any, bias_t: Any, N: int, C: int, HxW: int, group: int,
+    eps: float,
+) -> Any:  # fmt: skip
+    """The tangents of `native_group_norm`: of what is normalised, of the means and of one over the deviations."""
     shape = tuple(input.shape)
-    rows = (shape[0] * num_groups, -1)
-    normal, tangent = normalized_jvp(ops, ops.reshape(input, rows), ops.reshape(input_t, rows), 1, eps)
-    return _affine_jvp(ops, ops.reshape(normal, shape), ops.reshape(tangent, shape), weight, weight_t, bias_t)
+    rows, channels, groups = (N * group, C // group * HxW), (N, C, HxW), (N, group)
+    x, x_t = ops.reshape(input, rows), ops.reshape(input_t, rows)
+    centered = x - ops.mean(x, 1, True)
+    rstd = ops.rsqrt(ops.mean(centered * centered, 1, True) + eps)
+    normal, mean_t = centered * rstd, ops.mean(x_t, 1, True)
+    along = ops.mean(normal * x_t, 1, True)
+    tangent = _affine_jvp(
+        ops,
+        ops.reshape(normal, channels),
+        ops.reshape(rstd * (x_t - mean_t - normal * along), channels),
+        weight,
+        weight_t,
+        bias_t,
+    )
+    return ops.reshape(tangent, shape), ops.reshape(mean_t, groups), ops.reshape(-rstd * rstd * along, groups)
 
 
 def layer_norm_jvp(
-    ops: Any, self: Any, self_t: Any, shape: Any, weight: Any, weight_t: Any, bias_t: Any, eps: float
+    ops: Any, input: Any, input_t: Any, shape: Any, weight: Any, weight_t: Any, bias_t: Any, eps: float
 ) -> Any:
     """The tangent of `native_layer_norm`; with zeros for the tangents that there are not."""
     dims = tuple(range(-len(tuple(shape)), 0))
-    mean = ops.mean(self, dims, True)
-    rstd = ops.rsqrt(ops.mean((self - mean) * (self - mean), dims, True) + eps)
-    normal = (self - mean) * rstd
-    centered = self_t - ops.mean(self_t, dims, True)
-    result = rstd * (centered - normal * ops.mean(normal * self_t, dims, True))
+    mean = ops.mean(input, dims, True)
+    rstd = ops.rsqrt(ops.mean((input - mean) * (input - mean), dims, True) + eps)
+    normal = (input - mean) * rstd
+    centered = input_t - ops.mean(input_t, dims, True)
+    result = rstd * (centered - normal * ops.mean(normal * input_t, dims, True))
     if weight is not None:
         result = result * weight + normal * weight_t
     return result if bias_t is None else result + bias_t

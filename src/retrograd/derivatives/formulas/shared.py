@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -30,3 +32,18 @@ def real_part(ops: Any, grad: Any) -> Any:
 def as_mask(ops: Any, mask: Any, like: Any) -> Any:
     """0 and 1 in the dtype of `like`."""
     return ops.where(mask, ops.ones_like(like), ops.zeros_like(like))
+
+
+def numel_of(ops: Any, shape: Sequence[int]) -> int:
+    """How many elements a tensor of a shape has, for what a node shows."""
+    return math.prod(shape)
+
+
+def sizes_of(ops: Any, shape: Sequence[int] | None) -> tuple[int, ...]:
+    """The shape of a tensor that may be missing, as torch shows it."""
+    return (0,) if shape is None else tuple(shape)
+
+
+def ints_of(ops: Any, value: int | Sequence[int] | None) -> tuple[int, ...]:
+    """A list of integers of which one, or none at all, may have been given."""
+    return () if value is None else (value,) if isinstance(value, int) else tuple(value)

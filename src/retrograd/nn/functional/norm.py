@@ -105,10 +105,10 @@ def group_norm(
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
     if num_groups > 0 and shape[0] * shape[1] // num_groups == 1 and input._memory.size == shape[0] * shape[1]:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(shape)}")
-    if not input._memory.size:
-        empty = input.clone() if weight is None else input * weight[0]
-        return empty if bias is None else empty + bias[0]
-    return generated.native_group_norm(input, weight, bias, num_groups, float(eps))
+    spatial = input._memory.size // max(shape[0] * shape[1], 1)
+    return generated.native_group_norm(
+        input.contiguous(), weight, bias, shape[0], shape[1], spatial, num_groups, float(eps)
+    )[0]
 
 
 @composite(space="nn.functional")

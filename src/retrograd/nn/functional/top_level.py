@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._generated import functions as generated
 from ...core import dtypes
 from ...ops import namespace as ops
 from ...ops.registry import composite
@@ -215,8 +216,7 @@ def native_group_norm(
             f"Expected number of channels in input to be divisible by num_groups, and X.numel() == N * C * HxW to be "
             f"true, but got N={N}, C={C}, HxW={HxW}, num_groups={group} for an input of shape {list(input.shape)}"
         )
-    groups = input.detach().reshape((N, group, -1))
-    return functional.group_norm(input, group, weight, bias, eps), *_statistics(groups, -1, False, eps)
+    return tuple(generated.native_group_norm(input.contiguous(), weight, bias, N, C, HxW, group, eps))
 
 
 @composite(method=False)

@@ -62,21 +62,41 @@ def native_batch_norm_backward(
 
 @composite(space="internal")
 def native_group_norm_backward(
-    grad: Any, input: Any, weight: Any, mean: Any, rstd: Any, num_groups: int, eps: float, edges: tuple[Any, ...]
+    grads: Sequence[Any],
+    input: Any,
+    weight: Any,
+    mean: Any,
+    rstd: Any,
+    N: int,
+    C: int,
+    HxW: int,
+    group: int,
+    eps: float,
+    edges: tuple[Any, ...],
 ) -> Gradients:
     """The gradients of group_norm for its input, weight and bias, those that `edges` asks for."""
+    grad, grad_mean, grad_rstd = grads
     shape = tuple(input.shape)
-    rows = (shape[0] * num_groups, input.numel() // max(shape[0] * num_groups, 1))
+    rows = (N * group, C // group * HxW)
     x = input.reshape(rows)
     centered = x - x.mean(1, True)
     scale = ((centered * centered).mean(1, True) + eps).rsqrt()
     normal = centered * scale
-    grad_input = None
+    grad_input = grad_weight = grad_bias = None
+    if grad is not None:
+        grad = grad.reshape((N, C, HxW))
+        grad_weight, grad_bias = _gradients(grad, normal.reshape((N, C, HxW)), edges)
     if edges[0] is not None:
-        g = (grad if weight is None else grad * _per_channel(weight, input.ndim)).reshape(rows)
-        g = g - g.mean(1, True) - normal * (g * normal).mean(1, True)
-        grad_input = (scale * g).reshape(shape)
-    return (grad_input, *_gradients(grad, normal.reshape(shape), edges))
+        parts = []
+        if grad is not None:
+            g = (grad if weight is None else grad * weight.reshape((1, -1, 1))).reshape(rows)
+            parts.append(scale * (g - g.mean(1, True) - normal * (g * normal).mean(1, True)))
+        if grad_mean is not None:
+            parts.append((grad_mean.reshape((-1, 1)) / max(rows[1], 1)).expand(rows))
+        if grad_rstd is not None:
+            parts.append(normal * (grad_rstd.reshape((-1, 1)) * scale * scale / -max(rows[1], 1)))
+        grad_input = sum(parts[1:], parts[0]).reshape(shape)
+    return grad_input, grad_weight, grad_bias
 
 
 @composite(space="internal")
