@@ -13,7 +13,7 @@ from typing import Any
 from .. import kernels
 from ..core.locks import graph_lock
 from ..core.state import local
-from ..core.version_counter import INFERENCE, inference_error, version_counter
+from ..core.version_counter import INFERENCE, VersionCounter, inference_error, version_counter
 from ..kernels import accumulate
 from ..tensor import Tensor, wrap
 from ..tensor.lazy_conjugation import write_back
@@ -44,7 +44,7 @@ class AccumulateGrad(Node):
                 old = meta.grad
                 if old is None:
                     like = variable._memory
-                    meta.grad = wrap(grads[0] if _may_keep(grads, like) else _copy(grads[0], like))
+                    meta.grad = wrap(grads[0]) if _may_keep(grads, like) else _written(grads[0], like)
                 else:
                     _add_in_place(old, grads[0])
         if meta.post_accumulate_grad_hooks is not None:  # they run even if nothing was added
@@ -62,8 +62,7 @@ class AccumulateGrad(Node):
                     # The sum is part of the new graph: out of place, and never the very tensor that others may hold.
                     meta.grad = _recorded_copy(grad, variable._memory) if old is None else old + grad
                 elif old is None:
-                    meta.grad = result = wrap(_copy(grad._data, variable._memory))
-                    result._vc = local.state.new_vc
+                    meta.grad = _written(grad._data, variable._memory)
                 else:
                     _add_in_place(old, grad._data)
         if meta.post_accumulate_grad_hooks is not None:
@@ -170,10 +169,16 @@ def _may_keep(grads: Sequence[Any], like: Any) -> bool:
     return grad.strides == kernels.grad_layout_strides(like) or not local.state.enforce_grad_layout
 
 
-def _copy(grad: Any, like: Any) -> Any:
-    """A copy of `grad` in the layout that the leaf's gradient should have."""
-    result = kernels.empty_with_layout_of(like, grad.dtype)
-    result[...] = grad
+def _written(grad: Any, like: Any) -> Tensor:
+    """A copy of `grad` in the layout that the leaf's gradient should have: new memory that was written to once."""
+    array = kernels.empty_with_layout_of(like, grad.dtype)
+    array[...] = grad
+    result = wrap(array)
+    vc = local.state.new_vc
+    if vc is None:
+        vc = VersionCounter()
+        vc.version = 1
+    result._vc = vc
     return result
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..core.devices import device as Device
@@ -10,12 +10,18 @@ if TYPE_CHECKING:
     from ..core.size import Size
 
 
-class NodeInputMetadata(NamedTuple):
+class _InputMetadata:
     """Shape, dtype and device that a gradient must have."""
 
-    shape: Size
-    dtype: DType
-    device: Device
+    __slots__ = ("device", "dtype", "is_cpp_nested_tensor", "is_nested_tensor", "shape")
 
-    is_tensor_subclass: bool = False
-    is_cpp_nested_tensor: bool = False
+    def __init__(self, shape: Size, dtype: DType, device: Device) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.device = device
+        #: Is it a nested tensor, of either kind?
+        self.is_nested_tensor = False
+        self.is_cpp_nested_tensor = False
+
+    def __repr__(self) -> str:
+        return f"_InputMetadata(shape={self.shape}, dtype={self.dtype}, device={self.device})"

@@ -22,7 +22,7 @@ from ..core.size import Size
 from ..core.state import local
 from ..tensor import unwrap, wrap
 from .hooks import NodeHooks, RemovableHandle
-from .input_metadata import NodeInputMetadata
+from .input_metadata import _InputMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -116,8 +116,12 @@ class Node:
 
     @property
     def metadata(self) -> dict[Any, Any]:
-        """A dict for the user's own remarks on this node."""
-        return self.materialize_extras().metadata
+        """A dict for the user's own remarks on this node; anomaly mode has its ``traceback_`` and ``parent_`` there."""
+        metadata = self.materialize_extras().metadata
+        traceback = metadata.get("traceback_")
+        if hasattr(traceback, "lines"):  # made into text now that somebody looks
+            metadata["traceback_"] = traceback.lines
+        return metadata
 
     #: Is this a dead end (see edge.py)?
     is_sink = False
@@ -135,7 +139,7 @@ class Node:
     @property
     def _input_metadata(self) -> list[Any]:
         return [
-            NodeInputMetadata(Size(shape), from_numpy_dtype(np_dtype), device_of_array_class(cls))
+            _InputMetadata(Size(shape), from_numpy_dtype(np_dtype), device_of_array_class(cls))
             for shape, np_dtype, cls in self.input_metadata
         ]
 

@@ -482,7 +482,9 @@ def pack_saved(node: Any, pack_hook: Callable[..., Any], unpack_hook: Callable[.
         _pack_each(raw_saved_indices(node, "indices"), pack_hook, unpack_hook)
 
 
-def _pack_each(saved: tuple[SavedVariable, ...], pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]) -> None:
+def _pack_each(
+    saved: tuple[SavedVariable, ...], pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]
+) -> None:
     for one in saved:
         if one.tensor is not None:
             one.pack(pack_hook, unpack_hook, one.tensor)

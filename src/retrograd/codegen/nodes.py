@@ -328,7 +328,7 @@ def _shown_tensors(entry: Entry, slots: Slots, of_numbers: Slots | None) -> dict
 
 
 def _shown_attribute(entry: Entry, a: Argument, what: str) -> str:
-    """A shape, a dtype or strides; of a tensor, nothing where no formula needs them, as torch has not kept them then."""
+    """A shape, a dtype or strides; an empty shape where no formula needs it: torch has not kept it then."""
     value = f"node.{a.name}_{what}"
     if what == "strides":  # the array's, in bytes; a formula that reads them has one dtype throughout
         value = f"tuple(stride // node.dtype.itemsize for stride in {value})"

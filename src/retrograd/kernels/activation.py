@@ -358,4 +358,12 @@ def _zero_below(grad: ndarray, a: ndarray, threshold: Any) -> ndarray:
 
 
 # Every public function of this module is a kernel.
+
+
+def glu(a: ndarray, dim: int = -1) -> ndarray:
+    """One half of `a` times the sigmoid of the other, halved along `dim`."""
+    first, second = np.split(a, 2, dim)
+    return as_array(np.multiply(first, sigmoid(second)))
+
+
 __all__ = [n for n, f in list(globals().items()) if getattr(f, "__module__", None) == __name__ and n[0] != "_"]

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from .dims import axes, normalize_dims
+from .arithmetic import sub
+from .dims import axes, normalize_dim, normalize_dims
 from .linalg_checks import check_finite
 from .promotion import can_cast, operand, real_dtype, scalar_name, work_dtype
 from .reduce import Dims, _as_dtype, _reduce
@@ -99,3 +100,38 @@ def _check_norm_not_empty(a: ndarray, dim: Dims, p: Any) -> None:
     for d in normalize_dims(dim, a.ndim):
         if not a.shape[d]:
             raise RuntimeError(f"{text} the dimension {d}because this dimension is empty and {reason}")
+
+
+def dist(a: ndarray, b: ndarray, p: float = 2) -> ndarray:
+    """The p-norm of the difference."""
+    return norm(sub(a, b), p)
+
+
+def cdist(x1: ndarray, x2: ndarray, p: float) -> ndarray:
+    """The p-norms of the differences between every row of one and every row of the other."""
+    return norm(sub(x1[..., :, None, :], x2[..., None, :, :]), p, (-1,))
+
+
+def euclidean_dist(x1: ndarray, x2: ndarray) -> ndarray:
+    """`cdist` for p = 2."""
+    return cdist(x1, x2, 2.0)
+
+
+def pdist(a: ndarray, p: float) -> ndarray:
+    """The p-norms of the differences between the rows, each pair once."""
+    first, second = np.triu_indices(a.shape[0], 1)
+    return norm(sub(a[first], a[second]), p, (-1,))
+
+
+def renorm(a: ndarray, p: float, dim: int, maxnorm: float, out: ndarray | None = None) -> ndarray:
+    """`a` with each slice along `dim` scaled down to the p-norm `maxnorm` if it has a greater one."""
+    dim = normalize_dim(dim, a.ndim)
+    norms = norm(a, p, tuple(d for d in range(a.ndim) if d != dim), True)
+    wide = operand(norms, work_dtype(norms.dtype))
+    with np.errstate(invalid="ignore"):
+        factor = np.where(wide > maxnorm, maxnorm / (wide + 1e-7), 1).astype(wide.dtype)
+        result = np.where(wide > maxnorm, operand(a, work_dtype(a.dtype)) * factor, a).astype(a.dtype)
+    if out is None:
+        return result
+    out[...] = result
+    return out

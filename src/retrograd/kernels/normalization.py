@@ -290,7 +290,14 @@ def native_group_norm_backward(
 
 
 def _group_norm_backward(
-    grad: Array, input: Array, x: Array, weight: Array | None, mean: Array, rstd: Array, channels: int, edges: Sequence[Any]
+    grad: Array,
+    input: Array,
+    x: Array,
+    weight: Array | None,
+    mean: Array,
+    rstd: Array,
+    channels: int,
+    edges: Sequence[Any],
 ) -> tuple[Array | None, Array | None, Array | None]:
     """The same, for the gradient of what was normalised; `x` is the input by groups."""
     batch, dtype = x.shape[0], input.dtype

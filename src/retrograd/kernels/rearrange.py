@@ -7,14 +7,14 @@ where the shape is already right.  The views are in `shape.py`.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from .dims import check_long, normalize_dim, normalize_dims
-from .promotion import as_array, broadcast_shape, cast_number, promote_dtypes, store, unsupported
-from .shape import diagonal, expand
+from .promotion import as_array, broadcast_shape, cast_number, promote_dtypes, result_dtype, store, unsupported
+from .shape import diagonal, expand, select, slice
 from .storage import shape_text
 
 _slice = builtins.slice
@@ -363,3 +363,50 @@ def broadcast_tensors(arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
     """The arrays expanded to the shape they have in common (views)."""
     shape = broadcast_shape(*arrays)
     return tuple([expand(a, shape) for a in arrays])
+
+
+def _replaced(a: np.ndarray, src: np.ndarray, view: Callable[..., np.ndarray], *place: Any) -> np.ndarray:
+    """A copy of `a` whose part that `view` shows is `src`."""
+    result = np.array(a, copy=True, order="K")
+    part = view(result, *place)
+    if part.shape != src.shape:
+        raise RuntimeError(
+            "expected src to have a size equal to the slice of self. "
+            f"src size = {list(src.shape)}, slice size = {list(part.shape)}"
+        )
+    if part.ndim:
+        part[...] = src
+    else:
+        np.copyto(part, src, casting="unsafe")
+    return result
+
+
+def select_scatter(a: np.ndarray, src: np.ndarray, dim: int, index: int) -> np.ndarray:
+    """`a` with `src` in place of its part at `index` along `dim`."""
+    return _replaced(a, src, select, dim, index)
+
+
+def slice_scatter(
+    a: np.ndarray, src: np.ndarray, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> np.ndarray:
+    """`a` with `src` in place of a slice of it."""
+    return _replaced(a, src, slice, dim, start, end, step)
+
+
+def diagonal_scatter(a: np.ndarray, src: np.ndarray, offset: int = 0, dim1: int = 0, dim2: int = 1) -> np.ndarray:
+    """`a` with `src` in place of its diagonal."""
+    return _replaced(a, src, diagonal, offset, dim1, dim2)
+
+
+def block_diag(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """A matrix with the given ones along its diagonal and zeros elsewhere; vectors are rows."""
+    blocks = [np.atleast_2d(a) for a in arrays]
+    result = np.zeros_like(
+        blocks[0], shape=tuple(np.sum([b.shape for b in blocks], 0)), dtype=result_dtype(*arrays), order="C"
+    )
+    row = column = 0
+    for block in blocks:
+        rows, columns = block.shape
+        result[row : row + rows, column : column + columns] = block
+        row, column = row + rows, column + columns
+    return result

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from .arithmetic import add
 from .dims import check_long
 from .promotion import (
     Kernel,
@@ -347,4 +348,14 @@ special_legendre_polynomial_p: Kernel = _polynomial(
 
 
 # Every public function of this module is a kernel.
+
+
+def mvlgamma(a: ndarray, p: int, out: ndarray | None = None) -> ndarray:
+    """The logarithm of the multivariate gamma function of dimension `p`."""
+    total = lgamma(a)
+    for i in range(1, p):
+        total = add(total, lgamma(add(a, -i / 2)))
+    return add(total, p * (p - 1) / 4 * math.log(math.pi), out=out)
+
+
 __all__ = [n for n, f in list(globals().items()) if getattr(f, "__module__", None) == __name__ and n[0] != "_"]

@@ -61,3 +61,22 @@ def softsign_backward(ops: Any, grad: Any, self: Any) -> Any:
 def unchanged_by(ops: Any, tangent: Any, result: Any) -> Any:
     """What a tangent adds to that of a result that does not vary with it."""
     return ops.zeros_like(result)
+
+
+def _halves(ops: Any, x: Any, dim: int) -> tuple[Any, Any]:
+    n = x.shape[dim] // 2
+    return ops.narrow(x, dim, 0, n), ops.narrow(x, dim, n, n)
+
+
+def glu_backward(ops: Any, grad: Any, self: Any, dim: int) -> Any:
+    """The gradients of both halves."""
+    first, second = _halves(ops, self, dim)
+    gate = ops.sigmoid(second)
+    return ops.cat([grad * gate, grad * first * (gate * (1 - gate))], dim)
+
+
+def glu_jvp(ops: Any, self: Any, self_t: Any, dim: int) -> Any:
+    """The tangent of `glu`."""
+    (first, second), (first_t, second_t) = _halves(ops, self, dim), _halves(ops, self_t, dim)
+    gate = ops.sigmoid(second)
+    return first_t * gate + first * (gate * (1 - gate)) * second_t

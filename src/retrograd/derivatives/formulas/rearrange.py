@@ -44,3 +44,14 @@ def repeat_backward(ops: Any, grad: Any, repeats: Sequence[int], shape: Sequence
     if tiles:
         grad = ops.sum(ops.reshape(grad, tuple(split)), tuple(tiles))
     return ops.reshape(grad, tuple(shape))
+
+
+def block_diag_backward(ops: Any, grad: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+    """The block of `grad` that belongs to each of the tensors."""
+    parts, row, column = [], 0, 0
+    for shape in shapes:
+        rows, columns = (1,) * (2 - len(shape)) + tuple(shape)
+        block = ops.narrow(ops.narrow(grad, 0, row, rows), 1, column, columns)
+        parts.append(ops.reshape(block, shape))
+        row, column = row + rows, column + columns
+    return parts

@@ -57,3 +57,11 @@ def erfinv_backward(ops: Any, grad: Any, self: Any) -> Any:
     """From `self`, as torch has it: the result may be overwritten."""
     inverse = ops.erfinv(self)
     return grad * (ops.exp(inverse * inverse) * (math.sqrt(math.pi) / 2))
+
+
+def mvlgamma_backward(ops: Any, grad: Any, self: Any, p: int) -> Any:
+    """The sum of the slopes of the `p` gamma functions."""
+    slope = ops.digamma(self)
+    for i in range(1, p):
+        slope = slope + ops.digamma(self - i / 2)
+    return grad * slope

@@ -109,7 +109,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """`elu` made continuously differentiable for every `alpha`."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return _activation("elu", inplace, input, alpha, 1.0, 1.0 / alpha)
+    return _activation("celu", inplace, input, alpha)
 
 
 @composite(space="nn.functional")
@@ -192,7 +192,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     n = input._memory.shape[normalize_dim(dim, input._memory.ndim)]
     if n % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {n}")
-    return input.narrow(dim, 0, n // 2) * input.narrow(dim, n // 2, n // 2).sigmoid()
+    return generated.glu(input, dim)
 
 
 # ------------------------------------------------------------------------------------------------------------- in place

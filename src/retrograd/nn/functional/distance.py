@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ... import kernels
+from ..._generated import functions as generated
 from ...ops import namespace as ops
 from ...ops.registry import composite
 from ...tensor import Tensor
@@ -34,4 +35,4 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 @composite("torch.pairwise_distance", space="nn.functional")
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The `p`-norm of the difference of vectors along the last dimension."""
-    return (x1 - x2 + eps).norm(p, -1, keepdim=keepdim)
+    return generated._norm(generated._add_number(x1 - x2, eps), p, (-1,), keepdim)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from ..._generated import functions as generated
-from ...autograd.grad_mode import no_grad
 from ...core.late import operators as ops
 from ...kernels.dims import normalize_dim
 from ...kernels.linalg_checks import check_matrices
 from ...kernels.promotion import scalar_name
-from ...tensor import Tensor, wrap
+from ...tensor import Tensor
 from ..registry import composite
 from ..support import not_a_tensor, write_out
 from .decompositions import linalg_svdvals
@@ -62,7 +59,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     for position, (name, value) in enumerate((("input", input), ("other", other)), 1):
         if not isinstance(value, Tensor):
             raise not_a_tensor("dist", name, position, value)
-    return norm(generated.sub(input, other), p)
+    return generated._dist(input, other, p)
 
 
 @composite(method=False)
@@ -70,9 +67,9 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     """The norms over every dimension but `dim`, which are kept with size 1; over all for ``dim=-1``."""
     if dim == -1:
         return norm(v, pow)
-    dim = normalize_dim(dim, v._memory.ndim)
-    others = tuple(d for d in range(v._memory.ndim) if d != dim)
-    return generated.linalg_vector_norm(v, pow, others, True) if others else generated.abs(v)
+    dim = normalize_dim(dim, v._data.ndim)
+    others = tuple(d for d in range(v._data.ndim) if d != dim)
+    return generated._norm(v, pow, others, True) if others else generated.abs(v)
 
 
 _COMPUTE_MODES = (
@@ -104,8 +101,10 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = None) -> T
     if x1._memory.dtype != x2._memory.dtype:
         names = scalar_name(x1._memory.dtype), scalar_name(x2._memory.dtype)
         raise RuntimeError("expected scalar type {} but found {}".format(*names))
-    differences = generated.sub(generated.unsqueeze(x1, -2), generated.unsqueeze(x2, -3))
-    return generated.linalg_vector_norm(differences, p, (-1,))
+    many = max(x1._data.shape[-2], x2._data.shape[-2]) > 25
+    if p == 2 and (compute_mode == _COMPUTE_MODES[2] or (many and compute_mode in _COMPUTE_MODES[:2])):
+        return generated._euclidean_dist(x1, x2)
+    return generated._cdist(x1, x2, float(p))
 
 
 @composite("nn.functional.pdist", method=False)
@@ -117,17 +116,18 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
         raise RuntimeError("pdist only supports floating-point dtypes")
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
-    rows, columns = np.triu_indices(input._memory.shape[0], 1)
-    left, right = (generated.index_select(input, 0, wrap(i.astype(np.int64))) for i in (rows, columns))
-    return generated.linalg_vector_norm(generated.sub(left, right), p, (-1,))
+    return generated._pdist(input, float(p))
 
 
 @composite()
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Any = None) -> Tensor:
     """`input` with each slice along `dim` scaled down to the p-norm `maxnorm` if it has a greater one."""
-    if out is not None:
-        return write_out(renorm, out, (input, p, dim, maxnorm), {})
-    ndim = input._memory.ndim
+    p, maxnorm = _check_renorm(input, p, maxnorm)
+    return generated._renorm(input, p, dim, maxnorm, out=out)
+
+
+def _check_renorm(input: Tensor, p: float, maxnorm: float) -> tuple[float, float]:
+    ndim = input._data.ndim
     for name, number in (("p", p), ("maxnorm", maxnorm)):
         if isinstance(number, complex):
             raise RuntimeError(f"renorm: {name} must be real-valued, but got {number}")
@@ -137,20 +137,14 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Any = None
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
     if ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {ndim} dimensions")
-    dim = normalize_dim(dim, ndim)
-    others = tuple(d for d in range(ndim) if d != dim)
-    with no_grad():
-        larger = generated.gt(generated.linalg_vector_norm(input, p, others, True), maxnorm)
-    # What is not scaled takes no part in the norms either: a row with a NaN is left alone, and so is its gradient.
-    rows = generated.where_self(larger, input, 0.0)
-    size = generated.linalg_vector_norm(rows, p, others, True)
-    return generated.where_self(larger, generated.mul(rows, maxnorm / (size + 1e-7)), input)
+    return float(p), float(maxnorm)
 
 
 @composite(space="Tensor")
 def renorm_(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """In-place `renorm`."""
-    return generated.copy_(input, renorm(generated.clone(input), p, dim, maxnorm), False)
+    p, maxnorm = _check_renorm(input, p, maxnorm)
+    return generated._renorm_(input, p, dim, maxnorm)
 
 
 @composite(method=False)
@@ -199,7 +193,7 @@ def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False) -> T
 @composite(method=False, out=True)
 def frobenius_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The square root of the sum of the squares."""
-    return generated.linalg_vector_norm(input, 2, dim, keepdim)
+    return generated._norm(input, 2, dim, keepdim)
 
 
 @composite(method=False)

@@ -108,19 +108,13 @@ def column_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
 @composite(method=False)
 def block_diag(*tensors: Tensor) -> Tensor:
     """A matrix with the given ones along its diagonal and zeros elsewhere."""
-    blocks = [_to_2d(t) for t in tensors]
-    for position, block in enumerate(blocks):
-        if block.ndim != 2:
+    for position, block in enumerate(tensors):
+        if block.ndim > 2:
             raise RuntimeError(
                 "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input "
                 f"{position} has {block.ndim} dimensions"
             )
-    width, left, rows = sum(b._memory.shape[1] for b in blocks), 0, []
-    for block in blocks:
-        right = width - left - block._memory.shape[1]
-        rows.append(generated.constant_pad_nd(block, (left, right)))
-        left += block._memory.shape[1]
-    return generated.cat(rows, 0)
+    return generated._block_diag(tensors)
 
 
 @composite(method=False)
@@ -225,7 +219,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     tensor([[1., 1.],
             [0., 0.]])
     """
-    return _replaced(input, src, lambda x: generated.select(x, dim, index))
+    return generated._select_scatter(input, src, dim, index)
 
 
 @composite(out=True)
@@ -233,13 +227,13 @@ def slice_scatter(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
     """`input` with `src` in place of the slice of it."""
-    return _replaced(input, src, lambda x: generated.slice(x, dim, start, end, step))
+    return generated._slice_scatter(input, src, dim, start, end, step)
 
 
 @composite(out=True)
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """`input` with `src` in place of its diagonal."""
-    return _replaced(input, src, lambda x: generated.diagonal(x, offset, dim1, dim2))
+    return generated._diagonal_scatter(input, src, offset, dim1, dim2)
 
 
 @composite(out=True)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from ..._generated import functions as generated
-from ...core import dtypes
 from ...kernels.promotion import check_out, scalar_name
-from ...tensor import Tensor, wrap
+from ...tensor import Tensor
 from ..registry import composite
-from ..support import write_out
 
 
 @composite("special.multigammaln")
@@ -22,8 +18,11 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
     >>> torch.mvlgamma(torch.tensor([3.]), 1)
     tensor([0.6931])
     """
-    if out is not None:
-        return write_out(mvlgamma, out, (input, p), {})
+    _check_mvlgamma(input, p)
+    return generated._mvlgamma(input, p, out=out)
+
+
+def _check_mvlgamma(input: Tensor, p: int) -> None:
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     data = input._data
@@ -31,18 +30,13 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
         raise RuntimeError("The input tensor may not be a boolean tensor.")
     if data.dtype.kind == "c":
         raise NotImplementedError(f"\"mvlgamma\" not implemented for '{scalar_name(data.dtype)}'")
-    dtype = data.dtype if data.dtype.kind in "fV" else dtypes.default[0]
-    shifts = wrap(np.arange(0, -p, -1).astype(dtype) / dtype.type(2))
-    terms = generated.lgamma(generated.add(generated.unsqueeze(input, -1), shifts))
-    return generated.add(generated.sum_dim_IntList(terms, (-1,)), p * (p - 1) / 4 * math.log(math.pi))
 
 
 @composite(space="Tensor")
 def mvlgamma_(input: Tensor, p: int) -> Tensor:
     """In-place `mvlgamma`."""
-    result = mvlgamma(generated.clone(input), p)
-    check_out(input._data, result._memory.dtype, result._memory.shape)
-    return generated.copy_(input, result, False)
+    _check_mvlgamma(input, p)
+    return generated._mvlgamma_(input, p)
 
 
 @composite(name="polygamma", space="Tensor")
