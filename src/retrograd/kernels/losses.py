@@ -230,3 +230,44 @@ def binary_cross_entropy_with_logits(
         no = no * ((pos_weight - 1) * target + 1)
     x = np.asarray((1 - target) * a + no)
     return _reduced(x if weight is None else x * weight, reduction)
+
+
+def multi_margin_loss(
+    a: np.ndarray, target: np.ndarray, p: int, margin: float, weight: np.ndarray | None, reduction: int
+) -> np.ndarray:
+    """How much the target class is not above every other by `margin`, to the power `p`, averaged over the classes."""
+    rows, index = a.reshape(-1, a.shape[-1] if a.ndim else 1), target.reshape(-1, 1)
+    gaps = _above_zero(margin - np.take_along_axis(rows, index, 1) + rows)
+    if p == 2:
+        gaps *= gaps
+    if weight is not None:
+        gaps *= weight[index]
+    np.put_along_axis(gaps, index, 0, 1)
+    return _reduced_rows(gaps.sum(1) / gaps.dtype.type(rows.shape[1]), a, reduction)
+
+
+def multilabel_margin_loss(a: np.ndarray, target: np.ndarray, reduction: int) -> tuple[np.ndarray, np.ndarray]:
+    """How much each target class is not above every other by 1; and which classes are targets."""
+    rows = a.reshape(-1, a.shape[-1] if a.ndim else 1)
+    labels = target.reshape(rows.shape)
+    used = np.cumsum(labels < 0, 1) == 0
+    is_target = np.zeros(rows.shape, bool)
+    is_target[np.nonzero(used)[0], labels[used]] = True
+    chosen = np.take_along_axis(rows, np.where(used, labels, 0), 1)
+    gaps = _above_zero(1 - chosen[:, :, None] + rows[:, None, :])
+    gaps *= used[:, :, None] & ~is_target[:, None, :]
+    losses = gaps.sum((1, 2)) / gaps.dtype.type(rows.shape[1])
+    return _reduced_rows(losses, a, reduction), is_target.astype(a.dtype).reshape(target.shape)
+
+
+def _above_zero(gaps: np.ndarray) -> np.ndarray:
+    return np.maximum(gaps, gaps.dtype.type(0))  # NaN stays
+
+
+def _reduced_rows(losses: np.ndarray, a: np.ndarray, reduction: int) -> np.ndarray:
+    """The losses of the rows of `a`, reduced; one number where it is a vector."""
+    if reduction == _NONE:
+        result: Any = losses if a.ndim == 2 else losses.reshape(())
+    else:
+        result = losses.sum() if reduction == _SUM else losses.mean() if losses.size else losses.sum() / 0.0
+    return np.asarray(result, a.dtype)

@@ -94,3 +94,67 @@ def bce_with_logits_target_backward(
     else:
         slope = ops.log_sigmoid(-self) - pos_weight * ops.log_sigmoid(self)
     return grad * slope if weight is None else grad * slope * weight
+
+
+def _rows(ops: Any, tensor: Any) -> Any:
+    """A vector as the one row of a matrix."""
+    return tensor if tensor.ndim == 2 else ops.reshape(tensor, (1, -1))
+
+
+def _row_grad(ops: Any, grad: Any, reduction: int, rows: int) -> Any:
+    """The gradient of the loss of each row, in a column."""
+    if reduction == NONE:
+        return ops.reshape(grad, (-1, 1))
+    return grad / rows if reduction == MEAN and rows else grad
+
+
+def _margin_jvp(ops: Any, slopes: Any, self_t: Any, reduction: int) -> Any:
+    """The tangent of a loss of rows, of which the slopes are given."""
+    return reduced(ops, ops.sum(slopes * self_t, -1), reduction)
+
+
+def multi_margin_backward(
+    ops: Any, grad: Any, self: Any, target: Any, p: int, margin: float, weight: Any, reduction: int
+) -> Any:
+    """Each class that is not below the target by `margin` is pushed down, and the target up by all of that."""
+    rows, index = _rows(ops, self), ops.reshape(target, (-1, 1))
+    gaps = margin - ops.gather(rows, 1, index) + rows
+    slopes = ops.gt(gaps, 0) * (ops.ones_like(gaps) if p == 1 else gaps * 2)
+    if weight is not None:
+        slopes = slopes * ops.reshape(ops.index_select(weight, 0, ops.reshape(target, (-1,))), (-1, 1))
+    slopes = ops.scatter(slopes, 1, index, 0) / rows.shape[1]
+    each = slopes * _row_grad(ops, grad, reduction, rows.shape[0])
+    return ops.reshape(ops.scatter_add(each, 1, index, -ops.sum(each, 1, True)), self.shape)
+
+
+def multi_margin_jvp(
+    ops: Any, self: Any, self_t: Any, target: Any, p: int, margin: float, weight: Any, reduction: int
+) -> Any:
+    """The tangent of `multi_margin_loss`."""
+    ones = ops.ones_like(ops.sum(_rows(ops, self), 1))
+    slopes = multi_margin_backward(ops, ones, self, target, p, margin, weight, NONE)
+    return _margin_jvp(ops, slopes, self_t, reduction)
+
+
+def multilabel_margin_backward(
+    ops: Any, grad: Any, self: Any, target: Any, reduction: int, is_target: Any
+) -> Any:
+    """The same for several targets in each row, which end at the first negative one."""
+    rows, labels, is_target = (_rows(ops, x) for x in (self, target, is_target))
+    used = ops.eq(ops.cumsum(ops.lt(labels, 0) * ops.ones_like(labels), 1), 0)
+    labels = labels * used
+    gaps = 1 - ops.unsqueeze(ops.gather(rows, 1, labels), 2) + ops.unsqueeze(rows, 1)
+    counted = ops.unsqueeze(used, 2) * (1 - ops.unsqueeze(is_target, 1))
+    slopes = ops.gt(gaps, 0) * counted / rows.shape[1]
+    each = slopes * ops.unsqueeze(_row_grad(ops, grad, reduction, rows.shape[0]) * ops.ones_like(rows), 2)
+    return ops.reshape(ops.scatter_add(ops.sum(each, 1), 1, labels, -ops.sum(each, 2)), self.shape)
+
+
+def multilabel_margin_jvp(ops: Any, self: Any, self_t: Any, target: Any, reduction: int) -> Any:
+    """The tangent of `multilabel_margin_loss`."""
+    rows, labels = _rows(ops, self), _rows(ops, target)
+    used = ops.eq(ops.cumsum(ops.lt(labels, 0) * ops.ones_like(labels), 1), 0)
+    hits = ops.scatter_add(ops.zeros_like(rows), 1, labels * used, used * ops.ones_like(rows))
+    ones = ops.ones_like(ops.sum(rows, 1))
+    is_target = ops.gt(hits, 0) * ops.ones_like(rows)
+    return _margin_jvp(ops, multilabel_margin_backward(ops, ones, self, target, NONE, is_target), self_t, reduction)

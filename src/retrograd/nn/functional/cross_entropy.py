@@ -35,7 +35,19 @@ def nll_loss(
     >>> torch.nn.functional.nll_loss(torch.tensor([[-1., -2.], [-3., -4.]]), torch.tensor([0, 1]))
     tensor(2.5000)
     """
-    return generated.nll_loss(input, target, weight, reduction_number(reduction, size_average, reduce), ignore_index)
+    return _nll(input, target, weight, reduction_number(reduction, size_average, reduce), ignore_index)
+
+
+def _nll(input: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int) -> Tensor:
+    """Images, and what torch makes images of, have a node of their own."""
+    shape = input._memory.shape
+    if len(shape) == 4:
+        return generated.nll_loss2d(input, target, weight, reduction, ignore_index)
+    if len(shape) < 3 or target._memory.shape != (shape[0], *shape[2:]) or not input._memory.size:
+        return generated.nll_loss(input, target, weight, reduction, ignore_index)
+    image = input.contiguous().reshape((*shape[:2], 1, -1))
+    result = generated.nll_loss2d(image, target.reshape((shape[0], 1, -1)), weight, reduction, ignore_index)
+    return result if reduction else result.reshape(target._memory.shape)
 
 
 @composite(space="nn.functional")
@@ -63,11 +75,12 @@ def cross_entropy(
     if shape == target._memory.shape:
         return _soft_cross_entropy(input, target, weight, number, ignore_index, label_smoothing, class_dim)
     logs = generated._log_softmax(input, class_dim)
-    loss = generated.nll_loss(logs, target, weight, number, ignore_index)
+    loss = _nll(logs, target, weight, number, ignore_index)
     if not label_smoothing:
         return loss
-    return (1 - label_smoothing) * loss + _uniform_loss(logs, target, weight, number, ignore_index, class_dim) * (
-        label_smoothing / shape[class_dim]
+    smooth = _uniform_loss(logs, target, weight, number, ignore_index, class_dim)
+    return generated._mul_number(loss, 1 - label_smoothing) + generated._mul_number(
+        smooth, label_smoothing / shape[class_dim]
     )
 
 
@@ -91,7 +104,9 @@ def _soft_cross_entropy(
     classes = input._memory.shape[class_dim]
     _check_weight(weight, classes)
     if label_smoothing:
-        target = target * (1 - label_smoothing) + label_smoothing / max(classes, 1)
+        target = generated._add_number(
+            generated._mul_number(target, 1 - label_smoothing), label_smoothing / max(classes, 1)
+        )
     logs = generated._log_softmax(input, class_dim)
     terms = logs * target if weight is None else logs * target * _along_classes(weight, input._memory.ndim, class_dim)
     if reduction == 0:
@@ -99,7 +114,7 @@ def _soft_cross_entropy(
     loss = -terms.sum()
     if reduction == 2:
         return loss
-    return loss / (input._memory.size / classes) if classes else loss / 0.0
+    return generated._div_number(loss, input._memory.size / classes if classes else 0.0)
 
 
 def _uniform_loss(

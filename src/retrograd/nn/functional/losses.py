@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ..._generated import functions as generated
 from ...autograd.grad_mode import no_grad
 from ...core.dtypes import float_limits
 from ...kernels.promotion import scalar_name, unsupported
 from ...ops import namespace as ops
+from ...ops.composite.arithmetic import number_as_tensor
 from ...ops.registry import composite
 from ...tensor import Tensor, wrap
 from .activation import logsigmoid
@@ -36,7 +38,7 @@ def margin_ranking_loss(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {input1.shape}, input2: {input2.shape}, target: {target.shape} "
         )
-    return reduced((-target * (input1 - input2) + margin).clamp_min(0), number)
+    return reduced(generated._add_number(-target * (input1 - input2), margin).clamp_min(0), number)
 
 
 @composite(space="nn.functional")
@@ -51,7 +53,7 @@ def hinge_embedding_loss(
     """The input where `target` is 1, and what it lacks to `margin` where it is -1."""
     number = reduction_number(reduction, size_average, reduce)
     zero = ops.zeros_like(input.detach())
-    far = ops.where(target != 1, (margin - input).clamp_min(0), zero)
+    far = ops.where(target != 1, (number_as_tensor(margin, input) - input).clamp_min(0), zero)
     return reduced(far + ops.where(target != -1, input, zero), number)
 
 
@@ -89,10 +91,12 @@ def cosine_embedding_loss(
         raise RuntimeError(f"{kind} input tensors, {sizes}")
     eps = 1e-12
     product = (input1 * input2).sum(-1)
-    squares = ((input1 * input1).sum(-1) + eps) * ((input2 * input2).sum(-1) + eps)
+    lengths = [generated._add_number((x * x).sum(-1), eps) for x in (input1, input2)]
+    squares = lengths[0] * lengths[1]
     cosine = product / squares.sqrt()
     zero = ops.zeros_like(cosine.detach())
-    losses = ops.where(target == 1, 1 - cosine, zero) + ops.where(target == -1, (cosine - margin).clamp_min(0), zero)
+    near = ops.where(target == 1, ops.ones_like(zero) - cosine, zero)
+    losses = near + ops.where(target == -1, generated._sub_number(cosine, margin).clamp_min(0), zero)
     return reduced(losses, number)
 
 
@@ -122,7 +126,7 @@ def triplet_margin_loss(
     far = pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = ops.minimum(far, pairwise_distance(positive, negative, p, eps))
-    return reduced((margin + near - far).clamp_min(0), number)
+    return reduced((generated._add_number(near, margin) - far).clamp_min(0), number)
 
 
 @composite(space="nn.functional")
@@ -150,7 +154,7 @@ def triplet_margin_with_distance_loss(
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = ops.minimum(far, distance(positive, negative))
-    return reduced((near - far + margin).clamp_min(0), number)
+    return reduced((margin + near - far).clamp_min(0), number)
 
 
 @composite(space="nn.functional")
@@ -168,7 +172,7 @@ def poisson_nll_loss(
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     number = reduction_number(reduction, size_average, reduce)
-    losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    losses = input.exp() - target * input if log_input else input - target * generated._add_number(input, eps).log()
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
         losses = losses + stirling.masked_fill(target <= 1, 0)
@@ -237,9 +241,10 @@ def _check_labels(target: Tensor) -> None:
         raise RuntimeError(f"expected scalar type Long but found {scalar_name(target._memory.dtype)}")
 
 
-def _above_zero(gaps: Tensor) -> Tensor:
-    """What is above 0: the others have no slope, in these losses not even at 0; a NaN is NaN, without a slope."""
-    return ops.where(gaps > 0, gaps, gaps.detach().clamp_min(0))
+def _check_bounds(target: Tensor, classes: int) -> None:
+    labels = target._data
+    if labels.size and (labels.min() < 0 or labels.max() >= classes):
+        raise RuntimeError(f"target out of range: it must be between 0 and {classes - 1}, the last class")
 
 
 @composite(space="nn.functional")
@@ -260,7 +265,7 @@ def multi_margin_loss(
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
     _check_rows(input)
-    rows = ops.straight(input if input.ndim == 2 else input.reshape((1, -1)))
+    rows = input.detach() if input.ndim == 2 else input.detach().reshape((1, -1))
     if target.ndim > 1 or target._memory.size != rows._memory.shape[0]:
         raise RuntimeError(
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
@@ -272,15 +277,8 @@ def multi_margin_loss(
             f"inconsistent weight size, expected {rows._memory.shape[1]} but got {list(weight.shape)}"
         )
     _check_labels(target)
-    index = target.reshape((-1, 1))
-    losses = _above_zero(margin - rows.gather(1, index) + rows)
-    if p == 2:
-        losses = losses * losses
-    if weight is not None:
-        losses = losses * weight.index_select(0, index.reshape(-1)).unsqueeze(1)
-    itself = np.arange(rows._memory.shape[1]) == index._data
-    losses = losses.masked_fill(wrap(itself), 0).sum(1) / rows._memory.shape[1]
-    return reduced(losses if input.ndim == 2 else losses.squeeze(0), number)
+    _check_bounds(target, rows._memory.shape[1])
+    return generated.multi_margin_loss(input, target, p, float(margin), weight, number)
 
 
 @composite(space="nn.functional")
@@ -294,21 +292,12 @@ def multilabel_margin_loss(
     """How much each target class is not above every other by 1; the targets of a row end at the first -1."""
     number = reduction_number(reduction, size_average, reduce)
     _check_rows(input)
-    rows = ops.straight(input if input.ndim == 2 else input.reshape((1, -1)))
-    if target._memory.size != rows._memory.size or (input.ndim == 2 and target.ndim != 2):
+    if target._memory.size != input._memory.size or (input.ndim == 2 and target.ndim != 2):
         raise RuntimeError(
             f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
         )
     _check_labels(target)
-    labels = target._data.reshape(rows._memory.shape)
-    used = np.cumsum(labels < 0, 1) == 0
-    is_target = np.zeros(labels.shape, bool)
-    is_target[np.nonzero(used)[0], labels[used]] = True
-    chosen = rows.gather(1, wrap(np.where(used, labels, 0)))
-    gaps = _above_zero(1 - chosen.unsqueeze(2) + rows.unsqueeze(1))
-    counted = used[:, :, None] & ~is_target[:, None, :]
-    losses = gaps.masked_fill(wrap(~counted), 0).sum((1, 2)) / rows._memory.shape[1]
-    return reduced(losses if input.ndim == 2 else losses.squeeze(0), number)
+    return generated.multilabel_margin_loss(input, target, number)
 
 
 # --------------------------------------------------------------------------------------------------------------- ctc

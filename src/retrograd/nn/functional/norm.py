@@ -163,7 +163,8 @@ def rms_norm(
     x = input.float() if input._memory.dtype.itemsize == 2 else input  # whose squares leave its range
     if eps is None:
         eps = float(float_limits(x._memory.dtype).eps)
-    normal = x * ((x * x).mean(list(range(-len(shape), 0)), keepdim=True) + eps).rsqrt()
+    squares = x.pow(2).mean(list(range(-len(shape), 0)), keepdim=True)
+    normal = x * generated._add_number(squares, eps).rsqrt()
     result = normal if weight is None else normal * weight
     return result if x is input else result.to(input.dtype)
 

@@ -78,7 +78,7 @@ def __pos__(self: Tensor) -> Tensor:
 
 @composite(space="Tensor", bare=True)
 def __rtruediv__(self: Tensor, other: Any) -> Any:
-    return generated.reciprocal(self) * other if isinstance(other, NUMBERS) else reflected("__rtruediv__", self, other)
+    return generated.reciprocal(self) * other if isinstance(other, (Tensor, *NUMBERS)) else NotImplemented
 
 
 @composite(space="Tensor", bare=True)

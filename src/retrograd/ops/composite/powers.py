@@ -100,13 +100,15 @@ def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
 @composite(space="Tensor")
 def float_power_(input: Tensor, exponent: Any) -> Tensor:
     """In-place `float_power`, for tensors of double precision."""
-    result = float_power(generated.clone(input), exponent)
+    result = float_power(input.detach(), exponent)
     if result._memory.dtype != input._memory.dtype:
         raise RuntimeError(
             f"the base given to float_power_ has dtype {scalar_name(input._memory.dtype)} but the operation's result "
             f"requires dtype {scalar_name(result._memory.dtype)}"
         )
-    return generated.copy_(input, result, False)
+    if isinstance(exponent, Tensor):
+        return generated.pow_Tensor_Tensor_(input, exponent.to(input.dtype))
+    return generated.pow_Tensor_Scalar_(input, exponent)
 
 
 @composite(space="Tensor", bare=True)

@@ -171,9 +171,8 @@ def _deviation(operator: Any, name: str, doc: str) -> Any:
             if correction is not None:
                 raise TypeError(f"{name}() received both unbiased and correction; correction=0 is unbiased=False")
             correction = int(unbiased)
-        if correction is None:
-            correction = 1
-        if correction > 0 and _reduced_count(input, dim) <= correction and input._memory.size:
+        counted = 1 if correction is None else correction
+        if counted > 0 and _reduced_count(input, dim) <= counted and input._memory.size:
             warnings.warn(
                 f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
                 "(input numel divided by output numel).",

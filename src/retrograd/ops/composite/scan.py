@@ -58,35 +58,47 @@ def diff(
 @composite("trapz", method=False)
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The integral of `y` along `dim` by the trapezoidal rule, at the places `x` or `dx` apart."""
-    return _areas("trapezoid", y, x, dx, dim).sum(_dim(dim, y._memory.ndim))
+    widths = _widths("trapezoid", y, x, dx, dim)
+    dim = _dim(dim, y._memory.ndim)
+    if not isinstance(widths, Tensor):
+        if not y._memory.shape[dim]:
+            return generated.sum_dim_IntList(y, (dim,))
+        ends = generated.add(generated.select(y, dim, 0), generated.select(y, dim, -1))
+        inner = generated.sub(generated.sum_dim_IntList(y, (dim,)), generated._mul_number(ends, 0.5))
+        return generated._mul_number(inner, widths)
+    both = generated.add(*_neighbours(y, dim))
+    return generated._div_number(generated.sum_dim_IntList(generated.mul(both, widths), (dim,)), 2.0)
 
 
 @composite(method=False)
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The integrals of `y` up to each place along `dim`."""
-    return _areas("cumulative_trapezoid", y, x, dx, dim).cumsum(_dim(dim, y._memory.ndim))
+    widths = _widths("cumulative_trapezoid", y, x, dx, dim)
+    dim = _dim(dim, y._memory.ndim)
+    both = generated.add(*_neighbours(y, dim))
+    if not isinstance(widths, Tensor):
+        return generated.cumsum(generated._mul_number(both, widths / 2), dim)
+    return generated._div_number(generated.cumsum(generated.mul(both, widths), dim), 2.0)
 
 
-def _areas(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Any:
+def _widths(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Any:
+    """The distance of neighbouring places: a number, or a tensor that goes with `y`."""
     if x is not None and dx is not None:
         raise TypeError(f"{name}() received an invalid combination of arguments: x or dx, but not both")
     if any(t is not None and t._memory.dtype == np.bool_ for t in (y, x)):
         raise RuntimeError(f"{name}: received a bool input for `x` or `y`, but bool is not supported")
     ndim = y._memory.ndim
     dim = _dim(dim, ndim)
-    before, after = _neighbours(y, dim)
     if x is None:
-        return generated.mul(generated.add(before, after), (1.0 if dx is None else dx) / 2)
+        return 1.0 if dx is None else dx.item() if isinstance(dx, Tensor) else dx
     if x._memory.ndim == 1:
         if x._memory.shape[0] != y._memory.shape[dim]:
             raise RuntimeError(
                 f"{name}: There must be one `x` value for each sample point, got {x._memory.shape[0]} for "
                 f"{y._memory.shape[dim]} points"
             )
-        widths: Any = diff(x).reshape((-1,) + (1,) * (ndim - 1 - dim))
-    else:
-        widths = diff(x, 1, dim - ndim)
-    return generated.mul(generated.add(before, after), widths) / 2
+        x = x.reshape([-1 if d == dim else 1 for d in range(ndim)])
+    return diff(x, 1, dim - ndim)
 
 
 @composite(method=False)
