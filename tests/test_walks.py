@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import retrograd as torch
-from retrograd.core.state import local
+from retrograd.core.state import process
 
 PACKAGE = os.path.dirname(torch.__file__) + os.sep
 PAGE = Path(__file__).parent.parent / "docs" / "ARCHITECTURE.md"
@@ -39,7 +39,7 @@ def variables() -> dict[str, Any]:
 
 def levels() -> bool:
     """Is a dual level open?"""
-    return bool(local.state.dual_levels)
+    return bool(process.dual_levels)
 
 
 def files_of(code: str) -> list[str]:

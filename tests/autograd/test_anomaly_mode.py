@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -220,13 +220,49 @@ def test_forward_blames_nobody_for_what_was_there():
             y - y
 
 
-def test_the_mode_is_a_thread_s_own():
-    seen = []
-    with retrograd.autograd.set_detect_anomaly(True):
-        thread = threading.Thread(target=lambda: seen.append(retrograd.is_anomaly_enabled()))
-        thread.start()
-        thread.join()
-    assert seen == [False]
+def test_the_mode_is_the_process_s(torch):
+    """A NaN is found in the backward pass of a thread that began before the mode was entered, or while it was on."""
+
+    def fails() -> None:
+        x = torch.zeros(2, requires_grad=True)
+        (x.sqrt() * 0).sum().backward()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(fails).result()
+        with torch.autograd.set_detect_anomaly(True), ThreadPoolExecutor(1) as later:
+            for where in (pool, later):
+                assert where.submit(torch.is_anomaly_enabled).result() is True
+                with (
+                    pytest.warns(UserWarning, match="Traceback of forward call"),
+                    pytest.raises(RuntimeError, match="SqrtBackward0' returned nan values"),
+                ):
+                    where.submit(fails).result()
+        assert pool.submit(torch.is_anomaly_enabled).result() is False
+        pool.submit(fails).result()
+
+
+def test_a_backward_pass_of_a_thread_that_has_not_heard_of_the_mode(torch):
+    x = torch.zeros(2, requires_grad=True)
+    with ThreadPoolExecutor(1) as pool:
+        y = pool.submit(lambda: (x.sqrt() * 0).sum()).result()
+        with (
+            torch.autograd.set_detect_anomaly(True),
+            pytest.warns(UserWarning, match="No forward pass information"),
+            pytest.raises(RuntimeError, match="SqrtBackward0' returned nan values"),
+        ):
+            pool.submit(y.backward).result()
+
+
+def test_set_within_a_backward_pass_it_stays_on(torch):
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    y.register_hook(lambda grad: torch.autograd.set_detect_anomaly(True) and None)
+    try:
+        y.sum().backward()
+        assert torch.is_anomaly_enabled()
+    finally:
+        torch.autograd.set_detect_anomaly(False)
+    assert (x * 2).grad_fn.metadata == {}
 
 
 def test_nothing_is_left_behind(no_cycles):

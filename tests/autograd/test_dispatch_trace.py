@@ -75,7 +75,7 @@ def test_nothing_is_left_when_it_is_off():
     with pytest.raises(ZeroDivisionError), torch.autograd.dispatch_trace(show=False):
         1 / 0
     assert local.state.observers is before or local.state.observers == before
-    assert local.state.interceptor is None and local.state.needs_tensors is False
+    assert local.state.interceptor is None
 
 
 def test_traces_nest():

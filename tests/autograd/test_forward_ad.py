@@ -8,8 +8,11 @@ from __future__ import annotations
 import gc
 import itertools
 import math
+import sys
 import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -18,7 +21,8 @@ import pytest
 import retrograd
 import retrograd.autograd.forward_ad as fwAD
 from retrograd.autograd.forward_grad import has_same_meta, set_fw_grad, zeros_of_layout
-from retrograd.core.state import local
+from retrograd.autograd.intercept import observing
+from retrograd.core.state import live_states, local, process
 
 pytestmark = pytest.mark.usefixtures("clean_state")
 
@@ -26,8 +30,7 @@ pytestmark = pytest.mark.usefixtures("clean_state")
 @pytest.fixture(autouse=True)
 def _no_level_is_left_open() -> Any:
     yield
-    assert local.state.dual_levels == ()
-    assert local.state.needs_tensors is False
+    assert process.dual_levels == ()
     assert local.state.fw_grad_enabled is True
 
 
@@ -95,19 +98,170 @@ def test_tangents_end_with_their_level(torch):
         assert tangent(torch, again) == [0, 0]
 
 
-def test_levels_belong_to_a_thread():
-    seen = []
+def in_thread(function: Any) -> Any:
+    """What it returns, called by a thread of its own."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result()
 
-    def look(dual: Any) -> None:
-        seen.append((fwAD._current_level, fwAD.unpack_dual(dual * 2).tangent))
 
+def test_levels_are_the_process_s(torch):
+    """Threads that began before the level was opened, and those that begin later, see the tangents."""
+    forward = torch.autograd.forward_ad
+
+    def look() -> Any:
+        return forward._current_level, tangent(torch, dual * 2)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: torch.ones(2) * 2).result()
+        with forward.dual_level():
+            dual = forward.make_dual(torch.ones(2), torch.ones(2))
+            assert pool.submit(look).result() == in_thread(look) == (0, [2, 2])
+            made = pool.submit(lambda: forward.make_dual(torch.ones(2), torch.ones(2)) * 3).result()
+            assert tangent(torch, made) == [3, 3]
+        assert pool.submit(look).result() == in_thread(look) == (-1, None)
+        with forward.dual_level():
+            assert pool.submit(look).result() == (0, None)
+
+
+def test_what_another_thread_does_first_with_a_dual_tensor(torch):
+    """A custom function, a backward pass, a view that is asked for its tangent: not only operators look for levels."""
+    forward = torch.autograd.forward_ad
+
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad * 2
+
+        @staticmethod
+        def jvp(ctx: Any, tangent: Any) -> Any:
+            return tangent * 2
+
+    def slope_of_gradient() -> Any:
+        (gradient,) = torch.autograd.grad(y, dual, retain_graph=True)
+        return tangent(torch, gradient)
+
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    with ThreadPoolExecutor(3) as pool:
+        for _ in range(2):  # the second time, the threads have seen a level go
+            with forward.dual_level():
+                dual = forward.make_dual(x, torch.ones(2))
+                y = (dual**3).sum()
+                assert pool.submit(lambda dual: tangent(torch, Double.apply(dual)), dual).result() == [2, 2]
+                assert pool.submit(slope_of_gradient).result() == [6, 12]
+                assert pool.submit(lambda dual: tangent(torch, dual[0]), dual).result() == 1
+
+
+def test_a_second_thread_opens_no_level(torch):
+    forward = torch.autograd.forward_ad
+    with forward.dual_level():
+        with pytest.raises(RuntimeError, match="Nested forward mode AD is not supported at the moment"):
+            in_thread(forward.enter_dual_level)
+        with pytest.raises(RuntimeError, match="Nested forward mode AD is not supported at the moment"):
+            in_thread(lambda: forward.dual_level().__enter__())
+        assert forward._current_level == 0
+    assert in_thread(forward.enter_dual_level) == 0  # a level outlives the thread that opened it
+    assert forward._current_level == 0
+    forward.exit_dual_level()
+
+
+def test_nested_levels_are_those_of_the_thread_that_opened_the_first():
+    with fwAD.dual_level(), fwAD.dual_level() as inner:
+        assert inner == 1
+        with pytest.raises(RuntimeError, match="another thread has opened"):
+            in_thread(lambda: fwAD.enter_dual_level(nested=True))
+        outer = fwAD.make_dual(retrograd.tensor(3.0), retrograd.tensor(1.0), level=0)
+        both = fwAD.make_dual(outer, retrograd.tensor(1.0))
+        cube = in_thread(lambda: both**3)
+        first = fwAD.unpack_dual(cube).tangent
+        assert fwAD.unpack_dual(first, level=0).tangent.item() == 18
+
+
+def test_threads_with_modes_of_their_own_hear_of_levels():
+    """Around its operators a thread has an observer, enters and leaves one, while another opens and closes levels."""
+    steps: SimpleQueue[Any] = SimpleQueue()
+    seen: SimpleQueue[Any] = SimpleQueue()
+
+    def work() -> None:
+        observed = []
+
+        def observer(operator: Any, args: Any, kwargs: Any, proceed: Any) -> Any:
+            observed.append(operator.__name__)
+            return proceed()
+
+        with observing(observer):
+            seen.put(tangent(retrograd, steps.get() * 2))
+            dual = steps.get()
+        seen.put(tangent(retrograd, dual * 3))
+        with observing(observer):
+            seen.put(tangent(retrograd, steps.get() * 4))
+        retrograd.ones(1) * 2
+        seen.put((local.state.observers, local.state.interceptor))
+        seen.put(observed)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
     with fwAD.dual_level():
-        dual = fwAD.make_dual(retrograd.ones(2), retrograd.ones(2))
-        thread = threading.Thread(target=look, args=(dual,))
-        thread.start()
-        thread.join()
-        assert tangent(retrograd, dual) == [1, 1]
-    assert seen == [(-1, None)]
+        dual = fwAD.make_dual(retrograd.ones(1), retrograd.ones(1))
+        steps.put(dual)
+        assert seen.get(timeout=10) == [2]
+        steps.put(dual)
+        assert seen.get(timeout=10) == [3]
+    steps.put(dual)
+    assert seen.get(timeout=10) is None
+    assert seen.get(timeout=10) == ((), None)
+    assert seen.get(timeout=10)[0] == "mul"
+    thread.join(10)
+
+
+def test_levels_opened_and_closed_beside_busy_threads():
+    """No thread ever misses a level or keeps one: each product is made when the level is known to be open."""
+    x = retrograd.ones(2)
+    stop = threading.Event()
+
+    def busy() -> None:
+        while not stop.is_set():
+            with retrograd.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+                x * 2
+            x * 3
+
+    def work(number: int) -> list[float]:
+        return tangent(retrograd, dual * number)
+
+    busy_threads = [threading.Thread(target=busy) for _ in range(2)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in busy_threads:
+            thread.start()
+        with ThreadPoolExecutor(1) as pool:
+            for _ in range(60):
+                with fwAD.dual_level():
+                    dual = fwAD.make_dual(x, x)
+                    assert list(pool.map(work, range(4))) == [[n, n] for n in range(4)]
+                    with retrograd.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+                        assert work(5) == [5, 5]
+                assert list(pool.map(work, range(2))) == [None, None]
+            pool.submit(lambda: x * 2).result()
+            assert pool.submit(lambda: (local.state.observers, local.state.interceptor)).result() == ((), None)
+    finally:
+        sys.setswitchinterval(interval)
+        stop.set()
+        for thread in busy_threads:
+            thread.join()
+    assert not any(thread.is_alive() for thread in busy_threads)
+
+
+def test_the_states_of_threads_that_have_ended_are_forgotten():
+    in_thread(lambda: retrograd.ones(2) * 2)
+    before = len(live_states)
+    for _ in range(10):
+        in_thread(lambda: retrograd.ones(2) * 2)
+    gc.collect()
+    assert len(live_states) <= before
 
 
 def test_decorator():
@@ -333,7 +487,7 @@ def test_a_long_level_forgets_the_dead():
         x = fwAD.make_dual(retrograd.ones(2), retrograd.ones(2))
         for _ in range(5000):
             x = x * 1.0
-        assert len(local.state.dual_levels[0].members) < 3000
+        assert len(process.dual_levels[0].members) < 3000
 
 
 def test_closing_a_level_breaks_cycles(no_cycles):
@@ -1056,7 +1210,7 @@ def test_saved_results_have_tangents_of_their_own():
         y = x.exp()
         with fwAD.dual_level():
             one, other = y.grad_fn._saved_result, y.grad_fn._saved_result
-            level = local.state.dual_levels[-1]
+            level = process.dual_levels[-1]
             set_fw_grad(one, retrograd.full((2,), 5.0), level)
             assert fwAD.unpack_dual(one).tangent.tolist() == [5.0, 5.0]
             assert fwAD.unpack_dual(other).tangent is None
@@ -1076,7 +1230,7 @@ def test_packed_tensors_have_tangents_of_their_own():
 
 def test_tangents_that_no_tensor_may_have():
     with fwAD.dual_level():
-        level = local.state.dual_levels[-1]
+        level = process.dual_levels[-1]
         with pytest.raises(RuntimeError, match="Cannot set a forward grad that is an undefined Tensor"):
             set_fw_grad(retrograd.ones(2), None, level)
         view = retrograd.ones(2, 3).clone().t()

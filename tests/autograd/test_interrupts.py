@@ -21,7 +21,7 @@ import pytest
 
 import retrograd as torch
 from retrograd.autograd import forward_ad, grad_mode, intercept
-from retrograd.core.state import ThreadState, local
+from retrograd.core.state import Process, ThreadState, local, process
 from retrograd.utils._python_dispatch import TorchDispatchMode
 from retrograd.utils.checkpoint import (
     GraphExecGroup,
@@ -93,8 +93,9 @@ DECORATORS = (
 
 def everything() -> dict[str, Any]:
     """All that a mode may change."""
-    ignored = {"sequence_nr", "cuts", "no_grad_at", "lost_history"}
+    ignored = {"__weakref__", "sequence_nr", "cuts", "no_grad_at", "lost_history"}
     found = {name: getattr(local.state, name) for name in ThreadState.__slots__ if name not in ignored}
+    found["process"] = {name: getattr(process, name) for name in Process.__slots__ if name != "levels_opened_by"}
     found["early_stop"], found["debug"] = settings.early_stop, settings.debug
     found["random"] = torch.default_generator.get_state().tolist()
     found["safe"] = torch.serialization.get_safe_globals()
@@ -196,6 +197,8 @@ def interrupted_everywhere(
             for name in ThreadState.__slots__:
                 if name in before:
                     setattr(local.state, name, before[name])
+            for name, value in before["process"].items():
+                setattr(process, name, value)
     raise AssertionError("it does not end")
 
 

@@ -22,10 +22,10 @@ from types import CodeType, FrameType
 from typing import Any
 
 from ..autograd.grad_mode import _Mode
-from ..autograd.intercept import interceptor_of, set_observers
+from ..autograd.intercept import catch_up, interceptor_of, set_observers
 from ..core import dtypes
 from ..core.devices import device
-from ..core.state import ThreadState, local
+from ..core.state import ThreadState, local, process
 from ..core.where import is_user_code
 from ..ops.overload import overload_of
 from ..ops.registry import DECLARED
@@ -169,6 +169,8 @@ class restored_autocast:
         mode, observers, as_they_were, self.before = self.before
         if state.observers is observers:
             state.observers, state.interceptor = as_they_were
+            if not state.observers and state.known_modes is not process.modes:
+                state.interceptor = catch_up
             return
         try:  # others have come or gone meanwhile
             set_observers(state, _with(state, mode))

@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import kernels
 from ..core.locks import graph_lock
-from ..core.state import local
+from ..core.state import local, process
 from ..core.version_counter import INFERENCE, VersionCounter, inference_error, version_counter
 from ..kernels import accumulate
 from ..tensor import Tensor, wrap
@@ -151,7 +151,7 @@ def grad_accumulator(tensor: Tensor) -> AccumulateGrad:
             node.extras = None
             if meta.hooks is not None:
                 node.materialize_extras().tensor_hooks.append((0, meta.hooks))
-            if local.state.observers:
+            if process.modes:
                 from .anomaly_mode import remember_forward  # it is about nodes
 
                 remember_forward(local.state, node)

@@ -1,6 +1,6 @@
 """Anomaly mode: find the forward operation whose gradient failed or came out as NaN.
 
-While it is on, it is an observer of the thread's operators (intercept.py): each node that is made remembers the line
+While it is on, it is an observer of all threads' operators (intercept.py): each node that is made remembers the line
 of its forward call (``metadata["traceback_"]``) and, if it was made by a backward pass, the node that was running
 then (``metadata["parent_"]``).  A backward pass that runs meanwhile has its nodes called through `Anomaly.watch`,
 which looks at what they give; when it fails, the engine calls `explain_error`, which warns as torch does and puts the
@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, overload
 
 from .. import kernels
 from ..core.records import masking_nodes
-from ..core.state import ThreadState, local
+from ..core.state import ThreadState, local, process
 from ..core.where import Location, is_user_code, user_location
 from ..tensor import Tensor
-from .intercept import interceptor_of, new_node, results_of, set_observers
+from .intercept import change_modes, new_node, results_of
 from .node import name_of
 
 if TYPE_CHECKING:
@@ -29,23 +29,23 @@ if TYPE_CHECKING:
 
 
 def is_anomaly_enabled() -> bool:
-    """Is anomaly mode on in this thread?"""
-    return anomaly_of(local.state) is not None
+    """Is anomaly mode on? It is so in all threads or in none."""
+    return current_anomaly() is not None
 
 
 def is_anomaly_check_nan_enabled() -> bool:
     """Does anomaly mode look for NaN in backward? True where it is off: that is its default."""
-    anomaly = anomaly_of(local.state)
+    anomaly = current_anomaly()
     return anomaly is None or anomaly.check_nan
 
 
 def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
-    """Switch anomaly mode on or off in this thread; `set_detect_anomaly` does it for a while, too."""
+    """Switch anomaly mode on or off, in all threads; `set_detect_anomaly` does it for a while, too."""
     _set(Anomaly(check_nan, False, False) if enabled else None)
 
 
 class set_detect_anomaly:
-    """Switches anomaly mode on or off: at once, and until the ``with`` block ends if it is used as one.
+    """Switches anomaly mode on or off, in all threads: at once, and until the ``with`` block ends if used as one.
 
     >>> import retrograd as torch
     >>> with torch.autograd.set_detect_anomaly(True):
@@ -58,11 +58,12 @@ class set_detect_anomaly:
             raise TypeError(
                 f"set_anomaly_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
             )
-        state = local.state
-        self.before: Anomaly | None = anomaly_of(state)
-        observers = _with(state, Anomaly(check_nan, check_inf, forward) if mode else None)
-        interceptor = interceptor_of(observers)
-        state.observers, state.interceptor = observers, interceptor
+        self.before: Anomaly | None = current_anomaly()
+        try:
+            _set(Anomaly(check_nan, check_inf, forward) if mode else None)
+        except BaseException:  # Note [Interrupts and modes] in state.py
+            _set(self.before)
+            raise
 
     def __enter__(self) -> None:
         pass
@@ -100,31 +101,29 @@ class detect_anomaly(set_detect_anomaly):
         )
 
     def __enter__(self) -> None:
-        state = local.state
-        self.before = anomaly_of(state)
-        observers = _with(state, Anomaly(*self.arguments))
-        interceptor = interceptor_of(observers)
-        state.observers, state.interceptor = observers, interceptor
+        self.before = current_anomaly()
+        try:
+            _set(Anomaly(*self.arguments))
+        except BaseException:
+            _set(self.before)
+            raise
 
 
-def anomaly_of(state: ThreadState) -> Anomaly | None:
-    """The thread's anomaly mode, if it is on."""
-    for observer in state.observers:
-        if isinstance(observer, Anomaly):
-            return observer
+def current_anomaly() -> Anomaly | None:
+    """Anomaly mode, if it is on."""
+    for mode in process.modes:
+        if isinstance(mode, Anomaly):
+            return mode
     return None
 
 
 def _set(anomaly: Anomaly | None) -> None:
-    state = local.state
-    set_observers(state, _with(state, anomaly))
+    def change() -> None:
+        others = [mode for mode in process.modes if not isinstance(mode, Anomaly)]
+        # Outermost: it sees what the other observers have made of a call.
+        process.modes = tuple(others if anomaly is None else (*others, anomaly))
 
-
-def _with(state: ThreadState, anomaly: Anomaly | None) -> tuple[Any, ...]:
-    """The thread's observers, with this anomaly mode."""
-    others = tuple([observer for observer in state.observers if not isinstance(observer, Anomaly)])
-    # Outermost: it sees what the other observers have made of a call.
-    return others if anomaly is None else (*others, anomaly)
+    change_modes(change)
 
 
 def how_it_was_made(state: ThreadState, tensor: Tensor) -> str | None:
@@ -134,7 +133,7 @@ def how_it_was_made(state: ThreadState, tensor: Tensor) -> str | None:
 
 
 class Anomaly:
-    """Anomaly mode of one thread, as an observer of its operators."""
+    """Anomaly mode, as an observer of operators."""
 
     def __init__(self, check_nan: bool, check_inf: bool, forward: bool) -> None:
         self.check_nan = check_nan
@@ -349,7 +348,7 @@ class ForwardTraceback(Sequence):
 
 def remember_forward(state: ThreadState, node: Node) -> None:
     """Note on a new node where it was made, and by which node if a backward pass made it."""
-    if anomaly_of(state) is not None:
+    if current_anomaly() is not None:
         metadata = node.metadata
         metadata["traceback_"] = ForwardTraceback.here()
         if state.current_node is not None:
@@ -362,7 +361,7 @@ def remember_forward(state: ThreadState, node: Node) -> None:
 def explain_error(state: ThreadState, error: Exception) -> None:
     """A backward pass has failed: say where in the forward pass the node was made. Called by the engine."""
     node = state.current_node
-    if node is None or anomaly_of(state) is None:
+    if node is None or current_anomaly() is None:
         return
     texts = []
     stack = _traceback_of(node)

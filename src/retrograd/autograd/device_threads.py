@@ -30,9 +30,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.devices import device_of_array_class
-from ..core.state import ThreadState, local
+from ..core.state import ThreadState, local, process
 from .anomaly_mode import explain_error
 from .graph_task import GraphTask
+from .intercept import learn_modes
 from .node import Node
 from .node_call import Call, run_node
 from .ready_queue import SharedReadyQueue
@@ -117,6 +118,7 @@ class DevicePass:
             before = local.state
             state = local.state = self.modes.copy()
             state.on_device_thread, state.sequence_nr = before.on_device_thread, before.sequence_nr
+            learn_modes(state)
             try:
                 # A copy: a context can be entered only once at a time, and threads have it in common.
                 self.context.copy().run(self._run, state, node, grads)
@@ -141,7 +143,7 @@ class DevicePass:
             del given
             self._hand_on(edges, outputs)
         except Exception as error:
-            if state.observers:
+            if process.modes:
                 explain_error(state, error)
             raise
 

@@ -57,20 +57,15 @@ class dispatch_trace:
         self.composites: list[FrameType] = []
         self.codes: dict[Any, str] = _composite_codes()
 
-        self.needs_tensors: bool = False
-
     def __enter__(self) -> dispatch_trace:
         state = local.state
         observers = (*state.observers, self._observe)
         interceptor = interceptor_of(observers)
-        # Backward on Tensors is made of operators, which can be observed.
-        self.needs_tensors, state.needs_tensors = state.needs_tensors, True
         state.observers, state.interceptor = observers, interceptor
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         state = local.state
-        state.needs_tensors = self.needs_tensors
         self.composites = []
         try:
             self._stop(state)
@@ -95,6 +90,8 @@ class dispatch_trace:
             depth += 1
         self._add(name, device, depth)
         return proceed()
+
+    _observe.needs_tensors = True  # type: ignore[attr-defined]  # a pass on Tensors is made of operators
 
     def _announce_composites(self, frame: FrameType | None, operator: str, device: str) -> int:
         """Note the composite operators on the stack that are new; how many there are below `operator`."""

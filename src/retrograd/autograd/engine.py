@@ -28,9 +28,9 @@ from typing import Any
 from ..core import where
 from ..core.devices import accelerators
 from ..core.quiet import is_quiet, once, quietly
-from ..core.state import ThreadState, local
+from ..core.state import ThreadState, local, process
 from ..tensor import Tensor, wrap
-from .anomaly_mode import anomaly_of, explain_error
+from .anomaly_mode import current_anomaly, explain_error
 from .basic_nodes import GraphRoot
 from .device_threads import needs_other_threads, run_on_devices
 from .edge import EdgeTuple
@@ -38,6 +38,7 @@ from .execution_log import is_logged, log, logging_each
 from .fast_loop import run_pass_fast
 from .forward_operators import hide_levels
 from .graph_task import GraphTask
+from .intercept import catch_up, learn_modes
 from .node import Node
 from .node_call import Call, call_node, run_node
 from .ready_queue import ReadyQueue
@@ -98,11 +99,16 @@ class Engine:
         if not roots:
             return [] if accumulate_grad else [None] * len(wanted)
         state = local.state
+        interceptor = state.interceptor
+        if interceptor is not None:
+            learn_modes(state)
+            interceptor = state.interceptor
+        modes, observers = state.known_modes, state.observers
         outer = state.graph_task
         depth = 0 if outer is None else outer.reentrant_depth + 1
         freed = None if keep_graph else Freed(where.user_location(2))
         create_graph = create_graph and not state.inference  # which records nothing, and makes inference tensors
-        as_tensors = create_graph or state.needs_tensors or state.inference
+        as_tensors = create_graph or state.inference or bool(observers and _need_tensors(observers))
         task = GraphTask(keep_graph, create_graph, depth, freed, grads)
 
         root: Any = roots[0][0]
@@ -125,17 +131,17 @@ class Engine:
         else:
             task.compute_dependencies(root, 0)
 
-        # Modes that a hook enters and does not leave end with the pass.
-        modes = state.grad_enabled, state.saved_tensors_hooks, state.observers, state.interceptor
+        # Modes of this thread that a hook enters and does not leave end with the pass.
+        grad_enabled, saved_tensors_hooks = state.grad_enabled, state.saved_tensors_hooks
         node_before = state.current_node
         try:
             state.grad_enabled = create_graph
             state.graph_task = task
-            if as_tensors and state.dual_levels:
+            if observers and process.dual_levels:
                 hide_levels(state, outputs, grads)
             run: Loop = run_pass_fast
             call: Call = call_node
-            if state.observers or accelerators or log.level:  # who watches the nodes, and threads that run them
+            if observers or accelerators or log.level:  # who watches the nodes, and threads that run them
                 run, call = _how_to_run(state, task)
             try:
                 if depth and depth % MAX_DEPTH == 0:  # Note [Reentrant backward]
@@ -145,14 +151,18 @@ class Engine:
                 else:
                     quietly(run, state, task, root, first, as_tensors, call)
             except Exception as error:
-                if state.observers:
+                if process.modes:
                     explain_error(state, error)
                 raise
             if task.final_callbacks is not None:
                 for callback in task.final_callbacks:  # grows if a callback queues another
                     callback()
         finally:
-            state.grad_enabled, state.saved_tensors_hooks, state.observers, state.interceptor = modes
+            state.grad_enabled, state.saved_tensors_hooks = grad_enabled, saved_tensors_hooks
+            if state.observers is not observers or state.interceptor is not interceptor:
+                state.known_modes, state.observers, state.interceptor = modes, observers, interceptor
+                if not observers and modes is not process.modes:
+                    state.interceptor = catch_up
             state.graph_task, state.current_node = outer, node_before
         if accumulate_grad:
             return []
@@ -206,10 +216,15 @@ def _checked(edge: EdgeTuple, grad: Tensor, as_tensors: bool) -> Any:
     return validate_tensor(grad, edge, *edge) if as_tensors else validate_array(grad._data, edge, *edge)
 
 
+def _need_tensors(observers: Sequence[Any]) -> bool:
+    """Must a pass run on Tensors even if it is not recorded, since somebody has to see its operators?"""
+    return any(getattr(observer, "needs_tensors", False) for observer in observers)
+
+
 def _how_to_run(state: ThreadState, task: GraphTask) -> tuple[Loop, Call]:
     """The loop of a pass when something rare may be on, and what calls its nodes."""
     call: Call = call_node
-    anomaly = anomaly_of(state)
+    anomaly = current_anomaly()
     if anomaly is not None:
         call = anomaly.watch(call)
     if is_logged():

@@ -12,12 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.late import operators as ops
-from ..core.state import ThreadState, local
+from ..core.state import local, process
 from ..tensor import Tensor
 from .forward_grad import Level, attach, fw_grad, set_fw_grad, zeros_of_layout
 from .forward_operators import CarryTangents, seeing_levels_outside
 from .grad_mode import F, _Mode, _not_yet_on
-from .intercept import Observer, interceptor_of
+from .intercept import change_modes
 from .view_meta import FORWARD_BASE
 
 if TYPE_CHECKING:
@@ -39,33 +39,58 @@ class UnpackedDualTensor(NamedTuple):
 def enter_dual_level(*, nested: bool = False) -> int:
     """Open a dual level and return its number; `dual_level` is the better way.
 
-    As in torch, this refuses to open a level within another one, unless `nested` says that it is meant.
+    As in torch, levels are the process's: all threads see the tangents, and this refuses to open a level where one is
+    open, unless `nested` says that it is meant.  Within another thread's level there is none.
     """
-    state = local.state
-    if state.dual_levels and not nested:
-        raise RuntimeError(
-            "Nested forward mode AD is not supported at the moment by enter_dual_level() alone, as in torch. Here "
-            "levels do nest: write `with dual_level():`, or enter_dual_level(nested=True)"
-        )
-    levels, observers, interceptor = _one_more(state)
-    state.needs_tensors, state.dual_levels = True, levels
-    state.observers, state.interceptor = observers, interceptor
-    return levels[-1].index
+    level = Level()
+    try:
+        _open(level, nested)
+    except BaseException:  # Note [Interrupts and modes] in state.py
+        _close(level)
+        raise
+    return level.index
 
 
-def _one_more(state: ThreadState) -> tuple[tuple[Level, ...], tuple[Any, ...], Any]:
-    """The levels, observers and interceptor of the thread when one more level is open."""
-    level = Level(len(state.dual_levels))
+def _open(level: Level, nested: bool) -> None:
     level.observer = CarryTangents(level)
-    level.needed_tensors = state.needs_tensors
-    observers: tuple[Observer, ...] = (*state.observers, level.observer)
-    return (*state.dual_levels, level), observers, interceptor_of(observers)
+
+    def change() -> None:
+        identity, levels = local.state.identity, process.dual_levels
+        if levels and process.levels_opened_by is not identity:
+            raise RuntimeError(
+                "Nested forward mode AD is not supported at the moment: another thread has opened a dual level, which "
+                "all threads see. Make dual tensors at that one, or open one when it is closed"
+            )
+        if levels and not nested:
+            raise RuntimeError(
+                "Nested forward mode AD is not supported at the moment by enter_dual_level() alone, as in torch. Here "
+                "levels do nest: write `with dual_level():`, or enter_dual_level(nested=True)"
+            )
+        level.index = len(levels)
+        modes = (*process.modes, level.observer)
+        process.dual_levels, process.levels_opened_by, process.modes = (*levels, level), identity, modes
+
+    change_modes(change)
+
+
+def _close(level: Level) -> None:
+    """Close a level, if it is open."""
+
+    def change() -> None:
+        levels = tuple([other for other in process.dual_levels if other is not level])
+        process.modes = tuple([mode for mode in process.modes if mode is not level.observer])
+        process.dual_levels = levels
+
+    change_modes(change)
+    level.clear()
+    if level.observer is not None:
+        level.observer.end()
+        level.observer = None  # which knows the level: no ring of the two is left behind
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
     """Close the innermost dual level: what was dual at it no longer is."""
-    state = local.state
-    levels = state.dual_levels
+    levels = process.dual_levels
     if level is None:
         level = len(levels) - 1
     if not levels or level < 0:
@@ -74,13 +99,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )
-    closing = levels[-1]
-    observers = tuple([o for o in state.observers if o is not closing.observer])
-    interceptor = interceptor_of(observers)
-    state.dual_levels, state.needs_tensors = levels[:-1], closing.needed_tensors
-    state.observers, state.interceptor = observers, interceptor
-    closing.clear()
-    closing.observer = None  # which knows the level: no ring of the two is left behind
+    _close(levels[-1])
 
 
 class dual_level(_Mode):
@@ -95,34 +114,33 @@ class dual_level(_Mode):
     """
 
     def __enter__(self) -> int:
-        state = local.state
-        levels, observers, interceptor = _one_more(state)
-        self._level = levels[-1].index
-        # As in enter_dual_level, and with nothing called afterwards: Note [Interrupts and modes] in state.py.
-        state.needs_tensors, state.dual_levels = True, levels
-        state.observers, state.interceptor = observers, interceptor
-        return self._level
+        level = self._level = Level()
+        try:
+            _open(level, nested=True)
+        except BaseException:  # Note [Interrupts and modes] in state.py
+            _close(level)
+            raise
+        return level.index
 
     def __exit__(self, *exc_info: object) -> None:
         try:
-            exit_dual_level(level=self._level)
+            exit_dual_level(level=self._level.index)
         except RuntimeError:
             raise
         except BaseException:
-            if len(local.state.dual_levels) > self._level:
-                exit_dual_level(level=self._level)
+            _close(self._level)
             raise
 
 
 def __getattr__(name: str) -> Any:
     if name == "_current_level":
-        return len(local.state.dual_levels) - 1
+        return len(process.dual_levels) - 1
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _level(number: int | None) -> Level | None:
     """An open level by its number; the innermost for None; None if there is no such level."""
-    levels = local.state.dual_levels
+    levels = process.dual_levels
     number = len(levels) - 1 if number is None else number
     return levels[number] if 0 <= number < len(levels) else None
 
@@ -203,7 +221,7 @@ def _check_dual(tensor: Tensor, tangent: Tensor, at: Level) -> None:
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level "
             f"{at.index} is not supported."
         )
-    within = local.state.dual_levels[at.index + 1 :]
+    within = process.dual_levels[at.index + 1 :]
     if any(fw_grad(t, inner) is not None for inner in within for t in (tensor, tangent)):
         raise RuntimeError(
             f"Making a dual Tensor at level {at.index} of a Tensor that is dual at a level within it is not supported. "
@@ -255,7 +273,7 @@ def _alias(tensor: Tensor, level: Level) -> Tensor:
 def _fw_primal(tensor: Tensor, level: Level) -> Tensor:
     """`tensor` without its tangent at `level`, but with all others."""
     primal = _alias(tensor, level)
-    for inner in local.state.dual_levels[level.index + 1 :]:
+    for inner in process.dual_levels[level.index + 1 :]:
         tangent = fw_grad(tensor, inner)
         if tangent is not None:
             set_fw_grad(primal, _fw_primal(tangent, level), inner)
@@ -265,7 +283,7 @@ def _fw_primal(tensor: Tensor, level: Level) -> Tensor:
 def _fw_tangent(tensor: Tensor, level: Level) -> Tensor | None:
     """The tangent at `level`. At the levels within, it varies as the tangents there do at this one."""
     tangent = fw_grad(tensor, level)
-    for inner in local.state.dual_levels[level.index + 1 :]:
+    for inner in process.dual_levels[level.index + 1 :]:
         within = fw_grad(tensor, inner)
         mixed = None if within is None else _fw_tangent(within, level)
         if mixed is not None:

@@ -44,19 +44,17 @@ to be relied on.  A level of its own for each derivative, as in ``d(d(f))``, is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from typing import Any
 from weakref import ref as reference
 
 from .. import kernels
 from ..core.locks import fork_safe_lock
 from ..core.meta import AutogradMeta
-from ..core.state import local
+from ..core.state import local, process
 from ..tensor import Tensor, new, wrap
 from ..tensor.lazy_conjugation import bits_of, keep_bits
 from .view_meta import FORWARD_BASE, Step, replay_on_tensor, steps_by_place
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # Two threads that ask a view for its tangent must get one.
 _lock = fork_safe_lock()
@@ -88,18 +86,17 @@ def new_forward_grad() -> ForwardGrad:
 
 
 class Level:
-    """One open dual level of a thread. `observer`: what is around every operator meanwhile (forward_ad.py)."""
+    """One dual level. `observer`: what is around every operator while it is open (forward_ad.py)."""
 
-    __slots__ = ("index", "limit", "members", "needed_tensors", "observer")
+    __slots__ = ("index", "limit", "members", "observer")
 
-    observer: Callable[..., Any] | None
-    #: What `needs_tensors` of the thread's state was before.
-    needed_tensors: bool
-
-    def __init__(self, index: int) -> None:
-        self.index: int = index
-        #: Who has a tangent of this level; the dead are cleared out when there are more than `limit`.
-        self.members: list[reference[ForwardGrad]] = []
+    def __init__(self) -> None:
+        self.observer: Any = None
+        #: Its place among those that are open.
+        self.index: int = 0
+        #: Who has a tangent of this level, from whatever thread; the dead are cleared out when there are more than
+        #: `limit`. A deque: what one thread appends while another clears out is not lost.
+        self.members: deque[reference[ForwardGrad]] = deque()
         self.limit: int = 1000
 
     def remember(self, forward_grad: ForwardGrad) -> None:
@@ -109,17 +106,22 @@ class Level:
             self.forget_the_dead()
 
     def forget_the_dead(self) -> None:
-        self.members = [member for member in self.members if member() is not None]
-        self.limit = 1000 + 2 * len(self.members)
+        members = self.members
+        with _lock:
+            for _ in range(len(members)):
+                member = members.popleft()
+                if member() is not None:
+                    members.append(member)
+            self.limit = 1000 + 2 * len(members)
 
     def clear(self) -> None:
         """Take away every tangent of this level."""
-        members, self.members = self.members, []
-        dropped = []
-        for member in members:
-            forward_grad = member()
-            if forward_grad is not None:
-                dropped.append(forward_grad.values.pop(self, None))
+        members, dropped = self.members, []
+        with _lock:
+            while members:
+                forward_grad = members.popleft()()
+                if forward_grad is not None:
+                    dropped.append(forward_grad.values.pop(self, None))
         # They die here, together, when no tensor refers to any of them any more.
         dropped.clear()
 
@@ -141,8 +143,8 @@ def fw_grad(tensor: Tensor, level: Level) -> Tensor | None:
 
 
 def has_fw_grad(tensor: Tensor) -> bool:
-    """Does `tensor` have a tangent at any level that is open in this thread?"""
-    return tensor._meta is not None and any(fw_grad(tensor, level) is not None for level in local.state.dual_levels)
+    """Does `tensor` have a tangent at any level that is open?"""
+    return tensor._meta is not None and any(fw_grad(tensor, level) is not None for level in process.dual_levels)
 
 
 def forward_view(meta: Any) -> tuple[Tensor, tuple[Step, ...]]:
@@ -176,12 +178,16 @@ def _from_base(tensor: Tensor, meta: Any, level: Level) -> Tensor | None:
 def _view_of(tangent: Tensor, steps: tuple[Step, ...]) -> Tensor:
     """The view of a base's tangent. No observer need see it: at the levels outside, it reads from the base again."""
     state = local.state
-    before = state.grad_enabled, state.interceptor
-    state.grad_enabled, state.interceptor = True, None
+    recording, interceptor = state.grad_enabled, state.interceptor
+    state.grad_enabled = True
+    if interceptor is not None:  # where there is none, another thread may set one now
+        state.interceptor = None
     try:
         return replay_on_tensor(steps, tangent)
     finally:
-        state.grad_enabled, state.interceptor = before
+        state.grad_enabled = recording
+        if interceptor is not None:
+            state.interceptor = interceptor
 
 
 # -------------------------------------------------------------------------------------------------------------- setting

@@ -19,14 +19,14 @@ import numpy as np
 from ..core.meta import AutogradMeta
 from ..core.quiet import quietly
 from ..core.records import record_of, records
-from ..core.state import ThreadState, local
+from ..core.state import ThreadState, local, process
 from ..core.version_counter import version_counter
 from ..kernels import as_array, ndarray
 from ..tensor import Tensor, new, wrap
 from ..tensor.lazy_conjugation import keep_bits
 from .edge import gradient_edge
 from .forward_grad import Level, attach, attach_view, fw_grad, has_fw_grad, set_fw_grad
-from .intercept import intercept, interceptor_of, new_node, set_observers
+from .intercept import catch_up, intercept, interceptor_of, new_node, set_observers
 from .saved_variable import raw_saved_output
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class seeing_levels_outside:
     def __enter__(self) -> None:
         state = local.state
         observers = state.observers
-        self.before = observers, state.interceptor
+        self.before = state.known_modes, observers, state.interceptor
         if len(observers) == 1 and observers[0] is self.level.observer:
             state.observers, state.interceptor = (), None
         else:
@@ -60,7 +60,9 @@ class seeing_levels_outside:
 
     def __exit__(self, *exc_info: object) -> None:
         state = local.state
-        state.observers, state.interceptor = self.before
+        state.known_modes, state.observers, state.interceptor = self.before
+        if not state.observers and state.known_modes is not process.modes:
+            state.interceptor = catch_up
 
 
 def _observers_outside(state: ThreadState, level: Level) -> tuple[Callable[..., Any], ...]:
@@ -73,7 +75,7 @@ def hide_levels(state: ThreadState, outputs: Any, grads: Sequence[Tensor]) -> No
     starts = (outputs, *grads) if isinstance(outputs, Tensor) else (*outputs, *grads)
     hidden = [
         level.observer
-        for level in state.dual_levels
+        for level in process.dual_levels
         if level.observer in state.observers
         and all(isinstance(start, Tensor) and fw_grad(start, level) is None for start in starts)
     ]
@@ -89,7 +91,7 @@ def tangents_of(tensors: Sequence[Any], level: Level) -> list[Tensor | None] | N
 
 def tangents_by_level(tensor: Tensor) -> dict[Level, Tensor]:
     """All tangents of a tensor."""
-    found = {level: fw_grad(tensor, level) for level in local.state.dual_levels}
+    found = {level: fw_grad(tensor, level) for level in process.dual_levels}
     return {level: tangent for level, tangent in found.items() if tangent is not None}
 
 
@@ -109,7 +111,7 @@ def set_tangent(result: Tensor, tangent: Tensor | None, level: Level, inplace: b
 
 def forbid_out(name: str, tensors: Iterable[Any]) -> None:
     """Refuse ``out=`` with dual tensors."""
-    if local.state.dual_levels and any(isinstance(t, Tensor) and has_fw_grad(t) for t in tensors):
+    if process.dual_levels and any(isinstance(t, Tensor) and has_fw_grad(t) for t in tensors):
         raise NotImplementedError(
             f"Trying to use forward AD with {name}_out that does not support it because it is an out= function. "
             "Leave out= away."
@@ -118,7 +120,7 @@ def forbid_out(name: str, tensors: Iterable[Any]) -> None:
 
 def forbid_duals(name: str, *tensors: Any) -> None:
     """Refuse dual tensors, for a composite that computes on bare arrays what a derivative would be expected of."""
-    if local.state.dual_levels and any(isinstance(t, Tensor) and has_fw_grad(t) for t in tensors):
+    if process.dual_levels and any(isinstance(t, Tensor) and has_fw_grad(t) for t in tensors):
         raise NotImplementedError(not_implemented(name))
 
 
@@ -143,10 +145,16 @@ class CarryTangents:
 
     __slots__ = ("formulas", "level", "short_cuts")
 
+    needs_tensors = True
+
     def __init__(self, level: Level) -> None:
         self.level: Level = level
         self.formulas: dict[Any, tuple[ForwardFormula, bool]] = _formulas()
         self.short_cuts = _short_cuts()
+
+    def end(self) -> None:
+        """The level is closed: a thread that has not heard of it yet goes the way on which it will."""
+        self.short_cuts = {}
 
     def __call__(
         self, operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any, Any], proceed: Callable[[], Any]
@@ -174,7 +182,7 @@ class CarryTangents:
         short_cut = self.short_cuts.get(operator)
         if short_cut is not None:
             state = local.state
-            if state.fw_grad_enabled:
+            if state.fw_grad_enabled and state.known_modes is process.modes:
                 level = self.level
                 try:
                     result = short_cut(state, level, *args, **kwargs)
@@ -348,7 +356,8 @@ def _with_formula(
     proceed: Callable[[], Any],
 ) -> Any:
     """Run the operator, then its formula, and give the results their tangents."""
-    observers, interceptor = state.observers, state.interceptor
+    before = state.known_modes, state.observers, state.interceptor
+    observers = state.observers
     outside = _observers_outside(state, level) if len(observers) > 1 else ()
     original = None
     if inplace:
@@ -365,7 +374,7 @@ def _with_formula(
                 old, apart = tangents[0], _tangent_apart(tangents[0], args[0], level)
                 tangents = {position: apart if t is old else t for position, t in tangents.items()}
         finally:
-            state.observers, state.interceptor = observers, interceptor
+            state.known_modes, state.observers, state.interceptor = before
     since = state.sequence_nr
     result = proceed()
     recorded = state.sequence_nr != since
@@ -386,7 +395,7 @@ def _with_formula(
         if recorded:
             _tell_node(new_node(result, since), formula, result, original)
     finally:
-        state.observers, state.interceptor = observers, interceptor
+        state.known_modes, state.observers, state.interceptor = before
     return result
 
 
@@ -434,7 +443,7 @@ def _parameters(
     `level`: what is given will be recorded, and therefore must not vary at that level.
     """
     parameters: list[Any] = [result] if len(formula.results) == 1 else list(result)
-    if level is not None and len(local.state.dual_levels) == 1:
+    if level is not None and len(process.dual_levels) == 1:
         # (With more levels, a result gets further tangents later, which its primal would miss.)
         parameters = [primal_of(r, level) if isinstance(r, Tensor) else r for r in parameters]
     for position, kind in enumerate(formula.plan):
@@ -463,7 +472,7 @@ def primal_of(tensor: Tensor, level: Level) -> Tensor:
     if tensor.__class__ is not Tensor:
         keep_bits(tensor, primal)
     if tensor._meta is not None:
-        for other in local.state.dual_levels:
+        for other in process.dual_levels:
             tangent = None if other is level else fw_grad(tensor, other)
             if tangent is not None:
                 # The tangent of a level within varies at those outside of it.

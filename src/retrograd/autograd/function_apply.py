@@ -32,7 +32,7 @@ from typing import Any
 
 from ..core.dtypes import float32
 from ..core.late import operators as ops
-from ..core.state import ThreadState, local
+from ..core.state import ThreadState, local, process
 from ..core.where import users_level
 from ..kernels import ndarray
 from ..tensor import Tensor
@@ -69,14 +69,14 @@ def apply(cls: Any, args: tuple[Any, ...], kwargs: dict[Any, Any], with_setup_co
         output = _run_forward(cls, ctx, state, args, named, with_setup_context)
         if ctx.next_edges is not edges or ctx.extras is not None or ctx.array_class is not None:
             _check_engine_s_own(ctx, edges)
-        if recording and not state.dual_levels and _is_plain(ctx, output, tensors):
+        if recording and not process.dual_levels and _is_plain(ctx, output, tensors):
             _record_plain(ctx, output)
             return output
         outputs = output if isinstance(output, tuple) else (output,)
         leaves: list[Any] = []
         ctx._output_structures = tuple([take_apart(value, leaves) for value in outputs])
         results = _Outputs(cls, ctx, tensors, leaves, recording, with_setup_context).finish()
-        if state.dual_levels:
+        if process.dual_levels:
             run_jvp(cls, ctx, tensors, leaves, results)
         ctx.saved_for_forward = None
         if recording:
@@ -372,12 +372,16 @@ def _metadata(value: Any) -> InputMetadata:
 def _alias(tensor: Tensor) -> Tensor:
     """A view of all of `tensor`, by an operation that nobody records or observes."""
     state = local.state
-    before = state.grad_enabled, state.interceptor
-    state.grad_enabled, state.interceptor = False, None
+    recording, interceptor = state.grad_enabled, state.interceptor
+    state.grad_enabled = False
+    if interceptor is not None:  # where there is none, another thread may set one now
+        state.interceptor = None
     try:
         return ops.alias(tensor)
     finally:
-        state.grad_enabled, state.interceptor = before
+        state.grad_enabled = recording
+        if interceptor is not None:
+            state.interceptor = interceptor
 
 
 def _set_gradient_edge(tensor: Tensor, edge: tuple[Node, int]) -> None:

@@ -10,19 +10,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.state import local
+from ..core.state import local, process
 from ..tensor import Tensor
 from .forward_grad import Level, forward_view
 from .forward_operators import seeing_levels_outside, set_tangent, tangents_of
 from .function_ctx import zeros_of
 from .function_structure import put_together
+from .intercept import learn_modes
 from .view_meta import FORWARD_BASE
 
 
 def run_jvp(cls: Any, ctx: Any, tensors: Sequence[Tensor], raw: Sequence[Any], results: Sequence[Any]) -> None:
     """Give each output its tangents. `raw` are forward()'s outputs, `results` what apply() will return."""
-    observers = local.state.observers
-    for level in local.state.dual_levels:
+    state = local.state
+    learn_modes(state)
+    observers = state.observers
+    for level in process.dual_levels:
         # (Within a formula or another jvp, there are levels that are not to be seen.)
         tangents = tangents_of(tensors, level) if level.observer in observers else None
         if tangents is not None:

@@ -19,7 +19,7 @@ from ..core.devices import device_of_array_class
 from ..core.dtypes import from_numpy_dtype
 from ..core.locks import graph_lock
 from ..core.size import Size
-from ..core.state import local
+from ..core.state import local, process
 from ..tensor import unwrap, wrap
 from .hooks import NodeHooks, RemovableHandle
 from .input_metadata import _InputMetadata
@@ -228,7 +228,7 @@ def init_node(node: Node, next_edges: tuple[EdgeTuple | None, ...]) -> None:
             topological_nr = edge[0].topological_nr
     node.topological_nr = topological_nr + 1
     node.extras = None
-    if state.observers:
+    if process.modes:
         from .anomaly_mode import remember_forward  # it is about nodes
 
         remember_forward(state, node)

@@ -164,8 +164,10 @@ def view_edge(view: Tensor) -> EdgeTuple | None:
 def _regenerate(view: Tensor, meta: DifferentiableViewMeta) -> EdgeTuple | None:
     """The edge that the view would get if it were taken of the base now."""
     state = local.state
-    before = state.grad_enabled, state.interceptor
-    state.grad_enabled, state.interceptor = True, None
+    recording, interceptor = state.grad_enabled, state.interceptor
+    state.grad_enabled = True
+    if interceptor is not None:  # where there is none, another thread may set one now
+        state.interceptor = None
     try:
         base, data, steps = meta.base, view._memory, meta.replay
         if base._meta is not None and base._meta.restrided:
@@ -182,7 +184,9 @@ def _regenerate(view: Tensor, meta: DifferentiableViewMeta) -> EdgeTuple | None:
             if last < len(steps):
                 again = ops.as_strided(again, data.shape, kernels.strides(data), kernels.storage_offset(data))
     finally:
-        state.grad_enabled, state.interceptor = before
+        state.grad_enabled = recording
+        if interceptor is not None:
+            state.interceptor = interceptor
     meta_again: Any = again._meta
     return again._edge if meta_again is None else meta_again.edge
 

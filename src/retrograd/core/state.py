@@ -1,4 +1,4 @@
-"""The state of one thread: grad mode, sequence numbers, and whether anything rare is going on.
+"""The state of one thread: grad mode, sequence numbers, and whether anything rare is going on; and of the process.
 
 Every mode of the package lives here, in one object per thread, so that an operator pays for one thread-local
 read and one test:
@@ -7,6 +7,19 @@ read and one test:
     if state.interceptor is not None: ...   # anomaly mode, function modes, dual levels, tracing, ...
 
 The fields are plain; whoever sets one restores it (see `grad_mode.py`, `engine.py`).
+
+Note [Process-wide modes]
+Dual levels and anomaly mode are on in all threads or in none: ``process.modes`` has their observers.  An operator looks
+at its thread's state alone, so a thread has to hear of them there, and what it is doing must not be disturbed:
+
+* ``known_modes`` of a state are the process-wide modes that its ``observers`` take account of.  The two and
+  ``interceptor`` are set, kept and put back together.
+* A thread that has observers looks whether it knows the modes whenever one of its operators is intercepted.
+* To a thread that has none, whoever changes the modes says so: he sets its interceptor to `catch_up` (intercept.py),
+  which the thread's next operator finds and calls.  `live_states` are the threads to be told; a thread that begins
+  later is told by its first look at its state.
+* A thread whose last observer goes looks *after* it has said so whether it knows the modes: the other one changes the
+  modes *before* he looks who has no observers, so that one of the two sees what the other has done.
 
 Note [Interrupts and modes]
 Ctrl-C may come in the middle of entering or leaving a mode, and must leave none behind.  Python raises
@@ -26,6 +39,7 @@ interrupts at every other place.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -42,21 +56,22 @@ class ThreadState:
     """What one thread is doing."""
 
     __slots__ = (
+        "__weakref__",
         "current_node",
         "cuts",
-        "dual_levels",
         "enforce_grad_layout",
         "fw_grad_enabled",
         "grad_enabled",
         "graph_exec_group",
         "graph_task",
+        "identity",
         "inference",
         "interceptor",
+        "known_modes",
         "late_hooks",
         "lost_history",
         "multithreading",
         "mutation_guard",
-        "needs_tensors",
         "new_vc",
         "no_grad_at",
         "observers",
@@ -79,12 +94,13 @@ class ThreadState:
         self.interceptor = None
         #: What the interceptor runs, see intercept.py.
         self.observers: tuple[Callable[..., Any], ...] = ()
+        #: Of the process-wide modes, those that they take account of.
+        self.known_modes: tuple[Callable[..., Any], ...] = ()
+        #: Whose modes these are: the same of a copy.
+        self.identity: object = object()
         #: (pack, unpack) pairs for what nodes save, innermost last (saved_tensors_hooks.py); or why there may be none.
         self.saved_tensors_hooks: tuple[tuple[Callable[..., Any], Callable[..., Any]], ...] | str = ()
-        #: Must a backward pass run on Tensors even if it is not recorded (a dual level is open)?
-        self.needs_tensors: bool = False
-        #: The dual levels that are open, outermost first, and whether tangents are seen at all; see forward_ad.py.
-        self.dual_levels: tuple[Level, ...] = ()
+        #: Are tangents seen at all? See forward_ad.py.
         self.fw_grad_enabled: bool = True
         #: Asked before every write in place, see allow_mutation_on_saved_tensors.
         self.mutation_guard: Any = None
@@ -116,16 +132,41 @@ class ThreadState:
     def copy(self) -> ThreadState:
         """The same modes, for another thread."""
         other = object.__new__(ThreadState)
-        for name in ThreadState.__slots__:
+        for name in ThreadState.__slots__[1:]:  # but __weakref__
             setattr(other, name, getattr(self, name))
         return other
+
+
+class Process:
+    """What all threads have in common: Note [Process-wide modes]."""
+
+    __slots__ = ("dual_levels", "levels_opened_by", "modes", "to_new_threads")
+
+    def __init__(self) -> None:
+        #: The observers of the modes that are on, in the order in which they were entered.
+        self.modes: tuple[Callable[..., Any], ...] = ()
+        #: The interceptor that a thread begins with: `catch_up` while there are any.
+        self.to_new_threads: Callable[..., Any] | None = None
+        #: The dual levels that are open, outermost first, and the `identity` of the thread that opened them.
+        self.dual_levels: tuple[Level, ...] = ()
+        self.levels_opened_by: object = None
+
+
+process: Process = Process()
+
+#: By its id, each thread's state, weakly: it ends with the thread.
+live_states: dict[int, weakref.ref[ThreadState]] = {}
 
 
 class _Local(threading.local):
     state: ThreadState
 
     def __init__(self) -> None:
-        self.state = ThreadState()
+        state = ThreadState()
+        key = id(state)
+        live_states[key] = weakref.ref(state, lambda _, forget=live_states.pop: forget(key, None))  # type: ignore[misc]
+        state.interceptor = process.to_new_threads
+        self.state = state
 
 
 local: _Local = _Local()

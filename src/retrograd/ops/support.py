@@ -12,7 +12,7 @@ import numpy as np
 from ..autograd.forward_operators import forbid_out
 from ..autograd.inplace import begin_inplace, check_overlap
 from ..core.records import record_of
-from ..core.state import local
+from ..core.state import local, process
 from ..core.where import users_level
 from ..kernels.promotion import can_cast
 from ..tensor import Tensor, wrap
@@ -214,7 +214,7 @@ def write_out(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad."
         )
-    if state.dual_levels:
+    if process.dual_levels:
         forbid_out(name.strip("_<>"), (*tensors, *outs))
     for target in outs:
         begin_inplace(state, target, False)

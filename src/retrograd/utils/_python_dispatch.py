@@ -82,7 +82,7 @@ class TorchDispatchMode:
 
     def _observe(self, observer: Any, operator: Callable, args: tuple, kwargs: dict, proceed: Callable) -> Any:
         state = local.state
-        before = state.observers
+        known, before = state.known_modes, state.observers
         func = overload_of(operator)
         if func.function is not operator:  # a mode further in has substituted its kernel
             func = OpOverload(func.overloadpacket, func._overloadname, operator)
@@ -91,7 +91,7 @@ class TorchDispatchMode:
             return self.__torch_dispatch__(func, (), args, kwargs)
         finally:
             # No interceptor until the operator that is being observed has returned.
-            state.observers, state.interceptor = before, None
+            state.known_modes, state.observers, state.interceptor = known, before, None
 
 
 def _get_current_dispatch_mode() -> TorchDispatchMode | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._generated import functions as generated
-from ...core.state import local
+from ...core.state import process
 from ...kernels.linalg_checks import check_info, check_matrices
 from ...return_types import return_type
 from ...tensor import Tensor
@@ -27,7 +27,7 @@ _qr_result = return_type("qr", "Q", "R")
 
 def _differentiated(x: Tensor) -> bool:
     """May a derivative be asked of what is computed from `x`?"""
-    return bool(local.state.dual_levels) or x.requires_grad
+    return bool(process.dual_levels) or x.requires_grad
 
 
 # ------------------------------------------------------------------------------------------------------- decompositions

@@ -17,7 +17,7 @@ from ...autograd.forward_operators import forbid_duals
 from ...autograd.inplace import begin_inplace, bump_version
 from ...core import shared_memory
 from ...core.constants import channels_last, channels_last_3d, contiguous_format
-from ...core.state import local
+from ...core.state import local, process
 from ...storage import TypedStorage, UntypedStorage, typed_storage, untyped_storage
 from ...tensor import Tensor, new, type_name, wrap
 from ...tensor.lazy_conjugation import keep_bits
@@ -137,7 +137,7 @@ def resize_(input: Tensor, *sizes: Any, size: Any = None, memory_format: Any = N
     state = local.state
     if input.requires_grad and not state.inference:
         raise RuntimeError("cannot resize variables that require grad: use x.view() or x[...], which are recorded")
-    if state.dual_levels and has_fw_grad(input):
+    if process.dual_levels and has_fw_grad(input):
         raise RuntimeError("cannot resize variables that has a forward grad: use x.view() or x[...], which keep it")
     shape = int_tuple("resize_", "size", 1, sizes if size is None else (size,))
     if any(n < 0 for n in shape):

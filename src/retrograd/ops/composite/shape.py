@@ -22,7 +22,7 @@ from ...core import dtypes
 from ...core.constants import contiguous_format
 from ...core.meta import materialize_autograd_meta
 from ...core.size import Size
-from ...core.state import local
+from ...core.state import local, process
 from ...core.version_counter import INFERENCE
 from ...core.where import users_level
 from ...kernels.dims import normalize_dim
@@ -398,7 +398,7 @@ def become(name: str, input: Tensor, operator: Any, *args: Any) -> Tensor:
     if state.grad_enabled and input.requires_grad:
         check_record(input)
     old = input._history() if state.grad_enabled else None
-    tangents = tangents_by_level(input) if state.dual_levels else {}
+    tangents = tangents_by_level(input) if process.dual_levels else {}
     view = operator(input, *args)
     edge = view._history()
     input._memory = view._memory

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...autograd.intercept import interceptor_of
-from ...core.state import local
+from ...autograd.intercept import catch_up, interceptor_of
+from ...core.state import local, process
 from ...core.where import is_user_code
 from ...ops.overload import overload_of
 from ...tensor import Tensor
@@ -28,13 +28,15 @@ class OperatorLog:
         state = local.state
         observers = (*state.observers, self._write)
         interceptor = interceptor_of(observers)
-        self._before = state.observers, interceptor_of(state.observers), self._before
+        self._before = state.known_modes, state.observers, interceptor_of(state.observers), self._before
         state.observers, state.interceptor = observers, interceptor  # Note [Interrupts and modes] in core/state.py
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
         state = local.state
-        state.observers, state.interceptor, self._before = self._before
+        state.known_modes, state.observers, state.interceptor, self._before = self._before
+        if not state.observers and state.known_modes is not process.modes:
+            state.interceptor = catch_up
 
     def _write(self, operator: Callable, args: tuple, kwargs: dict, proceed: Callable[[], Any]) -> Any:
         given = [_describe(value) for value in args] + [f"{key}={_describe(value)}" for key, value in kwargs.items()]
