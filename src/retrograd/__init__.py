@@ -22,6 +22,7 @@ from . import (
 )
 from .amp import GradScaler, autocast, get_autocast_dtype, is_autocast_enabled
 from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
+from .autograd.dispatch_trace import show_if_asked as _show_dispatch_trace_if_asked
 from .autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -180,3 +181,4 @@ __all__ = [
     "version",
 ]  # fmt: skip
 _drop_names(*[f"{__name__}.{part}." for part in ("kernels", "derivatives.formulas", "_generated")])
+_show_dispatch_trace_if_asked()

@@ -390,7 +390,9 @@ def test_signals() -> None:
             armed = False
             raise KeyboardInterrupt
 
-    makers = [MODES[name] for name in MODES if name not in ("GraphExecGroup", "allow_mutation_on_saved_tensors")]
+    # (A dispatch trace has a hook that Python calls at the end of every function, of an __enter__ too.)
+    without = ("GraphExecGroup", "allow_mutation_on_saved_tensors", "dispatch_trace")
+    makers = [MODES[name] for name in MODES if name not in without]
     before = everything()
     previous = signal.signal(signal.SIGALRM, handler)
     try:

@@ -32,7 +32,8 @@ can be interrupted after and before the generator has run.
 
 What Python leaves: the very beginning of an ``__exit__``, since a function can do nothing about what is raised before
 its first instruction; and, for modes that act at once (``set_grad_enabled(False)``), from the end of the constructor to
-the end of ``__enter__``, where they are what they are without a ``with``: set.  `tests/autograd/test_interrupts.py`
+the end of ``__enter__``, where they are what they are without a ``with``: set; and the end of any ``__enter__`` while
+there is a profiling hook (a dispatch trace has one), which Python calls there.  `tests/autograd/test_interrupts.py`
 interrupts at every other place.
 """
 
