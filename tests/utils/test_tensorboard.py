@@ -215,12 +215,12 @@ def test_a_video_is_a_moving_picture(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8])
 def test_videos_lie_beside_each_other_as_in_torch(count: int) -> None:
     pytest.importorskip("torch")
-    from torch.utils.tensorboard._utils import _prepare_video
+    from torch.utils.tensorboard import _utils as theirs
 
-    from retrograd.utils.tensorboard.arrays import video_frames
+    from retrograd.utils.tensorboard import _utils as ours
 
     videos = np.random.default_rng(1).random((count, 2, 3, 4, 5))
-    assert (video_frames(videos) == _prepare_video(videos)).all()
+    assert (ours._prepare_video(videos) == theirs._prepare_video(videos)).all()
 
 
 @needs_tensorboard

@@ -94,11 +94,11 @@ def _reparametrize_module(
     module: Module, parameters_and_buffers: dict[str, Tensor], tie_weights: bool = False, strict: bool = False
 ) -> Iterator[None]:
     """Within the block the module has the given tensors; what was assigned to their names is put into the dict."""
-    own = _own_tensors(module)
     given = _under_all_names(module, parameters_and_buffers) if tie_weights else parameters_and_buffers
     if strict:
+        own = _own_tensors(module)
         problems = [
-            f"{what} key(s): {', '.join(map(repr, names))}."
+            f"{what} key(s): {', '.join(map(repr, sorted(names)))}."
             for what, names in (
                 ("Unexpected", [name for name in given if name not in own]),
                 ("Missing", [name for name in own if name not in given]),
@@ -111,24 +111,38 @@ def _reparametrize_module(
     before: dict[str, Any] = {}
     try:
         for name, tensor in given.items():
-            if not isinstance(tensor, Tensor):
+            if tensor is not None and not isinstance(tensor, Tensor):
                 raise TypeError(f"{tensor} is not an instance of torch.Tensor")
             before[name] = _swap(module, name, tensor)
         yield
     finally:
         after = {name: _swap(module, name, tensor) for name, tensor in reversed(before.items())}
         for name in parameters_and_buffers:
-            if name in after and after[name] is not None:
+            if name in after:
                 parameters_and_buffers[name] = after[name]
 
 
+#: What a module has under a name that it does not have.
+_NOTHING: Any = object()
+
+
 def _swap(module: Module, name: str, tensor: Any) -> Any:
-    """Put a tensor in the place of a name, past all checks; give what was there."""
+    """Put a tensor in the place of a name, past all checks; give what was there. A new name is a new attribute."""
     path, _, last = name.rpartition(".")
     owner = module.get_submodule(path)
     for kind in (owner._parameters, owner._buffers):
         if last in kind:
             found = kind[last]
-            kind[last] = tensor
+            if tensor is _NOTHING:  # a Parameter under a new name has become one of the module's
+                del kind[last]
+            else:
+                kind[last] = tensor
             return found
-    raise AttributeError(f"{owner._get_name()} has no attribute `{last}`")
+    found = getattr(owner, last, _NOTHING)
+    if found is not _NOTHING and found is not None and not isinstance(found, Tensor):
+        raise TypeError(f"attribute `{last}`: {found} is not an instance of torch.Tensor")
+    if tensor is not _NOTHING:
+        setattr(owner, last, tensor)
+    elif found is not _NOTHING:
+        delattr(owner, last)
+    return found

@@ -26,7 +26,8 @@ from tensorboard.plugins.pr_curve.plugin_data_pb2 import PrCurvePluginData
 from tensorboard.plugins.text.plugin_data_pb2 import TextPluginData
 
 from ...tensor import Tensor
-from .arrays import as_array, picture_bytes, pillow, to_bytes, to_height_width_channels, video_frames
+from ._convert_np import make_np
+from ._utils import _prepare_video, convert_to_HWC, picture_bytes, pillow, to_bytes
 
 __all__ = [
     "audio", "compute_curve", "custom_scalars", "histogram", "histogram_raw", "hparams", "image", "image_boxes",
@@ -53,7 +54,7 @@ def _one(tag: str, **value: Any) -> Any:
 
 def scalar(name: str, tensor: Any, *, new_style: bool = False, double_precision: bool = False) -> Any:
     """One number. `new_style` puts it into a tensor, in double precision if that is asked for."""
-    array = as_array(tensor)
+    array = make_np(tensor)
     if array.size != 1:
         raise AssertionError(
             f"Tensor should contain one element (0 dimensions). Was given size: {array.size} and "
@@ -115,12 +116,12 @@ def histogram_raw(
 
 
 def _numbers(values: Any) -> list[Any]:
-    return as_array(values).tolist() if isinstance(values, (Tensor, np.ndarray)) else list(values)
+    return make_np(values).tolist() if isinstance(values, (Tensor, np.ndarray)) else list(values)
 
 
 def histogram(name: str, values: Any, bins: Any, max_bins: int | None = None) -> Any:
     """How often values fall into each of some bins."""
-    return _one(name, histo=make_histogram(as_array(values).astype(float), bins, max_bins))
+    return _one(name, histo=make_histogram(make_np(values).astype(float), bins, max_bins))
 
 
 def make_histogram(values: np.ndarray, bins: Any, max_bins: int | None = None) -> Any:
@@ -152,15 +153,15 @@ def make_histogram(values: np.ndarray, bins: Any, max_bins: int | None = None) -
 
 def image(tag: str, tensor: Any, rescale: float = 1, dataformats: str = "NCHW") -> Any:
     """A picture, or several in a grid."""
-    return _one(tag, image=_picture(to_bytes(to_height_width_channels(as_array(tensor), dataformats)), rescale))
+    return _one(tag, image=_picture(to_bytes(convert_to_HWC(make_np(tensor), dataformats)), rescale))
 
 
 def image_boxes(
     tag: str, tensor_image: Any, tensor_boxes: Any, rescale: float = 1, dataformats: str = "CHW", labels: Any = None
 ) -> Any:
     """A picture with boxes drawn on it, each as left, top, right, bottom."""
-    colours = to_bytes(to_height_width_channels(as_array(tensor_image), dataformats))
-    return _one(tag, image=_picture(colours, rescale, as_array(tensor_boxes), labels))
+    colours = to_bytes(convert_to_HWC(make_np(tensor_image), dataformats))
+    return _one(tag, image=_picture(colours, rescale, make_np(tensor_boxes), labels))
 
 
 def _picture(colours: np.ndarray, rescale: float, boxes: np.ndarray | None = None, labels: Any = None) -> Any:
@@ -194,7 +195,7 @@ def _draw_box(PIL: Any, picture: Any, box: list[float], label: str | None) -> No
 def video(tag: str, tensor: Any, fps: float = 4) -> Any:
     """A moving picture (GIF)."""
     PIL = pillow("add_video")
-    frames = to_bytes(video_frames(as_array(tensor)))
+    frames = to_bytes(_prepare_video(make_np(tensor)))
     _, height, width, channels = frames.shape
     pictures = [PIL.Image.fromarray(frame[:, :, 0] if channels == 1 else frame) for frame in frames]
     encoded = picture_bytes(pictures, **({"duration": 1000 / fps} if len(pictures) > 1 else {"format": "GIF"}))
@@ -205,7 +206,7 @@ def video(tag: str, tensor: Any, fps: float = 4) -> Any:
 
 def audio(tag: str, tensor: Any, sample_rate: int = 44100) -> Any:
     """A sound: samples from -1 to 1, one channel."""
-    samples = as_array(tensor).squeeze()
+    samples = make_np(tensor).squeeze()
     if samples.ndim != 1:
         raise AssertionError(f"input tensor should be 1 dimensional, but its shape is {samples.shape}.")
     if len(samples) and abs(samples).max() > 1:
@@ -260,7 +261,7 @@ _MOST_THRESHOLDS = 127
 def pr_curve(tag: str, labels: Any, predictions: Any, num_thresholds: int = 127, weights: Any = None) -> Any:
     """Precision and recall of predictions from 0 to 1, at evenly spaced thresholds."""
     num_thresholds = min(num_thresholds, _MOST_THRESHOLDS)
-    rows = compute_curve(as_array(labels), as_array(predictions), num_thresholds, weights)
+    rows = compute_curve(make_np(labels), make_np(predictions), num_thresholds, weights)
     return _curve(tag, rows, num_thresholds)
 
 
@@ -271,7 +272,7 @@ def pr_curve_raw(
     """Precision and recall that were counted elsewhere, with weights if there were any."""
     if weights is not None:
         warnings.warn("pr_curve_raw: counts are written as they are, and weights= changes none", stacklevel=3)
-    rows = np.stack([as_array(row) for row in (tp, fp, tn, fn, precision, recall)])
+    rows = np.stack([row.tolist() if isinstance(row, Tensor) else row for row in (tp, fp, tn, fn, precision, recall)])
     return _curve(tag, rows, min(num_thresholds, _MOST_THRESHOLDS))
 
 
@@ -283,7 +284,7 @@ def _curve(tag: str, rows: np.ndarray, num_thresholds: int) -> Any:
 
 def compute_curve(labels: np.ndarray, predictions: np.ndarray, num_thresholds: int, weights: Any = None) -> np.ndarray:
     """Six rows, a column for each threshold: true and false positives, true and false negatives, precision, recall."""
-    weight = 1.0 if weights is None else as_array(weights)
+    weight = 1.0 if weights is None else make_np(weights)
     positive = labels.astype(np.float64)
     bucket = np.floor(predictions * (num_thresholds - 1)).astype(np.int32)
 
@@ -304,7 +305,7 @@ def mesh(
 ) -> Any:  # fmt: skip
     """Points in space, their colours, and the triangles between them: each (N, number, 3)."""
     parts = [(vertices, MeshPluginData.VERTEX), (faces, MeshPluginData.FACE), (colors, MeshPluginData.COLOR)]
-    parts = [(as_array(part), kind) for part, kind in parts if part is not None]
+    parts = [(make_np(part), kind) for part, kind in parts if part is not None]
     components = mesh_metadata.get_components_bitmask([kind for _, kind in parts])
     config = "{}" if config_dict is None else json.dumps(config_dict, sort_keys=True)
     values = []
@@ -348,7 +349,7 @@ def hparams(
             continue
         field, kind = _kind_of(name, value)
         if isinstance(value, Tensor):
-            value = as_array(value).item()
+            value = make_np(value).item()
         setattr(start.hparams[name], field, value)
         choices = domains.get(name)
         if choices is not None:

@@ -15,9 +15,10 @@ from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from . import summary
-from .arrays import as_array, figure_to_image
-from .embedding import write_embedding
-from .model_graph import model_graph
+from ._convert_np import make_np
+from ._embedding import write_embedding
+from ._pytorch_graph import graph
+from ._utils import figure_to_image
 
 __all__ = ["FileWriter", "SummaryWriter"]
 
@@ -263,10 +264,7 @@ class SummaryWriter:
 
         `use_strict_trace` is about what torch's tracer refuses; nothing is traced here, and nothing refused.
         """
-        made = model_graph(model, input_to_model)
-        if verbose:
-            print(made[0])
-        self._get_file_writer().add_graph(made)
+        self._get_file_writer().add_graph(graph(model, input_to_model, verbose))
 
     def add_onnx_graph(self, prototxt: Any) -> NoReturn:
         """Refused."""
@@ -293,7 +291,7 @@ class SummaryWriter:
         elif os.path.exists(path):
             raise NotADirectoryError(f"Path: `{path}` exists, but is a file. Cannot proceed.")
         info = write_embedding(
-            directory, subdirectory, tag, step, as_array(mat), metadata, metadata_header, label_img
+            directory, subdirectory, tag, step, make_np(mat), metadata, metadata_header, label_img
         )
         self._projector.embeddings.append(info)
         with open(os.path.join(directory, "projector_config.pbtxt"), "w") as file:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from tensorboard.plugins.projector.projector_config_pb2 import EmbeddingInfo
 
-from .arrays import as_array, grid, picture_bytes, pillow
+from ._convert_np import make_np
+from ._utils import make_grid, picture_bytes, pillow
 
 __all__ = ["write_embedding"]
 
@@ -25,7 +26,7 @@ def write_embedding(
         raise AssertionError("#images should equal with #data points")
     if metadata is not None and header and any(len(header) != len(row) for row in metadata):
         raise AssertionError("len of header must be equal to the number of columns in metadata")
-    sprite = None if images is None else _sprite(as_array(images))
+    sprite = None if images is None else _sprite(make_np(images))
 
     path = os.path.join(directory, subdirectory)
     os.makedirs(path, exist_ok=True)
@@ -46,7 +47,7 @@ def _sprite(images: np.ndarray) -> bytes:
     """All pictures in one that is square, as the projector cuts it up again."""
     PIL = pillow("add_embedding with label_img")
     columns = int(np.ceil(len(images) ** 0.5))
-    laid_out = grid(images, columns).transpose(1, 2, 0)
+    laid_out = make_grid(images, columns).transpose(1, 2, 0)
     width = laid_out.shape[1]
     square = np.zeros((width, width, 3))
     square[: len(laid_out)] = laid_out

@@ -1,4 +1,4 @@
-"""What users log, as arrays: numbers, images in any order of dimensions, videos, figures."""
+"""Pictures: images in any order of dimensions, grids of them, videos, figures."""
 
 from __future__ import annotations
 
@@ -7,26 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ...tensor import Tensor
-
 __all__ = [
-    "as_array", "figure_to_image", "grid", "pillow", "picture_bytes", "to_bytes", "to_height_width_channels",
-    "video_frames",
+    "_prepare_video", "convert_to_HWC", "figure_to_image", "make_grid", "picture_bytes", "pillow", "to_bytes",
 ]  # fmt: skip
-
-
-def as_array(x: Any) -> np.ndarray:
-    """The values of a tensor, an array or a number."""
-    if isinstance(x, np.ndarray):
-        return x
-    if np.isscalar(x):
-        return np.array([x])
-    if isinstance(x, Tensor):
-        x = x.detach().cpu()
-        if x.dtype.is_floating_point and x.element_size() < 4:  # NumPy does not know all of these
-            x = x.float()
-        return x.resolve_conj().numpy()
-    raise NotImplementedError(f"Got {type(x)}, but numpy array or torch tensor are expected.")
 
 
 def to_bytes(image: np.ndarray) -> np.ndarray:
@@ -35,7 +18,7 @@ def to_bytes(image: np.ndarray) -> np.ndarray:
     return (image.astype(np.float32) * factor).clip(0, 255).astype(np.uint8)
 
 
-def to_height_width_channels(image: np.ndarray, order: str) -> np.ndarray:
+def convert_to_HWC(image: np.ndarray, order: str) -> np.ndarray:
     """An image whose dimensions are in another `order`, or several of them (with N), which are laid out in a grid."""
     if len(set(order)) != len(order):
         raise AssertionError(f"You can not use the same dimension shorthand twice. input_format: {order}")
@@ -52,13 +35,13 @@ def to_height_width_channels(image: np.ndarray, order: str) -> np.ndarray:
         )
     image = image.transpose([order.index(dim) for dim in wanted])
     if len(order) == 4:
-        return grid(image).transpose(1, 2, 0)
+        return make_grid(image).transpose(1, 2, 0)
     if len(order) == 2:
         image = image[:, :, None]
     return np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image
 
 
-def grid(images: np.ndarray, columns: int = 8) -> np.ndarray:
+def make_grid(images: np.ndarray, columns: int = 8) -> np.ndarray:
     """Many images beside and below each other: (N, 1 or 3, H, W) becomes (3, rows of H, columns of W)."""
     if images.ndim != 4 or images.shape[1] not in (1, 3):
         raise AssertionError(f"Input should be a 4D numpy array with 3 channels, but its shape is {images.shape}")
@@ -71,7 +54,7 @@ def grid(images: np.ndarray, columns: int = 8) -> np.ndarray:
     return places.transpose(2, 0, 3, 1, 4).reshape(3, rows * height, columns * width)
 
 
-def video_frames(videos: np.ndarray) -> np.ndarray:
+def _prepare_video(videos: np.ndarray) -> np.ndarray:
     """Videos that run side by side: (N, T, C, H, W) becomes T frames, whose height and width hold all N."""
     if videos.ndim != 5:
         raise AssertionError(

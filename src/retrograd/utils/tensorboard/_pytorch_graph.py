@@ -21,7 +21,7 @@ from ...autograd.intercept import observing, results_of
 from ...ops.overload import overload_of
 from ...tensor import Tensor
 
-__all__ = ["model_graph"]
+__all__ = ["graph"]
 
 
 class _Recorder:
@@ -93,8 +93,8 @@ def tensors_in(value: Any) -> list[Tensor]:
     return found
 
 
-def model_graph(model: Any, args: Any) -> tuple[Any, Any]:
-    """Call the model (in eval mode, as it is not to learn from this) and draw what it did."""
+def graph(model: Any, args: Any, verbose: bool = False) -> tuple[Any, Any]:
+    """Call the model (in eval mode, as it is not to learn from this) and draw what it did; print it if `verbose`."""
     recorder = _Recorder(model)
     inputs = args if isinstance(args, tuple) else () if args is None else (args,)
     for number, tensor in enumerate(tensors_in(inputs)):
@@ -123,4 +123,7 @@ def model_graph(model: Any, args: Any) -> tuple[Any, Any]:
     for number, tensor in enumerate(tensors_in(output)):
         recorder.add(f"output/output.{number + 1}", "IO Node", [recorder.source(tensor)], [])
     stats = RunMetadata(step_stats=StepStats(dev_stats=[DeviceStepStats(device="/device:CPU:0")]))
-    return GraphDef(node=recorder.nodes, versions=VersionDef(producer=22)), stats
+    drawn = GraphDef(node=recorder.nodes, versions=VersionDef(producer=22))
+    if verbose:
+        print(drawn)
+    return drawn, stats
