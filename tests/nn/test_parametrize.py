@@ -225,7 +225,7 @@ def test_stateless_calls(torch: Any) -> None:
         call(m, {"0.weight": new, "other": x, **zeros}, x, strict=True)
     call(m, {"0.weight": new, "1.other": x, "1.more": torch.nn.Parameter(x), "0.bias": None}, x)
     assert not hasattr(m[1], "other") and len(list(m.parameters())) == 3 and m[0].bias is not None
-    with pytest.raises(TypeError, match="attribute `training`: True is not an instance of torch.Tensor"):
+    with pytest.raises(TypeError, match=r"attribute `training`: True is not an instance of torch\.Tensor"):
         call(m, {"0.weight": new, "training": x}, x)
     assert m[0].weight is kept
     bn = torch.nn.BatchNorm1d(1)
