@@ -367,7 +367,7 @@ def test_without_the_package_it_says_what_to_install() -> None:
     code = (
         "import sys; sys.modules['tensorboard'] = None\n"
         "import retrograd\n"
-        "try: retrograd.utils.tensorboard\n"
+        "try: import retrograd.utils.tensorboard\n"
         "except ImportError as error: print(error)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 new = object.__new__
 
 
+#: What Python asks of the second operand when the first, here a number of NumPy's, does not know.
+_REFLECTED = {
+    np.add: "__radd__", np.subtract: "__rsub__", np.multiply: "__rmul__", np.divide: "__rtruediv__",
+    np.power: "__rpow__", np.floor_divide: "__rfloordiv__", np.remainder: "__rmod__", np.equal: "__eq__",
+    np.not_equal: "__ne__", np.less: "__gt__", np.less_equal: "__ge__", np.greater: "__lt__",
+    np.greater_equal: "__le__",
+}  # fmt: skip
+
+
 class TensorConversion(TensorAutograd):
     """How a Tensor answers Python's own protocols."""
 
@@ -136,6 +145,8 @@ class TensorConversion(TensorAutograd):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = self.numpy()
         if dtype is not None and array.dtype != dtype:
+            if copy is False:
+                raise ValueError(f"Unable to avoid copy while creating an array of {dtype} of a Tensor of {self.dtype}")
             return array.astype(dtype)
         return array.copy() if copy else array
 
@@ -144,6 +155,22 @@ class TensorConversion(TensorAutograd):
         from .tensor import wrap  # Tensor is made of this class
 
         return wrap(np.asarray(array.astype(np.uint8) if array.dtype == bool else array))
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """NumPy's universal functions with Tensors among their arguments: see utils/_numpy_protocols."""
+        if not kwargs and method == "__call__" and isinstance(inputs[0], np.generic):  # ``number * x``
+            name = _REFLECTED.get(ufunc)
+            if name is not None:
+                return getattr(self, name)(inputs[0])
+        from ..utils._numpy_protocols import array_ufunc  # it is made of operators
+
+        return array_ufunc(self, ufunc, method, inputs, kwargs)  # type: ignore[arg-type]
+
+    def __array_function__(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """NumPy's other functions."""
+        from ..utils._numpy_protocols import array_function  # it is made of operators
+
+        return array_function(self, func, types, args, kwargs)  # type: ignore[arg-type]
 
     # ------------------------------------------------------------------------------------------------------- copying
 

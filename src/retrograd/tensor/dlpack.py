@@ -81,8 +81,10 @@ def dlpack(
         raise BufferError("Can't export tensors with the conjugate bit set: use tensor.resolve_conj()")
     if tensor._memory.dtype.kind == "V":
         raise BufferError(f"{tensor.dtype} is not a type that NumPy can exchange: convert it first, x.float()")
+    if stream is not None and not isinstance(stream, int):
+        raise TypeError(f"stream must be ``int`` or ``none``, but it is a {type(stream).__name__}")
     if stream not in (-1, None):
-        raise RuntimeError(f"there are no streams on the CPU, but stream={stream} was given")
+        raise AssertionError(f"stream should be None on cpu. There are no streams, but stream={stream} was given")
     data = tensor._data
     if copy:
         data = data.copy()
