@@ -70,7 +70,7 @@ from .core.dtypes import (
 )
 from .core.dtypes import float_ as float
 from .core.dtypes import int_ as int
-from .core.layout import layout, strided
+from .core.layout import layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from .core.quiet import drop_names as _drop_names
 from .core.size import Size
 from .core.threads import (
@@ -135,7 +135,7 @@ from .version import __version__
 #: Namespaces that are imported by who asks for them.
 _ON_DEMAND = (
     "__config__", "__future__", "ao", "compiler", "distributed", "distributions", "hub", "jit", "multiprocessing",
-    "onnx", "testing",
+    "onnx", "sparse", "testing",
 )  # fmt: skip
 
 
@@ -177,7 +177,7 @@ __all__ = [
     "return_types", "save", "seed", "serialization", "set_anomaly_enabled", "set_default_device", "set_default_dtype",
     "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal", "set_grad_enabled",
     "set_num_interop_threads", "set_num_threads", "set_printoptions", "set_rng_state", "set_warn_always", "short",
-    "special", "storage", "strided", "testing", "to_dlpack", "uint8", "use_deterministic_algorithms", "utils",
+    "sparse", "sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr", "special", "storage", "strided", "testing", "to_dlpack", "uint8", "use_deterministic_algorithms", "utils",
     "version",
 ]  # fmt: skip
 _drop_names(*[f"{__name__}.{part}." for part in ("kernels", "derivatives.formulas", "_generated")])

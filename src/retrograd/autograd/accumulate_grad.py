@@ -11,15 +11,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import kernels
+from ..core.description import Description, NoArray
 from ..core.locks import graph_lock
 from ..core.state import local, process
 from ..core.version_counter import INFERENCE, VersionCounter, inference_error, version_counter
 from ..kernels import accumulate
 from ..tensor import Tensor, wrap
 from ..tensor.lazy_conjugation import write_back
+from ..tensor.special import boxed
 from .hooks import run_post_accumulate_grad_hooks
 from .node import Node
-from .ownership import held_alone
+from .ownership import held_alone, special_held_alone
 
 #: Larger than any sequence number that a thread will reach.
 LAST_SEQUENCE_NR = 2**64 - 1
@@ -42,11 +44,17 @@ class AccumulateGrad(Node):
         if grads[0] is not None and ((meta.requires_grad and not meta.is_view) or _is_leaf_still(variable)):
             with graph_lock:
                 old = meta.grad
-                if old is None:
-                    like = variable._memory
-                    meta.grad = wrap(grads[0]) if _may_keep(grads, like) else _written(grads[0], like)
-                else:
-                    _add_in_place(old, grads[0])
+                try:
+                    if old is None:
+                        like = variable._memory
+                        meta.grad = wrap(grads[0]) if _may_keep(grads, like) else _written(grads[0], like)
+                    else:
+                        _add_in_place(old, grads[0])
+                except NoArray:
+                    if old is None:
+                        meta.grad = _special_grad(grads)
+                    else:
+                        meta.grad = _add_special(old, boxed(grads[0]))
         if meta.post_accumulate_grad_hooks is not None:  # they run even if nothing was added
             run_post_accumulate_grad_hooks(variable)
         return ()
@@ -60,7 +68,9 @@ class AccumulateGrad(Node):
                 old = meta.grad
                 if local.state.grad_enabled:
                     # The sum is part of the new graph: out of place, and never the very tensor that others may hold.
-                    meta.grad = _recorded_copy(grad, variable._memory) if old is None else old + grad
+                    meta.grad = _recorded_copy(grad, variable._memory) if old is None else _sum(old, grad)
+                elif grad.special is not None or (old is not None and old.special is not None):
+                    meta.grad = grad.clone() if old is None else _add_special(old, grad)
                 elif old is None:
                     meta.grad = _written(grad._data, variable._memory)
                 else:
@@ -184,7 +194,27 @@ def _written(grad: Any, like: Any) -> Tensor:
 
 def _recorded_copy(grad: Any, like: Any) -> Tensor:
     """The same by operations that are recorded."""
+    if grad.special is not None:
+        return grad.clone()
     return wrap(kernels.empty_with_layout_of(like, grad._memory.dtype)).copy_(grad)  # type: ignore[attr-defined]
+
+
+def _sum(old: Any, grad: Any) -> Any:
+    return old + grad if old.special is None or grad.special is not None else grad + old
+
+
+def _special_grad(grads: Sequence[Any]) -> Tensor:
+    """The first gradient of a leaf, if it or the leaf is special: see Note [Special tensors]."""
+    if isinstance(grads[0], Description) and special_held_alone(grads):
+        return boxed(grads[0])
+    return boxed(grads[0]).clone()
+
+
+def _add_special(old: Tensor, grad: Any) -> Tensor:
+    """The new ``.grad`` where one of two gradients is special: the old one, unless it cannot hold the sum."""
+    if old.special is not None and grad.special != old.special:
+        return grad + old
+    return old.add_(grad)  # type: ignore[attr-defined]
 
 
 def _add_in_place(old: Tensor, grad: Any) -> None:

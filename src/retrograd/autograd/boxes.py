@@ -15,7 +15,8 @@ import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor
+from ..tensor.special import bare, boxed
 
 
 class Boxes:
@@ -27,7 +28,7 @@ class Boxes:
         self._known: dict[int, weakref.ref[Tensor]] = {}
         self._kept: dict[int, Tensor] = {}
         for tensor in given:  # what the caller started the pass with is its own box
-            self._known[id(tensor._data)] = weakref.ref(tensor)
+            self._known[id(bare(tensor))] = weakref.ref(tensor)
 
     def box(self, grad: Any) -> Any:
         """`grad` as hooks see it; an undefined gradient is None for hooks too."""
@@ -35,8 +36,8 @@ class Boxes:
             return None
         reference = self._known.get(id(grad))
         box = None if reference is None else reference()
-        if box is None or box._data is not grad:
-            box = wrap(grad)
+        if box is None or bare(box) is not grad:
+            box = boxed(grad)
             self._known[id(grad)] = weakref.ref(box)
         return box
 
@@ -45,8 +46,8 @@ class Boxes:
         return [None if box is None else self._open(box) for box in boxes]
 
     def _open(self, box: Tensor) -> Any:
-        array = box._data
+        array = bare(box)
         self._known[id(array)] = weakref.ref(box)
-        if box.__class__ is not Tensor or box.__dict__ or box._edge is not None or box._meta is not None:
+        if (box.__class__ is not Tensor and box.special is None) or box.__dict__ or box._edge is not None or box._meta is not None:
             self._kept[id(box)] = box
         return array

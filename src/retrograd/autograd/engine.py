@@ -29,7 +29,8 @@ from ..core import where
 from ..core.devices import accelerators
 from ..core.quiet import is_quiet, once, quietly
 from ..core.state import ThreadState, local, process
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor
+from ..tensor.special import bare, boxed
 from .anomaly_mode import current_anomaly, explain_error
 from .basic_nodes import GraphRoot
 from .device_threads import needs_other_threads, run_on_devices
@@ -112,7 +113,7 @@ class Engine:
         task = GraphTask(keep_graph, create_graph, depth, freed, grads)
 
         root: Any = roots[0][0]
-        array = grads[0]._data
+        array = grads[0]._data if grads[0].special is None else grads[0]._memory
         first: Sequence[Any]
         if (
             len(roots) == 1
@@ -172,8 +173,8 @@ class Engine:
         if getattr(task, "boxes", None) is not None:
             return [task.boxes.box(g) for g in captured]
         # A gradient that no node has changed is the caller's own tensor, with its history.
-        given = {id(g._data): g for g in grads}
-        return [None if g is None else given[id(g)] if id(g) in given else wrap(g) for g in captured]
+        given = {id(bare(g)): g for g in grads}
+        return [None if g is None else given[id(g)] if id(g) in given else boxed(g) for g in captured]
 
     def queue_callback(self, callback: Callable[[], None]) -> None:
         """Call ``callback()`` when the backward pass that this thread is running has finished.
@@ -213,7 +214,7 @@ def _root(roots: Sequence[EdgeTuple], grads: Sequence[Tensor], as_tensors: bool)
 
 def _checked(edge: EdgeTuple, grad: Tensor, as_tensors: bool) -> Any:
     """The gradient of a root in the form in which gradients travel."""
-    return validate_tensor(grad, edge, *edge) if as_tensors else validate_array(grad._data, edge, *edge)
+    return validate_tensor(grad, edge, *edge) if as_tensors else validate_array(bare(grad), edge, *edge)
 
 
 def _need_tensors(observers: Sequence[Any]) -> bool:

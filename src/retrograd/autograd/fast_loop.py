@@ -16,9 +16,10 @@ from __future__ import annotations
 from heapq import heappop, heappush, heappushpop
 from typing import TYPE_CHECKING, Any
 
+from ..core.description import NoArray
 from ..kernels import accumulate
 from .input_buffer import InputBuffer
-from .node_call import Call, run_late_hooks, run_node, validated, wanted_edges
+from .node_call import Call, apply_special, run_late_hooks, run_node, validated, wanted_edges
 from .validation import validate_array, validate_tensor
 
 if TYPE_CHECKING:
@@ -56,7 +57,10 @@ def run_pass_fast(state: ThreadState, task: GraphTask, node: Any, grads: Any, as
             elif as_tensors:
                 outputs = node.apply_tensors(edges, grads)
             else:
-                outputs = node.apply(edges, grads)
+                try:
+                    outputs = node.apply(edges, grads)
+                except NoArray:
+                    outputs = apply_special(node, edges, grads)
             if state.late_hooks:
                 outputs = run_late_hooks(state, node, validated(node, outputs, as_tensors), len(grads), as_tensors)
         else:
@@ -86,7 +90,10 @@ def run_pass_fast(state: ThreadState, task: GraphTask, node: Any, grads: Any, as
                 if buffer.owned == 1 and array_class is not None and grad is not None:
                     # The leaf that is used many times: InputBuffer.add without the call.
                     ready = buffer.grads[0]
-                    accumulate(ready, grad, ready)
+                    try:
+                        accumulate(ready, grad, ready)
+                    except NoArray:
+                        buffer.add(0, grad, as_tensors)
                 else:
                     buffer.add(input_nr, grad, as_tensors)
                 waiting = buffer.waiting - 1

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import kernels
+from ..core.description import NoArray
+from ..tensor.special import bare, boxed
 
 
 class InputBuffer:
@@ -32,9 +34,16 @@ class InputBuffer:
         if old is None:
             grads[position] = grad
         elif as_tensors:
-            grads[position] = old + grad
-        elif self.owned >> position & 1:
-            kernels.accumulate(old, grad, old)
+            grads[position] = old + grad if old.special is None or grad.special is not None else grad + old
         else:
-            grads[position] = kernels.add(old, grad)
-            self.owned |= 1 << position
+            try:
+                if self.owned >> position & 1:
+                    kernels.accumulate(old, grad, old)
+                else:
+                    grads[position] = kernels.add(old, grad)
+                    self.owned |= 1 << position
+            except NoArray:
+                first, second = boxed(old), boxed(grad)
+                # A plain one comes first: what it and a special one give is plain.
+                grads[position] = bare(first + second if second.special is not None else second + first)
+                self.owned &= ~(1 << position)

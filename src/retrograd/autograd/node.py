@@ -20,7 +20,7 @@ from ..core.dtypes import from_numpy_dtype
 from ..core.locks import graph_lock
 from ..core.size import Size
 from ..core.state import local, process
-from ..tensor import unwrap, wrap
+from ..tensor.special import bare, boxed
 from .hooks import NodeHooks, RemovableHandle
 from .input_metadata import _InputMetadata
 
@@ -92,7 +92,7 @@ class Node:
         if len(grads) != expected:
             raise TypeError(f"expected {expected} arguments, got {len(grads)} instead (by {name_of(self)})")
         for position, grad in enumerate(grads):
-            if grad is not None and not hasattr(grad, "_data"):
+            if grad is not None and not hasattr(grad, "_memory"):
                 raise TypeError(f"argument {position} is not a Variable")
         outputs = self.apply_tensors(self.next_edges, grads)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
@@ -178,7 +178,7 @@ class Node:
     def _register_hook_dict(self, tensor: Tensor) -> None:
         """Call the hooks in ``tensor._backward_hooks`` on the gradient of `tensor`, a result of this node."""
         hooks = getattr(tensor, "_backward_hooks", None)
-        if not hasattr(tensor, "_data"):
+        if not hasattr(tensor, "_memory"):
             raise TypeError("_register_hook_dict expected a Tensor")
         if not isinstance(hooks, dict):
             raise RuntimeError("_register_hook_dict(): the tensor has no dict of hooks: set its _backward_hooks first")
@@ -207,8 +207,8 @@ class TensorNode(MultiOutputNode):
     __slots__ = ()
 
     def apply(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
-        outputs = self.apply_tensors(edges, [None if g is None else wrap(g) for g in grads])
-        return tuple(None if g is None else unwrap(g) for g in outputs)
+        outputs = self.apply_tensors(edges, [None if g is None else boxed(g) for g in grads])
+        return tuple(None if g is None else bare(g) for g in outputs)
 
 
 def name_of(node: Node) -> str:

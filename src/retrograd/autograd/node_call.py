@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.description import NoArray
 from ..core.state import ThreadState, local
+from ..tensor.special import bare, boxed
 from .hooks import run_post_hooks, run_pre_hooks, run_tensor_hooks
 from .validation import validate_array, validate_tensor
 
@@ -54,16 +56,31 @@ def call_node(node: Node, edges: tuple[Any, ...], grads: Sequence[Any], as_tenso
     """Call a node, with its hooks if it has some."""
     extras = node.extras
     if extras is None:
-        return node.apply_tensors(edges, grads) if as_tensors else node.apply(edges, grads)
+        return _apply(node, edges, grads, as_tensors)
     state = local.state
     recording = state.grad_enabled
     grads = run_tensor_hooks(extras, grads, as_tensors)
     grads = run_pre_hooks(extras, grads, as_tensors)
-    outputs: Sequence[Any] = node.apply_tensors(edges, grads) if as_tensors else node.apply(edges, grads)
+    outputs = _apply(node, edges, grads, as_tensors)
     if extras.post_hooks:
         outputs = run_post_hooks(extras, validated(node, outputs, as_tensors), grads, as_tensors)
     state.grad_enabled = recording  # a mode that a hook has set is about this node alone
     return outputs
+
+
+def _apply(node: Node, edges: tuple[Any, ...], grads: Sequence[Any], as_tensors: bool) -> Sequence[Any]:
+    if as_tensors:
+        return node.apply_tensors(edges, grads)
+    try:
+        return node.apply(edges, grads)
+    except NoArray:
+        return apply_special(node, edges, grads)
+
+
+def apply_special(node: Node, edges: tuple[Any, ...], grads: Sequence[Any]) -> Sequence[Any]:
+    """A node whose formula cannot compute with a special gradient (Note [Special tensors]): its other form can."""
+    outputs = node.apply_tensors(edges, [None if grad is None else boxed(grad) for grad in grads])
+    return [None if grad is None else bare(grad) for grad in outputs]
 
 
 def validated(node: Node, outputs: Sequence[Any], as_tensors: bool) -> list[Any]:

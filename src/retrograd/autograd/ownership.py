@@ -52,6 +52,23 @@ def held_alone(holder: Sequence[Any]) -> bool:
     return count(*[array.base for array in holder]) == 2  # the view, and the tuple made from the list
 
 
+def special_held_alone(holder: Sequence[Any]) -> bool:
+    """The same for what stands for an array of a special tensor: for itself, and for each array that it has."""
+    if count(*holder) != (1 if holder.__class__ is tuple else 2):
+        return False
+    for name in holder[0].parts:
+        if count(*[getattr(one, name) for one in holder]) != 2:  # its slot, and the tuple made from the list
+            return False
+        if not getattr(holder[0], name).flags.c_contiguous:
+            return False
+        if getattr(holder[0], name).base is not None and (
+            getattr(holder[0], name).base.base is not None
+            or count(*[getattr(one, name).base for one in holder]) != 2
+        ):
+            return False
+    return True
+
+
 def counts_references(count: Count) -> bool:
     """Does `count`, said to be `sys.getrefcount`, count as Note [Ownership] needs it?"""
 

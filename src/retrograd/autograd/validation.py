@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import kernels
+from ..core.description import Description
 from ..core.devices import device_of_array_class
+from ..tensor.special import bare, boxed
 from .node import Node, name_of
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ def validate_array(grad: Any, edge: EdgeTuple, node: Node, position: int) -> Any
         return grad
     shape, np_dtype, array_class = successor.input_metadata[input_nr]
     if grad.__class__ is not array_class:
+        if isinstance(grad, Description) or issubclass(array_class, Description):
+            return bare(_validate_special(boxed(grad), shape, np_dtype, array_class, node, position))
         # An operator on 0-d arrays gives the library's scalar.
         grad = kernels.as_array(grad)
         if grad.__class__ is not array_class:
@@ -45,12 +49,14 @@ def validate_array(grad: Any, edge: EdgeTuple, node: Node, position: int) -> Any
 
 def validate_tensor(grad: Any, edge: EdgeTuple, node: Node, position: int) -> Any:
     """The same for a Tensor, by operations that are recorded."""
-    data = grad._data
+    data: Any = bare(grad)
     successor, input_nr = edge
     array_class: Any = successor.array_class
     if data.__class__ is array_class and data.shape == successor.shape and data.dtype is successor.dtype:
         return grad
     shape, np_dtype, array_class = successor.input_metadata[input_nr]
+    if isinstance(data, Description) or issubclass(array_class, Description):
+        return _validate_special(grad, shape, np_dtype, array_class, node, position)
     if data.__class__ is not array_class:
         _check_device(data, array_class, node, position)
     if data.shape != shape:
@@ -58,6 +64,26 @@ def validate_tensor(grad: Any, edge: EdgeTuple, node: Node, position: int) -> An
         grad = grad.sum_to_size(shape)
     if np_dtype is not None and data.dtype is not np_dtype and data.dtype != np_dtype:
         grad = grad.real if data.dtype.kind == "c" and np_dtype.kind != "c" else grad
+        grad = grad.to(np_dtype)
+    return grad
+
+
+def _validate_special(
+    grad: Any, shape: tuple[int, ...], np_dtype: Any, array_class: type, node: Node, position: int
+) -> Any:
+    """The same where the gradient, or the tensor that it is the gradient of, is special."""
+    expected = getattr(array_class, "layout_name", "Strided")
+    got = getattr(grad._memory, "layout_name", "Strided")
+    if got not in ("Strided", "Sparse", expected):  # of these two, any tensor may have gradients
+        raise RuntimeError(
+            f"Function {name_of(node)} returned an invalid gradient at index {position} - expected layout {expected} "
+            f"but got {got}"
+        )
+    if grad._memory.shape != shape:
+        _check_expandable(grad._memory.shape, shape, node, position)
+        grad = grad.sum_to_size(shape)
+    if np_dtype is not None and grad._memory.dtype != np_dtype:
+        grad = grad.real if grad._memory.dtype.kind == "c" and np_dtype.kind != "c" else grad
         grad = grad.to(np_dtype)
     return grad
 

@@ -23,3 +23,10 @@ class layout:
 
 #: Elements at fixed distances along each dimension.
 strided: layout = layout("strided")
+#: Values at coordinates.
+sparse_coo: layout = layout("sparse_coo")
+#: Matrices whose rows are compressed, or whose columns are; and the same of blocks.
+sparse_csr: layout = layout("sparse_csr")
+sparse_csc: layout = layout("sparse_csc")
+sparse_bsr: layout = layout("sparse_bsr")
+sparse_bsc: layout = layout("sparse_bsc")

@@ -46,6 +46,7 @@ from .shape import *
 from .softmax import *
 from .solve import *
 from .sort import *
+from .sparse import *
 from .special import *
 from .statistics import *
 from .storage import *

@@ -38,11 +38,6 @@ def embedding(
     sparse: bool = False,
 ) -> np.ndarray:
     """The rows of `weight` at `indices`; the other arguments are for the gradient."""
-    if sparse:
-        raise NotImplementedError(
-            "embedding(): sparse=True asks for a gradient that is a sparse tensor, which is not here yet: leave it "
-            "out, and the gradient is a dense tensor"
-        )
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     if indices.dtype.kind != "i" or indices.dtype.itemsize < 4:

@@ -18,11 +18,6 @@ from .storage import shape_text
 
 def gather(a: np.ndarray, dim: int, index: np.ndarray, sparse_grad: bool = False) -> np.ndarray:
     """For every element of `index`, the element of `a` at that position along `dim` and its own along the others."""
-    if sparse_grad:
-        raise NotImplementedError(
-            "gather(): sparse_grad=True asks for a gradient that is a sparse tensor, which is not here yet: leave it "
-            "out, and the gradient is a dense tensor"
-        )
     dim = normalize_dim(dim, a.ndim)
     if index.size == 0:
         return np.empty_like(a, shape=index.shape, order="C")

@@ -96,7 +96,7 @@ TYPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "str": ("str", lambda value: isinstance(value, str)),
     "dtype": ("torch.dtype", _is_dtype),
     "Device": ("torch.device", _is_device),
-    "Layout": ("torch.layout", _is_a("Layout")),
+    "Layout": ("torch.layout", _is_a("layout")),
     "MemoryFormat": ("torch.memory_format", _is_a("memory_format")),
     "Generator": ("torch.Generator", _is_a("Generator")),
     "int[]": ("tuple of ints", _is_int_list),

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..autograd.forward_operators import forbid_out
 from ..autograd.inplace import begin_inplace, check_overlap
+from ..core.description import NoArray
 from ..core.records import record_of
 from ..core.state import local, process
 from ..core.where import users_level
@@ -45,7 +46,12 @@ def no_array(
     """An argument has no array: it is a special tensor (Note [Special tensors]), or no tensor at all."""
     if not isinstance(value, (Tensor, tuple, list)):
         raise not_a_tensor(operator, name, position, value) from None
-    result = operate_on_special(function, args, kwargs)
+    try:
+        result = operate_on_special(function, args, kwargs)
+    except Exception as error:
+        if isinstance(error.__context__, NoArray):  # that is how it came here, and no part of what went wrong
+            error.__suppress_context__ = True
+        raise
     if result is NotImplemented:
         raise special_tensors(args, kwargs)[0].no_form(function.__name__) from None
     return result

@@ -224,7 +224,11 @@ def _suffixes(tensor: Any) -> Iterator[str]:
         obvious = dtype.name in ("int64", "bool") or dtype.np in dtypes.default
     if not obvious:
         yield f"dtype={dtype!r}"
+    yield from history_suffixes(tensor)
 
+
+def history_suffixes(tensor: Any) -> Iterator[str]:
+    """What there is to say of where a tensor comes from."""
     try:
         grad_fn = tensor.grad_fn
         name = None if grad_fn is None else type(grad_fn).name(grad_fn).rpartition("::")[2]

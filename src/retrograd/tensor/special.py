@@ -15,72 +15,22 @@ Both come to `operate_on_special`.  It asks the special tensors among the argume
 (`special`) first, as ``operate(function, args, kwargs)``; the first answer that is not NotImplemented is the result.
 If there is none, a function composed of operators runs as it is, on its parts; an operator of the table is refused, in
 the words of the class (`no_form`).
+
+Gradients travel through a backward pass as bare arrays (Note [Arrays and Tensors]).  That of a special tensor, or a
+special gradient of a plain one, travels as its ``_memory``, from which ``as_tensor()`` makes the Tensor again (`bare`
+and `boxed` below, for what may be either).  Formulas on arrays that meet one raise `NoArray`, since nothing can be
+computed with it; the engine then runs the node in its other namespace, on Tensors, where `operate` is asked.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from . import Tensor
-
-
-class NoArray(AttributeError):
-    """Somebody asked for the array of a tensor that has none."""
-
-
-class Description:
-    """What can be known of an array without having it; it stands where code asks an array how it lies."""
-
-    __slots__ = ("dtype", "shape", "strides")
-
-    def __init__(self, shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...] | None = None) -> None:
-        self.shape = tuple(shape)
-        self.dtype = dtype
-        if strides is None:
-            strides = tuple([math.prod(self.shape[i + 1 :]) * dtype.itemsize for i in range(len(self.shape))])
-        #: In bytes, as an array has them.
-        self.strides = strides
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-    @property
-    def itemsize(self) -> int:
-        return self.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        return self.size * self.itemsize
-
-    @property
-    def flags(self) -> _Flags:
-        return _Flags(self)
-
-    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise NoArray("a tensor without an array of its own was used where an array is needed")
-
-    #: NumPy's functions do not take it.
-    __array_ufunc__ = None
-
-
-class _Flags:
-    def __init__(self, description: Description) -> None:
-        steps, dense = [], description.itemsize
-        for size in reversed(description.shape):
-            steps.append(dense)
-            dense *= size
-        self.c_contiguous = description.size == 0 or all(
-            size == 1 or step == own
-            for size, step, own in zip(description.shape, reversed(steps), description.strides, strict=True)
-        )
-        self.writeable = True
+from ..core.description import Description, NoArray
+from ..core.state import local
+from ..core.version_counter import version_counter
+from . import Tensor, wrap
 
 
 class SpecialTensor(Tensor):
@@ -100,10 +50,8 @@ class SpecialTensor(Tensor):
 
         _array = _data
 
-        @property
-        def _memory(self) -> Description:
-            """How it lies."""
-            raise NotImplementedError
+        #: How it lies: a `Description`, in the slot where other tensors have their array.
+        _memory = Tensor.__dict__["_data"]
 
     @property
     def kind(self) -> str:
@@ -115,6 +63,16 @@ class SpecialTensor(Tensor):
         """A new one, without history; its class fills in what it holds."""
         result = object.__new__(cls)
         result._vc = result._meta = result._edge = None
+        return result
+
+    def detach(self) -> Self:
+        """The same values (and version counter) without history."""
+        state = local.state
+        if state.interceptor is not None:
+            return state.interceptor(type(self).detach, (self,), {})
+        result = self.make()
+        result._memory = self._memory
+        result._vc = self._vc or version_counter(self)
         return result
 
     def operate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -149,3 +107,13 @@ def operate_on_special(function: Callable[..., Any], args: tuple[Any, ...], kwar
             if result is not NotImplemented:
                 return result
     return NotImplemented
+
+
+def bare(tensor: Tensor) -> Any:
+    """A gradient in the form in which it travels: its array, or what stands for one."""
+    return tensor._data if tensor.special is None else tensor._memory
+
+
+def boxed(array: Any) -> Any:
+    """A Tensor on a gradient that travels; `wrap`, where it may be a special one."""
+    return array.as_tensor() if isinstance(array, Description) else wrap(array)

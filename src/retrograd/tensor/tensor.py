@@ -101,6 +101,7 @@ class Tensor(TensorConversion):
     is_cuda: property = property(lambda self: self.device.type == "cuda")
     is_cpu: property = property(lambda self: self.device.type == "cpu")
     is_sparse = False
+    is_sparse_csr = False
     is_quantized = False
     is_nested = False
     is_mkldnn = False
@@ -239,6 +240,10 @@ class Tensor(TensorConversion):
         if self.requires_grad and value._memory.dtype.kind not in "fcV":
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         old, new = self._memory, value._memory
+        if value.special is not None:
+            from .sparse import incompatible  # its classes are made of Tensor
+
+            raise incompatible(self, value)
         self._memory = new
         if self.__class__ is not Tensor or value.__class__ is not Tensor:
             _keep_bits(value, self)

@@ -5,6 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 
+def gather_gradient(ops: Any, grad: Any, shape: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
+    """The gradient of `gather`."""
+    if sparse_grad:
+        return ops.gather_sparse_gradient(grad, shape, dim, index)
+    return ops.gather_backward(grad, shape, dim, index)
+
+
 def selected_values(ops: Any, input: Any, dim: int, indices: Any, keepdim: bool) -> Any:
     """What a reduction along `dim` that picks the elements at `indices` gives for `input`."""
     if not input.ndim:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from ... import kernels
 from ..._generated import functions as generated
+from ...core.where import users_level
 from ...ops.registry import composite
 from ...tensor import Tensor, wrap
 from ...tensor.lazy_conjugation import write_back
@@ -35,6 +37,16 @@ def embedding_bag(
     tensor([[4., 6.],
             [3., 4.]])
     """
+    if weight._memory.dtype == np.int64 and input._memory.dtype.kind in "fV":
+        warnings.warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is "
+            "deprecated, and should now be `embedding_bag(input, weight, ...)`.",
+            UserWarning,
+            stacklevel=users_level(),
+        )
+        input, weight = weight, input
+    if mode == "max" and sparse:
+        raise ValueError("max mode does not support sparse weights")
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
     if weight._memory.dtype.kind not in "fV":

@@ -21,14 +21,6 @@ def _row(padding_idx: int | None, rows: int, name: str) -> int | None:
     return padding_idx % rows
 
 
-def _refuse_sparse(sparse: bool) -> None:
-    if sparse:
-        raise NotImplementedError(
-            "sparse=True asks for gradients that are sparse tensors, which are not here yet: leave it out, and the "
-            "gradient is a dense tensor, with zeros for the rows that were not read"
-        )
-
-
 def _check_table(embeddings: Tensor) -> None:
     if embeddings.dim() != 2:
         raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
@@ -71,7 +63,6 @@ class Embedding(Module):
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
-        _refuse_sparse(sparse)
         self.sparse = sparse
         if _weight is None:
             self.weight = new_parameter(num_embeddings, embedding_dim, device=device, dtype=dtype)
@@ -164,7 +155,6 @@ class EmbeddingBag(Module):
                 raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
             self.weight = Parameter(_weight)
         self.mode = mode
-        _refuse_sparse(sparse)
         self.sparse = sparse
         self.include_last_offset = include_last_offset
 

@@ -26,6 +26,7 @@ from . import (
     softmax,
     solve,
     sort,
+    sparse,
     special,
     statistics,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "softmax",
     "solve",
     "sort",
+    "sparse",
     "special",
     "statistics",
 ]

@@ -208,7 +208,7 @@ def result_type(tensor: Any = None, other: Any = None, **numbers: Any) -> dtypes
     given += [numbers.pop("scalar2")] if "scalar2" in numbers else []
     if numbers or len(given) != 2:
         raise TypeError(f"result_type() takes two tensors or numbers, but got {len(given) + len(numbers)}")
-    operands = [value._data if isinstance(value, Tensor) else value for value in given]
+    operands = [value._memory if isinstance(value, Tensor) else value for value in given]
     return dtypes.from_numpy_dtype(promotion.result_dtype(*operands))
 
 

@@ -1,0 +1,349 @@
+"""Arrays of few values: coordinates and the values at them (COO), and the compressed forms of matrices.
+
+These classes hold what a sparse tensor holds, as an array is what a plain tensor holds.  They are no arrays: kernels
+other than those in this file raise `NoArray` for them (core/description.py).  A backward pass hands them from node to
+node as it does arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.description import Description
+from .index import add_rows
+
+__all__ = [
+    "BscArray", "BsrArray", "CompressedArray", "CscArray", "CsrArray", "SparseArray", "add_at_coordinates",
+    "add_sparse", "coalesce", "coordinates_to_numbers", "embedding_sparse_gradient", "gather_sparse_gradient",
+    "multiply_sparse_dense", "sampled_products", "values_at",
+]  # fmt: skip
+
+
+class SparseArray(Description):
+    """Values at coordinates: `indices` has one row a sparse dimension, and a column for each of the `values`.
+
+    The values may be arrays themselves, over the dense dimensions, which come last.  Unless it is `coalesced`,
+    coordinates may come in any order and more than once: their values are then to be added.
+    """
+
+    __slots__ = ("_matrix", "coalesced", "indices", "values")
+
+    layout_name = "Sparse"
+    parts = ("indices", "values")
+
+    def __init__(self, indices: Any, values: Any, shape: tuple[int, ...], coalesced: bool = False) -> None:
+        super().__init__(shape, values.dtype)
+        self.indices: np.ndarray = indices
+        self.values: np.ndarray = values
+        self.coalesced: bool = coalesced
+        #: The same as a matrix of SciPy's, once something is multiplied by it.
+        self._matrix: Any = None
+
+    def become(self, other: SparseArray) -> None:
+        """Hold what `other` holds: all tensors on this one see it."""
+        self.indices, self.values, self.coalesced = other.indices, other.values, other.coalesced
+        self.shape, self.strides, self._matrix = other.shape, other.strides, None
+
+    @property
+    def sparse_dim(self) -> int:
+        return self.indices.shape[0]
+
+    @property
+    def nnz(self) -> int:
+        return self.indices.shape[1]
+
+    def with_values(self, values: Any) -> SparseArray:
+        """The same coordinates with other values."""
+        return SparseArray(self.indices, values, self.shape[: self.sparse_dim] + values.shape[1:], self.coalesced)
+
+    def matrix(self) -> Any:
+        """SciPy's matrix (CSR) of a two-dimensional one; kept, since those who multiply do it again and again.
+
+        Only where the values lie is kept: they may be written to.
+        """
+        if self._matrix is None:
+            from scipy.sparse import csr_array
+
+            rows, columns = self.indices
+            order = None if self.coalesced else np.argsort(rows, kind="stable")
+            starts = np.zeros(self.shape[0] + 1, np.int64)
+            np.cumsum(np.bincount(rows, minlength=self.shape[0]), out=starts[1:])
+            index = np.int32 if max(self.nnz, *self.shape) < 2**31 else np.int64
+            places = (columns if order is None else columns[order]).astype(index)
+            self._matrix = csr_array((self._ordered(order), places, starts.astype(index)), shape=self.shape), order
+        made, order = self._matrix
+        made.data = self._ordered(order)
+        return made
+
+    def _ordered(self, order: Any) -> np.ndarray:
+        values = self.values if order is None else self.values[order]
+        return np.ascontiguousarray(values.astype(np.float32) if values.dtype.kind == "V" or values.itemsize == 2 else values)
+
+    def as_tensor(self) -> Any:
+        from ..tensor.sparse import SparseTensor  # tensors are made of arrays
+
+        return SparseTensor.on(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.indices, self.values, self.shape, self.coalesced)
+
+
+class CompressedArray(Description):
+    """Matrices of which the rows (or columns) are compressed: those before `starts[i + 1]` and not before `starts[i]`.
+
+    `places` are the columns (or rows) of the values.  There may be batch dimensions before the matrix, with as many
+    values in each, and dense dimensions after it.  In the forms BSR and BSC each value is a block.
+    """
+
+    __slots__ = ("_matrix", "places", "starts", "values")
+
+    parts = ("starts", "places", "values")
+    #: Are the rows compressed, or the columns? Are values blocks?
+    by_rows: bool = True
+    blocks: bool = False
+
+    def __init__(self, starts: Any, places: Any, values: Any, shape: tuple[int, ...]) -> None:
+        super().__init__(shape, values.dtype)
+        self.starts: np.ndarray = starts
+        self.places: np.ndarray = places
+        self.values: np.ndarray = values
+        self._matrix: Any = None
+
+    def become(self, other: CompressedArray) -> None:
+        """Hold what `other` holds: all tensors on this one see it."""
+        self.starts, self.places, self.values = other.starts, other.places, other.values
+        self.shape, self.strides, self._matrix = other.shape, other.strides, None
+
+    @property
+    def batch_dim(self) -> int:
+        return self.starts.ndim - 1
+
+    @property
+    def dense_dim(self) -> int:
+        return len(self.shape) - self.batch_dim - 2
+
+    @property
+    def nnz(self) -> int:
+        return self.places.shape[-1]
+
+    @property
+    def blocksize(self) -> tuple[int, int]:
+        at = self.batch_dim + 1
+        return self.values.shape[at : at + 2] if self.blocks else (1, 1)  # type: ignore[return-value]
+
+    def with_values(self, values: Any) -> CompressedArray:
+        """The same places with other values."""
+        return type(self)(self.starts, self.places, values, self.shape)
+
+    def matrix(self) -> Any:
+        """SciPy's matrix of one that has neither batch nor dense dimensions."""
+        if self._matrix is None:
+            from scipy import sparse
+
+            kind = (sparse.bsr_array if self.by_rows else None) if self.blocks else (
+                sparse.csr_array if self.by_rows else sparse.csc_array
+            )
+            if kind is None:
+                from_coo = self.to_coo()
+                return from_coo.matrix()
+            self._matrix = kind((self.values, self.places, self.starts), shape=self.shape)
+        return self._matrix
+
+    def to_coo(self) -> SparseArray:
+        """The same by coordinates, in their order."""
+        batch, counts = self.starts.shape[:-1], np.diff(self.starts, axis=-1)
+        groups = math.prod(batch)
+        lines = self.starts.shape[-1] - 1
+        line = np.repeat(np.tile(np.arange(lines), groups), counts.reshape(-1)).astype(np.int64)
+        place = self.places.reshape(-1).astype(np.int64)
+        values = self.values.reshape(groups * self.nnz, *self.values.shape[len(batch) + 1 :])
+        of_batch = [index.repeat(self.nnz) for index in np.indices(batch).reshape(len(batch), -1)]
+        first, second = (line, place) if self.by_rows else (place, line)
+        if self.blocks:
+            r, c = self.blocksize
+            row, column = np.indices((r, c)).reshape(2, -1)
+            n = first.size
+            first = (first[:, None] * r + row).reshape(-1)
+            second = (second[:, None] * c + column).reshape(-1)
+            of_batch = [index.repeat(r * c) for index in of_batch]
+            values = values.reshape(n * r * c, *values.shape[3:])
+        indices = np.stack([*of_batch, first, second]) if first.size else np.zeros((len(batch) + 2, 0), np.int64)
+        found = SparseArray(indices, values, self.shape)
+        return found if _is_sorted(indices, self.shape) is False else _marked(found)
+
+    def as_tensor(self) -> Any:
+        from ..tensor.sparse import CompressedTensor  # tensors are made of arrays
+
+        return CompressedTensor.on(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.starts, self.places, self.values, self.shape)
+
+
+class CsrArray(CompressedArray):
+    __slots__ = ()
+    layout_name = "SparseCsr"
+
+
+class CscArray(CompressedArray):
+    __slots__ = ()
+    layout_name = "SparseCsc"
+    by_rows = False
+
+
+class BsrArray(CompressedArray):
+    __slots__ = ()
+    layout_name = "SparseBsr"
+    blocks = True
+
+
+class BscArray(CompressedArray):
+    __slots__ = ()
+    layout_name = "SparseBsc"
+    by_rows = False
+    blocks = True
+
+
+# --------------------------------------------------------------------------------------------------------- coordinates
+
+
+def coordinates_to_numbers(indices: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """One number for each column of coordinates, in their order."""
+    numbers = np.zeros(indices.shape[1], np.int64)
+    for row, size in zip(indices, shape, strict=False):
+        numbers *= size
+        numbers += row
+    return numbers
+
+
+def _is_sorted(indices: np.ndarray, shape: Sequence[int]) -> bool:
+    """Is every coordinate after the one before it?"""
+    numbers = indices[0] if len(indices) == 1 else coordinates_to_numbers(indices, shape)
+    return bool((numbers[1:] > numbers[:-1]).all())
+
+
+def _marked(a: SparseArray) -> SparseArray:
+    a.coalesced = True
+    return a
+
+
+def coalesce(a: SparseArray) -> SparseArray:
+    """The same with each coordinate once, in order."""
+    if a.coalesced:
+        return a
+    if a.nnz < 2:
+        return SparseArray(a.indices, a.values, a.shape, True)
+    numbers = a.indices[0] if a.sparse_dim == 1 else coordinates_to_numbers(a.indices, a.shape)
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    is_first = np.empty(ordered.size, bool)
+    is_first[0] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    firsts = order[is_first]
+    if firsts.size == order.size:
+        return SparseArray(a.indices.take(order, 1), a.values.take(order, 0), a.shape, True)
+    group = np.empty_like(order)
+    group[order] = np.cumsum(is_first) - 1
+    return SparseArray(a.indices.take(firsts, 1), _sum_by_group(a.values, group, firsts.size), a.shape, True)
+
+
+def _sum_by_group(values: np.ndarray, group: np.ndarray, count: int) -> np.ndarray:
+    """The sums of the values of each group; of bools, whether one of them is true."""
+    shape = (count, *values.shape[1:])
+    if values.dtype == bool:
+        result = np.zeros(shape, bool)
+        np.logical_or.at(result, group, values)
+        return result
+    result = np.zeros(shape, values.dtype)
+    if result.size:
+        add_rows(result.reshape(count, -1), group, values.reshape(len(group), -1))
+    return result
+
+
+def values_at(a: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """The values of an array at coordinates."""
+    if not len(indices):
+        return np.repeat(a[None], indices.shape[1], 0)
+    return a[tuple(indices)]
+
+
+def add_at_coordinates(a: np.ndarray, b: SparseArray, alpha: Any = 1) -> np.ndarray:
+    """Add `b`, times `alpha`, to an array, in place."""
+    values = b.values if alpha.__class__ is int and alpha == 1 else b.values * np.asarray(alpha).astype(b.dtype)
+    values = values.astype(a.dtype, copy=False)
+    if not b.nnz or not values.size:
+        return a
+    if not b.sparse_dim:
+        a += values.sum(0)
+    elif b.coalesced:
+        if b.sparse_dim == 1:
+            a[b.indices[0]] += values
+        else:
+            a[tuple(b.indices)] += values
+    elif a.flags.c_contiguous and a.dtype != bool:
+        lines = math.prod(b.shape[: b.sparse_dim])
+        add_rows(a.reshape(lines, -1), coordinates_to_numbers(b.indices, b.shape), values.reshape(b.nnz, -1))
+    else:
+        np.add.at(a, tuple(b.indices), values)
+    return a
+
+
+def add_sparse(a: SparseArray, b: SparseArray) -> SparseArray:
+    """The coordinates of both; coalesced if both are."""
+    indices = np.concatenate([a.indices, b.indices], 1)
+    values = np.concatenate([a.values, b.values])
+    result = SparseArray(indices, values, a.shape)
+    return coalesce(result) if a.coalesced and b.coalesced else result
+
+
+# ------------------------------------------------------------------------------------------------------------- products
+
+
+def multiply_sparse_dense(a: Any, b: np.ndarray, adjoint: bool = False) -> np.ndarray:
+    """The product of a sparse matrix (or its adjoint) and an array of one or two dimensions."""
+    matrix = a.matrix()
+    if adjoint:
+        matrix = (matrix.conj() if a.dtype.kind == "c" else matrix).T
+    result = matrix @ (b.astype(np.float32) if matrix.dtype != b.dtype else b)
+    return result if result.dtype == b.dtype else result.astype(b.dtype)
+
+
+def sampled_products(a: np.ndarray, b: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """The elements of ``a @ b.T`` at rows and columns."""
+    result = np.empty(rows.size, np.result_type(a, b))
+    width = max(1, a.shape[1])
+    block = max(1, 1 << 18 >> max(0, width.bit_length() - 1))
+    for start in range(0, rows.size, block):
+        part = slice(start, start + block)
+        np.einsum("ij,ij->i", a.take(rows[part], 0), b.take(columns[part], 0), out=result[part])
+    return result
+
+
+# ----------------------------------------------------------------------------------------------- gradients that are sparse
+
+
+def embedding_sparse_gradient(
+    grad: np.ndarray, indices: np.ndarray, num_weights: int, padding_idx: int = -1
+) -> SparseArray:
+    """The gradient of `embedding` for its weight: the rows of `grad` at their indices, not yet added up."""
+    width = grad.shape[-1]
+    rows = indices.reshape(-1)
+    values = grad.reshape(rows.size, width)
+    if padding_idx >= 0:
+        used = rows != padding_idx
+        if not used.all():
+            rows, values = rows[used], values[used]
+    return SparseArray(np.array(rows[None], np.int64), values, (num_weights, width))
+
+
+def gather_sparse_gradient(grad: np.ndarray, shape: tuple[int, ...], dim: int, index: np.ndarray) -> SparseArray:
+    """The gradient of `gather`: the elements of `grad` where they were read."""
+    if not shape:
+        return SparseArray(np.zeros((0, grad.size), np.int64), grad.reshape(-1), shape)
+    coordinates = np.indices(index.shape or (1,)).reshape(len(shape), -1)
+    coordinates[dim] = index.reshape(-1)
+    return SparseArray(coordinates, grad.reshape(-1), shape)

@@ -1,0 +1,446 @@
+"""The operators of sparse tensors that others are made of, with their derivatives.
+
+Each is a `Function`: its forward computes on what the tensors hold (``kernels/sparse.py``), its backward is written with
+operators, so that it can be recorded itself.  Everything else that operators mean for sparse tensors (the other
+files of this package) is composed of these and of operators on the values, which are plain tensors.
+
+A gradient of a sparse tensor need not have its coordinates: it is a tensor of the same shape, sparse or not.  Where torch
+computes gradients only at the coordinates of the tensor (*masked*), so do these.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import kernels
+from ..autograd.function import Function
+from ..core.state import local
+from ..kernels import CompressedArray, SparseArray
+from ..ops import namespace as ops
+from ..tensor import Tensor, wrap
+from ..tensor.sparse import AnySparse, CompressedTensor, SparseTensor
+
+
+def named(name: str) -> Any:
+    """Give the node of a Function torch's name."""
+
+    def rename(cls: Any) -> Any:
+        cls._backward_cls.__name__ = cls._backward_cls.__qualname__ = name
+        return cls
+
+    return rename
+
+
+def on(array: Any) -> Any:
+    """A sparse tensor on `array`, to be given to the user."""
+    result = array.as_tensor()
+    result._vc = local.state.new_vc
+    return result
+
+
+def zeros_like(array: Any) -> SparseTensor:
+    """A sparse tensor of no values."""
+    return on(empty_array(array.shape, array.dtype))
+
+
+def empty_array(shape: tuple[int, ...], dtype: Any, sparse_dim: int | None = None) -> SparseArray:
+    """No values."""
+    sparse_dim = len(shape) if sparse_dim is None else sparse_dim
+    return SparseArray(
+        np.zeros((sparse_dim, 0), np.int64), np.zeros((0, *shape[sparse_dim:]), dtype), shape, True
+    )
+
+
+# ------------------------------------------------------------------------------------------------- values at coordinates
+
+
+@named("SparseCooTensorWithDimsAndTensorsBackward0")
+class FromValues(Function):
+    """A sparse tensor of these values; `like` has the coordinates."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, like: Any) -> Any:
+        ctx.like = like
+        return on(like.with_values(values._data))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return values_of_gradient(grad, ctx.like), None
+
+
+@named("ValuesBackward0")
+class Values(Function):
+    """The values of a sparse tensor, at its coordinates as they are."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Any) -> Tensor:
+        ctx.like = tensor._memory
+        return wrap(tensor._memory.values, local.state.new_vc)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return FromValues.apply(grad, ctx.like)
+
+
+@named("CoalesceBackward0")
+class Coalesce(Function):
+    """Each coordinate once, in order."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Any) -> Any:
+        return on(kernels.coalesce(tensor._memory))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad
+
+
+def with_values(tensor: Any, values: Tensor) -> Any:
+    """A tensor with the coordinates of `tensor` and other values."""
+    return FromValues.apply(values, tensor._memory)
+
+
+def values_of(tensor: Any) -> Tensor:
+    """The values of a sparse tensor at its coordinates."""
+    return Values.apply(tensor)
+
+
+def coalesced(tensor: Any) -> Any:
+    """The tensor itself, if it is coalesced already."""
+    return tensor if tensor._memory.coalesced else Coalesce.apply(tensor)
+
+
+def as_coordinates(indices: np.ndarray) -> tuple[Tensor, ...]:
+    """The coordinates, to index a plain tensor with."""
+    return tuple([wrap(row) for row in indices])
+
+
+def dense_values_at(tensor: Tensor, indices: np.ndarray) -> Tensor:
+    """The values of a plain tensor at coordinates."""
+    if not len(indices):
+        return tensor.unsqueeze(0).expand(indices.shape[1], *tensor.shape)
+    return tensor[as_coordinates(indices)]
+
+
+def values_at(tensor: Any, indices: np.ndarray) -> Tensor:
+    """The values of any tensor (of coordinates, or plain) at coordinates; zeros where a sparse one has none."""
+    if not isinstance(tensor, SparseTensor):
+        return dense_values_at(tensor, indices)
+    array = tensor._memory
+    if array.indices is indices:
+        return values_of(tensor)
+    if array.sparse_dim != len(indices):
+        return dense_values_at(to_dense(tensor), indices)
+    tensor = coalesced(tensor)
+    array = tensor._memory
+    place, found = find(array, indices)
+    if not array.nnz:
+        return ops.zeros((indices.shape[1], *array.values.shape[1:]), dtype=tensor.dtype)
+    values = values_of(tensor).index_select(0, wrap(place))
+    if found.all():
+        return values
+    keep = wrap(found.reshape(-1, *[1] * (values.ndim - 1)))
+    return values.masked_fill(~keep, 0)
+
+
+def find(array: SparseArray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the values of a coalesced array for some coordinates are, and whether there are any."""
+    own = kernels.coordinates_to_numbers(array.indices, array.shape)
+    asked = kernels.coordinates_to_numbers(indices, array.shape)
+    place = np.minimum(np.searchsorted(own, asked), max(0, own.size - 1))
+    return place, (own[place] == asked if own.size else np.zeros(asked.shape, bool))
+
+
+def values_of_gradient(grad: Any, like: Any) -> Tensor:
+    """What of a gradient belongs to the values of `like`."""
+    if isinstance(like, SparseArray):
+        return values_at(to_coo(grad), like.indices)
+    if isinstance(grad, CompressedTensor) and type(grad._memory) is type(like) and grad._memory.places is like.places:
+        return values_of(grad)
+    # By the coordinates of all values, in the order in which they lie.
+    order = like.with_values(np.arange(like.values.size).reshape(like.values.shape)).to_coo()
+    if like.dense_dim:
+        numbers = np.arange(math_prod(like.values.shape[: like.values.ndim - like.dense_dim]))
+        numbers = numbers.reshape(like.values.shape[: like.values.ndim - like.dense_dim])
+        order = type(like)(like.starts, like.places, numbers, like.shape[: len(like.shape) - like.dense_dim]).to_coo()
+    values = values_at(to_dense(grad) if isinstance(grad, AnySparse) else grad, order.indices)
+    back = np.empty_like(order.values)
+    back[order.values] = np.arange(order.values.size)
+    return values.index_select(0, wrap(back)).reshape(like.values.shape)
+
+
+def math_prod(sizes: Any) -> int:
+    return int(np.prod(sizes, dtype=np.int64))
+
+
+# ------------------------------------------------------------------------------------------------------ to and from dense
+
+
+def dense_array(array: Any) -> np.ndarray:
+    """All elements."""
+    if isinstance(array, CompressedArray):
+        array = array.to_coo()
+    result = np.zeros(array.shape, array.dtype)
+    if array.dtype == bool:
+        array = kernels.coalesce(array)
+        if array.nnz:
+            result[tuple(array.indices)] = array.values
+        return result
+    return kernels.add_at_coordinates(result, array)
+
+
+@named("ToDenseBackward0")
+class ToDense(Function):
+    @staticmethod
+    def forward(ctx: Any, tensor: Any, masked_grad: bool | None) -> Tensor:
+        ctx.like, ctx.masked_grad = tensor._memory, masked_grad is not False
+        return wrap(dense_array(tensor._memory), local.state.new_vc)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        like = ctx.like
+        if ctx.masked_grad:
+            return masked(grad, like), None
+        return to_layout_of(grad, like), None
+
+
+def to_dense(tensor: Any, masked_grad: bool | None = None) -> Tensor:
+    """The plain tensor; itself, if it is plain."""
+    return ToDense.apply(tensor, masked_grad) if isinstance(tensor, AnySparse) else tensor
+
+
+def masked(grad: Any, like: Any) -> Any:
+    """A gradient at the coordinates of `like` alone, in its layout."""
+    if isinstance(like, SparseArray):
+        like = kernels.coalesce(like)
+    return FromValues.apply(values_of_gradient(grad, like), like)
+
+
+def nonzero_array(array: np.ndarray, sparse_dim: int) -> SparseArray:
+    """The elements (over the dense dimensions: the parts) that are not zero."""
+    flat = array != 0
+    if sparse_dim < array.ndim:
+        flat = flat.any(tuple(range(sparse_dim, array.ndim)))
+    indices = np.stack(np.nonzero(flat)) if sparse_dim else np.zeros((0, int(bool(flat))), np.int64)
+    values = kernels.values_at(array, indices)
+    return SparseArray(indices.astype(np.int64, copy=False), np.ascontiguousarray(values), array.shape, True)
+
+
+@named("ToSparseBackward0")
+class ToCoo(Function):
+    """The elements of a plain tensor that are not zero."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, sparse_dim: int) -> Any:
+        return on(nonzero_array(tensor._data, sparse_dim))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return to_dense(grad), None
+
+
+@named("ToSparseBackward0")
+class CompressedToCoo(Function):
+    @staticmethod
+    def forward(ctx: Any, tensor: Any) -> Any:
+        ctx.like = tensor._memory
+        return on(tensor._memory.to_coo())
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return masked(grad, ctx.like)
+
+
+def to_coo(tensor: Any, sparse_dim: int | None = None) -> Any:
+    """By coordinates; a plain tensor stays as it is unless `sparse_dim` is given."""
+    if isinstance(tensor, CompressedTensor):
+        return CompressedToCoo.apply(tensor)
+    if isinstance(tensor, SparseTensor) or sparse_dim is None:
+        return tensor
+    return ToCoo.apply(tensor, sparse_dim)
+
+
+def compress(array: SparseArray, kind: type[CompressedArray], blocksize: tuple[int, int]) -> CompressedArray:
+    """The same matrices compressed; the sparse dimensions are the batch dimensions and those of the matrix."""
+    array = kernels.coalesce(array)
+    (r, c), batch = blocksize, array.shape[: array.sparse_dim - 2]
+    rows, columns = array.shape[array.sparse_dim - 2 : array.sparse_dim]
+    if rows % r or columns % c:
+        raise RuntimeError(
+            f"Tensor size({array.sparse_dim - 2 if rows % r else array.sparse_dim - 1}) "
+            f"{rows if rows % r else columns} needs to be divisible by blocksize[{0 if rows % r else 1}] "
+            f"{r if rows % r else c}"
+        )
+    of_batch = kernels.coordinates_to_numbers(array.indices[:-2], batch)
+    row, column = array.indices[-2:]
+    sizes = (rows // r, columns // c) if kind.by_rows else (columns // c, rows // r)
+    line, place = (row // r, column // c) if kind.by_rows else (column // c, row // r)
+    numbers = (of_batch * sizes[0] + line) * sizes[1] + place
+    blocks, block = np.unique(numbers, return_inverse=True)
+    groups = math_prod(batch)
+    in_lines = np.bincount(blocks // sizes[1] if blocks.size else blocks, minlength=groups * sizes[0])
+    in_lines = in_lines.reshape(groups, sizes[0])
+    per_batch = in_lines.sum(1)
+    if groups and (per_batch != per_batch[0]).any():
+        raise RuntimeError("Expect the same number of specified elements per batch.")
+    nnz = int(per_batch[0]) if groups else 0
+    starts = np.zeros((groups, sizes[0] + 1), np.int64)
+    np.cumsum(in_lines, 1, out=starts[:, 1:])
+    dense = array.values.shape[1:]
+    if kind.blocks:
+        values = np.zeros((blocks.size, r, c, *dense), array.dtype)
+        values[block, row % r, column % c] = array.values
+        dense = (r, c, *dense)
+    else:
+        values = np.empty((blocks.size, *dense), array.dtype)
+        values[block] = array.values
+    return kind(
+        starts.reshape(*batch, -1), (blocks % sizes[1] if blocks.size else blocks).reshape(*batch, nnz),
+        values.reshape(*batch, nnz, *dense), array.shape,
+    )  # fmt: skip
+
+
+class ToCompressed(Function):
+    """Any tensor with its rows or columns compressed."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Any, kind: type[CompressedArray], blocksize: tuple[int, int], dense_dim: int) -> Any:
+        array = tensor._memory if isinstance(tensor, AnySparse) else None
+        ctx.like = array
+        if array is None:
+            coordinates = nonzero_array(tensor._data, tensor.ndim - dense_dim)
+        else:
+            coordinates = array.to_coo() if isinstance(array, CompressedArray) else array
+        return on(compress(coordinates, kind, blocksize))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return (to_dense(grad) if ctx.like is None else to_layout_of(grad, ctx.like)), None, None, None
+
+
+named("ToSparseBackward0")(ToCompressed)
+
+
+def to_layout_of(tensor: Any, like: Any) -> Any:
+    """A tensor in the layout of `like`, with all its values."""
+    if isinstance(like, SparseArray):
+        return to_coo(tensor, like.sparse_dim)
+    if type(tensor._memory) is type(like) and tensor._memory.blocksize == like.blocksize:
+        return tensor
+    return ToCompressed.apply(tensor, type(like), like.blocksize, like.dense_dim)
+
+
+# ----------------------------------------------------------------------------------------------------------------- linear
+
+
+@named("AddBackward0")
+class Add(Function):
+    """``a + alpha * b``, where one or both are sparse; of both, of one layout."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Any, b: Any, alpha: Any) -> Any:
+        ctx.alpha = alpha
+        dtype = ops.result_type(a, b).np
+        x, y = (one._memory if isinstance(one, AnySparse) else one._data for one in (a, b))
+        if isinstance(x, np.ndarray):
+            return wrap(kernels.add_at_coordinates(x.astype(dtype), y, alpha), local.state.new_vc)
+        if isinstance(y, np.ndarray):
+            scaled = kernels.mul(y, alpha) if alpha != 1 else y
+            return wrap(kernels.add_at_coordinates(np.array(scaled, dtype), x), local.state.new_vc)
+        if alpha != 1:
+            y = y.with_values(kernels.to_dtype(kernels.mul(y.values, alpha), dtype))
+        x, y = (one.with_values(kernels.to_dtype(one.values, dtype)) for one in (x, y))
+        return on(kernels.add_sparse(x, y))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad, grad if ctx.alpha == 1 else grad * _conjugate(ctx.alpha), None
+
+
+@named("MulBackward0")
+class Scale(Function):
+    """A sparse tensor times a number or a tensor of one element."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Any, factor: Any) -> Any:
+        needs = ctx.needs_input_grad
+        ctx.save_for_backward(tensor if needs[1] else None, factor if needs[0] and isinstance(factor, Tensor) else None)
+        ctx.factor = None if isinstance(factor, Tensor) else factor
+        ctx.shape = factor.shape if isinstance(factor, Tensor) else ()
+        value = factor._data if isinstance(factor, Tensor) else factor
+        array = tensor._memory
+        values = kernels.mul(array.values, value)
+        if isinstance(factor, Tensor) and factor.ndim:
+            values = values.reshape(array.values.shape)
+        return on(array.with_values(values))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        tensor, factor = ctx.saved_tensors
+        first = second = None
+        if ctx.needs_input_grad[0]:
+            first = grad * (_conjugate(ctx.factor) if factor is None else factor.conj())
+        if tensor is not None:
+            one = coalesced(to_coo(tensor))
+            second = (values_at(to_coo(grad), one._memory.indices) * values_of(one).conj()).sum().reshape(ctx.shape)
+        return first, second
+
+
+def _conjugate(number: Any) -> Any:
+    return number.conjugate() if isinstance(number, complex) else number
+
+
+@named("CloneBackward0")
+class Clone(Function):
+    @staticmethod
+    def forward(ctx: Any, tensor: Any) -> Any:
+        return on(copied(tensor._memory))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad
+
+
+def copied(array: Any) -> Any:
+    """The same in memory of its own."""
+    if isinstance(array, SparseArray):
+        return SparseArray(array.indices.copy(), array.values.copy(), array.shape, array.coalesced)
+    return type(array)(array.starts.copy(), array.places.copy(), array.values.copy(), array.shape)
+
+
+@named("PermuteBackward0")
+class Permute(Function):
+    """A sparse tensor of coordinates with its dimensions in another order: sparse ones first, as they were."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Any, dims: tuple[int, ...]) -> Any:
+        ctx.dims = dims
+        array = tensor._memory
+        n = array.sparse_dim
+        indices = array.indices[list(dims[:n])]
+        values = array.values.transpose(0, *[d - n + 1 for d in dims[n:]])
+        shape = tuple([array.shape[d] for d in dims])
+        kept = array.coalesced and (dims[:n] == tuple(range(n)) or array.nnz < 2)
+        return on(SparseArray(indices, values, shape, kept))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad.permute(tuple(np.argsort(ctx.dims).tolist())), None
+
+
+@named("SparseMaskBackward0")
+class Mask(Function):
+    """The values of a tensor at the coordinates of a mask."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Any, mask: Any) -> Any:
+        ctx.like = mask._memory
+        with_grad_off = values_at(to_coo(tensor), mask._memory.indices)
+        return on(SparseArray(mask._memory.indices, with_grad_off._data, mask._memory.shape, mask._memory.coalesced))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        # Unmasked elsewhere: zeros there.
+        return to_dense(masked(grad, ctx.like)), None
