@@ -70,9 +70,10 @@ from .core.dtypes import (
 )
 from .core.dtypes import float_ as float
 from .core.dtypes import int_ as int
-from .core.layout import layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
+from .core.layout import jagged, layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from .core.quiet import drop_names as _drop_names
 from .core.size import Size
+from .core.sym_int import SymInt
 from .core.threads import (
     get_num_interop_threads,
     get_num_threads,
@@ -134,8 +135,8 @@ from .version import __version__
 
 #: Namespaces that are imported by who asks for them.
 _ON_DEMAND = (
-    "__config__", "__future__", "ao", "compiler", "distributed", "distributions", "hub", "jit", "multiprocessing",
-    "onnx", "sparse", "testing",
+    "__config__", "__future__", "ao", "compiler", "distributed", "distributions", "hub", "jit", "masked",
+    "multiprocessing", "nested", "onnx", "signal", "sparse", "testing",
 )  # fmt: skip
 
 
@@ -143,6 +144,11 @@ _ON_DEMAND = (
 def __getattr__(name: str) -> _Any:
     if name == "bfloat16":  # made when it is first asked for: see Note [bfloat16] in core/dtypes.py
         return _dtypes.bfloat16
+    if name.startswith("_nested_"):
+        from .nested import _private_names
+
+        if hasattr(_private_names, name):
+            return getattr(_private_names, name)
     if name in _ON_DEMAND:
         from importlib import import_module
 

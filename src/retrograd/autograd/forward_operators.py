@@ -24,6 +24,7 @@ from ..core.version_counter import version_counter
 from ..kernels import as_array, ndarray
 from ..tensor import Tensor, new, wrap
 from ..tensor.lazy_conjugation import keep_bits
+from ..tensor.special import NoArray
 from .edge import gradient_edge
 from .forward_grad import Level, attach, attach_view, fw_grad, has_fw_grad, set_fw_grad
 from .intercept import catch_up, intercept, interceptor_of, new_node, set_observers
@@ -188,6 +189,8 @@ class CarryTangents:
                     result = short_cut(state, level, *args, **kwargs)
                 except RuntimeWarning:  # see quiet.py
                     result = quietly(short_cut, state, level, *args, **kwargs)
+                except NoArray:  # a special tensor
+                    result = None
                 if result is UNVARIED:
                     this, state.interceptor = state.interceptor, None
                     try:

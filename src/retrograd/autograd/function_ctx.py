@@ -157,6 +157,8 @@ class BackwardCFunction(TensorNode, FunctionCtx):
     needs_input_grad: tuple[Any, ...] = ()
     _materialize_non_diff_grads = True
     _is_pure_view = False
+    #: What makes the gradients of outputs that are special tensors (Note [Special tensors]) such tensors.
+    _gradient_makers: dict[int, Callable[[Tensor], Tensor]] | None = None
 
     def __init__(self) -> None:
         self._saved_variables = ()
@@ -207,6 +209,10 @@ class BackwardCFunction(TensorNode, FunctionCtx):
                     and (self._materialize_non_diff_grads or position not in self._undifferentiable)
                 ):
                     grads[position] = zeros_of(metadata)
+        if self._gradient_makers is not None:
+            for position, maker in self._gradient_makers.items():
+                if grads[position] is not None:
+                    grads[position] = maker(grads[position])
         return put_together(self._output_structures, grads)
 
     def _gradients(self, result: Any) -> tuple[Any, ...]:
@@ -238,6 +244,8 @@ class BackwardCFunction(TensorNode, FunctionCtx):
                         f"expected Variable or None (got {type(grad).__name__}): {name_of(self)} must return a Tensor "
                         f"or None as the gradient of argument {position}, e.g. torch.as_tensor(...)"
                     )
+                if grad is not None and grad.special is not None:
+                    grad = grad.plain_gradient()
                 gradients.append(grad)
             elif grad is not None:
                 raise RuntimeError(

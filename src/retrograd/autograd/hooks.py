@@ -107,7 +107,7 @@ def _now(hooks: OrderedDict[Any, Any]) -> list[Callable[..., Any]]:
 class NodeHooks:
     """All that is rare about one node."""
 
-    __slots__ = ("metadata", "post_hooks", "pre_hooks", "retains_grad", "tensor_hooks")
+    __slots__ = ("metadata", "post_hooks", "pre_hooks", "retains_grad", "shown", "tensor_hooks")
 
     def __init__(self) -> None:
         #: (output_nr, hooks of that tensor), in order of registration.
@@ -117,6 +117,8 @@ class NodeHooks:
         self.pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
         self.post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
         self.metadata: dict[Any, Any] = {}
+        #: output_nr -> what users are shown of the gradient that comes in, where that is of a special tensor.
+        self.shown: dict[int, Any] = {}
 
     def add(self, kind: str, hook: Callable[..., Any]) -> RemovableHandle:
         return add_hook(getattr(self, kind), hook)

@@ -13,15 +13,24 @@ if TYPE_CHECKING:
 class _InputMetadata:
     """Shape, dtype and device that a gradient must have."""
 
-    __slots__ = ("device", "dtype", "is_cpp_nested_tensor", "is_nested_tensor", "shape")
+    __slots__ = ("device", "dtype", "is_cpp_nested_tensor", "is_nested_tensor", "is_tensor_subclass", "shape")
 
-    def __init__(self, shape: Size, dtype: DType, device: Device) -> None:
+    def __init__(
+        self,
+        shape: Size,
+        dtype: DType,
+        device: Device,
+        is_tensor_subclass: bool = False,
+        is_cpp_nested_tensor: bool = False,
+        is_nested_tensor: bool = False,
+    ) -> None:
         self.shape = shape
         self.dtype = dtype
         self.device = device
-        #: Is it a nested tensor, of either kind?
-        self.is_nested_tensor = False
-        self.is_cpp_nested_tensor = False
+        self.is_tensor_subclass = is_tensor_subclass
+        #: Is it a nested tensor, of the strided kind, or of either?
+        self.is_cpp_nested_tensor = is_cpp_nested_tensor
+        self.is_nested_tensor = is_nested_tensor
 
     def __repr__(self) -> str:
         return f"_InputMetadata(shape={self.shape}, dtype={self.dtype}, device={self.device})"

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 from ..core.locks import fork_safe_lock
 from ..core.state import ThreadState, live_states, local, process
 from ..tensor import Tensor
+from ..tensor.special import special_tensors
 from .copy_slices import CopySlices
 
 Observer: TypeAlias = "Callable[[Callable[..., Any], tuple[Any, ...], dict[Any, Any], Callable[..., Any]], Any]"
@@ -31,7 +32,10 @@ def intercept(operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
         learn_modes(state)
     observers, this = state.observers, state.interceptor
     state.interceptor = None
+    special = special_tensors(args, kwargs)
     try:
+        if special and special[0].transparent:
+            return operator(*args, **kwargs)  # the observers see what it is made of
         if len(observers) == 1:
             return observers[0](operator, args, kwargs, lambda other=operator: other(*args, **kwargs))
         return _call(observers, len(observers) - 1, operator, args, kwargs)

@@ -138,9 +138,10 @@ class Node:
 
     @property
     def _input_metadata(self) -> list[Any]:
+        shown = {} if self.extras is None else self.extras.shown
         return [
-            _InputMetadata(Size(shape), from_numpy_dtype(np_dtype), device_of_array_class(cls))
-            for shape, np_dtype, cls in self.input_metadata
+            shown.get(i) or _InputMetadata(Size(shape), from_numpy_dtype(np_dtype), device_of_array_class(cls))
+            for i, (shape, np_dtype, cls) in enumerate(self.input_metadata)
         ]
 
     def __reduce_ex__(self, protocol: Any) -> Any:

@@ -153,6 +153,9 @@ def grad(
     roots = [_root_edge(output, i) for i, output in enumerate(outputs)]
     wanted = [_wanted_edge(t) for t in inputs]
     results = engine.execute(roots, grads, keep_graph, create_graph, False, wanted, outputs)
+    for position, given in enumerate(inputs):
+        if isinstance(given, Tensor) and given.special is not None and results[position] is not None:
+            results[position] = given.as_gradient(results[position])  # type: ignore[attr-defined]
     return _check_used(outputs, inputs, results, allow_unused, materialize_grads, create_graph)
 
 
@@ -256,6 +259,8 @@ def make_grads(outputs: Sequence[TensorOrEdge], grads: Sequence[Tensor | None]) 
 def make_grad(output: TensorOrEdge, grad: Tensor | None, position: int) -> Tensor:
     """The gradient of one output: as given, or 1 for a scalar."""
     if isinstance(output, Tensor):
+        if output.special is not None:
+            return output.root_gradient(grad, position)  # type: ignore[attr-defined]
         array = output._data
         shape, np_dtype = array.shape, array.dtype
     else:

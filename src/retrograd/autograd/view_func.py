@@ -74,6 +74,9 @@ def reverse_view_func(view: Tensor, new_view: Tensor) -> Tensor | None:
     meta: Any = view._meta
     if meta is None or not meta.is_view:
         return None
+    owner: Any = view._base
+    if owner is not meta.base:
+        return owner.of_values(new_view)
     base = meta.base._memory
     conj, neg = relative_bits(view, meta.base)
     new_view = ops._conj(new_view) if conj else new_view

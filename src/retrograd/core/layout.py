@@ -30,3 +30,5 @@ sparse_csr: layout = layout("sparse_csr")
 sparse_csc: layout = layout("sparse_csc")
 sparse_bsr: layout = layout("sparse_bsr")
 sparse_bsc: layout = layout("sparse_bsc")
+#: Components that differ in one size lie one behind the other along it: a nested tensor.
+jagged: layout = layout("jagged")

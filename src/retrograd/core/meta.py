@@ -41,6 +41,8 @@ class AutogradMeta:
 
     #: Is this a DifferentiableViewMeta?
     is_view = False
+    #: Of the plain tensor that a special tensor keeps its values in: that tensor (weakly). See `OwnedMeta`.
+    owner: ref[Any] | None = None
 
     def __init__(self) -> None:
         #: Set on leaves only; a tensor with a grad_fn requires grad by that.
@@ -62,6 +64,17 @@ class AutogradMeta:
         #: Was its shape changed in place (transpose_()), so that the steps to older views of it do not apply?
         self.restrided: bool = False
         self.name: str | None = None
+
+
+class OwnedMeta(AutogradMeta):
+    """The meta of a plain tensor inside a special one, whose history it has: users who ask for the base of a view of it
+    are shown its owner."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: ref[Any]) -> None:
+        super().__init__()
+        self.owner = owner
 
 
 def materialize_autograd_meta(tensor: TensorAutograd) -> AutogradMeta:

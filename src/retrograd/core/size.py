@@ -1,5 +1,7 @@
 """Size: the tuple of ints that `Tensor.shape` and `Tensor.size()` give.
 
+Of a nested tensor, the size that differs from component to component is a `SymInt`.
+
 It is a tuple in every respect (hash, equality, unpacking); what makes a new one from it (slicing, adding,
 repeating) gives a `Size` again, and it prints as torch prints it.
 
@@ -13,6 +15,8 @@ import math
 import operator
 from collections.abc import Iterable
 from typing import Any, SupportsIndex, overload
+
+from .sym_int import SymInt
 
 
 class Size(tuple[int, ...]):
@@ -34,6 +38,9 @@ class Size(tuple[int, ...]):
             try:
                 items.append(operator.index(item))
             except TypeError:
+                if isinstance(item, SymInt):
+                    items.append(item)
+                    continue
                 raise TypeError(
                     f"torch.Size() takes an iterable of 'int' (item {position} is '{type(item).__name__}')"
                 ) from None

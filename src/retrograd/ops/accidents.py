@@ -14,6 +14,7 @@ import os
 from typing import Any
 
 from ..tensor import Tensor
+from ..tensor.special import NoArray, special_tensors
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _RAISE = {dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE") if name in dis.opmap}
@@ -71,7 +72,8 @@ def describe(value: Any) -> str:
 def unfit(name: str, error: BaseException, args: Any, kwargs: Any = ()) -> BaseException:
     """What is to be raised instead of an accident; any other error itself."""
     if not is_accident(error):
-        return error
+        special = special_tensors(args, dict(kwargs)) if isinstance(error, NoArray) else ()
+        return special[0].no_form(name) if special else error
     instead = _instead(name, error, args, kwargs)
     instead.__cause__ = error
     return instead

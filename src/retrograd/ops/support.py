@@ -11,6 +11,7 @@ import numpy as np
 
 from ..autograd.forward_operators import forbid_out
 from ..autograd.inplace import begin_inplace, check_overlap
+from ..autograd.intercept import interceptor_of
 from ..core.description import NoArray
 from ..core.records import record_of
 from ..core.state import local, process
@@ -47,7 +48,7 @@ def no_array(
     if not isinstance(value, (Tensor, tuple, list)):
         raise not_a_tensor(operator, name, position, value) from None
     try:
-        result = operate_on_special(function, args, kwargs)
+        result = _operate(function, args, kwargs) if local.state.observers else operate_on_special(function, args, kwargs)
     except Exception as error:
         if isinstance(error.__context__, NoArray):  # that is how it came here, and no part of what went wrong
             error.__suppress_context__ = True
@@ -55,6 +56,18 @@ def no_array(
     if result is NotImplemented:
         raise special_tensors(args, kwargs)[0].no_form(function.__name__) from None
     return result
+
+
+def _operate(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The same while somebody watches: of transparent tensors, what happens inside."""
+    state = local.state
+    before = state.interceptor
+    if special_tensors(args, kwargs)[0].transparent:
+        state.interceptor = interceptor_of(state.observers)
+    try:
+        return operate_on_special(function, args, kwargs)
+    finally:
+        state.interceptor = before
 
 
 def renamed(function: Any, name: str) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core import dtypes
-from ..core.layout import strided
+from ..core.layout import jagged, strided
 from ..core.size import Size
 from ..kernels import as_strided, contiguous_strides
 from ..nn.parameter import Parameter
@@ -137,14 +137,46 @@ def _with_state(made: Any, state: Any) -> Any:
     return made
 
 
+def _rebuild_nested_tensor(buffer: Any, sizes: Any, strides: Any, storage_offsets: Any) -> Tensor:
+    """A nested tensor of the strided layout on a buffer."""
+    from ..nested._internal.strided import nested_view_from_buffer  # few files have them
+
+    if not all(isinstance(t, Tensor) and t.special is None for t in (buffer, sizes, strides, storage_offsets)):
+        raise LoadError("a nested tensor in the file is described in a way that makes no sense")
+    requires_grad = buffer.requires_grad
+    result = nested_view_from_buffer(buffer.detach(), sizes, strides, storage_offsets)
+    return result.requires_grad_(requires_grad)
+
+
+def _rebuild_njt(constructor_kwargs: Any) -> Tensor:
+    """A nested tensor of the jagged layout."""
+    from ..nested._internal.nested_tensor import NestedTensor  # few files have them
+
+    given = constructor_kwargs if type(constructor_kwargs) is dict else {}
+    parts = [given.get(name) for name in ("values", "offsets", "lengths")]
+    cache = given.get("_metadata_cache")
+    if set(given) != {"values", "offsets", "lengths", "_ragged_idx", "_metadata_cache", "requires_grad"} or not (
+        all(isinstance(t, Tensor) and t.special is None for t in parts if t is not None)
+        and type(given["_ragged_idx"]) is int
+        and type(given["requires_grad"]) is bool
+        and (cache is None or type(cache) is dict)
+    ):
+        raise LoadError("a nested tensor in the file is described in a way that makes no sense")
+    # Torch keeps a length as the first size of a tensor without elements.
+    lengths = {k: v if type(v) is int else int(v.shape[0]) for k, v in (cache or {}).items()}
+    return NestedTensor(**{**given, "values": given["values"].detach(), "_metadata_cache": lengths})
+
+
 def _get_layout(name: Any) -> Any:
-    """``torch.strided``."""
-    if name != "torch.strided":
-        raise LoadError(f"the file has a layout that is not here: {str(name)[:50]!r}")
-    return strided
+    """``torch.strided`` or ``torch.jagged``."""
+    for known in (strided, jagged):
+        if name == repr(known):
+            return known
+    raise LoadError(f"the file has a layout that is not here: {str(name)[:50]!r}")
 
 
 #: The functions that make a tensor of arguments alone.
 TENSORS = (
     _rebuild_tensor, _rebuild_tensor_v2, _rebuild_tensor_v3, _rebuild_parameter, _rebuild_parameter_with_state,
+    _rebuild_nested_tensor, _rebuild_njt,
 )  # fmt: skip

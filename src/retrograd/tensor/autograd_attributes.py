@@ -132,7 +132,11 @@ class TensorAutograd(TensorOperators):
     def _base(self) -> Tensor | None:
         """The tensor whose memory this view shows; None if this is not a view."""
         meta: Any = self._meta
-        return meta.base if meta is not None and meta.is_view else None
+        if meta is None or not meta.is_view:
+            return None
+        inside = meta.base._meta
+        owner = None if inside is None or inside.owner is None else inside.owner()
+        return meta.base if owner is None else owner
 
     def _view_func(self, new_base: Tensor, **visitors: Any) -> Tensor | None:
         """The same view of another tensor; None if that is not laid out like the base."""

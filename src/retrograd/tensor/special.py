@@ -40,6 +40,9 @@ class SpecialTensor(Tensor):
 
     #: Which class is asked first where several meet: the one with the highest rank.
     special: int = 1
+    #: Is an operator on such tensors nothing but operators on plain tensors?  Then whoever watches operators (modes,
+    #: saved-tensor hooks, dual levels) sees those.
+    transparent = False
 
     if not TYPE_CHECKING:
 
@@ -78,6 +81,22 @@ class SpecialTensor(Tensor):
     def operate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What `function` gives for these arguments, of which this tensor is one; NotImplemented: not known here."""
         return NotImplemented
+
+    def root_gradient(self, grad: Tensor | None, position: int) -> Tensor:
+        """What a backward pass from this tensor starts with: of what the user gave (None: nothing), the plain part."""
+        raise NotImplementedError(f"a backward pass cannot start from a {self.kind} tensor")
+
+    def as_gradient(self, grad: Tensor) -> Tensor:
+        """What users see of the gradient of this tensor, which the engine has computed."""
+        return grad
+
+    def gradient_maker(self) -> Callable[[Tensor], Tensor] | None:
+        """What `as_gradient` does, without holding this tensor; None if gradients are what the engine computes."""
+        return None
+
+    def plain_gradient(self) -> Tensor:
+        """This tensor as a gradient that the engine takes."""
+        return self
 
     def no_form(self, name: str) -> Exception:
         """The error for an operator that there is none of for such tensors."""

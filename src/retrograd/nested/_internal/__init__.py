@@ -1,0 +1,1 @@
+"""How nested tensors work; users find what they need in ``torch.nested``."""
