@@ -25,6 +25,7 @@ HELPERS = {
     "composite/foreach": ("one operator on each tensor of a list", None),
     "kernels/blocks": ("large arrays in blocks that stay in the cache", None),
     "kernels/compiled": ("the optional compiled kernels, which the families ask first", None),
+    "kernels/compiled_products": ("those of products and convolutions", None),
     "kernels/conv_tbc": ("conv.py would be above 500 lines with it", "conv"),
     "kernels/dims": ("which dimension is meant", None),
     "kernels/einsum": ("an equation read and planned; products.py would be above 500 lines with it", "products"),
@@ -74,8 +75,8 @@ def defined(place: str) -> dict[str, str]:
     """Which file defines a name."""
     found = {}
     for path in files(place):
-        if path.stem in ("blocks", "compiled"):  # their functions have the names of the kernels that ask them
-            continue
+        if path.stem in ("blocks", "compiled", "compiled_products"):
+            continue  # their functions have the names of the kernels that ask them
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             targets = node.targets if isinstance(node, ast.Assign) else []
             targets = [node.target] if isinstance(node, ast.AnnAssign) else targets

@@ -1,64 +1,116 @@
 /* Threads that kernels share: retrograd_run divides the tasks of a kernel among the caller and some workers.
  *
- * Not OpenMP, whose workers spin for milliseconds after each call, on the processors that the workers of BLAS need next.
- * These spin for as long as it takes to wake a sleeping thread, and sleep then.
+ * The tasks are cut into pieces, and who has time claims the next one. All there is to claim is one number, the ticket:
+ * which call this is, the next piece, and how many there are. Who has raised it may read the job, for the call cannot
+ * end before that piece is done; and it ends when all pieces are, so that nobody waits for a worker that has found
+ * nothing to do, or that the system lets sleep.
+ *
+ * Not OpenMP, whose calls wait for each of its threads: with another process on one of the processors that takes
+ * milliseconds. Workers spin for a while after a call, since the next one mostly comes soon, and sleep then.
  *
  * One call has the workers at a time; another thread's call meanwhile runs on that thread alone. After a fork the child
  * has no workers, and starts its own when it needs them.
  */
+#include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
-#include <string.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "pool.h"
 
 #define MOST_WORKERS 255
-#define SPINS 4000
+#define PIECES 4         /* for each thread: they are never equally fast */
+#define SPINS_OF_FEW 20000
+#define SPINS_OF_MANY 3000
 
 #if defined(__x86_64__) || defined(__i386__)
 #define PAUSE() __builtin_ia32_pause()
+#elif defined(__aarch64__)
+#define PAUSE() __asm__ __volatile__("yield")
 #else
 #define PAUSE() ((void)0)
 #endif
 
-typedef struct {
+static struct {
     Kernel kernel;
     const Arg *args;
     Size tasks;
-    int threads;
-} Job;
-
+} job;
+static _Alignas(64) _Atomic uint64_t ticket;   /* the call (32 bits), the next piece (16), their number (16) */
+static _Alignas(64) _Atomic uint32_t finished; /* pieces */
+static _Alignas(64) _Atomic uint32_t calls;    /* which workers wait for */
+static _Atomic int sleepers, wanted, spins;
 static pthread_mutex_t taken = PTHREAD_MUTEX_INITIALIZER; /* held by the call that has the workers */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  /* of everything below */
-static pthread_cond_t started = PTHREAD_COND_INITIALIZER, finished = PTHREAD_COND_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static Job job;
-static atomic_long jobs; /* how many there have been */
-static atomic_int unfinished;
 static int workers;
 
-static void run_share(const Job *j, int share)
+/* ------------------------------------------------------------------------------------------------------------ sleep */
+
+#ifdef __linux__
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static void sleep_until_after(uint32_t heard)
 {
-    j->kernel(j->tasks * share / j->threads, j->tasks * (share + 1) / j->threads, j->args);
+    syscall(SYS_futex, &calls, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, heard, NULL, NULL, 0);
+}
+static void wake_all(void) { syscall(SYS_futex, &calls, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT_MAX, NULL, NULL, 0); }
+static void reset_sleep(void) {}
+#else
+static pthread_mutex_t bed = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t bell = PTHREAD_COND_INITIALIZER;
+
+static void sleep_until_after(uint32_t heard)
+{
+    pthread_mutex_lock(&bed);
+    while (atomic_load(&calls) == heard) pthread_cond_wait(&bell, &bed);
+    pthread_mutex_unlock(&bed);
+}
+static void wake_all(void)
+{
+    pthread_mutex_lock(&bed);
+    pthread_cond_broadcast(&bell);
+    pthread_mutex_unlock(&bed);
+}
+static void reset_sleep(void)
+{
+    pthread_mutex_init(&bed, NULL);
+    pthread_cond_init(&bell, NULL);
+}
+#endif
+
+/* ------------------------------------------------------------------------------------------------------------- work */
+
+static void claim_pieces(void)
+{
+    uint64_t now = atomic_load_explicit(&ticket, memory_order_acquire);
+    for (;;) {
+        uint32_t next = now >> 16 & 0xffff, count = now & 0xffff;
+        if (next >= count) return;
+        if (!atomic_compare_exchange_weak_explicit(&ticket, &now, now + (1 << 16), memory_order_acq_rel,
+                                                   memory_order_acquire))
+            continue;
+        job.kernel(job.tasks * next / count, job.tasks * (next + 1) / count, job.args);
+        atomic_fetch_add_explicit(&finished, 1, memory_order_release);
+        now = atomic_load_explicit(&ticket, memory_order_acquire);
+    }
 }
 
 static void *work(void *number)
 {
-    int share = (int)(intptr_t)number;
-    long seen = 0;
+    int mine = (int)(intptr_t)number;
     for (;;) {
-        for (int i = 0; i < SPINS && atomic_load(&jobs) == seen; i++) PAUSE();
-        pthread_mutex_lock(&lock);
-        while (atomic_load(&jobs) == seen) pthread_cond_wait(&started, &lock);
-        seen = atomic_load(&jobs);
-        Job mine = job;
-        pthread_mutex_unlock(&lock);
-        if (share >= mine.threads) continue;
-        run_share(&mine, share);
-        if (atomic_fetch_sub(&unfinished, 1) == 1) {
-            pthread_mutex_lock(&lock);
-            pthread_cond_signal(&finished);
-            pthread_mutex_unlock(&lock);
+        uint32_t heard = atomic_load(&calls);
+        if (mine < atomic_load(&wanted)) claim_pieces();
+        int most = atomic_load_explicit(&spins, memory_order_relaxed);
+        for (int i = 0; i < most && atomic_load_explicit(&calls, memory_order_relaxed) == heard; i++) PAUSE();
+        if (atomic_load(&calls) == heard) {
+            atomic_fetch_add(&sleepers, 1);
+            while (atomic_load(&calls) == heard) sleep_until_after(heard);
+            atomic_fetch_sub(&sleepers, 1);
         }
     }
     return NULL;
@@ -67,26 +119,26 @@ static void *work(void *number)
 static void after_fork(void)
 {
     pthread_mutex_init(&taken, NULL);
-    pthread_mutex_init(&lock, NULL);
-    pthread_cond_init(&started, NULL);
-    pthread_cond_init(&finished, NULL);
-    atomic_store(&jobs, 0);
-    atomic_store(&unfinished, 0);
+    reset_sleep();
+    atomic_store(&ticket, 0);
+    atomic_store(&finished, 0);
+    atomic_store(&sleepers, 0);
+    atomic_store(&wanted, 0);
     workers = 0;
 }
 
 static void register_fork_handler(void) { pthread_atfork(NULL, NULL, after_fork); }
 
 /* As many workers as asked for, or as many as the system gives. */
-static int have_workers(int wanted)
+static int have_workers(int number)
 {
-    while (workers < wanted && workers < MOST_WORKERS) {
+    while (workers < number && workers < MOST_WORKERS) {
         pthread_t thread;
-        if (pthread_create(&thread, NULL, work, (void *)(intptr_t)(workers + 1))) break;
+        if (pthread_create(&thread, NULL, work, (void *)(intptr_t)workers)) break;
         pthread_detach(thread);
         workers++;
     }
-    return workers < wanted ? workers : wanted;
+    return workers < number ? workers : number;
 }
 
 void retrograd_run(Kernel kernel, Size tasks, const Arg *args, int threads)
@@ -97,21 +149,43 @@ void retrograd_run(Kernel kernel, Size tasks, const Arg *args, int threads)
         return;
     }
     pthread_once(&once, register_fork_handler);
-    pthread_mutex_lock(&lock);
-    /* A new worker has to wait for the lock, and then finds this job. */
-    int helpers = have_workers(threads - 1);
-    Job mine = {kernel, args, tasks, helpers + 1};
-    job = mine;
-    atomic_store(&unfinished, helpers);
-    atomic_fetch_add(&jobs, 1);
-    pthread_cond_broadcast(&started);
-    pthread_mutex_unlock(&lock);
-    run_share(&mine, 0);
-    for (int i = 0; i < SPINS && atomic_load(&unfinished); i++) PAUSE();
-    if (atomic_load(&unfinished)) {
-        pthread_mutex_lock(&lock);
-        while (atomic_load(&unfinished)) pthread_cond_wait(&finished, &lock);
-        pthread_mutex_unlock(&lock);
-    }
+    threads = have_workers(threads - 1) + 1;
+    Size pieces = tasks < 2 * threads ? threads : PIECES * threads;
+    if (pieces > tasks) pieces = tasks;
+    job.kernel = kernel;
+    job.args = args;
+    job.tasks = tasks;
+    atomic_store_explicit(&spins, threads <= 4 ? SPINS_OF_FEW : SPINS_OF_MANY, memory_order_relaxed);
+    atomic_store(&finished, 0);
+    atomic_store(&wanted, threads - 1);
+    uint64_t call = (atomic_load(&ticket) >> 32) + 1;
+    atomic_store_explicit(&ticket, call << 32 | (uint64_t)pieces, memory_order_release);
+    atomic_fetch_add(&calls, 1);
+    if (atomic_load(&sleepers)) wake_all();
+    claim_pieces();
+    for (int i = 0; atomic_load_explicit(&finished, memory_order_acquire) < (uint32_t)pieces; i++)
+        if (i < SPINS_OF_FEW) PAUSE();
+        else sched_yield(); /* a worker has a piece and no processor */
     pthread_mutex_unlock(&taken);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- scratch */
+
+static _Thread_local void *scratch;
+static _Thread_local size_t scratch_bytes;
+
+void *retrograd_scratch(size_t bytes)
+{
+    if (bytes > scratch_bytes) {
+        free(scratch);
+        scratch_bytes = 0;
+        size_t size = (bytes + bytes / 4 + 63) / 64 * 64;
+        scratch = aligned_alloc(64, size);
+        if (!scratch) {
+            fprintf(stderr, "retrograd_fast: no memory for %zu bytes that a kernel works in\n", size);
+            abort();
+        }
+        scratch_bytes = size;
+    }
+    return scratch;
 }

@@ -17,7 +17,7 @@ import pytest
 
 from retrograd import backends, kernels
 from retrograd.core import threads
-from retrograd.kernels import blocks, compiled
+from retrograd.kernels import blocks, compiled, compiled_products
 
 needs_library = pytest.mark.skipif(
     not backends.fast.is_available(), reason="retrograd[fast] is not installed (make fast)"
@@ -303,10 +303,10 @@ CASES = [
     Case("max_pool of 2", [(6, 8, 30, 34)], *max_pool(2, 2, 0), "max_pool2d_by_two"),
     Case("max_pool of 2, odd", [(6, 8, 31, 35)], *max_pool(2, 2, 0), "max_pool2d_by_two"),
     Case("max_pool of 3 by 2", [IMAGES], *max_pool(3, 2, 1), "max_pool2d"),
-    Case("max_pool_backward of 2", [(12, 13, 31, 35)], *max_pool_backward(2, 2, 0), "max_pool2d_backward"),
+    Case("max_pool_backward of 2", [(12, 13, 31, 35)], *max_pool_backward(2, 2, 0), "max_pool2d_by_two_backward"),
     Case("max_pool_backward of 3 by 2", [(12, 13, 31, 35)], *max_pool_backward(3, 2, 1), "max_pool2d_backward"),
-    Case("convolution, depthwise", [(9, 6, 31, 33), (6, 1, 3, 3), (6,)], *convolution(6), "convolve_few"),
-    Case("convolution of one channel", [(9, 1, 31, 33), (6, 1, 3, 3), (6,)], *convolution(1), "convolve_few"),
+    Case("convolution, depthwise", [(9, 6, 31, 33), (6, 1, 3, 3), (6,)], *convolution(6), "conv_forward"),
+    Case("convolution of one channel", [(9, 1, 31, 33), (6, 1, 3, 3), (6,)], *convolution(1), "conv_forward"),
     Case("sum", [MATRIX], kernels.sum_all, lambda x: x.sum(), "sum_rows"),
     Case("sum in stretches", [(64, 2048)], kernels.sum_all, lambda x: x.sum(), "sum_rows"),
     Case("sum of rows", [(64, 2048)], lambda x: kernels.sum(x, 1), lambda x: x.sum(1), "sum_rows"),
@@ -337,13 +337,14 @@ dtyped = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def called(monkeypatch):
     """The names of the compiled functions that were called."""
     names: list[str] = []
-    original = compiled._run
+    original = compiled.run_on
 
-    def record(name: str, *args: Any) -> None:
+    def record(many: int, name: str, *args: Any) -> None:
         names.append(name)
-        original(name, *args)
+        original(many, name, *args)
 
-    monkeypatch.setattr(compiled, "_run", record)
+    monkeypatch.setattr(compiled, "run_on", record)
+    monkeypatch.setattr(compiled_products, "run_on", record)
     return names
 
 

@@ -1,18 +1,17 @@
-"""The compiled kernels of `retrograd[fast]`, where they are installed: plain C functions, called with pointers.
+"""The compiled kernels of `retrograd[fast]`, where they are installed.
 
 Kernels come here with large arrays only.  Each function returns None where the library is not there or does not take
-the operands (float32 and float64, contiguous), and the NumPy kernel goes on: it is the reference, and the library is
-never needed.  RETROGRAD_FAST=0 in the environment turns it off, and so does `retrograd.backends.fast`.
+the operands (float32 and float64, mostly contiguous), and the NumPy kernel goes on: it is the reference, and the
+library is never needed.  RETROGRAD_FAST=0 in the environment turns it off, and so does `retrograd.backends.fast`.
 
 The library is looked for when the first large array comes.  A C kernel does the tasks (elements, rows, planes …) of a
-range; the library's `retrograd_run` shares them among threads.
+range; the library's `run` shares them among threads.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,10 +20,10 @@ from numpy import ndarray
 
 from retrograd.core.threads import threads
 
-LARGE = 1 << 15  # elements: with fewer, what a call through ctypes costs begins to count
-_SUFFIXES = {np.dtype(np.float32): "_f32", np.dtype(np.float64): "_f64"}
-_VERSION = 1  # of the functions' signatures
-_GRAIN = 1 << 17  # elements that are worth a thread: to wake one takes as long as to compute some ten thousands
+LARGE = 1 << 12  # elements: with fewer, what a call costs begins to count
+SUFFIXES = {np.dtype(np.float32): "_f32", np.dtype(np.float64): "_f64"}
+_VERSION = 2  # of the kernels' names and arguments
+_GRAIN = 1 << 14  # elements that are worth a thread
 
 #: The library, or None where there is none, looked for when first needed; and whether it is used.
 _state: dict[str, Any] = {"enabled": os.environ.get("RETROGRAD_FAST", "1") != "0"}
@@ -37,6 +36,11 @@ def library() -> Any:
     return _state["library"]
 
 
+def is_enabled() -> bool:
+    """Whether the library may be used, if it is there."""
+    return _state["enabled"]
+
+
 def _load() -> Any:
     try:
         import retrograd_fast
@@ -44,38 +48,28 @@ def _load() -> Any:
         return None
     if retrograd_fast.VERSION != _VERSION:  # of another release: the NumPy kernels are right, this might not be
         return None
-    import ctypes
-
-    found = ctypes.CDLL(retrograd_fast.path())
-    found.retrograd_run.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p, ctypes.c_int]
-    found.retrograd_run.restype = None
-    return found
+    return retrograd_fast.load()
 
 
-def _count(elements: int) -> int:
+def worth(elements: int) -> int:
     """How many threads so many elements are worth."""
     return min(threads[0], max(1, elements // _GRAIN))
 
 
 def _run(name: str, dtype: np.dtype, tasks: int, *args: Any) -> None:
-    """The C kernel for this dtype, with the addresses of arrays (0 for None), integers and floats."""
-    from ctypes import c_void_p, cast
-
-    kinds, values, elements = [], [], 0
+    """The C kernel for this dtype, with arrays (or None), integers and floats, on as many threads as the largest array
+    is worth."""
+    elements = 0
     for arg in args:
-        if arg is None:
-            kinds.append("P")
-            values.append(0)
-        elif isinstance(arg, ndarray):
-            kinds.append("P")
-            values.append(arg.__array_interface__["data"][0])
-            elements = max(elements, arg.size)
-        else:
-            kinds.append("d" if isinstance(arg, float) else "q")
-            values.append(arg)
-    found = library()
-    kernel = cast(getattr(found, name + _SUFFIXES[dtype]), c_void_p)
-    found.retrograd_run(kernel, tasks, struct.pack("".join(kinds), *values), _count(elements))
+        if arg.__class__ is ndarray and arg.size > elements:
+            elements = arg.size
+    run_on(worth(elements), name, dtype, tasks, *args)
+
+
+def run_on(many: int, name: str, dtype: np.dtype, tasks: int, *args: Any) -> None:
+    """The same, on `many` threads."""
+    found = _state["library"]
+    found.run(found.KERNELS[name + SUFFIXES[dtype]], tasks, many, *args)
 
 
 def takes(*arrays: ndarray | None) -> bool:
@@ -88,10 +82,10 @@ def takes(*arrays: ndarray | None) -> bool:
             continue
         if type(a) is not ndarray or a.dtype is not dtype or not (a.flags.c_contiguous and a.flags.aligned):
             return False
-    return dtype in _SUFFIXES and library() is not None
+    return dtype in SUFFIXES and library() is not None
 
 
-def _sizes(values: Sequence[int]) -> ndarray:
+def sizes_array(values: Sequence[int]) -> ndarray:
     return np.array(values, np.int64)
 
 
@@ -167,7 +161,7 @@ def layer_norm_backward(
     if not takes(grad, x, mean, rstd, weight):
         return None
     height, width = x.shape
-    parts = _count(x.size)
+    parts = worth(x.size)
     out = np.empty_like(x) if wanted[0] else None
     sums = np.empty((parts, 2, width), x.dtype)
     _run("layer_norm_backward", x.dtype, parts, grad, x, mean, rstd, weight, out, sums, height, width, parts)
@@ -248,6 +242,17 @@ def group_norm_backward(
 # --------------------------------------------------------------------------------------------------------- windows
 
 
+def _is_by_two(
+    kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], out: Sequence[int],
+    size: Sequence[int],
+) -> bool:  # fmt: skip
+    """Are the windows of 2 by 2 cells, side by side and within the planes?"""
+    return (
+        list(kernel) == [2, 2] == list(stride) and not any(padding) and list(dilation) == [1, 1]
+        and all(2 * o <= n for o, n in zip(out, size)) and all(out)
+    )  # fmt: skip
+
+
 def max_pool2d(
     x: ndarray, out: Sequence[int], kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
     dilation: Sequence[int],
@@ -257,14 +262,12 @@ def max_pool2d(
         return None
     best = np.empty((x.shape[0], *out), x.dtype)
     taps = np.empty(best.shape, np.uint8)
-    if list(kernel) == [2, 2] == list(stride) and not any(padding) and list(dilation) == [1, 1] and all(
-        2 * o <= n for o, n in zip(out, x.shape[1:])
-    ):
+    if _is_by_two(kernel, stride, padding, dilation, out, x.shape[1:]):
         _run("max_pool2d_by_two", x.dtype, len(x) * out[0], x, best, taps, *x.shape[1:], *out)
     else:
         _run(
-            "max_pool2d", x.dtype, len(x), x, best, taps, *x.shape[1:], *out, _sizes(kernel), _sizes(stride),
-            _sizes(padding), _sizes(dilation),
+            "max_pool2d", x.dtype, len(x), x, best, taps, *x.shape[1:], *out, sizes_array(kernel), sizes_array(stride),
+            sizes_array(padding), sizes_array(dilation),
         )  # fmt: skip
     return best, taps
 
@@ -277,29 +280,15 @@ def max_pool2d_backward(
     if len(size) != 2 or taps.dtype != np.uint8 or not taps.flags.c_contiguous or not takes(grad):
         return None
     out = np.empty((grad.shape[0], *size), grad.dtype)
+    windows = grad.shape[1:]
+    if _is_by_two(kernel, stride, padding, dilation, windows, size):
+        _run("max_pool2d_by_two_backward", grad.dtype, len(out) * windows[0], grad, taps, out, *size, *windows)
+        return out
     _run(
-        "max_pool2d_backward", grad.dtype, len(out), grad, taps, out, *size, *grad.shape[1:], _sizes(kernel),
-        _sizes(stride), _sizes(padding), _sizes(dilation),
+        "max_pool2d_backward", grad.dtype, len(out), grad, taps, out, *size, *grad.shape[1:], sizes_array(kernel),
+        sizes_array(stride), sizes_array(padding), sizes_array(dilation),
     )  # fmt: skip
     return out
-
-
-def convolve_few(
-    x: ndarray, weight: ndarray, bias: ndarray | None, out: ndarray, groups: int, offsets: Sequence[int]
-) -> bool:
-    """Write to `out` the convolution of padded images, flat as Note [Convolution as a product] has them, if few
-    products make up an output.  Returns whether it did."""
-    each, pitch = x.shape[1] // groups, x.shape[-1]
-    products = each * len(offsets)
-    if products > 36 or out.ndim != 4 or pitch > 2048 or not takes(x, weight, bias, out):
-        return False
-    plane = math.prod(x.shape[2:])
-    places = _sizes([channel * plane + offset for channel in range(each) for offset in offsets])
-    _run(
-        "convolve_few", x.dtype, len(x) * len(weight), x, weight, bias, out, groups, len(weight) // groups, products,
-        places, x.shape[1] * plane, each * plane, out.shape[2], out.shape[3], pitch,
-    )  # fmt: skip
-    return True
 
 
 # --------------------------------------------------------------------------------------------------------- indexing
@@ -342,6 +331,6 @@ def index_add(a: ndarray, dim: int, index: ndarray, source: ndarray) -> bool:
     if not (_takes_index(index) and a.flags.writeable and takes(a, source)):
         return False
     outer, n, inner = _along(a, dim)
-    parts = 1 if outer >= threads[0] or inner == 1 else _count(source.size // 4)  # little to do for each
+    parts = 1 if outer >= threads[0] or inner == 1 else worth(source.size // 4)  # little to do for each
     _run("index_add", a.dtype, outer * parts, a, index, source, n, index.size, inner, parts)
     return True

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from . import compiled
+from . import compiled_products
 from .compiled import LARGE
 from .promotion import is_half, scalar_name, unsupported
 from .storage import shape_text
@@ -184,6 +184,12 @@ def convolution_backward_weight(
             grad.astype(np.float32), input.astype(np.float32), weight_size, stride, padding, dilation, groups
         )
         return wide.astype(grad.dtype)
+    if grad.size > LARGE or input.size > LARGE:
+        fast = compiled_products.convolution_weight(
+            np.ascontiguousarray(grad), np.ascontiguousarray(input), weight_size, stride, padding, dilation, groups
+        )
+        if fast is not None:
+            return fast
     windows = Windows(input.shape[2:], weight_size[2:], stride, padding, dilation)
     if tuple(windows.out) != grad.shape[2:]:  # of a transposed convolution with much output_padding
         windows.set_padding(input.shape[2:], windows.padding, grad.shape[2:])
@@ -223,6 +229,13 @@ def _product(
     """The convolution itself."""
     batch, channels = input.shape[:2]
     outputs = weight.shape[0]
+    if input.size > LARGE or batch * outputs * windows.count > LARGE:
+        fast = compiled_products.convolution(
+            np.ascontiguousarray(input), np.ascontiguousarray(weight), bias, windows.stride,
+            [before for before, _ in windows.padding], windows.dilation, groups, windows.out,
+        )  # fmt: skip
+        if fast is not None:
+            return fast
     dtype = np.result_type(input, weight)
     result = np.empty_like(input, dtype=dtype, shape=(batch, outputs, *windows.out), order="C")
     shift = None if bias is None else bias.reshape(-1, *[1] * len(windows.out))
@@ -231,9 +244,6 @@ def _product(
         return result
     x = windows.pad(input)
     weight = np.ascontiguousarray(weight)
-    few = windows.flat and result.size > LARGE
-    if few and compiled.convolve_few(x, weight, bias, result, groups, windows.offsets):
-        return result
     matrix = weight.reshape(groups, outputs // groups, -1)
     size, blocks = windows.blocks(batch, channels, dtype.itemsize)
     buffer = windows.buffer(x, size)
@@ -269,11 +279,16 @@ def _scatter(
     kernel = weight.shape[2:]
     dims = range(len(kernel))
     outputs, each = weight.shape[0] // groups, weight.shape[1]
-    if all(s == 1 for s in stride) and np.isfinite(np.add.reduce(weight, None)):
-        # A convolution again, with the kernel turned around and the channels exchanged.  It multiplies the kernel
-        # with the zeros around the edges, which a NaN in the kernel must not meet.
-        turned = weight[(slice(None), slice(None), *[slice(None, None, -1)] * len(kernel))]
-        turned = turned.reshape(groups, outputs, each, *kernel).swapaxes(1, 2).reshape(groups * each, outputs, *kernel)
+    # A convolution again, with the kernel turned around and the channels exchanged.  It multiplies the kernel with the
+    # zeros around the edges, which a NaN in the kernel must not meet.
+    finite = bool(np.isfinite(np.add.reduce(weight, None)))
+    by_one = all(s == 1 for s in stride)
+    if finite and not by_one and math.prod(input_size) > LARGE:
+        fast = _scatter_phases(grad, weight, bias, input_size, stride, padding, dilation, groups)
+        if fast is not None:
+            return fast
+    if finite and by_one:
+        turned = _turned(weight, groups)
         windows = Windows(grad.shape[2:], kernel, stride, [0] * len(kernel), dilation)
         sides = []
         for d in dims:
@@ -303,6 +318,59 @@ def _scatter(
         return padded
     inner = tuple([slice(p, p + s) for p, s in zip(padding, input_size[2:], strict=True)])
     return np.ascontiguousarray(padded[(slice(None), slice(None), *inner)])
+
+
+def _turned(weight: np.ndarray, groups: int) -> np.ndarray:
+    """The weight whose convolution is the transposed one."""
+    outputs, each, kernel = weight.shape[0] // groups, weight.shape[1], weight.shape[2:]
+    turned = weight[(slice(None), slice(None), *[slice(None, None, -1)] * len(kernel))]
+    return turned.reshape(groups, outputs, each, *kernel).swapaxes(1, 2).reshape(groups * each, outputs, *kernel)
+
+
+def _scatter_phases(
+    grad: np.ndarray,
+    weight: np.ndarray,
+    bias: np.ndarray | None,
+    input_size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    groups: int,
+) -> np.ndarray | None:
+    """The transposed convolution with a stride, by the compiled kernel.
+
+    Cells a stride apart meet the same taps, so that each phase of the result is a convolution of stride 1 with a
+    part of the kernel.
+    """
+    result = np.empty(input_size, grad.dtype)
+    grad = np.ascontiguousarray(grad)
+    axes = []
+    for size, taps, s, p, d in zip(input_size[2:], weight.shape[2:], stride, padding, dilation, strict=True):
+        common = math.gcd(s, d)
+        phases = []
+        for first in range(min(s, size)):
+            phase = (first + p) % s
+            tap = next((i for i in range(s // common) if i * d % s == phase), taps)
+            part = slice(tap, None, s // common)
+            met = len(range(*part.indices(taps)))
+            # The window of the first cell, counted from the gradient that the last of these taps meets.
+            before = (tap * d - phase) // s + (met - 1) * (d // common) - (first + p - phase) // s
+            phases.append((slice(first, None, s), part, met, before, d // common, len(range(first, size, s))))
+        axes.append(phases)
+    for phases in itertools.product(*axes):
+        cells = (slice(None), slice(None), *[phase[0] for phase in phases])
+        if not all(met for _, _, met, _, _, _ in phases):
+            result[cells] = 0 if bias is None else bias.reshape(-1, *[1] * len(phases))
+            continue
+        part = np.ascontiguousarray(_turned(weight[(slice(None), slice(None), *[phase[1] for phase in phases])], groups))
+        values = compiled_products.convolution(
+            grad, part, bias, [1] * len(phases), [phase[3] for phase in phases], [phase[4] for phase in phases], groups,
+            [phase[5] for phase in phases],
+        )  # fmt: skip
+        if values is None:
+            return None
+        result[cells] = values
+    return result
 
 
 def transposed_size(

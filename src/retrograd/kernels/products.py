@@ -12,9 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from .compiled_products import product as fast_product
 from .dims import normalize_dim, normalize_dims
 from .promotion import broadcast_shape, cast_number, is_half, promote, result_dtype, scalar_name, store, unsupported
 from .shape import expand
+
+SMALL = 256  # elements of a matrix: a product with fewer goes to BLAS in any case
 
 _C_NAMES = {
     "Float": "float", "Double": "double", "Int": "int", "Long": "long long", "Half": "c10::Half",
@@ -31,6 +34,8 @@ def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     # Matrix times matrix or vector, already checked.
     if a.itemsize == 2 and is_half(a.dtype):
         return _product(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
+    if a.ndim == 2 == b.ndim and a.size > SMALL and (fast := fast_product(a, b)) is not None:
+        return fast
     if len(b) == 1 and a.ndim == 2:
         # ndarray.dot takes an operand of one element for a factor and leaves everything out where that is 0: NaN too.
         return np.multiply(a, b) if b.ndim == 2 else np.multiply(a[:, 0], b)
@@ -40,6 +45,10 @@ def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _batched(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if a.itemsize == 2 and is_half(a.dtype):
         return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
+    if a.ndim == 3 == b.ndim and len(a) == len(b) and a.shape[2] == b.shape[1] and a.size > SMALL:
+        fast = fast_product(a, b)
+        if fast is not None:
+            return fast
     return np.matmul(a, b)
 
 
@@ -47,6 +56,10 @@ def mm(mat1: np.ndarray, mat2: np.ndarray) -> np.ndarray:
     """The product of two matrices."""
     dtype = mat1.dtype
     if dtype is mat2.dtype and dtype.char in "fdFD" and mat1.ndim == 2 == mat2.ndim and len(mat2) != 1:
+        if mat1.size > SMALL and mat1.shape[1] == len(mat2):
+            fast = fast_product(mat1, mat2)
+            if fast is not None:
+                return fast
         try:
             return mat1.dot(mat2)
         except ValueError:
@@ -250,6 +263,10 @@ def addmm(
 ) -> np.ndarray:
     """``beta * input + alpha * (mat1 @ mat2)``."""
     if out is None and beta == 1 == alpha and input.dtype is mat1.dtype and mat1.ndim == 2 == mat2.ndim:
+        if mat1.size > SMALL and mat1.shape[1] == len(mat2) and input.shape == mat2.shape[1:]:
+            fast = fast_product(mat1, mat2, input)
+            if fast is not None:
+                return fast
         try:
             product = mm(mat1, mat2)
             if product.dtype is input.dtype:
