@@ -362,10 +362,10 @@ def _scatter_phases(
         if not all(met for _, _, met, _, _, _ in phases):
             result[cells] = 0 if bias is None else bias.reshape(-1, *[1] * len(phases))
             continue
-        part = np.ascontiguousarray(_turned(weight[(slice(None), slice(None), *[phase[1] for phase in phases])], groups))
+        part = _turned(weight[(slice(None), slice(None), *[phase[1] for phase in phases])], groups)
         values = compiled_products.convolution(
-            grad, part, bias, [1] * len(phases), [phase[3] for phase in phases], [phase[4] for phase in phases], groups,
-            [phase[5] for phase in phases],
+            grad, np.ascontiguousarray(part), bias, [1] * len(phases), [phase[3] for phase in phases],
+            [phase[4] for phase in phases], groups, [phase[5] for phase in phases],
         )  # fmt: skip
         if values is None:
             return None
