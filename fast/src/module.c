@@ -4,13 +4,7 @@
  * known in retrograd/kernels/compiled.py, which has checked them: of arrays nothing is looked at here. The interpreter goes
  * on with other threads meanwhile.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
-#define NPY_TARGET_VERSION NPY_1_25_API_VERSION
-#include <numpy/arrayobject.h>
-
-#include "pool.h"
+#include "module.h"
 
 #define MOST_ARGUMENTS 16
 
@@ -64,6 +58,8 @@ static PyObject *run(PyObject *self, PyObject *const *args, Py_ssize_t count)
 
 static PyMethodDef functions[] = {
     {"run", (PyCFunction)(void (*)(void))run, METH_FASTCALL, "Run a kernel: run(kernel, tasks, threads, *arguments)."},
+    {"parallel", parallel, METH_O, "A ufunc of one result with the same loops, shared among threads; None of others."},
+    {"use_threads", use_threads, METH_O, "How many threads such ufuncs use."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -90,7 +86,7 @@ static int import_numpy(PyObject *module)
 {
     (void)module;
     import_array1(-1);
-    return 0;
+    return import_ufuncs();
 }
 
 static PyModuleDef_Slot slots[] = {

@@ -5,12 +5,14 @@ from __future__ import annotations
 import multiprocessing
 import threading
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from retrograd import backends, kernels
-from retrograd.core.threads import threads
-from retrograd.kernels import compiled_products, conv, pool
+from retrograd.core.threads import set_num_threads, threads
+from retrograd.kernels import compiled, compiled_products, conv, pool
+from retrograd.kernels.compiled import on_threads, tell_threads
 
 pytestmark = pytest.mark.skipif(not backends.fast.is_available(), reason="retrograd[fast] is not installed")
 
@@ -184,3 +186,47 @@ def test_a_forked_child_has_workers_of_its_own(many_threads):
     assert queue.get(timeout=60) == [True]
     child.join(60)
     assert child.exitcode == 0
+
+
+UFUNCS = ["add", "multiply", "exp", "tanh", "less", "sqrt", "maximum", "negative", "divide", "logaddexp", "arctan2"]
+
+
+@pytest.mark.parametrize("name", UFUNCS)
+def test_shared_ufuncs_give_what_numpy_s_give(name, many_threads):
+    tell_threads()
+    rng = np.random.default_rng(0)
+    original = getattr(np, name)
+    shared = on_threads(original)
+    assert shared is not original
+    for dtype in (np.float32, np.float64, np.int64, np.float16):
+        operands = [rng.standard_normal((3, 70001)).astype(dtype) * 3 for _ in range(original.nin)]
+        for lie in (lambda a: a, lambda a: a[:, ::-1], lambda a: a[:, ::2], lambda a: a.T):
+            given = [lie(a) for a in operands]
+            with np.errstate(all="ignore"):
+                got, expected = shared(*given), original(*given)
+                np.testing.assert_array_equal(got, expected, strict=True)
+                if got.dtype == dtype:
+                    into, other = given[0].copy(), given[0].copy()  # (NumPy's own bits depend on the strides)
+                    assert shared(into, *given[1:], into) is into
+                    np.testing.assert_array_equal(into, original(other, *given[1:], other))
+
+
+def test_shared_ufuncs_take_bfloat16_and_warn_as_numpy_does(many_threads):
+    tell_threads()
+    a = np.ones(100_000, ml_dtypes.bfloat16)
+    assert (on_threads(np.add)(a, a) == 2).all()
+    zeros = np.zeros(100_000, np.float32)
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        on_threads(np.divide)(zeros + 1, zeros)
+    with np.errstate(all="raise"):
+        on_threads(np.divide)(zeros, zeros + 1)  # nothing is left of the one before
+
+
+def test_threads_and_switches_reach_shared_ufuncs(monkeypatch):
+    told = []
+    monkeypatch.setattr(compiled._state["library"], "use_threads", told.append)
+    before = threads[0]
+    with backends.fast.flags(enabled=False):
+        pass
+    set_num_threads(before)
+    assert told == [1, before, before]

@@ -550,9 +550,10 @@ def in_fresh_interpreter(code: str, **environment: str) -> str:
 
 
 @needs_library
-def test_importing_retrograd_does_not_load_the_library():
+def test_importing_retrograd_loads_the_library_unless_it_is_turned_off():
     code = "import sys, retrograd; print('retrograd_fast' in sys.modules)"
-    assert in_fresh_interpreter(code) == "False"
+    assert in_fresh_interpreter(code, RETROGRAD_FAST="1") == "True"
+    assert in_fresh_interpreter(code, RETROGRAD_FAST="0") == "False"
 
 
 @needs_library

@@ -29,6 +29,7 @@ def is_enabled() -> bool:
 def set_enabled(enabled: bool) -> None:
     """Use the compiled kernels, where installed, or NumPy alone; in the whole process."""
     compiled._state["enabled"] = bool(enabled)
+    compiled.tell_threads()
 
 
 @contextlib.contextmanager

@@ -43,6 +43,7 @@ from retrograd.core.version_counter import INFERENCE, VersionCounter, version_co
 from retrograd.autograd.view_meta import DifferentiableViewMeta, as_view
 from retrograd.core.dtypes import as_numpy_dtype
 from retrograd.kernels import as_array, ndarray, ufuncs
+from retrograd.kernels.compiled import on_threads
 from retrograd.tensor.lazy_conjugation import class_with_flipped_bit
 from retrograd.ops.support import (
     INT,
@@ -75,7 +76,8 @@ def write_functions(entries: list[Entry]) -> str:
     parts = [HEADER]
     kernels = sorted({e.kernel for e in entries})
     parts.append("\n" + "".join(f"kernel_{k} = kernels.{k}\n" for k in kernels))
-    parts.append("".join(f"ufunc_{u} = ufuncs.{u}\n" for u in sorted({e.ufunc for e in entries if e.ufunc})))
+    names = sorted({e.ufunc for e in entries if e.ufunc})
+    parts.append("".join(f"ufunc_{name} = on_threads(ufuncs.{name})\n" for name in names))
     for entry in entries:
         parts.append(_wrapper(entry))
         parts += [_wrapper(entry, operator) for operator in entry.operators if not _is_inplace(operator)]

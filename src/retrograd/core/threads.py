@@ -1,12 +1,14 @@
 """How many threads an operator may use: one number for the whole process, as in torch.
 
-BLAS is told at once.  The compiled kernels of `retrograd[fast]`, where installed, ask for the number in every call.
+BLAS is told at once.  The compiled kernels of `retrograd[fast]`, where installed, ask for the number in every call, or
+are told (`listeners`).
 The NumPy kernels themselves run on the calling thread.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 __all__ = ["get_num_interop_threads", "get_num_threads", "set_num_interop_threads", "set_num_threads"]
@@ -23,6 +25,8 @@ def _at_start() -> int:
 #: Both are lists of one number, so that who imports them sees it change.
 threads: list[int] = [_at_start()]
 _interop_threads: list[int] = [_at_start()]
+#: Called when the number changes.
+listeners: list[Callable[[], None]] = []
 
 
 def get_num_threads() -> int:
@@ -39,6 +43,8 @@ def set_num_threads(int: Any) -> None:
     """Let one operator use so many threads."""
     threads[0] = _positive("set_num_threads", int)
     _tell_blas(threads[0])
+    for listener in listeners:
+        listener()
 
 
 def get_num_interop_threads() -> int:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from .compiled import on_threads
 from .pointwise import _BOOL, _scalar_result
 from .promotion import (
     Operand,
@@ -45,7 +46,7 @@ def _divisors(ufunc: Any, name: str, a: ndarray, b: ndarray, out: ndarray | None
 
 
 # Names of their own, since a lookup in np costs the common case a tenth of its overhead.
-_add, _subtract, _multiply, _true_divide = np.add, np.subtract, np.multiply, np.true_divide
+_add, _subtract, _multiply, _true_divide = map(on_threads, (np.add, np.subtract, np.multiply, np.true_divide))
 
 
 def add(a: Operand, b: Operand, alpha: Operand = 1, out: ndarray | None = None) -> ndarray:

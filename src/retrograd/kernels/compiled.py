@@ -4,7 +4,7 @@ Kernels come here with large arrays only.  Each function returns None where the 
 the operands (float32 and float64, mostly contiguous), and the NumPy kernel goes on: it is the reference, and the
 library is never needed.  RETROGRAD_FAST=0 in the environment turns it off, and so does `retrograd.backends.fast`.
 
-The library is looked for when the first large array comes.  A C kernel does the tasks (elements, rows, planes …) of a
+A C kernel does the tasks (elements, rows, planes …) of a
 range; the library's `run` shares them among threads.
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from retrograd.core.threads import threads
+from retrograd.core.threads import listeners, threads
 
 LARGE = 1 << 12  # elements: with fewer, what a call costs begins to count
 SUFFIXES = {np.dtype(np.float32): "_f32", np.dtype(np.float64): "_f64"}
@@ -48,7 +48,31 @@ def _load() -> Any:
         return None
     if retrograd_fast.VERSION != _VERSION:  # of another release: the NumPy kernels are right, this might not be
         return None
-    return retrograd_fast.load()
+    found = retrograd_fast.load()
+    listeners.append(tell_threads)
+    found.use_threads(threads[0] if _state["enabled"] else 1)
+    return found
+
+
+def tell_threads() -> None:
+    """Let the library know how many threads the ufuncs of `on_threads` may use."""
+    if _state.get("library") is not None:
+        _state["library"].use_threads(threads[0] if _state["enabled"] else 1)
+
+
+_shared: dict[Any, Any] = {}
+
+
+def on_threads(ufunc: Any) -> Any:
+    """A ufunc with the same loops that shares long rows of elements among threads, without ``reduce``; the same ufunc
+    where there is no library, or it is turned off."""
+    found = _shared.get(ufunc)
+    if found is None:
+        if not _state["enabled"]:
+            return ufunc
+        made = library().parallel(ufunc) if isinstance(ufunc, np.ufunc) and library() is not None else None
+        found = _shared[ufunc] = ufunc if made is None else made
+    return found
 
 
 def worth(elements: int) -> int:

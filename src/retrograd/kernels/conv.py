@@ -347,7 +347,7 @@ def _scatter_phases(
     axes = []
     for size, taps, s, p, d in zip(input_size[2:], weight.shape[2:], stride, padding, dilation, strict=True):
         common = math.gcd(s, d)
-        phases = []
+        along = []
         for first in range(min(s, size)):
             phase = (first + p) % s
             tap = next((i for i in range(s // common) if i * d % s == phase), taps)
@@ -355,16 +355,16 @@ def _scatter_phases(
             met = len(range(*part.indices(taps)))
             # The window of the first cell, counted from the gradient that the last of these taps meets.
             before = (tap * d - phase) // s + (met - 1) * (d // common) - (first + p - phase) // s
-            phases.append((slice(first, None, s), part, met, before, d // common, len(range(first, size, s))))
-        axes.append(phases)
+            along.append((slice(first, None, s), part, met, before, d // common, len(range(first, size, s))))
+        axes.append(along)
     for phases in itertools.product(*axes):
         cells = (slice(None), slice(None), *[phase[0] for phase in phases])
         if not all(met for _, _, met, _, _, _ in phases):
             result[cells] = 0 if bias is None else bias.reshape(-1, *[1] * len(phases))
             continue
-        part = _turned(weight[(slice(None), slice(None), *[phase[1] for phase in phases])], groups)
+        turned = _turned(weight[(slice(None), slice(None), *[phase[1] for phase in phases])], groups)
         values = compiled_products.convolution(
-            grad, np.ascontiguousarray(part), bias, [1] * len(phases), [phase[3] for phase in phases],
+            grad, np.ascontiguousarray(turned), bias, [1] * len(phases), [phase[3] for phase in phases],
             [phase[4] for phase in phases], groups, [phase[5] for phase in phases],
         )  # fmt: skip
         if values is None:

@@ -17,6 +17,8 @@ import numpy as np
 
 from retrograd.core import dtypes
 
+from .compiled import LARGE, on_threads
+
 ndarray = np.ndarray
 Operand = Any  # an array or a Python number
 Kernel = Callable[..., Any]  # one that was made by another function
@@ -311,6 +313,8 @@ def apply_binary(
     if type(a) is ndarray and out is None and type(b) in _NUMBERS:
         d = a.dtype
         if (dtype is None or dtype is d) and d.kind in "fcV":
+            if a.size > LARGE:
+                ufunc = on_threads(ufunc)
             r = ufunc(a, np.array(b, d))  # a 0-d array costs a ufunc less than a number does
             return r if type(r) is ndarray else as_array(r)
     if not hasattr(a, "dtype") and not hasattr(b, "dtype"):
@@ -318,6 +322,8 @@ def apply_binary(
     d = result_dtype(a, b) if dtype is None else dtype
     x = operand(a, d, b)
     y = operand(b, d, a)
+    if type(x) is ndarray and x.size > LARGE:
+        ufunc = on_threads(ufunc)
     if out is None:
         try:
             r = ufunc(x, y)
@@ -341,6 +347,8 @@ def apply_unary(
     if not hasattr(a, "dtype"):
         return ufunc(a if dtype is None or isinstance(a, builtins.complex) else operator.mul(a, 1.0)).item()
     x = a if dtype is None else operand(a, dtype)
+    if type(x) is ndarray and x.size > LARGE:
+        ufunc = on_threads(ufunc)
     if out is None:
         r = ufunc(x)
         return r if type(r) is ndarray else as_array(r)
