@@ -18,8 +18,8 @@ from .compiled import SUFFIXES, is_enabled, library, run_on, sizes_array, takes,
 # --------------------------------------------------------------------------------------------------------- products
 
 
-#: Multiply-adds below which BLAS is as fast, and those that are worth a thread.
-_SMALL_PRODUCT, _PRODUCT_GRAIN = 1 << 12, 1 << 18
+#: Multiply-adds below which BLAS is as fast, those that are worth a thread, and those from which on threads pack together.
+_SMALL_PRODUCT, _PRODUCT_GRAIN, _LARGE_PRODUCT = 1 << 12, 1 << 18, 1 << 25
 
 
 def product(a: ndarray, b: ndarray, bias: ndarray | None = None) -> ndarray | None:
@@ -45,17 +45,15 @@ def product(a: ndarray, b: ndarray, bias: ndarray | None = None) -> ndarray | No
     panel, tile_rows = found.PANEL_f32 if suffix == "_f32" else found.PANEL_f64, found.TILE_ROWS
     many = min(threads[0], max(1, work * count // _PRODUCT_GRAIN))
     panels, tiles = -(-n // panel), -(-m // tile_rows)
-    shared = False
+    shared = count == 1 and many > 1 and work >= _LARGE_PRODUCT
     row_parts = column_parts = 1
-    if many > 1 and count < 2 * many:
-        wanted = -(-4 * many // count)
-        column_parts = min(panels, wanted)
-        row_parts = min(tiles, -(-wanted // column_parts))
-        shared = count == 1 and row_parts > 1 and work >= 1 << 22
-        if not shared:  # each part of the rows packs the same columns: as few of them as keep the threads busy
-            column_parts, row_parts = min(panels, wanted), 1
-            if column_parts < many:
-                row_parts = min(tiles, -(-many // column_parts))
+    if shared:  # some panels at a time stay in the cache, while all the rows of a part go over them
+        column_parts = -(-panels // 6)
+        row_parts = min(tiles, -(-4 * many // column_parts))
+    elif many > 1 and count < 2 * many:
+        # Each part of the rows packs the same columns: as few of them as keep the threads busy.
+        column_parts = min(panels, -(-4 * many // count))
+        row_parts = min(tiles, -(-many // (column_parts * count)))
     batch_steps = (steps[0] // item, b.strides[0] // item, m * n) if batch else (0, 0, 0)
     sizes = np.array(
         (m, n, k, a.strides[-2] // item, a.strides[-1] // item, b.strides[-2] // item, b.strides[-1] // item, n,

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy import empty, ndarray
 
+from .compiled import on_threads
+
 #: ``accumulate(total, more, total)`` adds in place two arrays of one shape and dtype: the engine's innermost step.
-accumulate = np.add
+accumulate = on_threads(np.add)
 
 
 def one_like(a: ndarray) -> ndarray:
