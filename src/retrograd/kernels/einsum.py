@@ -235,3 +235,22 @@ def _contract(a: np.ndarray, labels_a: list[int], b: np.ndarray, labels_b: list[
     else:
         product = _product(left.reshape(n, k), right.reshape(k, m))
     return product.reshape(shape), result
+
+
+def trilinear(
+    i1: np.ndarray,
+    i2: np.ndarray,
+    i3: np.ndarray,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+) -> np.ndarray:
+    """The product of three arrays, each without the dimensions in its ``expand``, summed over `sumdim`."""
+    return einsum(trilinear_equation(i1.ndim + len(expand1), expand1, expand2, expand3, sumdim), [i1, i2, i3])
+
+
+def trilinear_equation(ndim: int, *missing: Sequence[int]) -> str:
+    """The equation of a product of tensors, each without some of `ndim` dimensions; the last are the result's."""
+    *inputs, result = ["".join(chr(97 + d) for d in range(ndim) if d not in dims) for dims in missing]
+    return f"{','.join(inputs)}->{result}"

@@ -439,3 +439,25 @@ def _check_flat(index: np.ndarray, n: int) -> None:
     if index.size and (int(index.min()) < -n or int(index.max()) >= n):
         wrong = int(index[(index < -n) | (index >= n)].flat[0])
         raise IndexError(f"out of range: tried to access index {wrong} on a tensor of {n} elements.")
+
+
+def index_reduce(
+    a: np.ndarray,
+    dim: int,
+    index: np.ndarray,
+    source: np.ndarray,
+    reduce: str,
+    include_self: bool = True,
+    out: np.ndarray | None = None,
+) -> np.ndarray:
+    """`a` with the slices of `source` reduced into its slices at `index` along `dim`."""
+    return scatter_reduce(a, dim, index_of_slices(index, dim, source.shape), source, reduce, include_self, out=out)
+
+
+def index_of_slices(index: np.ndarray, dim: int, shape: Sequence[int]) -> np.ndarray:
+    """The index of `scatter_reduce` that says for every element what `index` says for the slices along `dim`."""
+    if not shape:
+        return index.astype(np.int64).reshape(())
+    sizes = [1] * len(shape)
+    sizes[dim] = -1
+    return np.ascontiguousarray(np.broadcast_to(index.astype(np.int64).reshape(sizes), tuple(shape)))

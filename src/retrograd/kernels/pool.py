@@ -395,6 +395,14 @@ def fractional_max_pool(
     return values, np.take_along_axis(flat, best, -1).reshape(shape_out)
 
 
+def max_unpool(a: np.ndarray, indices: np.ndarray, output_size: Sequence[int]) -> np.ndarray:
+    """The elements of `a` at their indices in images of zeros."""
+    lead = a.shape[: a.ndim - len(output_size)]
+    result = np.zeros_like(a, shape=(*lead, math.prod(output_size)), order="C")
+    np.put_along_axis(result, indices.reshape(*lead, -1), a.reshape(*lead, -1), -1)
+    return result.reshape(*lead, *output_size)
+
+
 __all__ = [
     "adaptive_bounds",
     "adaptive_max_pool",
@@ -405,5 +413,6 @@ __all__ = [
     "max_pool_backward",
     "max_pool_gather",
     "max_pool_indices",
+    "max_unpool",
     "pooled_size",
 ]

@@ -410,3 +410,8 @@ def block_diag(arrays: Sequence[np.ndarray]) -> np.ndarray:
         result[row : row + rows, column : column + columns] = block
         row, column = row + rows, column + columns
     return result
+
+
+def narrow_copy(a: np.ndarray, dim: int, start: int, length: int) -> np.ndarray:
+    """A copy of the part of `length` from `start` on along `dim`."""
+    return np.array(slice(a, dim, start, start + length), copy=True, order="C")

@@ -267,7 +267,33 @@ def cubic(x: np.ndarray, a: float, b: float, c: float, d: float) -> np.ndarray:
     return np.asarray(((x * a + b) * x + c) * x + d)
 
 
+def affine_base(size: Sequence[int], align_corners: bool, dtype: Any) -> np.ndarray:
+    """The places of a regular grid with a 1 after each, one in a row."""
+    axes = []
+    for n in size[2:]:
+        steps = np.linspace(-1, 1, n) if n > 1 else np.zeros(1)
+        axes.append(steps if align_corners else steps * ((n - 1) / n))
+    places = np.meshgrid(*axes, indexing="ij")
+    base = np.stack([*places[::-1], np.ones(tuple(size[2:]))], -1)
+    return base.astype(dtype).reshape(1, -1, len(size) - 1)
+
+
+def affine_grid_generator(theta: np.ndarray, size: Sequence[int], align_corners: bool) -> np.ndarray:
+    """The places that affine maps make of a regular grid."""
+    places = np.matmul(affine_base(size, align_corners, theta.dtype), theta.swapaxes(1, 2))
+    return places.reshape(size[0], *size[2:], len(size) - 2)
+
+
+def channel_shuffle(a: np.ndarray, groups: int) -> np.ndarray:
+    """The channels of `groups` groups, interleaved."""
+    split = a.reshape(a.shape[0], groups, a.shape[1] // groups, *a.shape[2:])
+    return np.ascontiguousarray(split.swapaxes(1, 2)).reshape(a.shape)
+
+
 __all__ = [
+    "affine_base",
+    "affine_grid_generator",
+    "channel_shuffle",
     "adaptive_avg_pool",
     "adaptive_avg_pool_backward",
     "cubic",

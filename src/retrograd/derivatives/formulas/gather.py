@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ... import kernels
+from ...tensor import wrap
+
 
 def gather_gradient(ops: Any, grad: Any, shape: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
     """The gradient of `gather`."""
@@ -122,3 +125,27 @@ def scatter_reduce_jvp(
     ones = ops.ones_like(result)
     by_self, by_src = scatter_reduce_backward(ops, ones, self, dim, index, src, reduce, include, result)
     return ops.scatter_add(ops.mul(by_self, self_t), dim, index, ops.mul(by_src, src_t))
+
+
+def _of_slices(ops: Any, index: Any, dim: int, source: Any) -> Any:
+    """The index of `scatter_reduce` for that of `index_reduce`."""
+    if ops is kernels:
+        return kernels.index_of_slices(index, dim, source.shape)
+    return wrap(kernels.index_of_slices(index._data, dim, tuple(source.shape)))
+
+
+def index_reduce_backward(
+    ops: Any, grad: Any, self: Any, dim: int, index: Any, source: Any, reduce: str, include_self: bool, result: Any
+) -> tuple[Any, Any]:
+    """The gradients of `self` and `source`."""
+    index = _of_slices(ops, index, dim, source)
+    return scatter_reduce_backward(ops, grad, self, dim, index, source, reduce, include_self, result)
+
+
+def index_reduce_jvp(
+    ops: Any, self: Any, self_t: Any, dim: int, index: Any, source: Any, source_t: Any, reduce: str,
+    include_self: bool, result: Any,
+) -> Any:  # fmt: skip
+    """The tangent of `index_reduce`."""
+    index = _of_slices(ops, index, dim, source)
+    return scatter_reduce_jvp(ops, self, self_t, dim, index, source, source_t, reduce, include_self, result)

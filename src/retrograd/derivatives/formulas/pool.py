@@ -37,3 +37,10 @@ def avg_pool_again(
     pool = {2: "_avg_pool2d", 3: "_avg_pool3d"}[dims]
     function = getattr(ops, pool, None) or ops.avg_pool  # the kernel, or the operator
     return function(grad, kernel, stride, padding, ceil_mode, include, override)
+
+
+def max_unpool_backward(ops: Any, grad: Any, indices: Any, dims: int) -> Any:
+    """The gradient at the places that the elements went to."""
+    lead = tuple(grad.shape)[: grad.ndim - dims]
+    flat = ops.gather(ops.reshape(grad, (*lead, -1)), -1, ops.reshape(indices, (*lead, -1)))
+    return ops.reshape(flat, indices.shape)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ... import kernels
 from ...kernels.einsum import parse_equation
 
 
@@ -89,3 +90,11 @@ def einsum_jvp(ops: Any, equation: str, operands: list[Any], tangents: list[Any]
     for term in terms[1:]:
         total = ops.add(total, term)
     return total
+
+
+def trilinear_part(
+    ops: Any, a: Any, without_a: Any, b: Any, without_b: Any, c: Any, without_c: Any, without: Any
+) -> Any:
+    """The product of three tensors, summed over what the result is without; each is without some dimensions, too."""
+    ndim = a.ndim + len(without_a)
+    return ops.einsum(kernels.trilinear_equation(ndim, without_a, without_b, without_c, without), [a, b, c])

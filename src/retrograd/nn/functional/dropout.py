@@ -40,7 +40,7 @@ def _feature_dropout(input: Tensor, shape: tuple[int, ...], p: float, training: 
         return input
     if input._memory.ndim < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    mask = _mask(np.empty(shape, input._memory.dtype), p)
+    mask = _mask(np.empty(shape if p < 1 else (), input._memory.dtype), p)
     return input.mul_(mask) if inplace else generated.mul(input, mask)
 
 
@@ -86,7 +86,8 @@ def _alpha(input: Tensor, shape: tuple[int, ...], p: float, training: bool, inpl
     if not training or p == 0 or not input._memory.size:
         return input
     if p == 1:
-        return input.mul_(0) if inplace else input * 0
+        nothing = wrap(np.zeros((), input._memory.dtype))
+        return input.mul_(nothing) if inplace else input * nothing
     scale = ((1 - p) * (1 + p * _SATURATED**2)) ** -0.5
     like = input._data if shape == input._memory.shape else np.empty(shape, input._memory.dtype)
     kept = _mask(like, p)._data != 0
@@ -166,5 +167,5 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     if not training or p == 0 or not input._memory.size:
         return input
-    mask = _mask(input._data, p)
+    mask = _mask(input._data if p < 1 else np.empty((), input._memory.dtype), p)
     return input.mul_(mask) if inplace else generated.mul(input, mask)

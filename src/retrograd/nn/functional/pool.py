@@ -479,11 +479,10 @@ def _max_unpool(
         raise RuntimeError(
             f"Found an invalid max index: {wrong} (output volumes are of size {'x'.join(str(s) for s in size)}"
         )
-    lead = shape[: len(shape) - dims]
-    rows = (*lead, math.prod(shape[len(shape) - dims :]))
-    zeros = input.new_zeros((*lead, volume))
-    result = generated.scatter_src(zeros, -1, indices.reshape(rows), input.reshape(rows))
-    return result.reshape((*lead, *size))
+    if dims == 1:
+        image = generated._max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), (*size, 1))
+        return image.squeeze(-1)
+    return (generated._max_unpool2d if dims == 2 else generated._max_unpool3d)(input, indices, tuple(size))
 
 
 def _make_max_unpool(dims: int) -> Callable[..., Tensor]:

@@ -254,8 +254,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
         raise RuntimeError(
             f"Number of channels must be divisible by groups. Got {shape[1]} channels and {groups} groups."
         )
-    split = input.reshape((shape[0], groups, shape[1] // groups, *shape[2:]))
-    return split.transpose(1, 2).reshape(shape)
+    return generated.channel_shuffle(input, groups)
 
 
 @composite(space="nn.functional")
@@ -291,14 +290,11 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         )
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {tuple(size)}")
-    axes = []
-    for n in size[2:]:
-        steps = np.linspace(-1, 1, n) if n > 1 else np.zeros(1)
-        axes.append(steps if align_corners else steps * ((n - 1) / n))
-    places = np.meshgrid(*axes, indexing="ij")
-    base = np.stack([*places[::-1], np.ones(tuple(size[2:]))], -1).astype(theta._memory.dtype)
-    flat = wrap(base.reshape(1, -1, dims + 1))
-    return flat.matmul(theta.transpose(1, 2)).reshape((size[0], *size[2:], dims))
+    if theta._memory.shape[0] != size[0]:
+        raise RuntimeError(
+            f"Expected a batch of {size[0]} affine matrices for size {tuple(size)}, but got {theta._memory.shape[0]}"
+        )
+    return generated._affine_grid_generator(theta, tuple(size), bool(align_corners))
 
 
 @composite(space="nn.functional")

@@ -86,7 +86,8 @@ def real(input: Tensor) -> Tensor:
     """The real parts of a complex tensor, a view; a real tensor itself."""
     if input._memory.dtype.kind != "c":
         return input
-    return generated.select(generated.view_as_real(generated._conj(input) if bits_of(input)[0] else input), -1, 0)
+    parts = generated.view_as_real(generated._conj(input) if bits_of(input)[0] else input)
+    return generated.select(parts, input._memory.ndim, 0)
 
 
 @composite(property=True, setter=_set_imag)
@@ -95,7 +96,8 @@ def imag(input: Tensor) -> Tensor:
     if input._memory.dtype.kind != "c":
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
     if bits_of(input)[0]:
-        return generated.select(generated._neg_view(generated.view_as_real(generated._conj(input))), -1, 1)
-    return generated.select(generated.view_as_real(input), -1, 1)
+        parts = generated._neg_view(generated.view_as_real(generated._conj(input)))
+        return generated.select(parts, input._memory.ndim, 1)
+    return generated.select(generated.view_as_real(input), input._memory.ndim, 1)
 
 

@@ -67,8 +67,8 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     """The norms over every dimension but `dim`, which are kept with size 1; over all for ``dim=-1``."""
     if dim == -1:
         return norm(v, pow)
-    dim = normalize_dim(dim, v._data.ndim)
-    others = tuple(d for d in range(v._data.ndim) if d != dim)
+    dim = normalize_dim(dim, v._memory.ndim)
+    others = tuple(d for d in range(v._memory.ndim) if d != dim)
     return generated._norm(v, pow, others, True) if others else generated.abs(v)
 
 
@@ -101,7 +101,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = None) -> T
     if x1._memory.dtype != x2._memory.dtype:
         names = scalar_name(x1._memory.dtype), scalar_name(x2._memory.dtype)
         raise RuntimeError("expected scalar type {} but found {}".format(*names))
-    many = max(x1._data.shape[-2], x2._data.shape[-2]) > 25
+    many = max(x1._memory.shape[-2], x2._memory.shape[-2]) > 25
     if p == 2 and (compute_mode == _COMPUTE_MODES[2] or (many and compute_mode in _COMPUTE_MODES[:2])):
         return generated._euclidean_dist(x1, x2)
     return generated._cdist(x1, x2, float(p))
@@ -127,7 +127,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Any = None
 
 
 def _check_renorm(input: Tensor, p: float, maxnorm: float) -> tuple[float, float]:
-    ndim = input._data.ndim
+    ndim = input._memory.ndim
     for name, number in (("p", p), ("maxnorm", maxnorm)):
         if isinstance(number, complex):
             raise RuntimeError(f"renorm: {name} must be real-valued, but got {number}")

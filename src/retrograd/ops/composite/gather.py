@@ -152,8 +152,8 @@ def index_reduce(
     out: Tensor | None = None,
 ) -> Tensor:
     """`input` with the slices of `source` reduced into its slices at `index` along `dim`."""
-    expanded = _index_for(input, dim, index, source, reduce)
-    return generated.scatter_reduce(input, dim, expanded, source, reduce, include_self=include_self, out=out)
+    _check_index_reduce(input, dim, index, source, reduce)
+    return generated._index_reduce(input, dim, index, source, reduce, include_self=include_self, out=out)
 
 
 @composite(space="Tensor")
@@ -161,12 +161,11 @@ def index_reduce_(
     input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """In-place `index_reduce`."""
-    expanded = _index_for(input, dim, index, source, reduce)
-    return generated.scatter_reduce_(input, dim, expanded, source, reduce, include_self=include_self)
+    _check_index_reduce(input, dim, index, source, reduce)
+    return generated._index_reduce_(input, dim, index, source, reduce, include_self=include_self)
 
 
-def _index_for(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str) -> Tensor:
-    """The index of `scatter_reduce` that means the same: one for every element of `source`."""
+def _check_index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str) -> None:
     if reduce not in _REDUCTIONS:
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     if index._memory.ndim > 1:
@@ -195,7 +194,3 @@ def _index_for(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: s
             "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
             f"{mine} source.shape = {theirs}"
         )
-    sizes = [1] * max(len(theirs), 1)
-    sizes[dim] = -1
-    data = index._data.astype(np.int64).reshape(sizes)
-    return wrap(np.broadcast_to(data, source._memory.shape or (1,)).reshape(source._memory.shape).copy())

@@ -214,7 +214,13 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
                 f"bilinear(): bias size does not match weight size: got {list(bias.shape)} but expected "
                 f"{list(weight.shape[:1])}"
             )
-    result = einsum("...i,kij,...j->...k", input1, weight, input2)
+    lead = input1._memory.shape[:-1]
+    if lead != input2._memory.shape[:-1] or weight._memory.ndim != 3 or not input1._memory.ndim:
+        result = einsum("...i,kij,...j->...k", input1, weight, input2)  # which says what does not fit
+        return result if bias is None else result + bias
+    rows = (x.reshape((-1, x._memory.shape[-1])) for x in (input1, input2))
+    flat = generated._trilinear(next(rows), weight, next(rows), (1, 3), (0,), (1, 2), (2, 3))
+    result = flat.reshape((*lead, weight._memory.shape[0]))
     return result if bias is None else result + bias
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from ...kernels.dims import normalize_dim
 from ...tensor import Tensor, fresh, wrap
 from ..factories import arange
 from ..registry import composite
+from ..support import write_out
 from . import shape
 from .shape import _sizes, _tensors, _view, reshape
 
@@ -61,7 +63,7 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor:
     if input.ndim == 1:
         return generated.diag_embed(input, diagonal, out=out)
     if input.ndim == 2:
-        return generated.clone(generated.diagonal(input, diagonal), out=out)
+        return diagonal_copy(input, diagonal) if out is None else write_out(diag, out, (input, diagonal), {})
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
 
 
@@ -244,8 +246,21 @@ def as_strided_scatter(
     return _replaced(input, src, lambda x: shape.as_strided(x, size, stride, storage_offset))
 
 
+@cache
+def _copying(node: type[Any]) -> type[Any]:
+    """The class of the node of a view's copy: of the same slots and formulas, under torch's name for it."""
+    return type(f"{node.__name__}_copy", (node,), {"__slots__": (), "__doc__": f"{node.__name__}, of a copy."})
+
+
 def _dense(view: Tensor) -> Tensor:
-    return generated.clone(view, memory_format=contiguous_format)
+    """A copy of a view that was made for it. The gradient of a copy is its own: the view's node serves for both."""
+    result = generated.clone(view, memory_format=contiguous_format)
+    edge = view._history()
+    if edge is not None and view._is_view() and result._edge is not None:
+        node: Any = edge[0]
+        node.__class__ = node.__class__ if node.__class__.__name__.endswith("_copy") else _copying(node.__class__)
+        result._edge = edge
+    return result
 
 
 def _all_dense(views: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -374,7 +389,10 @@ def unbind_copy(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 def view_copy(input: Tensor, size: Any = None, *, dtype: Any = None) -> Tensor:
     """`view` whose result has memory of its own."""
     dtype = size if isinstance(size, dtypes.dtype) else dtype
-    return _dense(shape.reshape(input, size) if dtype is None else generated.view_dtype(input, dtype))
+    if dtype is not None:
+        return _dense(generated.view_dtype(input, dtype))
+    viewed = shape.reshape(input, size)
+    return _dense(generated.view(input, tuple(viewed._memory.shape)) if viewed is input else viewed)
 
 
 @composite(method=False, out=True)
@@ -386,7 +404,11 @@ def expand_copy(input: Tensor, size: Sequence[int], *, implicit: bool = False) -
 @composite(out=True)
 def narrow_copy(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """`narrow` whose result has memory of its own."""
-    return _dense(shape.narrow(input, dim, start, length))
+    view = shape.narrow(input.detach(), dim, start, length)  # which has the checks
+    if isinstance(start, Tensor) or not view._is_view():
+        return _dense(shape.narrow(input, dim, start, length))
+    size = input._memory.shape[normalize_dim(dim, input._memory.ndim)]
+    return generated._narrow_copy(input, dim, start + size if start < 0 else start, length)
 
 
 @composite(method=False)

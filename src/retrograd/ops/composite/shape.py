@@ -14,6 +14,7 @@ from typing import Any
 
 from ... import kernels
 from ..._generated import functions as generated
+from ..._generated import nodes
 from ...autograd.accumulate_grad import outdate_accumulator
 from ...autograd.forward_operators import seeing_levels_outside, tangents_by_level
 from ...autograd.hooks import rebase_hooks
@@ -314,6 +315,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *
     if isinstance(indices_or_sections, int) and indices_or_sections > _MOST_PARTS:
         raise RuntimeError(f"tensor_split(): can't allocate memory: you tried to make {indices_or_sections} tensors")
     cuts = kernels.tensor_split_cuts(input._data, indices_or_sections, dim)
+    cuts = [input._memory.shape[dim] if cut is None else cut for cut in cuts]
     return tuple(generated.slice(input, dim, start, end, 1) for start, end in pairwise(cuts))
 
 
@@ -390,6 +392,16 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]
     return generated.unsafe_split_with_sizes(input, sizes, dim)
 
 
+#: The nodes of views that a tensor itself becomes.
+_IN_PLACE: dict[type[Any], type[Any]] = {
+    nodes.SqueezeBackward0: nodes.SqueezeBackward3,
+    nodes.SqueezeBackward1: nodes.SqueezeBackward4,
+    nodes.SqueezeBackward2: nodes.SqueezeBackward5,
+    nodes.UnsqueezeBackward0: nodes.UnsqueezeBackward1,
+    nodes.TransposeBackward0: nodes.TransposeBackward1,
+}
+
+
 def become(name: str, input: Tensor, operator: Any, *args: Any) -> Tensor:
     """`input` itself becomes the view that `operator` gives of it: the in-place method `name`."""
     state = local.state
@@ -401,6 +413,8 @@ def become(name: str, input: Tensor, operator: Any, *args: Any) -> Tensor:
     tangents = tangents_by_level(input) if process.dual_levels else {}
     view = operator(input, *args)
     edge = view._history()
+    if edge is not None and edge[0].__class__ in _IN_PLACE:
+        edge[0].__class__ = _IN_PLACE[edge[0].__class__]  # made just now, of the same slots
     input._memory = view._memory
     for level, tangent in tangents.items():
         with seeing_levels_outside(level):
