@@ -463,7 +463,7 @@ def pack_saved(node: Any, pack_hook: Callable[..., Any], unpack_hook: Callable[.
     """Send everything that a node has just saved through hooks."""
     for name in node.saved_tensors_names:
         value = getattr(node, name + "_", None)
-        if value is None:
+        if value is None or value.__class__ in (float, int, bool, complex):  # numbers are not packed
             continue
         if isinstance(value, tuple):
             _pack_each(raw_saved_list(node, name), pack_hook, unpack_hook)

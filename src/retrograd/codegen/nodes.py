@@ -152,9 +152,11 @@ def _node(entry: Entry, names: Names) -> str:
         lines += _release([line for line in released if line != f"node.{name}_ = freed"])
         if any(a.name == name for a in slots.tensors):
             lines += ["", "    @property", f"    def _saved_{name}(node):", f"        return node.{name}_"]
+    further = {node: f"where {name} is given" for name, node in entry.given_nodes.items()}
     if entry.inplace_node:
-        lines += ["", "", f"class {entry.inplace_node}({entry.node}):"]
-        lines += [f'    """The same, of {entry.schema.base}_."""', "", "    __slots__ = ()"]
+        further[entry.inplace_node] = f"of {entry.schema.base}_"
+    for node, what in further.items():
+        lines += ["", "", f"class {node}({entry.node}):", f'    """The same, {what}."""', "", "    __slots__ = ()"]
     return "\n".join(lines) + "\n"
 
 

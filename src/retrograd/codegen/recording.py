@@ -24,6 +24,8 @@ def _connect(entry: Entry, inplace: bool = False) -> list[str]:
     """Make the node: edges, numbers."""
     arguments = entry.differentiable_arguments
     lines = [f"node = nodes.{(inplace and entry.inplace_node) or entry.node}()"]
+    for name, node in entry.given_nodes.items():
+        lines = [f"node = (nodes.{entry.node} if {name} is None else nodes.{node})()"]
     if entry.tensor_node:
         either = [a for a in entry.schema.arguments if a.type == "Tensor|Scalar"]
         given = " or ".join(f"{a.parameter} is not {_array(a)}" for a in either)

@@ -20,7 +20,7 @@ OPTIONS = {
     "name", "result", "output_differentiability", "view", "inplace", "operators", "method", "kernel", "saves", "doc",
     "differentiable", "aliases", "ufunc", "inline", "node", "tensor_node", "flips", "refuses", "overloads", "apart",
     "may_overlap", "changes_elements", "masks", "space", "inplace_function", "inplace_node", "number_nodes",
-    "saved",
+    "given_nodes", "saved",
 }  # fmt: skip
 SHORTHANDS = ("auto_elementwise", "auto_linear", "not_implemented")
 
@@ -90,6 +90,8 @@ class Entry:
     inplace_node: str = ""
     #: Of an operator that takes numbers for several of its tensors: the node where one is a number.
     number_nodes: dict[str, str] = field(default_factory=dict)
+    #: The node where an argument that may be None is given.
+    given_nodes: dict[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -98,7 +100,8 @@ class Entry:
     @property
     def nodes(self) -> tuple[str, ...]:
         """The names of all its node classes."""
-        return tuple(n for n in (self.node, self.tensor_node, *self.number_nodes.values(), self.inplace_node) if n)
+        others = (*self.number_nodes.values(), *self.given_nodes.values())
+        return tuple(n for n in (self.node, self.tensor_node, *others, self.inplace_node) if n)
 
     @property
     def differentiable(self) -> bool:
@@ -222,6 +225,7 @@ def _entry(schema: Schema, columns: dict, line: int, where: str, names: formula.
     entry.tensor_node = columns.get("tensor_node", "")
     entry.inplace_node = columns.get("inplace_node", "")
     entry.number_nodes = dict(columns.get("number_nodes", {}))
+    entry.given_nodes = dict(columns.get("given_nodes", {}))
     entry.saved = {name: _shown(name, text, where) for name, text in columns.get("saved", {}).items()}
     _read_facts(entry, columns, where)
     forward = columns.get("result")

@@ -77,9 +77,9 @@ trunc: Kernel = _rounding("trunc", np.trunc, "trunc is not supported for complex
 _round = _rounding("round", np.rint, None, "Rounded to the nearest integer, halves to even.")
 
 
-def round(a: Operand, decimals: int = 0, out: ndarray | None = None) -> ndarray:
+def round(a: Operand, decimals: int | None = None, out: ndarray | None = None) -> ndarray:
     """Rounded to `decimals` places, halves to even."""
-    if decimals == 0:
+    if not decimals:
         return _round(a, out)
     if a.dtype.kind not in "fV":
         unsupported("round_cpu", a.dtype)

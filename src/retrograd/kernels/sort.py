@@ -17,10 +17,10 @@ from .storage import shape_text
 
 
 def sort(
-    a: np.ndarray, dim: int = -1, descending: bool = False, stable: bool = False
+    a: np.ndarray, dim: int = -1, descending: bool = False, stable: bool | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """`a` sorted along `dim`, and the indices that sort it."""
-    indices = argsort(a, dim, descending, stable)
+    indices = argsort(a, dim, descending, bool(stable))
     if not a.ndim:
         return a.copy(), indices
     return a[_along(indices, normalize_dim(dim, a.ndim))], indices

@@ -178,7 +178,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
                 f"Mismatch of parameter numbers and input channel size. Found parameter numbers = "
                 f"{weight._memory.size} and channel size = {channels}."
             )
-    slope = weight.reshape([-1 if d == 1 else 1 for d in range(n)] if n > 1 else [-1] if n else [])
+    shape = [-1 if d == 1 else 1 for d in range(n)] if n > 1 else [-1] if n else []
+    slope = weight if weight._memory.ndim == n < 2 else weight.reshape(shape)
     return generated._prelu_kernel(input, slope)
 
 

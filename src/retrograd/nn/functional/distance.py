@@ -35,4 +35,5 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 @composite("torch.pairwise_distance", space="nn.functional")
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The `p`-norm of the difference of vectors along the last dimension."""
-    return generated._norm(generated._add_number(x1 - x2, eps), p, (-1,), keepdim)
+    difference = generated._add_number(x1 - x2, eps)
+    return generated._norm(difference, p, (difference._memory.ndim - 1,), keepdim)

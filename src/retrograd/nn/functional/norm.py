@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ..._generated import functions as generated
@@ -105,7 +106,7 @@ def group_norm(
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
     if num_groups > 0 and shape[0] * shape[1] // num_groups == 1 and input._memory.size == shape[0] * shape[1]:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(shape)}")
-    spatial = input._memory.size // max(shape[0] * shape[1], 1)
+    spatial = math.prod(shape[2:])
     return generated.native_group_norm(
         input.contiguous(), weight, bias, shape[0], shape[1], spatial, num_groups, float(eps)
     )[0]
@@ -163,7 +164,7 @@ def rms_norm(
     x = input.float() if input._memory.dtype.itemsize == 2 else input  # whose squares leave its range
     if eps is None:
         eps = float(float_limits(x._memory.dtype).eps)
-    squares = x.pow(2).mean(list(range(-len(shape), 0)), keepdim=True)
+    squares = x.pow(2).mean(list(range(x.ndim - len(shape), x.ndim)), keepdim=True)
     normal = x * generated._add_number(squares, eps).rsqrt()
     result = normal if weight is None else normal * weight
     return result if x is input else result.to(input.dtype)

@@ -52,7 +52,7 @@ def mse_loss(
     a, b = same_shape(input, target)
     if weight is None:
         return generated.mse_loss(a, b, number)
-    return _weighted(generated.mse_loss(a, b, 0), weight, input, number)
+    return _weighted((a - b).pow(2), weight, input, number)
 
 
 @composite(space="nn.functional")

@@ -68,8 +68,14 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     if dim == -1:
         return norm(v, pow)
     dim = normalize_dim(dim, v._memory.ndim)
-    others = tuple(d for d in range(v._memory.ndim) if d != dim)
-    return generated._norm(v, pow, others, True) if others else generated.abs(v)
+    ndim, n = v._memory.ndim, v._memory.shape[dim]
+    if dim == 0:
+        rows = v.contiguous().reshape((n, -1))
+        return generated._norm(rows, pow, (1,)).reshape((n, *[1] * (ndim - 1)))
+    if dim == ndim - 1:
+        columns = v.contiguous().reshape((-1, n))
+        return generated._norm(columns, pow, (0,)).reshape((*[1] * (ndim - 1), n))
+    return norm_except_dim(v.transpose(0, dim), pow, 0).transpose(0, dim)
 
 
 _COMPUTE_MODES = (

@@ -108,13 +108,15 @@ def _check_points(sizes: list[int]) -> None:
 
 def _resized(input: Tensor, sizes: list[int], dims: list[int]) -> Tensor:
     """`input` with its dimensions cut to `sizes`, or filled up with zeros at the end."""
+    missing = [0] * input._memory.ndim
     for n, d in zip(sizes, dims, strict=True):
         have = input._memory.shape[d]
         if n < have:
             input = narrow(input, d, 0, n)
-        elif n > have:
-            input = generated.constant_pad_nd(input, (0, 0) * (input._memory.ndim - 1 - d) + (0, n - have), 0)
-    return input
+        missing[d] = max(n - have, 0)
+    if not any(missing):
+        return input
+    return generated.constant_pad_nd(input, [n for m in reversed(missing) for n in (0, m)], 0)
 
 
 def _c2c(input: Tensor, s: Dims, dim: Dims, norm: str | None, forward: bool) -> Tensor:
@@ -122,6 +124,14 @@ def _c2c(input: Tensor, s: Dims, dim: Dims, norm: str | None, forward: bool) -> 
     _check_points(sizes)
     input = _resized(_as_complex(input), sizes, dims)
     return generated.fft_c2c(input, tuple(dims), _normalization(norm, forward), forward)
+
+
+def _whole(input: Tensor, n: int | None, dim: int, norm: str | None, forward: bool) -> Tensor:
+    """Both halves of the transform of a real tensor."""
+    input = _as_float(input)
+    sizes, dims = _geometry(input, _one(n), dim)
+    _check_points(sizes)
+    return generated.fft_r2c(_resized(input, sizes, dims), tuple(dims), _normalization(norm, forward), False)
 
 
 def _r2c(name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, forward: bool) -> Tensor:
@@ -152,13 +162,15 @@ def _c2r(name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, forward
 @composite(space="fft", out=True)
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The transform along `dim`, of `n` points if given."""
-    return _c2c(input, _one(n), dim, norm, True)
+    return _c2c(input, _one(n), dim, norm, True) if input.is_complex() else _whole(input, n, dim, norm, True)
 
 
 @composite(space="fft", out=True)
 def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of `fft`."""
-    return _c2c(input, _one(n), dim, norm, False)
+    if input.is_complex():
+        return _c2c(input, _one(n), dim, norm, False)
+    return generated._conj(_whole(input, n, dim, norm, False))
 
 
 @composite(space="fft", out=True)

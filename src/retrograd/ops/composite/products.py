@@ -236,7 +236,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     for name, v in (("self", input), ("vec2", vec2)):
         if v._memory.ndim != 1:
             raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {v._memory.ndim}-D")
-    return generated.mul(generated.unsqueeze(input, 1), vec2)
+    return generated.mul(input.reshape((input._memory.shape[0], 1)), vec2)
 
 
 @composite(out=True)

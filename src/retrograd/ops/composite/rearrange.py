@@ -177,7 +177,7 @@ def repeat_interleave(
     tensor([1, 1, 2, 2])
     """
     if dim is None:
-        input, dim = reshape(input, (-1,)), 0
+        input, dim = input if input.ndim == 1 else reshape(input, (-1,)), 0
     elif not input.ndim:
         normalize_dim(dim, 0)
         input, dim = reshape(input, (1,)), 0

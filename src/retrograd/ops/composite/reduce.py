@@ -171,6 +171,8 @@ def _deviation(operator: Any, name: str, doc: str) -> Any:
             if correction is not None:
                 raise TypeError(f"{name}() received both unbiased and correction; correction=0 is unbiased=False")
             correction = int(unbiased)
+        if correction is None and dim is not None:
+            correction = 1
         counted = 1 if correction is None else correction
         if counted > 0 and _reduced_count(input, dim) <= counted and input._memory.size:
             warnings.warn(

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._generated import functions as generated
 from ...tensor import Tensor
+from ..factories import zeros_like
 from ..registry import composite
 from ..support import write_out
 from .shape import narrow
@@ -45,7 +46,7 @@ def diff(
         raise RuntimeError(f"order must be non-negative but got {n}")
     dim = _dim(dim, input._memory.ndim)
     if not n:
-        return generated.clone(input)
+        return generated.copy_(zeros_like(input.detach()), input, False)
     parts = [part for part in (prepend, input, append) if part is not None]
     result = generated.cat(parts, dim) if len(parts) > 1 else input
     for _ in range(min(n, result._memory.shape[dim])):

@@ -389,7 +389,9 @@ def unsafe_split(tensor: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor,
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """`chunk` whose outputs may be written to in place, if the input is not used after that."""
     sizes = tuple(part.shape[dim] for part in kernels.chunk(input._data, chunks, dim))
-    return generated.unsafe_split_with_sizes(input, sizes, dim)
+    if not sizes or not sizes[0]:
+        return generated.unsafe_split_with_sizes(input, sizes, dim)
+    return generated.unsafe_split_Tensor(input, sizes[0], dim)
 
 
 #: The nodes of views that a tensor itself becomes.
@@ -399,6 +401,7 @@ _IN_PLACE: dict[type[Any], type[Any]] = {
     nodes.SqueezeBackward2: nodes.SqueezeBackward5,
     nodes.UnsqueezeBackward0: nodes.UnsqueezeBackward1,
     nodes.TransposeBackward0: nodes.TransposeBackward1,
+    nodes.TBackward0: nodes.TBackward1,
 }
 
 
