@@ -43,6 +43,10 @@ STATISTICS = (
     "The statistics that were used are kept, which torch reads from the running ones in evaluation; and torch "
     "packs those before they are updated."
 )
+WEIGHTS = (
+    "The weights of attention are kept, with which backward is faster; torch keeps the logarithms of their sums, "
+    "and computes them again."
+)
 NOTHING = (
     "The result has no derivative, and nothing is saved for it; torch saves, and throws away."
 )
@@ -63,6 +67,9 @@ STRIDES = (
 )
 OTHER_END = (
     "The same dimension, or the same end of a slice, counted from the other side."
+)
+GIVEN = (
+    "What was given, where torch shows what it made of it: a mask of numbers from one of truth values."
 )
 AS_USED = (
     "What was used, where torch shows what was given: nothing, or one number for all dimensions."
@@ -133,6 +140,9 @@ _LISTED: list[tuple[str, frozenset[str], list[str]]] = [
         "batch_norm, running statistics", "nn.functional.instance_norm", "instance_norm, running statistics",
         "torch.batch_norm", "batch_norm, running", "nn.functional.instance_norm, options",
     ]),
+    (WEIGHTS, frozenset({PACKED}), [
+        "nn.functional.scaled_dot_product_attention, heads",
+    ]),
     (NOTHING, frozenset({PACKED}), [
         "isfinite", "isclose", "argsort", "linalg.matrix_rank",
     ]),
@@ -188,6 +198,9 @@ _SHOWN: list[tuple[str, list[str]]] = [
         "PermuteBackward0._saved_dims", "SelectBackward0._saved_dim", "SliceBackward0._saved_dim",
         "SliceBackward0._saved_end", "SliceBackward0._saved_start", "SumBackward1._saved_dim",
         "UnsqueezeBackward0._saved_dim",
+    ]),
+    (GIVEN, [
+        "ScaledDotProductFlashAttentionForCpuBackward0._saved_attn_mask",
     ]),
     (AS_USED, [
         "AsStridedBackward0_copy._saved_storage_offset", "AvgPool2DBackward0._saved_stride",

@@ -41,6 +41,23 @@ ATTENTION = _op(
 )
 
 
+HEADS = (real(2, 2, 2, 3), real(2, 2, 3, 3), real(2, 2, 3, 3))
+ONE_NODE = Op(
+    "nn.functional.scaled_dot_product_attention, heads",
+    "nn.functional.scaled_dot_product_attention",
+    [
+        S("plain", *HEADS, torch_second=False),
+        S("causal", *HEADS, is_causal=True, torch_second=False),
+        S("scale", *HEADS, scale=0.3, torch_second=False),
+        S("bool mask", *HEADS, mask([[True, False, True], [True, True, True]]), torch_second=False),
+        S("float mask", *HEADS, real(2, 3, requires_grad=False), torch_second=False),
+        S("mask of each", *HEADS, real(2, 1, 2, 3, requires_grad=False), torch_second=False),
+        S("nothing left", *HEADS, mask([[False, False, False], [True, True, True]]), torch_second=False),
+        S("only the query", HEADS[0], *[real(2, 2, 3, 3, requires_grad=False)] * 2, torch_second=False),
+    ],
+)
+
+
 def _multihead(torch: Any, x: Any, weight: Any, bias: Any, out: Any, *others: Any, **kwargs: Any) -> Any:
     """multi_head_attention_forward of two heads; with separate keys and values where they are given."""
     key, value = others or (x, x)
@@ -68,6 +85,7 @@ MULTIHEAD = Op(
 
 
 OPS = [
+    ONE_NODE,
     ATTENTION,
     MULTIHEAD,
 ]

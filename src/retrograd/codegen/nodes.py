@@ -302,7 +302,7 @@ def _saved_properties(entry: Entry, slots: Slots, names: Names, of_numbers: Slot
         elif isinstance(f.tree, ast.Name) and f.tree.id in default:
             found[name] = default[f.tree.id]
         elif of_numbers is None:
-            found[name] = lower(f.tree, True, names, _renamed(slots)), None
+            found[name] = lower(f.tree, False, names, _renamed(slots)), None
     lines: list[str] = []
     for name, (shown, raw) in found.items():
         lines += ["", "    @property", f"    def _saved_{name}(node):", f"        return {shown}"]
@@ -345,4 +345,5 @@ def _renamed(slots: Slots) -> dict[str, str]:
     """What an expression of the column ``saved`` reads, as the node has it."""
     names = {f"{a.name}.{what}": f"node.{a.name}_{what}" for a, what in slots.attributes}
     names |= {f"{r}.{what}": f"node.{r}_{what}" for r, what in slots.result_attributes}
+    names |= {a.name: f'saved_attribute(node, "{a.name}")' for a in slots.tensors if not a.is_list}
     return names | {a.name: f"node.{a.name}_" for a in slots.plain}

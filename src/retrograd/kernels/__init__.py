@@ -10,6 +10,7 @@ from numpy import ndarray
 
 from .activation import *
 from .arithmetic import *
+from .attention import *
 from .bitwise import *
 from .comparison import *
 from .complex_parts import *

@@ -7,6 +7,7 @@ The text is the same, so the two cannot disagree.
 
 from .activation import *
 from .arithmetic import *
+from .attention import *
 from .comparison import *
 from .complex_parts import *
 from .conv import *

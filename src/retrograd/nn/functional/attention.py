@@ -40,6 +40,8 @@ def scaled_dot_product_attention(
     _check(query, key, value, attn_mask, is_causal)
     if enable_gqa:
         key, value = _repeated_heads(query, key, value)
+    if not dropout_p and _is_one_node(query, key, value, attn_mask):
+        return generated._attention(query, key, value, 0.0, is_causal, attn_mask=attn_mask, scale=scale)
     if scale is None:
         scale = 1.0 / math.sqrt(query._memory.shape[-1]) if query._memory.shape[-1] else math.inf
     scores = (query * scale).matmul(key.transpose(-2, -1))
@@ -60,6 +62,20 @@ def scaled_dot_product_attention(
     if dropout_p > 0:
         weights = dropout(weights, dropout_p, True)
     return weights.matmul(value)
+
+
+def _is_one_node(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
+    """Has torch a node of its own for it? For batches of heads of one width, with a mask that has no gradient."""
+    if mask is not None and (mask.requires_grad or mask._memory.ndim not in (2, 4)):
+        return False
+    sizes = [t._memory.shape for t in (query, key, value)]
+    return (
+        all(len(size) == 4 and 0 not in size for size in sizes)
+        and sizes[0][:2] == sizes[1][:2] == sizes[2][:2]
+        and sizes[0][3] == sizes[1][3] == sizes[2][3]
+        and sizes[1][2] == sizes[2][2]
+        and query._memory.dtype.kind in "fV"
+    )
 
 
 def _masked(scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
