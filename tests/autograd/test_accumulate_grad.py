@@ -394,3 +394,21 @@ def test_a_gradient_of_another_shape_is_not_added_to(torch):
     with pytest.raises(RuntimeError, match=r"tensor a \(6\) must match .* tensor b \(3\) at non-singleton dimension 1"):
         (x * 2).sum().backward()
     assert x.grad.tolist() == [1.0] * 6
+
+
+def test_a_first_gradient_that_is_copied_was_written_to_once(torch):
+    """It is new memory that the gradient is copied to; one that nobody else holds is kept, and was never written to."""
+    given = torch.ones(2)
+    x = torch.ones(2, requires_grad=True)
+    x.backward(given)
+    assert x.grad._version == 1 and x.grad is not given
+    x.backward(given)
+    assert x.grad._version == 2
+    y = torch.ones(2, requires_grad=True)
+    (y * 2).backward(given)
+    assert y.grad._version == 0
+    (y * 2).backward(given)
+    assert y.grad._version == 1
+    turned = torch.ones(2, 3).t().requires_grad_()
+    (turned * 2).backward(torch.ones(3, 2))
+    assert turned.grad._version == 1 and turned.grad.stride() == (1, 3)

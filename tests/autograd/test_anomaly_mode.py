@@ -296,3 +296,12 @@ def test_the_version_error_points_at_the_traceback(torch):
         with pytest.warns(UserWarning, match="Error detected in ExpBackward0"):
             with pytest.raises(RuntimeError, match="Hint: the backtrace further above shows the operation"):
                 y.sum().backward()
+
+
+def test_what_a_node_remembers_is_a_list_of_strings(torch):
+    x = torch.ones(2, requires_grad=True)
+    with torch.autograd.set_detect_anomaly(True):
+        y = x * 3
+    lines = y.grad_fn.metadata["traceback_"]
+    assert type(lines) is list and all(type(line) is str for line in lines)
+    assert lines[-1].rstrip().endswith("y = x * 3") and y.grad_fn.metadata["traceback_"] is lines

@@ -243,3 +243,9 @@ def test_nodes_refuse_to_be_copied_and_pickled(torch, kind):
     for way in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match=f"cannot pickle '{type(node).__name__}' object"):
             way(node)
+
+
+def test_input_metadata(torch):
+    (metadata,) = (torch.ones(2, 3, requires_grad=True) * 2).grad_fn._input_metadata
+    assert tuple(metadata.shape) == (2, 3) and metadata.dtype == torch.float32 and metadata.device.type == "cpu"
+    assert metadata.is_nested_tensor is False and metadata.is_cpp_nested_tensor is False

@@ -343,3 +343,60 @@ def test_what_is_no_hook_is_refused_where_it_is_written(hooks):
     name = "pack_hook" if not callable(hooks[0]) else "unpack_hook"
     with pytest.raises(TypeError, match=f"{name} must be callable, not (int|str|NoneType)"):
         retrograd.autograd.graph.saved_tensors_hooks(*hooks)
+
+
+@pytest.mark.parametrize(
+    ("call", "names"),
+    [
+        (lambda t, a, b: a * b, "other self"),
+        (lambda t, a, b: a / b, "other self"),
+        (lambda t, a, b: a @ b, "mat2 self"),
+        (lambda t, a, b: a**b, "exponent self result"),
+        (lambda t, a, b: t.atan2(a, b), "other self"),
+        (lambda t, a, b: t.lerp(a, b, a), "end self weight"),
+        (lambda t, a, b: t.layer_norm(a, (2,), b[0], a[0]), "bias input weight result1 result2"),
+        (lambda t, a, b: t.gather(a, 0, t.tensor([[0, 1]])), "index self"),
+        (lambda t, a, b: t.nn.functional.nll_loss(a, t.tensor([0, 1])), "self target total_weight"),
+    ],
+)
+def test_tensors_are_packed_in_the_order_of_their_names(torch, call, names):
+    """Inputs before results, each in the order of the names under which the node has them."""
+    a, b = (torch.rand(2, 2, requires_grad=True) for _ in range(2))
+    recorder = Recorder()
+    with torch.autograd.graph.saved_tensors_hooks(recorder.pack, recorder.unpack):
+        node = call(torch, a, b).grad_fn
+    packed = list(recorder.packed)
+    recorder.packed.clear()
+    assert packed[len(packed) - len(names.split()) :] == [
+        getattr(node, f"_saved_{name}").tolist() for name in names.split()
+    ]
+
+
+def test_what_two_formulas_read_is_unpacked_once(torch):
+    """Both gradients of a quotient read the divisor."""
+    a, b = (torch.rand(2, requires_grad=True) for _ in range(2))
+    for create_graph in (False, True):
+        recorder = Recorder()
+        with torch.autograd.graph.saved_tensors_hooks(recorder.pack, recorder.unpack):
+            y = (a / b).sum()
+        torch.autograd.grad(y, (a, b), create_graph=create_graph)
+        assert sorted(recorder.unpacked[:2]) == [0, 1] and recorder.unpacked.count(0) == 1
+
+
+def test_numbers_are_shown_as_tensors_and_are_not_packed(torch):
+    x = torch.ones(2, requires_grad=True)
+    recorder = Recorder()
+    with torch.autograd.graph.saved_tensors_hooks(recorder.pack, recorder.unpack):
+        y = x * 2.5
+    assert recorder.packed == []
+    other = y.grad_fn._saved_other
+    assert other.shape == () and other.dtype == torch.float64 and other.item() == 2.5
+    assert (x * 2).grad_fn._saved_other.dtype == torch.int64
+    y.grad_fn._raw_saved_other.register_hooks(lambda t: t * 2, lambda t: t)
+    y.sum().backward()
+    assert x.grad.tolist() == [5, 5] and x.grad.dtype == torch.float32
+
+
+def test_the_raw_saved_type(torch):
+    raw = (torch.ones(2, requires_grad=True) ** 2).grad_fn._raw_saved_self
+    assert type(raw).__name__ == "SavedTensor" and isinstance(raw, torch._C._autograd.SavedTensor)
