@@ -118,7 +118,7 @@ class Node:
     def metadata(self) -> dict[Any, Any]:
         """A dict for the user's own remarks on this node; anomaly mode has its ``traceback_`` and ``parent_`` there."""
         metadata = self.materialize_extras().metadata
-        traceback = metadata.get("traceback_")
+        traceback: Any = metadata.get("traceback_")
         if hasattr(traceback, "lines"):  # made into text now that somebody looks
             metadata["traceback_"] = traceback.lines
         return metadata

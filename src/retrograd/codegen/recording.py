@@ -34,13 +34,15 @@ def _connect(entry: Entry, inplace: bool = False) -> list[str]:
             named = "".join(f"edge_{a.name}, " for a in form.differentiable_arguments)
             lines += [f"{test}:", f"    node = nodes.{name}()", f"    node.next_edges = ({named})"]
     if entry.number_nodes:
-        named = {a.name: a for a in entry.schema.arguments}
-        forms = [(f"{named[n].parameter} is {_array(named[n])}", node, {n}) for n, node in entry.number_nodes.items()]
+        by_name = {a.name: a for a in entry.schema.arguments}
+        forms: list[tuple[str, str, set[str]]] = [
+            (f"{by_name[n].parameter} is {_array(by_name[n])}", node, {n}) for n, node in entry.number_nodes.items()
+        ]
         lines = []
         for position, (test, node, numbers) in enumerate([*forms, ("", entry.node, set())]):
-            edges = "".join(f"edge_{a.name}, " for a in entry.without(numbers).differentiable_arguments)
+            kept = "".join(f"edge_{a.name}, " for a in entry.without(numbers).differentiable_arguments)
             lines += [f"{'elif' if position else 'if'} {test}:" if test else "else:"]
-            lines += [f"    node = nodes.{node}()", f"    node.next_edges = ({edges})"]
+            lines += [f"    node = nodes.{node}()", f"    node.next_edges = ({kept})"]
     if arguments[0].is_list:
         lines += ["node.next_edges = edges"]
         lines += ["node.topological_nr = 1 + _max(edge[0].topological_nr for edge in edges if edge is not None)"]

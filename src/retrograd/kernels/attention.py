@@ -54,7 +54,7 @@ def attention_bias(mask: Array | None, is_causal: bool, scores: Array) -> tuple[
     if mask is None:
         return None, None
     shut = ~mask if mask.dtype == np.bool_ else np.isneginf(mask)
-    dead = shut.all(-1, keepdims=True)
+    dead: Any = shut.all(-1, keepdims=True)
     left = shut & ~dead
     if mask.dtype == np.bool_:
         bias = np.zeros(mask.shape, dtype)
@@ -66,7 +66,7 @@ def attention_bias(mask: Array | None, is_causal: bool, scores: Array) -> tuple[
 
 def hopeless(scores: Array) -> Array | None:
     """The rows whose scores are all minus infinity, which give zeros; None, if there is none."""
-    found = np.isneginf(scores.astype(np.float32, copy=False)).all(-1, keepdims=True)
+    found: Any = np.isneginf(scores.astype(np.float32, copy=False)).all(-1, keepdims=True)
     return found if found.any() else None
 
 

@@ -216,7 +216,8 @@ def native_group_norm(
             f"Expected number of channels in input to be divisible by num_groups, and X.numel() == N * C * HxW to be "
             f"true, but got N={N}, C={C}, HxW={HxW}, num_groups={group} for an input of shape {list(input.shape)}"
         )
-    return tuple(generated.native_group_norm(input.contiguous(), weight, bias, N, C, HxW, group, eps))
+    result, mean, rstd = generated.native_group_norm(input.contiguous(), weight, bias, N, C, HxW, group, eps)
+    return result, mean, rstd
 
 
 @composite(method=False)
