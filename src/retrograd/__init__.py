@@ -135,8 +135,8 @@ from .version import __version__
 
 #: Namespaces that are imported by who asks for them.
 _ON_DEMAND = (
-    "__config__", "__future__", "ao", "compiler", "distributed", "distributions", "hub", "jit", "masked",
-    "multiprocessing", "nested", "onnx", "signal", "sparse", "testing",
+    "__config__", "__future__", "_tensor", "ao", "compiler", "distributed", "distributions", "hub", "jit",
+    "masked", "multiprocessing", "nested", "onnx", "signal", "sparse", "testing",
 )  # fmt: skip
 
 

@@ -620,3 +620,92 @@ def test_checkpoints_recompute_on_device_threads(device):
     assert a.grad.item() == 12.0 and b.grad.item() == 27.0
     here = threading.current_thread().name
     assert seen[:2] == [here] * 2 and sorted(seen[2:]) == ["retrograd: cuda:0", "retrograd: cuda:1"]
+
+
+# ------------------------------------------------------------------------------------------------------------- the end
+
+
+def test_a_thread_ends_with_its_device(device):
+    x = on_device(1.0, 2.0)
+    (x * 2).backward(ones(FIRST, 2))
+    thread = threads.running["cuda:0"]
+    assert thread.is_alive()
+    devices.forget_array_class(FIRST)
+    try:
+        assert not thread.is_alive() and "cuda:0" not in threads.queues
+        assert device not in devices.accelerators
+    finally:
+        devices.register_array_class(FIRST, device)
+    (x * 2).backward(ones(FIRST, 2))  # and another one begins when it is back
+    assert x.grad.tolist() == [4, 4] and threads.running["cuda:0"].is_alive()
+
+
+def test_a_pass_that_waits_for_a_device_that_goes_fails(device):
+    """The device goes while its thread runs a node of one pass, and a node of another one is queued."""
+    x, z = on_device(1.0), on_device(1.0)
+    y, other = x * 2, z * 2
+    begun, errors = threading.Event(), []
+
+    def hook(grad):
+        begun.set()
+        deadline = time.monotonic() + 10
+        while "cuda:0" in threads.queues and time.monotonic() < deadline:
+            time.sleep(0.001)
+
+    y.register_hook(hook)
+
+    def wait():
+        begun.wait(10)
+        try:
+            other.backward(ones(FIRST))
+        except RuntimeError as error:
+            errors.append(str(error))
+
+    def go():
+        queue = threads.queues["cuda:0"] if begun.wait(10) else None
+        while not queue:  # until the other pass has come
+            time.sleep(0.001)
+        threads.end("cuda:0")
+
+    waiting, going = threading.Thread(target=wait), threading.Thread(target=go)
+    waiting.start()
+    going.start()
+    y.backward(ones(FIRST))
+    waiting.join(10)
+    going.join(10)
+    assert x.grad.tolist() == [2] and z.grad is None
+    (error,) = errors
+    assert "the device cuda:0 has gone" in error
+
+
+def test_threads_end_with_the_interpreter():
+    program = """
+import atexit, threading
+import numpy as np
+import retrograd as torch
+from retrograd.autograd.device_threads import threads
+from retrograd.core import devices
+from retrograd.tensor import wrap
+
+class Array(np.ndarray):
+    pass
+
+devices.register_array_class(Array, torch.device("cuda", 0))
+x = wrap(np.ones(1, np.float32).view(Array)).requires_grad_()
+(x * 2).backward(wrap(np.ones(1, np.float32).view(Array)))
+(thread,) = threads.running.values()
+print(thread.is_alive())
+# Called after those that were registered later.
+threads.end_all()
+print(thread.is_alive(), threads.queues)
+(x * 2).backward(wrap(np.ones(1, np.float32).view(Array)))
+(thread,) = threads.running.values()
+real = threads.end
+def end(name):
+    real(name)
+    print("ended", not thread.is_alive())
+threads.end = end
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})  # fmt: skip
+    assert done.stdout.splitlines() == ["True", "False {}", "ended True"]

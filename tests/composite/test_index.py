@@ -133,3 +133,64 @@ def test_only_the_elements_that_unique_finds_require_grad(name, dim):
         with pytest.raises(NotImplementedError, match=r"the derivative for '.*' is not implemented"):
             elements.sum().backward()
         assert not getattr(t, name)(t.tensor([3, 1, 1])).requires_grad
+
+
+# ---------------------------------------------------------------------------------------------- what torch says of keys
+
+
+@pytest.mark.parametrize("key", [slice(0.0, 2.0), slice("0", "1"), slice(None, 2.5)], ids=str)
+def test_a_slice_is_bounded_by_ints(torch, key):
+    with pytest.raises(TypeError, match="slice indices must be integers or None"):
+        torch.ones(3)[key]
+
+
+def test_no_index_at_all(torch):
+    with pytest.raises(IndexError, match="at least one index must be provided"):
+        torch.ops.aten.index.Tensor(torch.ones(1), [])
+
+
+def test_an_index_into_nothing(torch):
+    with pytest.raises(IndexError, match="out of bounds for dimension with size 0"):
+        torch.empty(10, 0)[:, [0, 1]]
+
+
+def test_values_are_asked_for_their_shape_before_their_dtype(torch):
+    x = torch.arange(4)
+    for values in (torch.tensor([]), torch.tensor([1.0, 2.0, 3.0])):
+        with pytest.raises((RuntimeError, IndexError), match="shape mismatch"):
+            x[x > -1] = values
+    with pytest.raises(RuntimeError, match="dtypes match"):
+        x[x > 1] = torch.tensor([1.0, 2.0])
+    assert x.tolist() == [0, 1, 2, 3]
+
+
+def test_masks_of_bytes_are_warned_of_wherever_they_are_used(torch):
+    mask = torch.zeros(3, dtype=torch.uint8)
+    x = torch.ones(3)
+    for use in (lambda: x[mask], lambda: x.index_put_((mask,), torch.ones(0)), lambda: x.index_put((mask,), x[:0])):
+        with pytest.warns(UserWarning, match="indexing with dtype torch.uint8 is now deprecated"):
+            use()
+
+
+def test_strides_of_empty_views(torch):
+    x = torch.zeros(2, 3, 4, 5)[:, :, :, 1]
+    assert x[:, 1:1, :].stride() == (60, 20, 5)
+    assert torch.empty(2, 0, 4).stride() == (4, 4, 1)
+    assert x[:, 1:1, :].is_contiguous()
+
+
+def test_unravel_index_says_what_a_shape_is(torch):
+    index = torch.tensor([1])
+    with pytest.raises(TypeError, match="expected 'shape' to be int or sequence"):
+        torch.unravel_index(index, torch.tensor([1, 2, 3]))
+    with pytest.raises(TypeError, match="expected 'shape' sequence to only contain ints"):
+        torch.unravel_index(index, (1, 2, 2.0))
+
+
+def test_split_by_a_tensor(torch):
+    x = torch.arange(5)
+    for size in (torch.tensor(2), torch.tensor(2.0), torch.tensor(2.9), torch.tensor([2])):
+        assert [part.tolist() for part in torch.split(x, size)] == [[0, 1], [2, 3], [4]]
+        assert [part.tolist() for part in x.split(size)] == [[0, 1], [2, 3], [4]]
+    with pytest.raises(TypeError, match="must be tuple of ints, not Tensor"):
+        torch.split(x, torch.tensor([2, 3]))

@@ -81,7 +81,6 @@ REFUSED = [
     Reason(r"lobpcg: (niter|method)=", 6, "an option of a method that is not used"),
     Reason(r"broadcast_shapes: ", 3, "None is no shape"),
     Reason(r"einsum: argument 5 is {}", 1, "a dictionary is no list of subscripts"),
-    Reason(r"unravel_index: argument 2 is True", 2, "True is no shape"),
     Reason(r"nn\.functional\.max_unpool\dd: ", 4, "True and 2.5 are no sizes; torch's arithmetic happens to pass them"),
     Reason(r"nn\.functional\.multi_margin_loss: argument 4 is True", 1, "True is no margin"),
     Reason(r"linalg\.pinv: rtol is tensor", 1, "one tolerance a matrix, and there are two for one"),

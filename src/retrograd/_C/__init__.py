@@ -8,17 +8,21 @@ from __future__ import annotations
 from typing import Any
 
 from ..autograd import forward_ad
+from ..autograd.engine import Engine as _ImperativeEngine
 from ..autograd.grad_mode import is_grad_enabled
 from ..autograd.graph import current_graph_task_execution_order as _current_graph_task_execution_order
 from ..autograd.graph import current_graph_task_id as _current_graph_task_id
 from ..autograd.graph import current_node as _current_autograd_node
 from ..autograd.graph import will_execute as _will_engine_execute_node
 from ..kernels.linalg_checks import LinAlgError as _LinAlgError
+from ..tensor.autograd_attributes import TensorAutograd as TensorBase
 from . import _autograd, _functions
 
-__all__ = ["_autograd", "_functions", "is_grad_enabled"]
+__all__ = ["TensorBase", "_autograd", "_functions", "is_grad_enabled"]
 
 has_lapack = True
+
+_TensorBase = TensorBase
 
 
 def _set_fwd_grad_enabled(enabled: bool) -> None:

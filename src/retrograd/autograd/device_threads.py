@@ -18,18 +18,20 @@ Reentrant passes: a pass that starts on a device thread keeps that thread busy, 
 queue from within, until the inner pass is done.  (Two such threads that only waited for each other's nodes would
 wait for ever.)  The CPU nodes of such a pass run on that thread as well.
 
-Threads are daemons and are started when first used; a forked child starts its own.
+Threads are daemons and are started when first used; a forked child starts its own.  A thread ends when its queue says
+so (the shutdown task, which comes before everything else): when its device goes, and when the interpreter does.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextvars
 import os
 import threading
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.devices import device_of_array_class
+from ..core.devices import device_of_array_class, when_a_device_goes
 from ..core.state import ThreadState, local, process
 from .anomaly_mode import explain_error
 from .graph_task import GraphTask
@@ -88,6 +90,7 @@ class DevicePass:
         #: The first error; nodes that are still queued when there is one are dropped.
         self.error: BaseException | None = None
         self.failed: bool = False
+        self.told_to_stop: bool = False
         #: What the calling thread serves: its CPU nodes, and on a device thread that device's nodes of all passes.
         name = state.on_device_thread
         self.own_queue: SharedReadyQueue = SharedReadyQueue() if name is None else threads.queue_of(name)
@@ -101,7 +104,8 @@ class DevicePass:
         own = self.own_queue
         try:
             while not self.done:
-                serve(own)
+                if not serve(own):  # for the device thread, below this pass on its stack
+                    self.told_to_stop = True
             if self.error is not None:
                 raise self.error
         except BaseException:
@@ -111,6 +115,8 @@ class DevicePass:
             raise
         finally:
             self.error = None  # no circle of error, traceback, frame, pass
+            if self.told_to_stop:
+                own.push_shutdown()
 
     def run(self, node: Node, grads: list[Any]) -> None:
         """Run one node on this thread, and queue those that are ready then. `grads` is emptied."""
@@ -134,6 +140,13 @@ class DevicePass:
             last = self.done = self.outstanding == 0
         if last:  # one thread alone wakes the caller: a second entry would stay in its queue
             self.own_queue.wake(self)
+
+    def drop(self, node: Node, grads: list[Any], why: str) -> None:
+        """A node cannot run: the pass ends."""
+        with self.lock:
+            if not self.failed:
+                self.failed, self.error = True, RuntimeError(why)
+        self.run(node, grads)
 
     def _run(self, state: ThreadState, node: Node, grads: list[Any]) -> None:
         try:
@@ -175,11 +188,14 @@ class DeviceThreads:
         self.reset()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self.reset)
+        when_a_device_goes.append(lambda device: self.end(str(device)))
+        atexit.register(self.end_all)
 
     def reset(self) -> None:
         """Forget all threads: a forked child does not have them."""
         self.lock: Any = threading.Lock()
         self.queues: dict[str, SharedReadyQueue] = {}
+        self.running: dict[str, threading.Thread] = {}
 
     def queue_of(self, name: str) -> SharedReadyQueue:
         """The queue of a device, whose thread is running."""
@@ -189,15 +205,35 @@ class DeviceThreads:
                 queue = self.queues.get(name)
                 if queue is None:
                     queue = SharedReadyQueue()
-                    threading.Thread(target=_work, args=(name, queue), name=f"retrograd: {name}", daemon=True).start()
-                    self.queues[name] = queue
+                    title = f"retrograd: {name}"
+                    thread = threading.Thread(target=_work, args=(name, queue), name=title, daemon=True)
+                    thread.start()
+                    self.queues[name], self.running[name] = queue, thread
         return queue
+
+    def end(self, name: str) -> None:
+        """End the thread of a device, when it has done the node that it is running; what is queued is not done."""
+        with self.lock:
+            queue, thread = self.queues.pop(name, None), self.running.pop(name, None)
+        if queue is not None and thread is not None:
+            queue.push_shutdown()
+            if thread is not threading.current_thread():
+                thread.join(timeout=10)
+
+    def end_all(self) -> None:
+        """End all threads: the interpreter is about to."""
+        for name in list(self.queues):
+            self.end(name)
 
 
 def _work(name: str, queue: SharedReadyQueue) -> None:
     local.state.on_device_thread = name
     while serve(queue):
         pass
+    while queue:
+        node, grads, run = queue.pop()
+        if node is not None:
+            run.drop(node, grads, f"the device {name} has gone while a backward pass was waiting for its thread")
 
 
 threads: DeviceThreads = DeviceThreads()

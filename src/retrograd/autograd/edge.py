@@ -40,10 +40,21 @@ class Sink(Node):
 
 
 class Edge(NamedTuple):
-    """An edge with names, for those who build graphs by hand. Equal to the plain tuple."""
+    """An edge with names, for those who build graphs by hand. Equal to the plain tuple; ``Edge()`` leads nowhere.
 
-    function: Node
-    input_nr: int
+    >>> import retrograd as torch
+    >>> from retrograd.autograd.edge import Edge
+    >>> y = torch.ones(1, requires_grad=True) * 2
+    >>> Edge(y.grad_fn, 0).is_valid(), Edge().is_valid()
+    (True, False)
+    """
+
+    function: Node | None = None
+    input_nr: int = 0
+
+    def is_valid(self) -> bool:
+        """Does it lead anywhere?"""
+        return self.function is not None
 
 
 def gradient_edge(tensor: Tensor) -> EdgeTuple | None:

@@ -40,7 +40,7 @@ from .fast_loop import run_pass_fast
 from .forward_operators import hide_levels
 from .graph_task import GraphTask
 from .intercept import catch_up, learn_modes
-from .node import Node
+from .node import Node, connected_by_hand, renumber
 from .node_call import Call, call_node, run_node
 from .ready_queue import ReadyQueue
 from .saved_variable import Freed
@@ -127,6 +127,8 @@ class Engine:
             root, first = _root(roots, grads, as_tensors)
         if wanted:
             # Nodes below everything that is wanted lead to nothing that is wanted.
+            if connected_by_hand:
+                renumber(root)
             minimum = min(edge[0].topological_nr for edge in wanted)
             task.init_exec_info(task.compute_dependencies(root, minimum), wanted, accumulate_grad)
         else:
@@ -175,6 +177,33 @@ class Engine:
         # A gradient that no node has changed is the caller's own tensor, with its history.
         given = {id(bare(g)): g for g in grads}
         return [None if g is None else given[id(g)] if id(g) in given else boxed(g) for g in captured]
+
+    def run_backward(
+        self,
+        tensors: Sequence[Any],
+        grad_tensors: Sequence[Any],
+        keep_graph: bool,
+        create_graph: bool,
+        inputs: Sequence[Any] | None = None,
+        allow_unreachable: bool = False,
+        accumulate_grad: bool = False,
+    ) -> tuple[Tensor | None, ...] | None:
+        """What ``backward()`` and ``grad()`` are made of in torch: the gradients of `inputs`, or all into ``.grad``.
+
+        >>> import retrograd as torch
+        >>> x = torch.tensor([1., 2.], requires_grad=True)
+        >>> y = x * x
+        >>> run = torch.autograd.Variable._execution_engine.run_backward
+        >>> run((y,), (torch.ones(2),), True, False, (x,))
+        (tensor([2., 4.]),)
+        >>> run((y,), (torch.ones(2),), False, False, accumulate_grad=True); x.grad
+        tensor([2., 4.])
+        """
+        from .run_backward import run_as_engine  # it is made of the engine
+
+        return run_as_engine(
+            tensors, grad_tensors, keep_graph, create_graph, inputs or (), allow_unreachable, accumulate_grad
+        )
 
     def queue_callback(self, callback: Callable[[], None]) -> None:
         """Call ``callback()`` when the backward pass that this thread is running has finished.

@@ -61,21 +61,63 @@ _lock = fork_safe_lock()
 
 
 class ForwardGrad:
-    """The tangents of one tensor, by level."""
+    """The tangents of one tensor, by level.
+
+    >>> import retrograd as torch
+    >>> import retrograd.autograd.forward_ad as fwAD
+    >>> with fwAD.dual_level() as level:
+    ...     tangents = fwAD.make_dual(torch.ones(2), torch.zeros(2))._meta.fw_grad
+    ...     print(tangents.contains(level), tangents.value(level))
+    True tensor([0., 0.])
+    >>> tangents.contains(level)
+    False
+    """
 
     __slots__ = ("__weakref__", "values")
 
     values: dict[Level, Tensor]
 
-    def set_value(self, level: Level, tangent: Tensor) -> None:
+    def keep(self, level: Level, tangent: Tensor) -> None:
         self.values[level] = tangent
         level.remember(self)
+
+    # By the number of a level, for those who come from torch's:
+
+    def contains(self, level: int) -> bool:
+        """Is there a tangent at the level of this number?"""
+        return self.value(level) is not None
+
+    def value(self, level: int) -> Tensor | None:
+        """The tangent at the level of this number; None if there is none, or no such level is open."""
+        levels = process.dual_levels
+        return self.values.get(levels[level]) if 0 <= level < len(levels) else None
+
+    def set_value(self, value: Tensor, level: int) -> None:
+        """Make `value` the tangent at the level of this number."""
+        levels = process.dual_levels
+        if not 0 <= level < len(levels):
+            raise RuntimeError(f"Trying to set a forward gradient at level {level}, but no such dual level is open")
+        self.keep(levels[level], value)
+
+    def reset(self, level: int) -> None:
+        """Have no tangent at the level of this number."""
+        levels = process.dual_levels
+        if 0 <= level < len(levels):
+            self.values.pop(levels[level], None)
+
+    def clear(self) -> None:
+        """Have no tangents at all."""
+        self.values.clear()
+
+    def empty(self) -> bool:
+        """Is there no tangent?"""
+        return not self.values
 
     def copy(self) -> ForwardGrad:
         """The same tangents, for another tensor: what that one gets or loses from now on is its own."""
         result = new_forward_grad()
         for level, tangent in self.values.copy().items():
-            result.set_value(level, tangent)
+            result.keep(level, tangent)
         return result
 
 
@@ -171,7 +213,7 @@ def _from_base(tensor: Tensor, meta: Any, level: Level) -> Tensor | None:
         if level in forward_grad.values:
             return forward_grad.values[level]
         result = _view_of(tangent, _steps_from(base, tensor, steps))
-        forward_grad.set_value(level, result)
+        forward_grad.keep(level, result)
     return result
 
 
@@ -243,7 +285,7 @@ def set_fw_grad(
                 "layout as primal, see Note [Forward gradients of views]"
             )
         tangent = zeros_of_layout(tensor).copy_(tangent)  # type: ignore[attr-defined]
-    forward_grad.set_value(level, tangent)
+    forward_grad.keep(level, tangent)
     return tensor
 
 
@@ -289,7 +331,7 @@ def attach_view(view: Tensor, tangent: Tensor, level: Level) -> None:
     elif meta.fw_grad is None:
         meta.fw_grad = attach(tangent, level)
     elif level not in meta.fw_grad.values:  # or somebody has asked the view, and it its base
-        meta.fw_grad.set_value(level, tangent)
+        meta.fw_grad.keep(level, tangent)
 
 
 # --------------------------------------------------------------------------------------------------------------- layout

@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from ..core.state import local
 from ..core.where import Location
 from .boxes import Boxes
 from .input_buffer import InputBuffer
@@ -94,6 +95,26 @@ class GraphTask:
         self.exec_info: dict[Node, ExecInfo] | None = None
         self.captured: list[Any] | None = None
         self.final_callbacks: list[Callable[[], None]] | None = None
+
+    @property
+    def graph_roots(self) -> list[Node]:
+        """The nodes of the tensors that are differentiated."""
+        if self.root.input_metadata:
+            return [self.root]
+        return [edge[0] for edge in self.root.next_edges if edge is not None]  # of a GraphRoot
+
+    @property
+    def nodes_in_graph(self) -> set[Node]:
+        """All nodes of the pass: below the roots, and those."""
+        return {*self.dependencies, *self.graph_roots}
+
+    @property
+    def captured_vars(self) -> list[Any] | None:
+        """The gradients that ``grad()`` will give back, as far as they are known."""
+        return self.captured
+
+    #: The streams on which leaves got gradients: arrays of NumPy have none.
+    leaf_streams: frozenset[Any] = frozenset()
 
     def deliver(self, edge: EdgeTuple, grad: Any, as_tensors: bool) -> Sequence[Any] | None:
         """Add `grad` to what the node at `edge` has got; all its gradients, if this was the last that it waited for."""
@@ -218,6 +239,52 @@ class GraphTask:
                             info = exec_info[node] = ExecInfo()
                         info.needed = True
                         break
+
+
+class GraphTaskGuard:
+    """A backward pass is running on this thread, for as long as the block runs."""
+
+    __slots__ = ("before", "task")
+
+    def __init__(self, task: GraphTask | None) -> None:
+        self.task = task
+        self.before: GraphTask | None = None
+
+    def __enter__(self) -> None:
+        state = local.state
+        self.before, state.graph_task = state.graph_task, self.task
+
+    def __exit__(self, *exc_info: object) -> None:
+        local.state.graph_task = self.before
+
+
+def get_current_graph_task() -> GraphTask | None:
+    """The backward pass that this thread is running.
+
+    >>> import retrograd as torch
+    >>> x = torch.ones(1, requires_grad=True)
+    >>> y = x * 2
+    >>> handle = y.register_hook(lambda grad: print(len(get_current_graph_task().nodes_in_graph)))
+    >>> y.backward()
+    2
+    >>> get_current_graph_task() is None
+    True
+    """
+    return local.state.graph_task
+
+
+def get_current_graph_task_exec_info() -> dict[Node, ExecInfo] | None:
+    """Which nodes the running pass runs, and what it keeps of them; None if it runs all, or there is none."""
+    task = local.state.graph_task
+    return None if task is None else task.exec_info
+
+
+def add_node_to_current_graph_task_exec_info(node: Node) -> None:
+    """Have the running pass, which computes only some gradients, run this node as well."""
+    exec_info = get_current_graph_task_exec_info()
+    if exec_info is None:
+        raise RuntimeError("add_node_to_current_graph_task_exec_info(): no pass is running that leaves nodes out")
+    exec_info.setdefault(node, ExecInfo()).needed = True
 
 
 def _topological_nr(node: Node) -> int:

@@ -25,6 +25,30 @@ class InputBuffer:
         #: How many gradients are still to come.
         self.waiting: int = waiting
 
+    @property
+    def buffer(self) -> list[Any]:
+        """What has arrived so far, by input."""
+        return self.grads
+
+    @property
+    def num_inputs(self) -> int:
+        return len(self.grads)
+
+    def get(self, position: int) -> Any:
+        """The sum of what has arrived at `position` so far, an array or a Tensor; None if nothing has."""
+        return self.grads[position]
+
+    __getitem__ = get
+
+    def __len__(self) -> int:
+        return len(self.grads)
+
+    def variables(self) -> list[Any]:
+        """All of them, when the last has come: they are the caller's now."""
+        grads, self.grads = self.grads, [None] * len(self.grads)
+        self.owned = 0
+        return grads
+
     def add(self, position: int, grad: Any, as_tensors: bool) -> None:
         """Add a gradient (an array, or a Tensor when `as_tensors`) to what arrived at `position` before."""
         if grad is None:

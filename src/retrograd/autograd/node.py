@@ -154,6 +154,52 @@ class Node:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {id(self):#x}>"
 
+    # ------------------------------------------------------------------------------------------- connecting, by hand
+
+    def add_next_edge(self, edge: EdgeTuple | None) -> None:
+        """One more place for the gradients that this node gives; ``None`` or ``Edge()`` is one that leads nowhere.
+
+        >>> import retrograd as torch
+        >>> x = torch.ones(1, requires_grad=True)
+        >>> first, second = (x * 2).grad_fn, (x * 3).exp().grad_fn
+        >>> first.add_next_edge((second, 0))
+        >>> first.topological_nr > second.topological_nr
+        True
+        """
+        self.next_edges = (*self.next_edges, None)
+        self.set_next_edge(len(self.next_edges) - 1, edge)
+
+    def set_next_edge(self, index: int, edge: EdgeTuple | None) -> None:
+        """Lead the gradient number `index` elsewhere."""
+        edges = list(self.next_edges)
+        edges[index] = None
+        if edge is not None and edge[0] is not None:
+            edges[index] = (edge[0], edge[1])
+            self.update_topological_nr(edge)
+        self.next_edges = tuple(edges)
+
+    def update_topological_nr(self, edge: EdgeTuple) -> None:
+        """Have a number above that of the node at `edge`.
+
+        What leads to this node may then have too low a number: who relies on the numbers of a graph that was changed
+        calls `renumber` first.
+        """
+        if self.topological_nr <= edge[0].topological_nr:
+            self.topological_nr = edge[0].topological_nr + 1
+            connected_by_hand.append(True)
+
+    def add_input_metadata(self, tensor: Tensor) -> int:
+        """One more incoming gradient, which must look like `tensor`; its number."""
+        data = tensor._memory
+        if isinstance(self, MultiOutputNode):
+            self.metadata_of_inputs += ((data.shape, data.dtype, data.__class__),)
+            self.num_inputs += 1
+            return self.num_inputs - 1
+        if getattr(self, "array_class", None) is not None:
+            raise RuntimeError(f"{name_of(self)} takes one gradient, and knows already what it must look like")
+        self.shape, self.dtype, self.array_class = data.shape, data.dtype, data.__class__
+        return 0
+
     # ------------------------------------------------------------------------------------------------------- hooks
 
     def materialize_extras(self) -> NodeHooks:
@@ -202,6 +248,23 @@ class MultiOutputNode(Node):
         return self.metadata_of_inputs
 
 
+class NodeGuard:
+    """A node is running on this thread, for as long as the block runs: what it makes is made by that node."""
+
+    __slots__ = ("before", "node")
+
+    def __init__(self, node: Node | None) -> None:
+        self.node = node
+        self.before: Node | None = None
+
+    def __enter__(self) -> None:
+        state = local.state
+        self.before, state.current_node = state.current_node, self.node
+
+    def __exit__(self, *exc_info: object) -> None:
+        local.state.current_node = self.before
+
+
 class TensorNode(MultiOutputNode):
     """A node whose formula exists for Tensors only (custom functions, delayed errors): arrays are boxed for it."""
 
@@ -210,6 +273,29 @@ class TensorNode(MultiOutputNode):
     def apply(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
         outputs = self.apply_tensors(edges, [None if g is None else boxed(g) for g in grads])
         return tuple(None if g is None else bare(g) for g in outputs)
+
+
+#: Not empty once `Node.update_topological_nr` has changed a number.
+connected_by_hand: list[bool] = []
+
+
+def renumber(root: Node) -> None:
+    """Give every node below `root` a number above those of all that it leads to."""
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    done: set[Node] = set()
+    while stack:
+        node, successors_are_done = stack.pop()
+        if node in done:
+            continue
+        below = [edge[0] for edge in node.next_edges if edge is not None]
+        if successors_are_done:
+            done.add(node)
+            lowest = max([successor.topological_nr for successor in below], default=-1) + 1
+            if node.topological_nr < lowest:
+                node.topological_nr = lowest
+        else:
+            stack.append((node, True))
+            stack += [(successor, False) for successor in below if successor not in done]
 
 
 def name_of(node: Node) -> str:

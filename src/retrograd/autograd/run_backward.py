@@ -190,6 +190,31 @@ def _check_used(
     return tuple(results)
 
 
+def run_as_engine(
+    tensors: Sequence[Any],
+    grad_tensors: Sequence[Any],
+    keep_graph: bool,
+    create_graph: bool,
+    inputs: Sequence[Any],
+    allow_unreachable: bool,
+    accumulate_grad: bool,
+) -> tuple[Tensor | None, ...] | None:
+    """`Engine.run_backward`: its arguments are given, and none of them is guessed."""
+    for name, given in (("tensors", tensors), ("grad_tensors", grad_tensors), ("inputs", inputs)):
+        if not isinstance(given, tuple):
+            raise RuntimeError(f"{name} argument is expected to be a tuple, but got {type(given).__name__}")
+    if not accumulate_grad and not inputs:
+        raise RuntimeError("grad() called without inputs: name them, or have gradients accumulated in .grad")
+    outputs = _outputs(tensors)
+    grads = make_grads(outputs, _as_tuple(grad_tensors, len(outputs)))
+    roots = [_root_edge(output, i) for i, output in enumerate(outputs)]
+    wanted = [_wanted_edge(t, retain=accumulate_grad) for t in inputs]
+    results = engine.execute(roots, grads, keep_graph, create_graph, accumulate_grad, wanted, outputs)
+    if accumulate_grad:
+        return None
+    return _check_used(outputs, inputs, results, allow_unreachable, False, create_graph)
+
+
 def _zeros_like(tensor: Tensor, requires_grad: bool) -> Tensor:
     return wrap(zeros_like(tensor._data)).requires_grad_(requires_grad)
 

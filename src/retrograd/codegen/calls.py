@@ -21,7 +21,7 @@ def signature(entry: Entry, inplace: bool = False) -> str:
             star = True
             continue
         if a.keyword_only and not star:
-            parts.append("*")
+            parts.append("*old" if entry.old_form else "*")
             star = True
         default = "None" if a in late and not inplace else a.default
         parts.append(a.parameter if default is None else f"{a.parameter}={default}")

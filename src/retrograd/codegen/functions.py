@@ -34,6 +34,7 @@ from builtins import max as _max
 from retrograd import kernels
 from retrograd.ops.accidents import unfit
 from retrograd.ops.arguments import argument
+from retrograd.ops.old_forms import old_form
 from retrograd.autograd.basic_nodes import NotImplementedInPlace
 from retrograd.autograd.edge import gradient_edge
 from retrograd.autograd.inplace import begin_inplace, check_overlap, edge_before_write, end_inplace
@@ -109,6 +110,9 @@ def _wrapper(entry: Entry, operator: str | None = None) -> str:
     public = own_name(entry)
     if reflected:
         body += ["if not isinstance(other, NUMBERS):", f'    return reflected("{operator}", input, other)']
+    if not operator and entry.old_form:
+        keywords = _keywords(entry).replace("}", ', "out": out}')
+        body += ["if old:", f"    return old_form({public}, ({_call_arguments(entry)}*old), {keywords})"]
     if not operator and has_out(entry):
         body += ["if out is not None:"]
         checks = "" if entry.differentiable else ", False"

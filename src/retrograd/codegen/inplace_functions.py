@@ -23,6 +23,8 @@ def _inplace_wrapper(entry: Entry, operator: str | None = None) -> str:
     else:
         head = signature(entry, inplace=True)
         body = [f'"""In-place {entry.schema.base}."""']
+        if entry.old_form:
+            body += ["if old:", f"    return old_form({name}, ({_call_arguments(entry)}*old), {_keywords(entry)})"]
     if "**aliases" in head:
         body += ["if aliases:"]
         body += [f"    return merge_aliases({name}, ({_call_arguments(entry)}), {_keywords(entry)}, aliases)"]

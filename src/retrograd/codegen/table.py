@@ -20,7 +20,7 @@ OPTIONS = {
     "name", "result", "output_differentiability", "view", "inplace", "operators", "method", "kernel", "saves", "doc",
     "differentiable", "aliases", "ufunc", "inline", "node", "tensor_node", "flips", "refuses", "overloads", "apart",
     "may_overlap", "changes_elements", "masks", "space", "inplace_function", "inplace_node", "number_nodes",
-    "given_nodes", "saved",
+    "given_nodes", "old_form", "saved",
 }  # fmt: skip
 SHORTHANDS = ("auto_elementwise", "auto_linear", "not_implemented")
 
@@ -81,6 +81,8 @@ class Entry:
     apart: list[str] = field(default_factory=list)
     #: Does it throw elements away?
     masks: bool = False
+    #: May its factors stand before the tensors?
+    old_form: bool = False
     #: Torch's names for the forms that the function stands for, and for those of its in-place form.
     overloads: list[str] = field(default_factory=list)
     inplace_overloads: list[str] = field(default_factory=list)
@@ -290,6 +292,7 @@ def _read_facts(entry: Entry, columns: dict, where: str) -> None:
         ("may_overlap", entry.inplace, "an operator with 'inplace'"),
         ("changes_elements", entry.view, "a view"),
         ("masks", columns.get("differentiable", True), "an operator with a derivative"),
+        ("old_form", any(a.keyword_only for a in entry.schema.arguments), "an operator with factors"),
     ):
         value = columns.get(column, False)
         if not isinstance(value, bool) or (value and not holds):

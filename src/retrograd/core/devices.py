@@ -6,6 +6,7 @@ The array tells: its class belongs to one library, and each library serves one k
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,8 @@ CPU = device("cpu")
 _BY_ARRAY_CLASS: dict[type[Any], device] = {np.ndarray: CPU}
 #: Devices that have a thread of their own for backward passes, see autograd/device_threads.py.
 accelerators: list[device] = []
+#: Who wants to know that a device is gone: called with it.
+when_a_device_goes: list[Callable[[device], None]] = []
 
 
 def register_array_class(array_class: type[Any], where: device) -> None:
@@ -75,6 +78,15 @@ def register_array_class(array_class: type[Any], where: device) -> None:
     _BY_ARRAY_CLASS[array_class] = where
     if where.type != "cpu" and where not in accelerators:
         accelerators.append(where)
+
+
+def forget_array_class(array_class: type[Any]) -> None:
+    """Say that there are no such arrays any more; a device without arrays is gone, and so is its thread."""
+    where = _BY_ARRAY_CLASS.pop(array_class)
+    if where in accelerators and where not in _BY_ARRAY_CLASS.values():
+        accelerators.remove(where)
+        for tell in when_a_device_goes:
+            tell(where)
 
 
 def device_of_array_class(array_class: type[Any]) -> device:

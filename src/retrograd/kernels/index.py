@@ -33,6 +33,8 @@ def index(a: np.ndarray, indices: Sequence[np.ndarray | None]) -> np.ndarray:
                 return a.take(only, 0)
             except IndexError:
                 pass
+    if not indices:
+        raise IndexError("index(): at least one index must be provided")
     key = _key(a, indices)
     try:
         result = a[key]
@@ -67,6 +69,7 @@ def index_put_(
         if values.dtype != a.dtype and values.size == 1 and _is_mask(indices):
             values = np.asarray(cast_number(values.reshape(()), a.dtype))  # as masked_fill does
         elif values.dtype != a.dtype:
+            _check_values(a, key, values)
             raise RuntimeError(
                 f"Index put requires the source and destination dtypes match, got {scalar_name(a.dtype)} for the "
                 f"destination and {scalar_name(values.dtype)} for the source."
@@ -79,15 +82,26 @@ def index_put_(
         else:
             a[key] = values
     except (IndexError, TypeError, ValueError):
-        try:
-            shape = a[key].shape
-        except (IndexError, ValueError):
-            raise _why_not(a, key) from None
+        _check_values(a, key, values)
+        raise
+    return a
+
+
+def _check_values(a: np.ndarray, key: tuple[Any, ...], values: Any) -> None:
+    """Refuse a key, or values that do not go where it leads, in torch's words."""
+    try:
+        shape = a[key].shape
+    except (IndexError, ValueError):
+        raise _why_not(a, key) from None
+    try:
+        fits = np.broadcast_shapes(values.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
         raise RuntimeError(
             f"shape mismatch: value tensor of shape {shape_text(values.shape)} cannot be broadcast to indexing result "
             f"of shape {shape_text(shape)}"
         ) from None
-    return a
 
 
 def _is_mask(indices: Sequence[np.ndarray | None]) -> bool:
@@ -174,6 +188,10 @@ def _why_not(a: np.ndarray, key: tuple[Any, ...]) -> Exception:
     for dim, i in places:
         n = a.shape[dim]
         outside = i[(i < -n) | (i >= n)]
+        if outside.size and not n:
+            return IndexError(
+                f"index is out of bounds for dimension with size 0: index {int(outside.flat[0])}, dimension {dim}"
+            )
         if outside.size:
             return IndexError(f"index {int(outside.flat[0])} is out of bounds for dimension {dim} with size {n}")
         shapes.append(shape_text(i.shape))

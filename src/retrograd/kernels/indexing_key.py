@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.where import users_level
+
 _ALL = slice(None)
 _INTEGER_KINDS = ("i", "u", "b")
 
@@ -160,16 +162,23 @@ def _as_item(k: Any) -> Any:
             return bool(k)
         if dtype.kind == "i":
             return int(k)
-    elif dtype == np.uint8:  # a mask, from before there was a bool dtype
-        warnings.warn(
-            "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
-            UserWarning,
-            stacklevel=5,
-        )
-        return k.astype(bool)
+    elif dtype == np.uint8:
+        return masks_of_bytes(k)
     if dtype.kind == "b" or (dtype.kind == "i" and dtype.itemsize >= 4):
         return k
     raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+
+
+def masks_of_bytes(k: Any) -> Any:
+    """A mask of bytes, from before there was a bool dtype, as it is written today; anything else as it is."""
+    if getattr(k, "dtype", None) != np.uint8:
+        return k
+    warnings.warn(
+        "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+        UserWarning,
+        stacklevel=users_level(),
+    )
+    return k.astype(bool)
 
 
 def _array_of(items: Any) -> np.ndarray:

@@ -18,7 +18,7 @@ _ndarray = np.ndarray
 def strides(a: np.ndarray) -> tuple[int, ...]:
     """The strides of `a` in elements, as ``torch.Tensor.stride()`` gives them."""
     shape = a.shape
-    if 0 in shape:  # NumPy forgets the strides of an empty array
+    if 0 in shape and not any(a.strides):  # NumPy gives a new empty array no strides
         return contiguous_strides(shape)
     item = a.itemsize
     result = [s // item for s in a.strides]

@@ -335,6 +335,18 @@ class TensorAutograd(TensorOperators):
         raise RuntimeError("_backward_hooks cannot be deleted: remove the hooks by their handles")
 
     @property
+    def _post_accumulate_grad_hooks(self) -> Any:
+        return None if self._meta is None else self._meta.post_accumulate_grad_hooks
+
+    @_post_accumulate_grad_hooks.setter
+    def _post_accumulate_grad_hooks(self, hooks: Any) -> None:
+        materialize_autograd_meta(self).post_accumulate_grad_hooks = hooks
+
+    @_post_accumulate_grad_hooks.deleter
+    def _post_accumulate_grad_hooks(self) -> None:
+        raise RuntimeError("_post_accumulate_grad_hooks cannot be deleted: remove the hooks by their handles")
+
+    @property
     def _version(self) -> int:
         vc = self._vc
         return 0 if vc is None else vc.version

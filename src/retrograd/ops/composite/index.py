@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
+from operator import index as index_of
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from ...autograd.inplace import (
 from ...autograd.node import init_node
 from ...core.quiet import once
 from ...core.state import local
-from ...kernels.indexing_key import parse_index
+from ...kernels.indexing_key import masks_of_bytes, parse_index
 from ...tensor import Tensor, fresh, type_name, wrap
 from ...tensor.special import NoArray
 from ..arguments import overflow
@@ -82,7 +83,14 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
 
 def _bound(bound: Any) -> Any:
     # A slice may be bounded by anything that stands for an int, such as a tensor.
-    return bound if bound is None or bound.__class__ is int else bound.__index__()
+    if bound is None or bound.__class__ is int:
+        return bound
+    try:
+        return index_of(bound)
+    except TypeError:
+        raise TypeError(
+            f"slice indices must be integers or None or have an __index__ method, but got {type(bound).__name__}"
+        ) from None
 
 
 def _is_all(k: builtins.slice, n: int) -> bool:
@@ -270,7 +278,7 @@ def _index_arrays(indices: Sequence[Any]) -> list[Any]:
         raise TypeError(
             "index_put(): argument 'indices' (position 1) must be tuple of Tensors, not " + type(indices).__name__
         )
-    return [i._data if isinstance(i, Tensor) else i for i in indices]
+    return [masks_of_bytes(i._data if isinstance(i, Tensor) else i) for i in indices]
 
 
 @composite()
@@ -290,12 +298,22 @@ def index_put_(input: Tensor, indices: Sequence[Any], values: Any, accumulate: b
     return generated.index_put_(input, _index_arrays(indices), values, accumulate)
 
 
-@composite(method=False)
+@composite(method=False, bare=True)
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """The coordinates, in a tensor of that shape, of elements counted in row-major order."""
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    if not isinstance(indices, Tensor):
+        kind = type(indices).__name__
+        raise TypeError(f"unravel_index(): argument 'indices' (position 1) must be Tensor, not {kind}")
     if indices._memory.dtype.kind not in "iu":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if not isinstance(shape, (int, Sequence)) or isinstance(shape, str):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    if not all(isinstance(n, int) for n in sizes):
+        kinds = [type(n).__name__ for n in sizes if not isinstance(n, int)]
+        raise TypeError(f"expected 'shape' sequence to only contain ints, but got {', '.join(kinds)} in {sizes}")
+    if any(n >= 2**63 for n in sizes):
+        raise overflow()
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
     results = []

@@ -271,6 +271,10 @@ def split(input: Tensor, split_size: Any = None, dim: int = 0, **keywords: Any) 
     split_size = keywords.pop("split_size_or_sections", split_size)
     if keywords or split_size is None:
         raise TypeError("split() expects a tensor, split_size_or_sections (an int or a list of ints) and dim")
+    if isinstance(split_size, Tensor):
+        if split_size._data.size != 1:
+            raise TypeError("split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not Tensor")
+        split_size = int(split_size)  # also of a float: torch takes its whole part
     if isinstance(split_size, (tuple, list)):
         return generated.split_with_sizes(input, tuple(split_size), dim)
     return generated.split_Tensor(input, split_size, dim)
