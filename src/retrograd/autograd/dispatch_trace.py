@@ -27,14 +27,15 @@ from .intercept import change_modes, interceptor_of, set_observers
 
 #: Functions of ours that torch has in Python, and no operator of that name.
 NOT_OPERATORS: frozenset[str] = frozenset(
-    """adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices adaptive_max_pool3d_with_indices affine_grid
-    apply_ as_subclass as_tensor asarray bfloat16 bool broadcast_shapes byte cdouble cfloat char conjugate cpu
-    cross_entropy cuda dim_order double dropout1d dropout2d dropout3d float fold fractional_max_pool2d_with_indices
-    fractional_max_pool3d_with_indices from_numpy frombuffer gaussian_nll_loss getitem grid_sample gumbel_softmax half
-    int interpolate invert ipow is_shared is_storage is_tensor linear_cross_entropy lobpcg local_response_norm
-    logsigmoid long lp_pool1d lp_pool2d lp_pool3d lu map2_ map_ max_unpool1d multi_head_attention_forward
-    multilabel_soft_margin_loss new new_tensor normalize numpy pca_lowrank pos rfloordiv rlshift rmatmul rmod rpow
-    rrshift rtruediv setitem share_memory_ short softmin storage svd_lowrank tanhshrink tensor
+    """adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices adaptive_max_pool3d_with_indices
+    affine_grid apply_ as_subclass as_tensor asarray bfloat16 bool broadcast_shapes byte cdouble cfloat char
+    conjugate cpu cross_entropy cuda dim_order double dropout1d dropout2d dropout3d dsmm embedding_sparse_gradient
+    float fold fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices from_numpy frombuffer
+    gather_sparse_gradient gaussian_nll_loss getitem grid_sample gumbel_softmax half hsmm int interpolate invert
+    ipow is_shared is_storage is_tensor linear_cross_entropy lobpcg local_response_norm logsigmoid long lp_pool1d
+    lp_pool2d lp_pool3d lu map2_ map_ max_unpool1d multi_head_attention_forward multilabel_soft_margin_loss new
+    new_tensor normalize numpy pca_lowrank pos rfloordiv rlshift rmatmul rmod rpow rrshift rtruediv saddmm setitem
+    share_memory_ short softmin spmm storage svd_lowrank tanhshrink tensor to_sparse_coo
     triplet_margin_with_distance_loss type unique unravel_index untyped_storage upsample upsample_bilinear
     upsample_nearest""".split()
 )
