@@ -41,7 +41,7 @@ EXEMPT = {
         nn.functional.threshold_
     """,
     "is another form of what has samples; tests/test_registry.py has its test": """
-        Tensor.byte Tensor.cdouble Tensor.cfloat Tensor.char Tensor.half Tensor.short Tensor.__rlshift__
+        Tensor.byte Tensor.cdouble Tensor.cfloat Tensor.chalf Tensor.char Tensor.half Tensor.short Tensor.__rlshift__
         Tensor.__rrshift__ _conj_copy _neg_view_copy detach get_device
     """,
     "asks for a device that is not here; tests/test_around.py has its test": "Tensor.cuda",

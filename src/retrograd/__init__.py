@@ -50,10 +50,18 @@ from .core.dtypes import bool_ as bool
 from .core.dtypes import (
     cdouble,
     cfloat,
+    chalf,
+    complex32,
     complex64,
     complex128,
     double,
     dtype,
+    float4_e2m1fn_x2,
+    float8_e4m3fn,
+    float8_e4m3fnuz,
+    float8_e5m2,
+    float8_e5m2fnuz,
+    float8_e8m0fnu,
     float16,
     float32,
     float64,
@@ -67,6 +75,9 @@ from .core.dtypes import (
     set_default_dtype,
     short,
     uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 from .core.dtypes import float_ as float
 from .core.dtypes import int_ as int
@@ -170,7 +181,7 @@ __all__ = [
     "CharTensor", "ComplexDoubleStorage", "ComplexFloatStorage", "DoubleStorage", "DoubleTensor", "FloatStorage",
     "FloatTensor", "Generator", "GradScaler", "HalfStorage", "HalfTensor", "IntStorage", "IntTensor", "LongStorage",
     "LongTensor", "ShortStorage", "ShortTensor", "Size", "Tensor", "TypedStorage", "UntypedStorage", "amp",
-    "are_deterministic_algorithms_enabled", "autocast", "autograd", "backends", "bfloat16", "bool", "cdouble", "cfloat",
+    "are_deterministic_algorithms_enabled", "autocast", "autograd", "backends", "bool", "cdouble", "cfloat",
     "channels_last", "channels_last_3d", "compile", "compiler", "complex128", "complex64", "contiguous_format", "cuda",
     "default_generator", "device", "distributed", "distributions", "double", "dtype", "e", "enable_grad", "fft",
     "finfo", "float", "float16", "float32", "float64", "from_dlpack", "get_autocast_dtype", "get_default_device",
@@ -185,6 +196,8 @@ __all__ = [
     "set_num_interop_threads", "set_num_threads", "set_printoptions", "set_rng_state", "set_warn_always", "short",
     "sparse", "sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr", "special", "storage", "strided", "testing", "to_dlpack", "uint8", "use_deterministic_algorithms", "utils",
     "version",
+    "bfloat16", "chalf", "complex32", "float4_e2m1fn_x2", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
+    "float8_e5m2fnuz", "float8_e8m0fnu", "uint16", "uint32", "uint64",
 ]  # fmt: skip
 _drop_names(*[f"{__name__}.{part}." for part in ("kernels", "derivatives.formulas", "_generated")])
 _show_dispatch_trace_if_asked()

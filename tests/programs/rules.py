@@ -171,12 +171,6 @@ DTYPES = re.compile("Found dtype|can't be cast to the desired|with two bool tens
 
 RULES = [
     Rule(
-        "complex32",
-        "there is no complex32 here: complex numbers of halves are complex64",
-        lambda d: d.kind == "dtype" and d.theirs == "torch.complex32",
-        0.002,
-    ),
-    Rule(
         "duals in place",
         "torch reads what it has overwritten for the tangent of ``x.mul_(x)``; the tangent of ``x % 2`` is that of x",
         lambda d: (

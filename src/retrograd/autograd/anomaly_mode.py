@@ -233,7 +233,7 @@ class Anomaly:
 
 def _kinds_of(array: Any) -> frozenset[str]:
     """Which of 'nan' and 'inf' are in an array."""
-    if array.dtype.kind not in "fcV" or kernels.isfinite(array).all():
+    if array.dtype.kind not in "fcVW" or kernels.isfinite(array).all():
         return frozenset()
     return frozenset(kind for kind, test in (("nan", kernels.isnan), ("inf", kernels.isinf)) if test(array).any())
 

@@ -123,7 +123,7 @@ def _reason(tensor: Tensor, outputs: Any) -> str:
 
 
 def _why_not_required(tensor: Tensor) -> str:
-    if tensor._memory.dtype.kind not in "fcV":
+    if tensor._memory.dtype.kind not in "fcVW":
         return (
             f"does not require grad: its dtype is {tensor.dtype}, and only floating point and complex tensors have "
             "gradients."

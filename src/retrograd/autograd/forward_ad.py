@@ -199,9 +199,9 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
         )
-    if tensor._memory.dtype.kind not in "fcV":
+    if tensor._memory.dtype.kind not in "fcVW":
         raise ValueError(f"Expected primal to be floating point or complex, but got: {tensor.dtype}")
-    if tangent._memory.dtype.kind not in "fcV":
+    if tangent._memory.dtype.kind not in "fcVW":
         raise ValueError(f"Expected tangent to be floating point or complex, but got: {tangent.dtype}")
     if tensor._meta is not None or tangent._meta is not None:
         _check_dual(tensor, tangent, at)

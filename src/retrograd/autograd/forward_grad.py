@@ -253,7 +253,7 @@ def set_fw_grad(
             f"Setting a forward grad that itself has a forward gradient at the same level {level.index} is not "
             "supported. Use unpack_dual(tangent).primal to leave that one out."
         )
-    if tensor._memory.dtype.kind not in "fcV" or tangent._memory.dtype.kind not in "fcV":
+    if tensor._memory.dtype.kind not in "fcVW" or tangent._memory.dtype.kind not in "fcVW":
         raise RuntimeError("Expected both tensor and its forward grad to be floating point or complex")
     meta: Any = tensor._meta
     if meta is None:

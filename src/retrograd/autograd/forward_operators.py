@@ -99,7 +99,7 @@ def tangents_by_level(tensor: Tensor) -> dict[Level, Tensor]:
 def set_tangent(result: Tensor, tangent: Tensor | None, level: Level, inplace: bool = False) -> None:
     """Give a result its tangent; `inplace`: `result` is an argument that was written to, and may have one already."""
     old = fw_grad(result, level) if inplace else None
-    if result._memory.dtype.kind not in "fcV":
+    if result._memory.dtype.kind not in "fcVW":
         return
     if old is not None:
         if tangent is None:
@@ -314,10 +314,10 @@ def dual_result(state: ThreadState, level: Level, array: Any, made: Any, is_give
 
 def _fitted(state: ThreadState, level: Level, array: Any, made: Any) -> Tensor | None:
     """The same where the tangent does not have the shape, dtype and layout of the result, in memory of its own."""
-    if made is None or array.dtype.kind not in "fcV":
+    if made is None or array.dtype.kind not in "fcVW":
         return None
     made = as_array(made)
-    if made.dtype.kind == "c" and array.dtype.kind != "c":
+    if made.dtype.kind in "cW" and array.dtype.kind not in "cW":
         return None
     fresh = np.empty_like(array)
     fresh[...] = made
@@ -341,7 +341,7 @@ def _view(operator: Callable[..., Any], state: ThreadState, level: Level, *args:
     finally:
         state.interceptor = interceptor
     for one, its in zip(result, made) if isinstance(result, tuple) else ((result, made),):
-        if one._memory.dtype.kind in "fcV":
+        if one._memory.dtype.kind in "fcVW":
             attach_view(one, its, level)
     return result
 
@@ -489,7 +489,7 @@ def _set_results(formula: ForwardFormula, result: Any, made: Any, tangents: dict
     results = result if isinstance(result, tuple) else (result,)
     made = made if isinstance(made, (tuple, list)) else (made,)
     for one, tangent in zip(results, made, strict=False):
-        if isinstance(tangent, Tensor) and one._memory.dtype.kind in "fcV":
+        if isinstance(tangent, Tensor) and one._memory.dtype.kind in "fcVW":
             if formula.view:
                 attach_view(one, tangent, level)
             else:
@@ -497,7 +497,7 @@ def _set_results(formula: ForwardFormula, result: Any, made: Any, tangents: dict
 
 
 def _set_inplace(tensor: Tensor, made: Any, tangents: dict[int, Any], level: Level) -> None:
-    if tensor._memory.dtype.kind not in "fcV":
+    if tensor._memory.dtype.kind not in "fcVW":
         return
     if not isinstance(made, Tensor):
         made = None
@@ -513,7 +513,7 @@ def _as_result(tangent: Tensor, result: Tensor, tangents: dict[int, Any], level:
     mine, theirs = tangent._memory, result._memory
     if mine.shape != theirs.shape:
         tangent = tangent.expand(theirs.shape)  # type: ignore[attr-defined]
-    if mine.dtype != theirs.dtype and (mine.dtype.kind != "c" or theirs.dtype.kind == "c"):
+    if mine.dtype != theirs.dtype and (mine.dtype.kind not in "cW" or theirs.dtype.kind in "cW"):
         return tangent.to(result.dtype)  # type: ignore[attr-defined]
     meta: Any = tangent._meta
     if meta is not None and meta.is_view:

@@ -175,7 +175,7 @@ def _is_plain(ctx: Any, output: Any, inputs: list[Tensor]) -> bool:
         output.__class__ is Tensor
         and output._meta is None
         and output._edge is None
-        and output._memory.dtype.kind in "fcV"
+        and output._memory.dtype.kind in "fcVW"
         and ctx.dirty_tensors is None
         and ctx.non_differentiable is None
         and not ctx._is_pure_view
@@ -250,7 +250,7 @@ class _Outputs:
         return (
             self.recording
             and isinstance(value, Tensor)
-            and value._memory.dtype.kind in "fcV"
+            and value._memory.dtype.kind in "fcVW"
             and id(value) not in self.undifferentiable
         )
 

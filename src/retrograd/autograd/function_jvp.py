@@ -47,7 +47,7 @@ def _run_at(
     leaves = _answers(cls, ctx, answer)
     undifferentiable = ctx.non_differentiable or ()
     for position, (value, result, tangent) in enumerate(zip(raw, results, leaves)):
-        if not isinstance(value, Tensor) or value._memory.dtype.kind not in "fcV" or _among(value, undifferentiable):
+        if not isinstance(value, Tensor) or value._memory.dtype.kind not in "fcVW" or _among(value, undifferentiable):
             if tangent is not None:
                 raise RuntimeError(
                     f"{cls.__name__}.jvp returned a gradient at position {position}, but the corresponding forward "
@@ -87,7 +87,7 @@ def _arguments(ctx: Any, tensors: Sequence[Tensor], tangents: Sequence[Tensor | 
             continue
         tensor, tangent = next(given)
         data = tensor._data
-        if tangent is None and ctx.materialize_grads and data.dtype.kind in "fcV":
+        if tangent is None and ctx.materialize_grads and data.dtype.kind in "fcVW":
             tangent = zeros_of((data.shape, data.dtype, data.__class__))
         leaves.append(tangent)
     return put_together(ctx._input_structures, leaves)

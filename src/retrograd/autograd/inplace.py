@@ -55,7 +55,7 @@ def check_record(tensor: Tensor) -> None:
             )
     if meta is not None and meta.requires_grad and not tensor._has_edge():
         raise RuntimeError(f"a leaf Variable that requires grad is being used in an in-place operation.{_INSTEAD}")
-    if tensor._memory.dtype.kind not in "fcV":
+    if tensor._memory.dtype.kind not in "fcVW":
         raise RuntimeError(
             f"result type can't be cast to the desired output type {tensor.dtype}: an integer tensor cannot hold a "
             "differentiable result"

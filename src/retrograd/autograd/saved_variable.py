@@ -475,7 +475,7 @@ def pack_saved(node: Any, pack_hook: Callable[..., Any], unpack_hook: Callable[.
         tensor = saved.tensor
         if tensor is None:
             continue
-        if saved is not value and saved.is_output and value.dtype.kind in "fcV":
+        if saved is not value and saved.is_output and value.dtype.kind in "fcVW":
             tensor = _output(node, value, tensor._vc, saved.output_nr)  # type: ignore[arg-type]
         saved.pack(pack_hook, unpack_hook, tensor)
     if isinstance(getattr(node, "indices_", None), (list, tuple)):

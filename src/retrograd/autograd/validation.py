@@ -63,7 +63,7 @@ def validate_tensor(grad: Any, edge: EdgeTuple, node: Node, position: int) -> An
         _check_expandable(data.shape, shape, node, position)
         grad = grad.sum_to_size(shape)
     if np_dtype is not None and data.dtype is not np_dtype and data.dtype != np_dtype:
-        grad = grad.real if data.dtype.kind == "c" and np_dtype.kind != "c" else grad
+        grad = grad.real if data.dtype.kind in "cW" and np_dtype.kind not in "cW" else grad
         grad = grad.to(np_dtype)
     return grad
 

@@ -33,8 +33,10 @@ class finfo:
 
     def __init__(self, type: dtypes.dtype | None = None) -> None:
         found = dtypes.default[0] if type is None else _dtype("finfo", type)
-        if found.kind not in "fcV":
+        if found.kind not in "fcVW":
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{type}'")
+        if found.names:
+            raise NotImplementedError(f"\"epsilon\" not implemented for '{dtypes.SCALAR_NAMES[type.name]}'")  # type: ignore[union-attr]
         info = dtypes.float_limits(found)
         self.bits: int = info.bits
         self.eps: float = float(info.eps)
@@ -42,7 +44,8 @@ class finfo:
         self.min: float = float(info.min)
         self.tiny: float = float(info.smallest_normal)
         self.smallest_normal: float = self.tiny
-        self.resolution: float = 10.0**-info.precision
+        # A byte has no decimal digit that is always right.
+        self.resolution: float = 10.0**-info.precision if found.itemsize > 1 else 1.0
         self.dtype: str = info.dtype.name
 
     def __repr__(self) -> str:
@@ -79,7 +82,7 @@ class iinfo:
         self.dtype: str = info.dtype.name
 
     def __repr__(self) -> str:
-        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, iinfo) and self.dtype == other.dtype

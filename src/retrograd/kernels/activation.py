@@ -66,7 +66,7 @@ def relu(a: ndarray, out: ndarray | None = None) -> ndarray:
     kind = a.dtype.kind
     if kind == "b":
         raise RuntimeError("Boolean inputs not supported for relu")
-    if kind == "c":
+    if kind in "cW":
         raise NotImplementedError("clamp is not supported for complex types")
     zero = np.zeros((), a.dtype)
     # Of equal numbers NumPy's maximum gives the first in float16, and else the second.
@@ -86,7 +86,7 @@ def leaky_relu(a: ndarray, negative_slope: float = 0.01, out: ndarray | None = N
 def threshold(a: ndarray, threshold: float, value: float, out: ndarray | None = None) -> ndarray:
     """a where a > threshold (or NaN), else value."""
     d = a.dtype
-    if d.kind in "bc":
+    if d.kind in "bcW":
         unsupported("threshold_cpu", d)
     check_number(threshold, d)
     check_number(value, d)
@@ -98,7 +98,7 @@ def hardtanh(a: ndarray, min_val: float = -1.0, max_val: float = 1.0, out: ndarr
     d = a.dtype
     if d.kind == "b":
         raise RuntimeError("Bool inputs not supported for hardtanh")
-    if d.kind == "c":
+    if d.kind in "cW":
         raise NotImplementedError("clamp is not supported for complex types")
     if d.kind == "u" and (min_val < 0 or max_val < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
@@ -165,7 +165,7 @@ def silu(a: ndarray, out: ndarray | None = None) -> ndarray:
     """a * sigmoid(a)."""
     if out is None and a.size > LARGE and (fast := blocks.pointwise("silu", silu, (a,))) is not None:
         return fast
-    x = _begin(a, "silu_cpu", "fcV")
+    x = _begin(a, "silu_cpu", "fcVW")
     r = _logistic(x)
     return _end(np.multiply(r, x, out=r), a, out)
 
@@ -300,7 +300,7 @@ def tanh_backward(grad_output: ndarray, output: ndarray) -> ndarray:
     if output.size > LARGE and (fast := compiled.pointwise("tanh_backward", grad_output, output)) is not None:
         return fast
     r = output * output
-    r = 1 - r if r.dtype.kind == "c" or r.__class__ is not ndarray else np.subtract(1, r, out=r)
+    r = 1 - r if r.dtype.kind in "cW" or r.__class__ is not ndarray else np.subtract(1, r, out=r)
     return as_array(grad_output * r.conjugate())
 
 

@@ -108,7 +108,7 @@ def _scaled(ufunc: Callable[..., Any], a: Operand, b: Operand, alpha: Operand, o
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
     if d.kind in "iub" and isinstance(alpha, (float, builtins.complex)):
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
-    if d.kind != "c" and isinstance(alpha, builtins.complex):
+    if d.kind not in "cW" and isinstance(alpha, builtins.complex):
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
     if alpha == 1:
         return apply_binary(ufunc, a, b, out)
@@ -196,7 +196,7 @@ def _integer_division(
     ufunc: Callable[..., Any], name: str, a: Operand, b: Operand, out: ndarray | None
 ) -> ndarray:
     d = result_dtype(a, b)
-    if d.kind in "bc":
+    if d.kind in "bcW":
         unsupported(name, d, out)
     if d.kind in "iu" and not np.all(b) and np.size(a):
         raise RuntimeError("ZeroDivisionError")
@@ -211,7 +211,7 @@ def _truncated_quotient(a: Any, b: Any, **kwargs: Any) -> Any:
 
 def heaviside(a: ndarray, values: ndarray, out: ndarray | None = None) -> ndarray:
     """0 where a < 0, 1 where a > 0, `values` where a is 0."""
-    if result_dtype(a, values).kind == "c":
+    if result_dtype(a, values).kind in "cW":
         raise RuntimeError("heaviside is not yet implemented for complex tensors.")
     if a.dtype != values.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
@@ -246,7 +246,7 @@ def abs(a: Operand, out: ndarray | None = None) -> ndarray:
     if out is None:
         r = np.absolute(a)
         return r if r.__class__ is ndarray else _scalar_result(r, a)
-    if a.dtype.kind == "c":
+    if a.dtype.kind in "cW":
         if out is a:
             raise RuntimeError("In-place abs is not supported for complex tensors.")
         return store(np.absolute(a), out)
@@ -256,7 +256,7 @@ def abs(a: Operand, out: ndarray | None = None) -> ndarray:
 def sign(a: Operand, out: ndarray | None = None) -> ndarray:
     """-1, 0 or 1; 0 for NaN."""
     kind = a.dtype.kind if hasattr(a, "dtype") else "f"
-    if kind == "c":
+    if kind in "cW":
         raise NotImplementedError(
             "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."
         )
@@ -270,7 +270,7 @@ def sign(a: Operand, out: ndarray | None = None) -> ndarray:
 
 def sgn(a: Operand, out: ndarray | None = None) -> ndarray:
     """`sign`, and a / |a| (0 for 0) of complex input."""
-    if getattr(a, "dtype", _BOOL).kind == "c":
+    if getattr(a, "dtype", _BOOL).kind in "cW":
         lost = np.isnan(a)  # NumPy takes inf + NaN j to be on the real axis
         r = apply_unary(np.sign, a, out)
         if lost.any():

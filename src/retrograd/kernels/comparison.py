@@ -40,13 +40,13 @@ def _comparison(name: str, ufunc: np.ufunc, ordered: bool, doc: str) -> Callable
         if type(b) is ndarray and out is None:
             try:
                 d = a.dtype
-                if d is b.dtype and (not ordered or d.kind != "c"):
+                if d is b.dtype and (not ordered or d.kind not in "cW"):
                     r = ufunc(a, b)
                     return r if type(r) is ndarray else as_array(r)
             except (AttributeError, ValueError):
                 pass
         d = result_dtype(a, b)
-        if ordered and d.kind == "c":
+        if ordered and d.kind in "cW":
             unsupported(f"{name}_cpu", d)
         return apply_binary(ufunc, a, b, out, d, _BOOL)
 
@@ -99,7 +99,7 @@ def isclose(a: ndarray, b: ndarray, rtol: float = 1e-05, atol: float = 1e-08, eq
     if equal_nan:
         close = close | (np.isnan(a) & np.isnan(b))
     if rtol or atol:
-        x, y = (a, b) if a.dtype.kind in "fcV" else (operand(a, dtypes.default[0]), operand(b, dtypes.default[0]))
+        x, y = (a, b) if a.dtype.kind in "fcVW" else (operand(a, dtypes.default[0]), operand(b, dtypes.default[0]))
         error = np.abs(np.subtract(x, y))
         close = close | (np.isfinite(error) & (error <= atol + np.abs(rtol * y)))
     return as_array(close)
@@ -107,27 +107,27 @@ def isclose(a: ndarray, b: ndarray, rtol: float = 1e-05, atol: float = 1e-08, eq
 
 def isposinf(a: ndarray) -> ndarray:
     """Whether an element is +inf."""
-    if a.dtype.kind == "c":
+    if a.dtype.kind in "cW":
         raise RuntimeError("isposinf does not support complex inputs.")
     return as_array(a == np.inf if a.dtype.kind in "fV" else np.zeros_like(a, bool))
 
 
 def isneginf(a: ndarray) -> ndarray:
     """Whether an element is -inf."""
-    if a.dtype.kind == "c":
+    if a.dtype.kind in "cW":
         raise RuntimeError("isneginf does not support complex inputs.")
     return as_array(a == -np.inf if a.dtype.kind in "fV" else np.zeros_like(a, bool))
 
 
 def isreal(a: ndarray) -> ndarray:
     """Whether the imaginary part of an element is 0."""
-    return as_array(a.imag == 0 if a.dtype.kind == "c" else np.ones_like(a, bool))
+    return as_array(a.imag == 0 if a.dtype.kind in "cW" else np.ones_like(a, bool))
 
 
-maximum: Kernel = _binary("maximum", np.maximum, "c", _NO_COMPLEX.format("maximum"), "The larger; NaN if either is.")
-minimum: Kernel = _binary("minimum", np.minimum, "c", _NO_COMPLEX.format("minimum"), "The smaller; NaN if either is.")
-fmax: Kernel = _binary("fmax", np.fmax, "c", _NO_COMPLEX.format("fmax"), "The larger; NaN only if both are.")
-fmin: Kernel = _binary("fmin", np.fmin, "c", _NO_COMPLEX.format("fmin"), "The smaller; NaN only if both are.")
+maximum: Kernel = _binary("maximum", np.maximum, "cW", _NO_COMPLEX.format("maximum"), "The larger; NaN if either is.")
+minimum: Kernel = _binary("minimum", np.minimum, "cW", _NO_COMPLEX.format("minimum"), "The smaller; NaN if either is.")
+fmax: Kernel = _binary("fmax", np.fmax, "cW", _NO_COMPLEX.format("fmax"), "The larger; NaN only if both are.")
+fmin: Kernel = _binary("fmin", np.fmin, "cW", _NO_COMPLEX.format("fmin"), "The smaller; NaN only if both are.")
 
 
 def clamp(a: ndarray, min: Operand = None, max: Operand = None, out: ndarray | None = None) -> ndarray:
@@ -138,7 +138,7 @@ def clamp(a: ndarray, min: Operand = None, max: Operand = None, out: ndarray | N
         not hasattr(min, "ndim") or not hasattr(max, "ndim")
     ):  # fmt: skip
         raise TypeError("clamp() received an invalid combination of arguments: give two Tensors or two numbers")
-    if a.dtype.kind != "c":  # a complex number is a limit where its imaginary part is 0
+    if a.dtype.kind not in "cW":  # a complex number is a limit where its imaginary part is 0
         min = real_number(min) if min.__class__ is complex else min
         max = real_number(max) if max.__class__ is complex else max
     return _clamp(a, min, max, out)
@@ -148,7 +148,7 @@ def _clamp(a: ndarray, min: Operand, max: Operand, out: ndarray | None) -> ndarr
     d = result_dtype(a, min, max)
     if out is not None:
         check_out(out, d, broadcast_shape(a, min, max))
-    if d.kind == "c":
+    if d.kind in "cW":
         raise NotImplementedError("clamp is not supported for complex types")
     if d == _BOOL and min is not None and max is not None:
         unsupported("clamp_cpu", d)

@@ -19,7 +19,7 @@ from retrograd.kernels.promotion import (
 
 def conj(a: ndarray) -> ndarray:
     """The conjugate; a real array is returned as it is."""
-    return as_array(np.conjugate(a)) if a.dtype.kind == "c" else a
+    return as_array(np.conjugate(a)) if a.dtype.kind in "cW" else a
 
 
 def conj_physical(a: ndarray, out: ndarray | None = None) -> ndarray:
@@ -29,14 +29,19 @@ def conj_physical(a: ndarray, out: ndarray | None = None) -> ndarray:
 
 def real(a: ndarray) -> ndarray:
     """The real part, a view; a real array is returned as it is."""
-    return a.real if a.dtype.kind == "c" else a
+    return a.real if a.dtype.kind == "c" else a if a.dtype.kind not in "W" else _parts(a)[..., 0]
 
 
 def imag(a: ndarray) -> ndarray:
     """The imaginary part, a view."""
-    if a.dtype.kind != "c":
+    if a.dtype.kind not in "cW":
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    return a.imag
+    return a.imag if a.dtype.kind == "c" else _parts(a)[..., 1]
+
+
+def _parts(a: ndarray) -> ndarray:
+    """Real and imaginary parts beside each other, a view: complex32, of which NumPy takes no parts."""
+    return a[..., None].view(np.float16)
 
 
 def angle(a: ndarray) -> ndarray:
@@ -54,8 +59,8 @@ def complex(real: ndarray, imag: ndarray) -> ndarray:
     """real + imag j."""
     _check_parts(real, imag, "second argument")
     r = np.empty_like(real, shape=broadcast_shape(real, imag), dtype=complex_dtype(real.dtype))
-    r.real = real
-    r.imag = imag
+    parts = r[..., None].view(real.dtype)
+    parts[..., 0], parts[..., 1] = real, imag
     return r
 
 
@@ -70,7 +75,7 @@ def polar(abs: ndarray, angle: ndarray) -> ndarray:
 
 def _check_parts(a: ndarray, b: ndarray, where: str) -> None:
     names = scalar_name(a.dtype), scalar_name(b.dtype)
-    if a.dtype.kind not in "fV" or b.dtype.kind not in "fV":
+    if a.dtype.kind != "f" or a.itemsize == 1 or b.dtype.kind != "f" or b.itemsize == 1:
         raise RuntimeError(
             f"Expected both inputs to be Half, Float or Double tensors but got {names[0]} and {names[1]}"
         )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy import empty, ndarray
 
 from .compiled import on_threads
+from .promotion import refuse_stored
 
 #: ``accumulate(total, more, total)`` adds in place two arrays of one shape and dtype: the engine's innermost step.
 accumulate = on_threads(np.add)
@@ -120,5 +121,7 @@ def _triangle_indices(
     for name, n in (("row", row), ("col", col)):
         if n < 0:
             raise RuntimeError(f"{name} must be non-negative, got {n}")
+    if dtype is not None:
+        refuse_stored(indices.__name__, dtype)
     row, col = min(row, max(highest, 0)), min(col, max(widest, 0))
     return np.stack(indices(row, offset, col)).astype(dtype or np.int64, copy=False)

@@ -20,7 +20,7 @@ def norm(
 ) -> ndarray:
     """The p-norm over `dim` of the elements ("nuc": the sum of the singular values of matrices)."""
     d = a.dtype
-    if d.kind not in "fcV":
+    if d.kind not in "fcVW":
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {scalar_name(d)}"
         )
@@ -78,7 +78,7 @@ def _nuclear_norm(x: ndarray, dim: Dims, keepdim: bool) -> Any:
 
 def _check_norm_dtype(source: np.dtype, dtype: np.dtype) -> None:
     name = scalar_name(dtype)
-    if dtype.kind not in "fcV":
+    if dtype.kind not in "fcVW":
         raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex, but got {name}")
     if source.kind != dtype.kind:
         want = "complex for complex" if source.kind == "c" else "real for real"

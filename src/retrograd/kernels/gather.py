@@ -340,7 +340,7 @@ def index_fill(a: np.ndarray, dim: int, index: np.ndarray, value: Any, out: np.n
         raise RuntimeError(
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         )
-    if a.dtype.kind != "c" and (isinstance(value, complex) or getattr(value, "dtype", a.dtype).kind == "c"):
+    if a.dtype.kind not in "cW" and (isinstance(value, complex) or getattr(value, "dtype", a.dtype).kind in "cW"):
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     fill = cast_number(value, a.dtype)
     n = a.shape[dim] if a.ndim else 1

@@ -14,6 +14,7 @@ import numpy as np
 
 from . import compiled
 from .compiled import LARGE
+from .dtypes import convert
 from .promotion import as_array, cast_number, element, scalar_name
 from .shape import expand
 from .storage import shape_text
@@ -141,7 +142,9 @@ def setitem(
             values = values[0]
         if values.shape != part.shape:
             values = expand(values, part.shape)
-        if values.dtype.kind == "c" and part.dtype.kind not in "bc":
+        if values.dtype.num >= 256 or part.dtype.num >= 256:
+            values = convert(values, part.dtype)
+        elif values.dtype.kind == "c" and part.dtype.kind not in "bc":
             values = values.real
     else:
         values = element(values, part.dtype)

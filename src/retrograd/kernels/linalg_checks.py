@@ -44,7 +44,7 @@ def check_floating(a: np.ndarray, name: str, half: bool = False) -> None:
     """`a` has a dtype that LAPACK knows (or is half precision, where a kernel takes that too)."""
     if a.dtype.char in "fdFD" or (half and is_half(a.dtype)):
         return
-    if a.dtype.kind in "fcV":
+    if a.dtype.kind in "fcVW":
         if name in _KERNELS:
             raise NotImplementedError(f"\"{_KERNELS[name]}\" not implemented for '{scalar_name(a.dtype)}'")
         raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {scalar_name(a.dtype)}")

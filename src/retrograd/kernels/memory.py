@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .dtypes import convert
 from .promotion import broadcast_shape, cast_number
 from .shape import expand
 from .storage import _check_channels, as_strided, dense_like, storage_offset, strides
@@ -45,6 +46,11 @@ def to_dtype(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """`a` with elements of `dtype`: `a` itself where they are already; the imaginary part is dropped silently."""
     if a.dtype == dtype:
         return a
+    if a.dtype.num >= 256 or dtype.num >= 256 or dtype.names is not a.dtype.names:
+        converted = convert(a, dtype)
+        if a.flags.c_contiguous or 0 not in a.strides:
+            return converted
+        a = converted
     if a.dtype.kind == "c" and dtype.kind not in "cb":
         a = a.real
         if a.dtype == dtype:
@@ -73,14 +79,16 @@ def fill(a: np.ndarray, value: Any, out: np.ndarray | None = None) -> np.ndarray
 
 
 def zero(a: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Zeros in the shape and dtype of `a`."""
-    return fill(a, 0, out)
+    """Zeros in the shape and dtype of `a`: their bits are 0, also where a dtype has no number 0."""
+    return fill(a, np.zeros((), a.dtype), out)
 
 
 def copy(a: np.ndarray, src: np.ndarray, non_blocking: bool = False, out: np.ndarray | None = None) -> np.ndarray:
     """`src` expanded to the shape of `a` and converted to its dtype."""
     if src.shape != a.shape:
         broadcast_shape(a, src)
+    if src.dtype.num >= 256 or a.dtype.num >= 256 or src.dtype.names is not a.dtype.names:
+        src = convert(src, a.dtype)
     source = expand(src, a.shape)
     if source.dtype.kind == "c" and a.dtype.kind not in "cb":
         source = source.real

@@ -26,7 +26,7 @@ from .promotion import (
 
 def signbit(a: ndarray) -> ndarray:
     """Whether the sign bit is set; that of -0.0 is."""
-    if a.dtype.kind == "c":
+    if a.dtype.kind in "cW":
         raise NotImplementedError("signbit is not implemented for complex tensors.")
     return as_array(np.signbit(a) if a.dtype.kind in "fV" else np.less(a, a.dtype.type(0)))
 
@@ -50,7 +50,7 @@ def nextafter(a: ndarray, b: ndarray, out: ndarray | None = None) -> ndarray:
 def copysign(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
     """The size of a with the sign of b, the sign of zero included."""
     d = float_dtype(a, b)
-    if d.kind == "c":
+    if d.kind in "cW":
         unsupported("copysign_cpu", d, out)
     return apply_binary(np.copysign, a, b, out, d)
 
@@ -62,9 +62,9 @@ def _rounding(name: str, ufunc: np.ufunc, complex_message: str | None, doc: str)
         kind = a.dtype.kind if hasattr(a, "dtype") else "f"
         if kind in "fV":
             return apply_unary(ufunc, a, out)
-        if kind == "c" and complex_message is not None:
+        if kind in "cW" and complex_message is not None:
             raise NotImplementedError(complex_message)
-        if kind in "bc":
+        if kind in "bcW":
             unsupported(f"{name}_vml_cpu", a.dtype)
         return store(a.copy(), out)
 
@@ -101,10 +101,10 @@ def nan_to_num(
     out: ndarray | None = None,
 ) -> ndarray:
     """NaN replaced by 0 and infinities by the largest finite numbers, or by what is given."""
-    if a.dtype.kind not in "fcV":
+    if a.dtype.kind not in "fcVW":
         return store(a.copy(), out)
     r = a.copy()
-    for part in (r.real, r.imag) if a.dtype.kind == "c" else (r,):
+    for part in (r.real, r.imag) if a.dtype.kind in "cW" else (r,):
         d = part.dtype
         limits = dtypes.float_limits(d)
         for where, given, usual in (

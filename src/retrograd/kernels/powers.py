@@ -32,7 +32,7 @@ def pow(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
     """a to the power of b; either may be a number."""
     d = result_dtype(a, b)
     if not hasattr(b, "dtype"):
-        shortcut = _POWERS.get(b) if d.kind in "fcV" else None
+        shortcut = _POWERS.get(b) if d.kind in "fcVW" else None
         if shortcut is not None and d == a.dtype and not (d.char == "e" and b in _ROOTS):
             if out is None:
                 r = shortcut(a)
@@ -48,7 +48,7 @@ def pow(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
         unsupported("pow", d, out)
     if d.kind == "i" and builtins.bool(np.any(np.less(b, 0))):
         return store(_negative_integer_power(operand(a, d, b), operand(b, d, a)), out)
-    return apply_binary(np.power if d.kind != "c" else _complex_power, a, b, out, d)
+    return apply_binary(np.power if d.kind not in "cW" else _complex_power, a, b, out, d)
 
 
 def _complex_power(a: Any, b: Any, **kwargs: Any) -> Any:
@@ -110,7 +110,7 @@ def _negative_integer_power(a: ndarray, b: ndarray) -> ndarray:
 
 def float_power(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
     """a to the power of b in double precision."""
-    d = np.dtype(np.complex128 if result_dtype(a, b).kind == "c" else np.float64)
+    d = np.dtype(np.complex128 if result_dtype(a, b).kind in "cW" else np.float64)
     if out is not None and out.dtype != d:
         raise RuntimeError(
             f"the base given to float_power_ has dtype {scalar_name(out.dtype)} but the operation's result "
@@ -121,7 +121,7 @@ def float_power(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
     return pow(operand(a, d, b), operand(b, d, a) if hasattr(b, "dtype") else b, out)
 
 
-hypot: Kernel = _binary("hypot", np.hypot, "biuc", "hypot_cpu", "The length of the hypotenuse over a and b.")
+hypot: Kernel = _binary("hypot", np.hypot, "biucW", "hypot_cpu", "The length of the hypotenuse over a and b.")
 logaddexp2: Kernel = _binary(
     "logaddexp2", np.logaddexp2, "biuc", "logaddexp2_cpu", "log2(2 ** a + 2 ** b), without overflow."
 )

@@ -18,6 +18,7 @@ import numpy as np
 from retrograd.core import dtypes
 
 from .compiled import LARGE, on_threads
+from .dtypes import convert
 
 ndarray = np.ndarray
 Operand = Any  # an array or a Python number
@@ -26,20 +27,19 @@ Kernel = Callable[..., Any]  # one that was made by another function
 _BOOL, _INT64, _FLOAT64 = np.dtype(bool), np.dtype(np.int64), np.dtype(np.float64)
 _FLOAT32 = np.dtype(np.float32)
 
-_CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
+_CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3, "W": 3}
 _NUMBERS = frozenset((bool, int, float))  # the numbers that a float or complex array absorbs
 
-_SCALAR_NAMES = {
-    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
-    "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double", "complex64": "ComplexFloat",
-    "complex128": "ComplexDouble",
-}  # fmt: skip
 _C_NAMES = {
     "bool": "bool", "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
     "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
-    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>", "complex32": "c10::complex<c10::Half>",
+    "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
+    **{name: f"c10::{dtypes.SCALAR_NAMES[name]}" for name in dtypes.FLOAT8},
 }  # fmt: skip
 _LARGEST = {
+    "complex32": 65504.0, "float8_e4m3fn": 448.0, "float8_e5m2": 57344.0, "float8_e4m3fnuz": 240.0,
+    "float8_e5m2fnuz": 57344.0, "float8_e8m0fnu": 2.0**127,
     "float16": 65504.0, "bfloat16": (2 - 2**-7) * 2.0**127, "float32": (2 - 2**-23) * 2.0**127,
     "float64": (2 - 2**-52) * 2.0**1023, "complex64": (2 - 2**-23) * 2.0**127, "complex128": (2 - 2**-52) * 2.0**1023,
 }  # fmt: skip
@@ -50,7 +50,8 @@ _LARGEST = {
 
 def scalar_name(dtype: np.dtype) -> str:
     """Torch's name for a dtype in error texts: Float for float32, Long for int64."""
-    return _SCALAR_NAMES.get(dtype.name, dtype.name)
+    known = dtypes.by_numpy.get(dtype)
+    return dtype.name if known is None else dtypes.SCALAR_NAMES[known.name]
 
 
 def category(dtype: np.dtype) -> int:
@@ -72,14 +73,31 @@ def number_dtype(value: Operand) -> np.dtype:
 
 
 def complex_dtype(dtype: np.dtype) -> np.dtype:
-    """The complex dtype whose parts have the precision of `dtype` (of float32 for half precision)."""
+    """The complex dtype whose parts have the precision of `dtype` (of float32 for bfloat16)."""
+    if dtype.kind == "f" and dtype.itemsize == 2:
+        return dtypes.complex32.np
+    if is_stored(dtype):
+        return dtypes.from_numpy_dtype(dtype).to_complex().np
     return np.promote_types(dtype, np.complex64)
+
+
+def is_stored(dtype: np.dtype) -> bool:
+    """Is it one of the dtypes that are for storing alone? See Note [Stored dtypes]."""
+    return (dtype.num >= 256 and dtype.name != "bfloat16") or dtype.names is not None or dtype.char in "HILQ"
+
+
+def refuse_stored(kernel: str, dtype: np.dtype, but: str = "") -> None:
+    """Raise torch's error for a dtype that is for storing, unless it is of one of the kinds in `but`."""
+    if is_stored(dtype) and dtype.kind not in but:
+        unsupported(kernel, dtype)
 
 
 def promote_dtypes(a: np.dtype, b: np.dtype) -> np.dtype:
     """The dtype of two dtypes of equal rank: integers never widen a float, unlike in NumPy."""
     if a == b:
         return a
+    if is_stored(a) or is_stored(b):
+        return _promote_stored(a, b)
     ca, cb = _CATEGORY[a.kind], _CATEGORY[b.kind]
     if ca != cb and min(ca, cb) < 2:
         return a if ca > cb else b
@@ -88,18 +106,47 @@ def promote_dtypes(a: np.dtype, b: np.dtype) -> np.dtype:
     return np.promote_types(a, b)
 
 
+def _promote_stored(a: np.dtype, b: np.dtype) -> np.dtype:
+    """`promote_dtypes` of two dtypes one of which is for storing: few of them meet."""
+    names = a.name, b.name
+    if any(name in dtypes.FLOAT8 for name in names):
+        raise RuntimeError(f"Promotion for Float8 Types is not supported, attempted to promote {_both(a, b)}")
+    if any(d.kind == "u" and d.itemsize > 1 for d in (a, b)):
+        other = b if a.kind == "u" and a.itemsize > 1 else a
+        if other.kind in "fV":
+            return other
+        raise RuntimeError(
+            f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {_both(a, b)}"
+        )
+    if a.names or b.names:
+        raise RuntimeError(f"Promotion for {dtypes.float4_e2m1fn_x2} is not supported, got {_both(a, b)}")
+    other = b if a.kind in "W" else a
+    if other.kind == "c":
+        return other
+    narrow = other.kind in "biu" or (other.kind == "f" and other.itemsize == 2)
+    return dtypes.complex32.np if narrow else complex_dtype(other)
+
+
+def _both(a: np.dtype, b: np.dtype) -> str:
+    return f"{scalar_name(a)} and {scalar_name(b)}: convert one of them with .to()"
+
+
 def _combine(higher: np.dtype | None, lower: np.dtype | None) -> np.dtype | None:
     """The dtype of two ranks."""
     if higher is None or lower is None:
         return higher or lower
-    if higher.kind in "fV" and lower.kind == "c":
+    if higher.kind in "fV" and lower.kind in "cW":
         return complex_dtype(higher)
+    if (higher.kind == "b" and is_stored(lower) and lower.kind == "u") or (
+        higher.kind in "biu" and lower.name in dtypes.FLOAT8
+    ):
+        return promote_dtypes(higher, lower)
     return lower if _CATEGORY[lower.kind] > _CATEGORY[higher.kind] else higher
 
 
 def result_dtype(*operands: Operand) -> np.dtype:
     """The dtype of an operation on arrays and Python numbers (None is skipped)."""
-    if len(operands) == 2 and type(operands[1]) in _NUMBERS and getattr(operands[0], "dtype", _BOOL).kind in "fcV":
+    if len(operands) == 2 and type(operands[1]) in _NUMBERS and getattr(operands[0], "dtype", _BOOL).kind in "fcVW":
         return operands[0].dtype
     ranks: list[np.dtype | None] = [None, None, None]
     for x in operands:
@@ -120,7 +167,7 @@ def result_dtype(*operands: Operand) -> np.dtype:
 def float_dtype(*operands: Operand) -> np.dtype:
     """As `result_dtype`, for functions whose result is never an integer: those give the default dtype."""
     d = result_dtype(*operands)
-    return d if d.kind in "fcV" else dtypes.default[0]
+    return d if d.kind in "fcVW" else dtypes.default[0]
 
 
 def work_dtype(dtype: np.dtype) -> np.dtype:
@@ -140,7 +187,7 @@ def is_half(dtype: np.dtype) -> bool:
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype of the parts of a complex dtype; any other is itself."""
-    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind in "cW" else dtype
 
 
 def promote(*operands: Operand) -> tuple[ndarray, ...]:
@@ -173,11 +220,13 @@ def operand(x: Operand, dtype: np.dtype, like: Operand = None) -> ndarray:
     """`x` as an array of `dtype`; a number beside an array of another library becomes a NumPy scalar."""
     found = getattr(x, "dtype", None)
     if found is not None:
-        return x if found is dtype else x.astype(dtype, copy=False)
+        return x if found is dtype else x.astype(dtype, copy=False) if dtype.num < 256 else convert(x, dtype)
     if x.__class__ not in _NUMBERS:
         r = np.asarray(cast_number(x, dtype))
     elif dtype.kind in "iub":  # out of range integers wrap, as torch's do
         r = np.asarray(x).astype(dtype)
+    elif dtype.num >= 256:
+        r = convert(np.array(x), dtype)
     else:
         r = np.array(x, dtype)
     return r if like is None or type(like) is ndarray or not hasattr(like, "dtype") else r[()]
@@ -190,7 +239,7 @@ def check_number(x: Operand, dtype: np.dtype) -> None:
     if kind == "b":
         return  # anything is zero or not
     if isinstance(x, builtins.complex):
-        fits = (kind == "c" and _fits(x.real, dtype) and _fits(x.imag, dtype)) or (x.imag == 0 and _fits(x.real, dtype))
+        fits = _fits(x.real, dtype) and (x.imag == 0 or (kind in "cW" and _fits(x.imag, dtype)))
     else:
         fits = _fits(x, dtype)
     if not fits:
@@ -212,7 +261,10 @@ def _fits(x: float, dtype: np.dtype) -> bool:
         info = np.iinfo(dtype)  # type: ignore[arg-type]
         # Negative integers wrap in unsigned types, as long as their size fits; floats do not.
         return math.isfinite(x) and (info.min if info.min or isinstance(x, float) else -info.max) <= x <= info.max
-    return builtins.abs(x) <= _LARGEST[dtype.name] or not math.isfinite(x)
+    if dtype.name == "float8_e8m0fnu":
+        return 2.0**-127 <= (builtins.abs(x) if isinstance(x, int) else x) <= 2.0**127 or x != x
+    infinite = dtype.itemsize > 1 or dtype.name == "float8_e5m2"  # has it infinities?
+    return builtins.abs(x) <= _LARGEST[dtype.name] or (not math.isfinite(x) if infinite else x != x)
 
 
 def real_number(x: Operand) -> Any:
@@ -225,7 +277,7 @@ def real_number(x: Operand) -> Any:
 
 def element(x: Operand, dtype: np.dtype) -> ndarray:
     """A number for ``a[key] = x``: as `cast_number`, but what is too large for 16 bits becomes infinite there."""
-    return operand(x, dtype) if dtype.itemsize == 2 and dtype.kind in "fV" else np.asarray(cast_number(x, dtype))
+    return operand(x, dtype) if dtype.itemsize <= 2 and dtype.kind in "fV" else np.asarray(cast_number(x, dtype))
 
 
 def cast_number(x: Operand, dtype: np.dtype) -> Any:
@@ -240,12 +292,14 @@ def cast_number(x: Operand, dtype: np.dtype) -> Any:
         return dtype.type(x)
     check_number(x, dtype)
     x = _python_number(x)
-    if isinstance(x, builtins.complex) and dtype.kind not in "bc":
+    if isinstance(x, builtins.complex) and dtype.kind not in "bcW":
         x = x.real
-    if dtype.kind in "fcV" and isinstance(x, int):
+    if dtype.kind in "fcVW" and isinstance(x, int):
         x = float(x)  # integers of more than 64 bits are objects to NumPy
     elif dtype.kind == "b":
         x = builtins.bool(x)
+    if dtype.num >= 256:
+        return convert(np.asarray(x), dtype)[()]
     return np.asarray(x).astype(dtype)[()]
 
 
@@ -312,7 +366,7 @@ def apply_binary(
     """
     if type(a) is ndarray and out is None and type(b) in _NUMBERS:
         d = a.dtype
-        if (dtype is None or dtype is d) and d.kind in "fcV":
+        if (dtype is None or dtype is d) and d.kind in "fcVW":
             if a.size > LARGE:
                 ufunc = on_threads(ufunc)
             r = ufunc(a, np.array(b, d))  # a 0-d array costs a ufunc less than a number does

@@ -135,7 +135,7 @@ def _reduce_arithmetic(ufunc: np.ufunc, a: ndarray, dim: Dims, keepdim: bool, dt
     axis = None if dim is None else axes(dim, a.ndim)
     d = a.dtype
     if dtype is None:
-        if d.kind in "fcV":
+        if d.kind in "fcVW":
             if not is_half(d):
                 r = _reduce(ufunc, a, axis, keepdim)
                 return r if type(r) is ndarray else as_array(r)
@@ -160,7 +160,7 @@ def nansum(a: ndarray, dim: Dims = None, keepdim: bool = False, dtype: np.dtype 
 def mean(a: ndarray, dim: Dims = None, keepdim: bool = False, dtype: np.dtype | None = None) -> ndarray:
     """The mean over `dim`."""
     d = dtype or a.dtype
-    if d.kind not in "fcV":
+    if d.kind not in "fcVW":
         which = "Input" if dtype is None else "Optional"
         raise RuntimeError(
             f"mean(): could not infer output dtype. {which} dtype must be either a floating point or complex dtype. "
@@ -175,7 +175,7 @@ def mean(a: ndarray, dim: Dims = None, keepdim: bool = False, dtype: np.dtype | 
 
 def nanmean(a: ndarray, dim: Dims = None, keepdim: bool = False, dtype: np.dtype | None = None) -> ndarray:
     """The mean over `dim` of what is not NaN."""
-    if a.dtype.kind not in "fcV":
+    if a.dtype.kind not in "fcVW":
         raise RuntimeError(
             f"nanmean(): expected input to have floating point or complex dtype but got {scalar_name(a.dtype)}"
         )
@@ -187,7 +187,7 @@ def nanmean(a: ndarray, dim: Dims = None, keepdim: bool = False, dtype: np.dtype
 def _moments(name: str, a: ndarray, dim: Dims, correction: float | None, keepdim: bool) -> tuple[ndarray, ndarray]:
     """Variance and mean, in the dtype to compute in."""
     d = a.dtype
-    if d.kind not in "fcV":
+    if d.kind not in "fcVW":
         text = "std and var only support" if name in ("std", "var") else f"{name} only support"
         raise RuntimeError(f"{text} floating point and complex dtypes. Convert the tensor, say with .float().")
     x = operand(a, work_dtype(d))
@@ -229,7 +229,7 @@ def std_mean(
 
 def logsumexp(a: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:
     """log(sum(exp(a))) over `dim`, without overflow."""
-    d = a.dtype if a.dtype.kind in "fcV" else dtypes.default[0]
+    d = a.dtype if a.dtype.kind in "fcVW" else dtypes.default[0]
     x = operand(a, work_dtype(d))
     axis = None if dim is None else axes(dim, a.ndim)
     # The largest element is taken out; an infinite one cannot be (inf - inf).  Of no elements it is 0, as their sum.
@@ -334,7 +334,7 @@ def argmin(a: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray
 
 
 def _argument(find: Callable[..., Any], name: str, a: ndarray, dim: int | None, keepdim: bool) -> ndarray:
-    if a.dtype.kind in "bc":
+    if a.dtype.kind in "bcW":
         raise RuntimeError(f"{name}(): does not support {'bool' if a.dtype.kind == 'b' else 'complex'} input")
     if dim is not None:
         dim = normalize_dim(dim, a.ndim)

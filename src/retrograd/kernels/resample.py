@@ -129,7 +129,7 @@ def resample(
     dims = len(output_size)
     size = a.shape[a.ndim - dims :]
     byte = a.dtype == np.uint8
-    if a.dtype.kind not in "fcV" and mode not in ("nearest", "nearest-exact", "reflect", "replicate"):
+    if a.dtype.kind not in "fcVW" and mode not in ("nearest", "nearest-exact", "reflect", "replicate"):
         if not (byte and len(output_size) == 2 and mode in ("linear", "cubic")):
             unsupported(f"upsample_{mode}", a.dtype)
     if 0 in output_size or not a.size:

@@ -33,7 +33,7 @@ def _cumulate(
             f"Bad in-place call: input tensor dtype {scalar_name(out.dtype)} and output tensor dtype "
             f"{scalar_name(dtype)} should match"
         )
-    d = dtype or (out.dtype if out is not None else a.dtype if a.dtype.kind in "fcV" else _INT64)
+    d = dtype or (out.dtype if out is not None else a.dtype if a.dtype.kind in "fcVW" else _INT64)
     if d == _BOOL:
         unsupported(name, d)
     x = operand(a, d)
@@ -77,7 +77,7 @@ def _cumulate_extreme(ufunc: np.ufunc, name: str, a: ndarray, dim: int) -> tuple
 def logcumsumexp(a: ndarray, dim: int) -> ndarray:
     """The logarithm of the sums of the exponentials up to each element along `dim`."""
     dim = normalize_dim(dim, a.ndim)
-    if a.dtype.kind not in "fcV":
+    if a.dtype.kind not in "fcVW":
         unsupported("logcumsumexp_out_cpu", a.dtype)
     if not a.ndim or not a.size:
         return a.copy()

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .dims import check_long, normalize_dim, normalize_dims
-from .promotion import scalar_name
+from .promotion import complex_dtype, real_dtype, scalar_name
 from .storage import restride, shape_text, storage_offset, strides
 
 _slice = builtins.slice
@@ -228,14 +228,14 @@ def view_dtype(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def view_as_real(a: np.ndarray) -> np.ndarray:
     """A complex array as a real one with a last dimension of size 2."""
-    if a.dtype.kind != "c":
+    if a.dtype.kind not in "cW":
         raise RuntimeError("view_as_real is only supported for complex tensors")
-    return a[..., None].view(a.real.dtype)
+    return a[..., None].view(real_dtype(a.dtype))
 
 
 def view_as_complex(a: np.ndarray) -> np.ndarray:
     """A real array with a last dimension of size 2 as a complex one."""
-    if a.dtype.kind not in "fV" or a.itemsize < 4:
+    if a.dtype.kind != "f" or a.itemsize == 1:
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
             + scalar_name(a.dtype)
@@ -252,7 +252,7 @@ def view_as_complex(a: np.ndarray) -> np.ndarray:
             raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
         if a.base is not None and storage_offset(a) % 2:
             raise RuntimeError("Tensor must have a storage_offset divisible by 2")
-    return a.view("c8" if item == 4 else "c16")[..., 0]
+    return a.view(complex_dtype(a.dtype))[..., 0]
 
 
 # ------------------------------------------------------------------------------------------------------ new orders

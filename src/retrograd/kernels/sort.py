@@ -28,7 +28,7 @@ def sort(
 
 def argsort(a: np.ndarray, dim: int = -1, descending: bool = False, stable: bool = False) -> np.ndarray:
     """The indices that sort `a` along `dim`."""
-    if a.dtype.kind == "c":
+    if a.dtype.kind in "cW":
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
     dim = normalize_dim(dim, a.ndim)
     if not a.ndim:
@@ -47,7 +47,7 @@ def topk(
     a: np.ndarray, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
     """The `k` largest (or smallest) elements along `dim`, and their indices."""
-    if a.dtype.kind == "c":
+    if a.dtype.kind in "cW":
         raise RuntimeError(" topk does not support complex dtypes on CPU")
     if a.dtype.kind == "b":
         raise RuntimeError("topk does not support bool dtypes on CPU")
@@ -76,7 +76,7 @@ def topk(
 
 def kthvalue(a: np.ndarray, k: int, dim: int = -1, keepdim: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """The `k`-th smallest element along `dim`, counted from 1, and its index."""
-    if a.dtype.kind in "bc":
+    if a.dtype.kind in "bcW":
         unsupported("kthvalue_cpu", a.dtype)
     dim = normalize_dim(dim, a.ndim)
     n = a.shape[dim] if a.ndim else 1
@@ -104,7 +104,7 @@ def searchsorted(
 ) -> np.ndarray:
     """Where the elements of `input` would be inserted to keep `sorted_sequence` sorted, along the last dimension."""
     for values in (sorted_sequence, input):
-        if values.dtype.kind == "c" if hasattr(values, "dtype") else isinstance(values, complex):
+        if values.dtype.kind in "cW" if hasattr(values, "dtype") else isinstance(values, complex):
             unsupported("searchsorted_out_cpu", result_dtype(sorted_sequence, values))
     if side is not None:
         if side not in ("left", "right"):
@@ -155,7 +155,7 @@ def unique(
     dim: int | None = None,
 ) -> Any:
     """The different elements of `a` (or parts along `dim`); with where they occur and how often, a tuple."""
-    if a.dtype.kind == "c":
+    if a.dtype.kind in "cW":
         unsupported("unique" if dim is None else "unique_dim", a.dtype)
     if dim is not None:
         dim = normalize_dim(dim, a.ndim)

@@ -32,7 +32,7 @@ def _chosen(a: ndarray, indices: ndarray, dim: int, keepdim: bool) -> tuple[ndar
 def nanmedian_dim(a: ndarray, dim: int = -1, keepdim: bool = False) -> tuple[ndarray, ndarray]:
     """The lower median along `dim` of what is not NaN, and where it is; NaN where nothing else is there."""
     dim = normalize_dim(dim, a.ndim)
-    if a.dtype.kind in "bc":
+    if a.dtype.kind in "bcW":
         unsupported("median_cpu", a.dtype)
     if not a.ndim:
         return a.copy(), np.zeros((), _INT64)
@@ -45,7 +45,7 @@ def nanmedian_dim(a: ndarray, dim: int = -1, keepdim: bool = False) -> tuple[nda
 
 def nanmedian_all(a: ndarray) -> ndarray:
     """The lower median of all elements that are not NaN."""
-    if a.dtype.kind in "bc":
+    if a.dtype.kind in "bcW":
         unsupported("median_cpu", a.dtype)
     if not a.size:
         return np.array(math.nan if a.dtype.kind in "fV" else np.iinfo(a.dtype).min, a.dtype)
@@ -55,7 +55,7 @@ def nanmedian_all(a: ndarray) -> ndarray:
 def mode(a: ndarray, dim: int = -1, keepdim: bool = False) -> tuple[ndarray, ndarray]:
     """The commonest element along `dim`, the smallest of several, and where it last is."""
     dim = normalize_dim(dim, a.ndim)
-    if a.dtype.kind == "c":
+    if a.dtype.kind in "cW":
         unsupported("mode", a.dtype)
     if not a.ndim:
         return a.copy(), np.zeros((), _INT64)
@@ -77,7 +77,7 @@ def median(a: ndarray, dim: int = -1, keepdim: bool = False) -> tuple[ndarray, n
     dim = normalize_dim(dim, a.ndim)
     if a.ndim and not a.shape[dim]:
         _check_not_empty("median", a, dim)
-    if a.dtype.kind in "bc":
+    if a.dtype.kind in "bcW":
         unsupported("median_cpu", a.dtype)
     if not a.ndim:
         return a.copy(), np.zeros_like(a, dtype=_INT64)
@@ -93,7 +93,7 @@ def median(a: ndarray, dim: int = -1, keepdim: bool = False) -> tuple[ndarray, n
 def median_all(a: ndarray) -> ndarray:
     """The lower median of all elements; NaN if there is one, or if there are no elements."""
     if not a.size:
-        if a.dtype.kind in "bc":
+        if a.dtype.kind in "bcW":
             unsupported("median_cpu", a.dtype)
         return np.array(math.nan if a.dtype.kind in "fV" else np.iinfo(a.dtype).min, a.dtype)
     return median(a.reshape(-1), 0)[0]

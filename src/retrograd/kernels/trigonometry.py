@@ -14,7 +14,7 @@ from .promotion import Kernel, Operand, apply_binary, float_dtype, operand, stor
 def atan2(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
     """The angle of the point (b, a)."""
     d = float_dtype(a, b)
-    if d.kind == "c":
+    if d.kind in "cW":
         unsupported("atan2_cpu", d, out)
     return apply_binary(np.arctan2, a, b, out, d)
 
@@ -53,6 +53,6 @@ def rad2deg(a: Operand, out: ndarray | None = None) -> ndarray:
 
 def _convert_angle(name: str, factor: float, a: Operand, out: ndarray | None) -> ndarray:
     d = float_dtype(a)
-    if d.kind == "c":
+    if d.kind in "cW":
         raise RuntimeError(f"{name} is not supported for complex tensors.")
     return apply_binary(np.multiply, a, factor, out, d)

@@ -23,7 +23,7 @@ from ..core.state import local
 from ..core.where import users_level
 from ..kernels import view_as_real
 from ..kernels.memory import clone
-from ..kernels.promotion import cast_number, complex_dtype, element, scalar_name
+from ..kernels.promotion import cast_number, complex_dtype, element, refuse_stored, scalar_name
 from ..kernels.storage import dense_like
 from ..random import Generator, default_generator
 from ..tensor import Tensor, new, wrap
@@ -57,7 +57,7 @@ def _finish(array: Any, requires_grad: bool, device: Any = None) -> Tensor:
         raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
     result = wrap(array, local.state.new_vc)
     if requires_grad:
-        if array.dtype.kind not in "fcV":
+        if array.dtype.kind not in "fcVW":
             raise RuntimeError(
                 "Only Tensors of floating point and complex dtype can require gradients; this one would have dtype "
                 f"{result.dtype}"
@@ -363,7 +363,9 @@ def eye(
     for name, value in (("n", n), ("m", m)):
         if value is not None and value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
-    return _out(np.eye(n, m, dtype=_float_dtype(dtype)), requires_grad, device, kw)
+    np_dtype = _float_dtype(dtype)
+    refuse_stored("eye", np_dtype, but="fV")
+    return _out(np.eye(n, m, dtype=np_dtype), requires_grad, device, kw)
 
 
 # -------------------------------------------------------------------------------------------------------------- ranges
@@ -397,6 +399,7 @@ def arange(
     if np_dtype is None:
         integers = all(isinstance(v, int) for v in (start, end, step))
         np_dtype = np.dtype(np.int64) if integers else dtypes.default[0]
+    refuse_stored("arange_cpu", np_dtype)
     if np_dtype.kind in "bc":
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{scalar_name(np_dtype)}'")
     count = math.ceil((end - start) / step)
@@ -453,6 +456,7 @@ def _ends(name: str, start: Any, end: Any, steps: int, dtype: np.dtype | None) -
         )
     if np_dtype.kind == "b":
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
+    refuse_stored(f"{name}_cpu", np_dtype)
     return (int(start), int(end), np_dtype) if np_dtype.kind in "iu" else (start, end, np_dtype)
 
 
@@ -480,7 +484,7 @@ def logspace(
 
 def _drawn(draw: Callable[[np.ndarray], np.ndarray], array: np.ndarray) -> np.ndarray:
     """``draw(array)``, the draws in the layout of `array`; of a complex one, in both of its parts."""
-    if array.dtype.kind != "c":
+    if array.dtype.kind not in "cW":
         return draw(array)
     parts = draw(view_as_real(array))
     return np.ascontiguousarray(parts).view(array.dtype)[..., 0]
@@ -488,7 +492,7 @@ def _drawn(draw: Callable[[np.ndarray], np.ndarray], array: np.ndarray) -> np.nd
 
 def _normal(g: Generator, array: np.ndarray, mean: float = 0.0, std: float = 1.0) -> np.ndarray:
     """Normal numbers; complex ones have variance ``std ** 2`` in all, around `mean` in both parts."""
-    std = std * math.sqrt(0.5) if array.dtype.kind == "c" else std
+    std = std * math.sqrt(0.5) if array.dtype.kind in "cW" else std
     return _drawn(lambda parts: g.normal_like(parts, mean, std), array)
 
 
@@ -501,9 +505,9 @@ def _generator(given: Generator | None) -> Generator:
 
 
 def _check_drawable(kernel: str, np_dtype: np.dtype) -> None:
-    if np_dtype.kind not in "fcV":
-        name = wrap(np.empty(0, np_dtype))._type_name().removesuffix("Tensor")
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{name}'")
+    if np_dtype.kind not in "fcVW":
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(np_dtype)}'")
+    refuse_stored(kernel, np_dtype, but="W")
 
 
 @composite(method=False)
@@ -547,10 +551,11 @@ def randint(
 
 
 def _check_integers(low: int, high: int, np_dtype: Any) -> None:
-    if np_dtype.kind == "c":
+    if np_dtype.kind in "cW":
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    refuse_stored("random_update_from_to", np_dtype, but="u")
     if np_dtype.kind in "iub":
         least, most = (0, 1) if np_dtype.kind == "b" else (np.iinfo(np_dtype).min, np.iinfo(np_dtype).max)
         for name, value in (("from", low), ("to - 1", high - 1)):
@@ -605,7 +610,8 @@ def randperm(
     """The integers below `n` in random order."""
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
-    np_dtype = np.dtype(np.int64) if dtype is None else dtypes.as_numpy_dtype(dtype)
+    np_dtype: Any = np.dtype(np.int64) if dtype is None else dtypes.as_numpy_dtype(dtype)
+    refuse_stored("randperm", np_dtype)
     return _out(_generator(generator).permutation(n).astype(np_dtype), requires_grad, device, kw)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from .._generated import functions as generated
 from ..autograd.inplace import begin_inplace, bump_version
 from ..core.state import local
+from ..kernels.dtypes import convert
 from ..tensor import Tensor, wrap
 from ..tensor.lazy_conjugation import write_back
 
@@ -29,7 +30,7 @@ def overwrite_by(input: Tensor, make: Callable[[], Any]) -> Tensor:
     if record or state.interceptor is not None:
         return generated.copy_(input, wrap(values), False)
     array = input._data
-    array[...] = values
+    array[...] = values if array.dtype.num < 256 else convert(values, array.dtype)
     write_back(input, array)
     bump_version(input)
     return input

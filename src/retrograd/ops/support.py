@@ -313,4 +313,4 @@ def zero_tangents(primals: Sequence[Any], tangents: Sequence[Any] | None) -> lis
 
 
 def conj_tangent(tangent: Tensor) -> Tensor:
-    return tangent.conj() if tangent._memory.dtype.kind == "c" else tangent
+    return tangent.conj() if tangent._memory.dtype.kind in "cW" else tangent

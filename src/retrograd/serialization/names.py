@@ -83,7 +83,7 @@ def public_spellings(thing: Any, name: str | None = None) -> list[tuple[str, str
 
 def find_known(module: str, name: str) -> Any:
     """What a file means by a name, if it is one of those that any file may use; else None."""
-    if module == "torch" and name in TYPE_NAMES:
+    if module == "torch" and (name in TYPE_NAMES or name in dtypes.STORED):
         return dtypes.by_name(name)
     return known().get(f"{module}.{name}")
 

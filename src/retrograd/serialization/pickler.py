@@ -162,15 +162,19 @@ def _reduce_tensor(tensor: Tensor) -> Any:
     root = storage_root(array)
     if not (root.flags.c_contiguous or root.flags.f_contiguous):  # memory with gaps: a copy
         root = array = np.ascontiguousarray(array).reshape(array.shape)
-    storage = TypedStorage(wrap_storage=UntypedStorage._of(root), dtype=tensor.dtype)
+    untyped, dtype = UntypedStorage._of(root), tensor.dtype
+    # Dtypes that came later have no class of storages: the memory counts as bytes, and the dtype stands beside it.
+    later = dtype.name in dtypes.STORED
+    storage = untyped if later else TypedStorage(wrap_storage=untyped, dtype=dtype)
     layout = storage_offset(array) if array is not root else 0, tuple(array.shape), strides(array)
-    arguments: tuple = (storage, *layout, tensor.requires_grad, OrderedDict())
+    arguments: tuple = (storage, *layout, tensor.requires_grad, OrderedDict(), *[dtype] * later)
+    function = rebuild._rebuild_tensor_v3 if later else rebuild._rebuild_tensor_v2
     conj, neg = bits_of(tensor)
     if conj or neg:
         arguments += ({name: True for name, bit in (("conj", conj), ("neg", neg)) if bit},)
         cls = Tensor
     if cls is Tensor and not state:
-        return rebuild._rebuild_tensor_v2, arguments
+        return function, arguments
     if not tensor.is_leaf:
         raise RuntimeError("a tensor of a subclass that is the result of an operation cannot be saved: detach() it")
-    return rebuild._rebuild_from_type_v2, (rebuild._rebuild_tensor_v2, cls, arguments, state)
+    return rebuild._rebuild_from_type_v2, (function, cls, arguments, state)

@@ -73,7 +73,7 @@ def _finish(tensor: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
             name in ("conj", "neg") and type(value) is bool for name, value in metadata.items()
         ):
             raise LoadError("the memory of a tensor in the file is to be read in a way that is not known")
-        if metadata.get("conj") and tensor._memory.dtype.kind != "c":
+        if metadata.get("conj") and tensor._memory.dtype.kind not in "cW":
             raise LoadError(f"a tensor in the file is conjugated and {tensor.dtype}")
         if any(metadata.values()):
             set_bits(tensor, (metadata.get("conj", False), metadata.get("neg", False)))

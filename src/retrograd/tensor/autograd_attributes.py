@@ -63,7 +63,7 @@ class TensorAutograd(TensorOperators):
                 "differentiation use var_no_grad = var.detach()."
             )
             raise RuntimeError(f"you can only change requires_grad flags of leaf variables.{hint}")
-        if value and self._memory.dtype.kind not in "fcV":
+        if value and self._memory.dtype.kind not in "fcVW":
             raise RuntimeError(
                 "only Tensors of floating point and complex dtype can require gradients; this one has dtype "
                 f"{self.dtype}. Convert it first: x = x.float().requires_grad_()"
@@ -89,7 +89,7 @@ class TensorAutograd(TensorOperators):
             )
         if requires_grad and self._has_edge():
             return self  # a result that requires grad already
-        if requires_grad and self._memory.dtype.kind not in "fcV":
+        if requires_grad and self._memory.dtype.kind not in "fcVW":
             raise RuntimeError(
                 "only Tensors of floating point dtype can require gradients (or of complex dtype); this one has dtype "
                 f"{self.dtype}. Convert it first: x = x.float().requires_grad_()"
@@ -194,8 +194,8 @@ class TensorAutograd(TensorOperators):
         if expected is not None and grad.dtype is not expected:
             raise RuntimeError(
                 f"attempting to assign a gradient with dtype '{_C_NAMES[grad.dtype.name]}' to a tensor with grad_dtype "
-                f"'{_SCALAR_NAMES[expected.name]}'. The gradient must match the tensor's grad_dtype (by default the "
-                f"tensor's dtype): use grad.to({expected}), or set grad_dtype (None allows any dtype)"
+                f"'{dtypes.SCALAR_NAMES[expected.name]}'. The gradient must match the tensor's grad_dtype (by default "
+                f"the tensor's dtype): use grad.to({expected}), or set grad_dtype (None allows any dtype)"
             )
         if grad.device != self.device:
             raise RuntimeError(
@@ -361,14 +361,11 @@ class TensorAutograd(TensorOperators):
         return None if self._meta is None else self._meta.name
 
 
-#: What messages call a dtype, as torch's do: by its C type, and by its scalar type.
+#: What messages call a dtype, as torch's do, by its C type.
 _C_NAMES = {
     "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int",
     "int64": "long int", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
-    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
-}  # fmt: skip
-_SCALAR_NAMES = {
-    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
-    "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double", "complex64": "ComplexFloat",
-    "complex128": "ComplexDouble",
+    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>", "uint16": "unsigned short",
+    "uint32": "unsigned int", "uint64": "unsigned long", "complex32": "c10::complex<c10::Half>",
+    **{name: f"c10::{dtypes.SCALAR_NAMES[name]}" for name in (*dtypes.FLOAT8, "float4_e2m1fn_x2")},
 }  # fmt: skip

@@ -138,8 +138,9 @@ class TensorConversion(TensorAutograd):
                 f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
                 "memory first."
             )
-        if self._memory.dtype.kind == "V":
-            raise TypeError("Got unsupported ScalarType BFloat16: NumPy has no such type; use tensor.float().numpy()")
+        if self._memory.dtype.num >= 256 or self._memory.dtype.names:
+            name, wide = self._type_name().removesuffix("Tensor"), "cfloat" if self.is_complex() else "float"  # type: ignore[attr-defined]
+            raise TypeError(f"Got unsupported ScalarType {name}: NumPy has no such type; use tensor.{wide}().numpy()")
         return self._data
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:

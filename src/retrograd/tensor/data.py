@@ -23,8 +23,11 @@ import numpy as np
 
 from ..core import dtypes
 from ..core.where import users_level
+from ..kernels.dtypes import convert
+from ..kernels.promotion import promote_dtypes
 
 _INT64 = np.dtype(np.int64)
+_UINT64 = np.dtype(np.uint64)
 _BOOL = np.dtype(bool)
 _COMPLEX128 = np.dtype(np.complex128)
 _MAX_DIMS = 64  # NumPy's limit; it also ends the descent into strings and into lists that hold themselves
@@ -49,7 +52,7 @@ def infer_array(data: Any, dtype: np.dtype | None, default_float: np.dtype) -> n
         if dtype is None:
             dtype = default_float if kind is float else _INT64
         if -_ALWAYS_FINITE < data < _ALWAYS_FINITE and (dtype.kind in "fV" or (kind is int and dtype == _INT64)):
-            return np.array(data, dtype=dtype)
+            return _array(data, dtype)
     elif kind is list or kind is tuple:
         regular = _regular(data, dtype, default_float)
         if regular is not None:
@@ -68,7 +71,16 @@ def infer_array(data: Any, dtype: np.dtype | None, default_float: np.dtype) -> n
     leaves: list[Any] = []
     _fill(data, shape, 0, _converter(dtype), leaves)
     with np.errstate(**_silent):
-        return np.array(leaves, dtype=dtype).reshape(shape)
+        return _array(leaves, dtype).reshape(shape)
+
+
+def _array(numbers: Any, dtype: np.dtype) -> np.ndarray:
+    """``np.array``, for dtypes too that NumPy does not have itself."""
+    if dtype.num < 256 and dtype.names is None:
+        return np.array(numbers, dtype=dtype)
+    if dtype.names is not None:
+        raise RuntimeError("store_scalar: invalid type: numbers of torch.float4_e2m1fn_x2 share bytes; view() them")
+    return convert(np.array(numbers, np.complex128 if dtype.kind in "W" else np.float64), dtype)
 
 
 def _array_of(data: Any) -> np.ndarray | None:
@@ -80,12 +92,10 @@ def _array_of(data: Any) -> np.ndarray | None:
 
 
 def _copied(array: np.ndarray, dtype: np.dtype | None) -> np.ndarray:
-    # Unsigned integers that no tensor has are welcome where the caller says what shall become of them.
-    if dtype is None or array.dtype.kind != "u":
-        native = dtypes.from_numpy_dtype(array.dtype).np
-        dtype = native if dtype is None else dtype
+    native = dtypes.from_numpy_dtype(array.dtype).np
+    dtype = native if dtype is None else dtype
     with np.errstate(**_silent):
-        return np.array(array, dtype=dtype)
+        return np.array(array if max(native.num, dtype.num) < 256 else convert(array, dtype), dtype=dtype)
 
 
 # ---------------------------------------------------------------------------------------------------- the fast way
@@ -130,14 +140,14 @@ def _regular(data: Any, dtype: np.dtype | None, default_float: np.dtype) -> np.n
             return None
         else:
             with np.errstate(**_silent):
-                array = np.array(level, dtype=dtype)
+                array = _array(level, dtype)
     except OverflowError:
         return None
     return None if array is None else array.reshape(shape)
 
 
 def _integers(numbers: Any, kinds: set[type], dtype: np.dtype) -> np.ndarray | None:
-    if not kinds <= {bool, int}:
+    if not kinds <= {bool, int} or (dtype == _UINT64 and min(numbers, default=0) < 0):
         return None
     array = np.array(numbers, dtype=_INT64)
     if dtype != _INT64:
@@ -183,18 +193,12 @@ def _shape(data: Any) -> list[int]:
 
 
 def _complex_of(default_float: np.dtype) -> np.dtype:
-    return np.promote_types(default_float, np.complex64)
+    return dtypes.from_numpy_dtype(default_float).to_complex().np
 
 
 def _promoted(a: np.dtype | None, b: np.dtype) -> np.dtype:
-    """torch's promotion: the higher of bool, integer, float and complex decides, within one of them the wider."""
-    if a is None or a == b:
-        return b
-    rank = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
-    low, high = sorted((a, b), key=lambda d: rank[d.kind])
-    if rank[low.kind] == rank[high.kind] or low.kind in "fV":
-        return np.promote_types(low, high)
-    return high
+    """torch's promotion."""
+    return b if a is None else promote_dtypes(a, b)
 
 
 def _infer_dtype(data: Any, default_float: np.dtype) -> np.dtype:
@@ -248,8 +252,10 @@ def _converter(dtype: np.dtype) -> Callable[[Any], Any]:
         return _as_bool
     if dtype.kind in "fV":
         return _as_float
-    if dtype.kind == "c":
+    if dtype.kind in "cW":
         return _as_complex
+    if dtype == _UINT64:
+        return _as_uint64
     bounds = np.iinfo(dtype)
     return lambda value: _as_int(value, int(bounds.min), int(bounds.max), dtype)
 
@@ -284,6 +290,16 @@ def _as_int(value: Any, low: int, high: int, dtype: np.dtype) -> int:
     if not fits:
         raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
     return number % (high + 1) if low == 0 else number
+
+
+def _as_uint64(value: Any) -> int:
+    """The one dtype that torch takes ints alone for, up to its last."""
+    if isinstance(value, float):
+        raise TypeError("an integer is required")
+    number = _as_index(value)
+    if not 0 <= number < 2**64:
+        raise OverflowError("can't convert negative int to unsigned" if number < 0 else "int too big to convert")
+    return number
 
 
 def _as_float(value: Any) -> float:

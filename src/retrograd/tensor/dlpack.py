@@ -79,7 +79,7 @@ def dlpack(
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if tensor.is_conj():
         raise BufferError("Can't export tensors with the conjugate bit set: use tensor.resolve_conj()")
-    if tensor._memory.dtype.kind == "V":
+    if tensor._memory.dtype.num >= 256 or tensor._memory.dtype.names:
         raise BufferError(f"{tensor.dtype} is not a type that NumPy can exchange: convert it first, x.float()")
     if stream is not None and not isinstance(stream, int):
         raise TypeError(f"stream must be ``int`` or ``none``, but it is a {type(stream).__name__}")

@@ -151,7 +151,7 @@ def keep_bits(source: Tensor, alias: Tensor) -> None:
 
 def class_with_flipped_bit(tensor: Tensor, bit: str) -> type[Tensor]:
     """The class of ``tensor._conj()`` (`bit`: ``"conj"``) or ``tensor._neg_view()`` (``"neg"``)."""
-    if bit == "conj" and tensor._memory.dtype.kind != "c":
+    if bit == "conj" and tensor._memory.dtype.kind not in "cW":
         raise RuntimeError(f"only a complex tensor can have the conj bit, not one of dtype {tensor.dtype}")
     flipped = _FLIPPED[bit]
     return flipped.get(tensor.__class__) or flipped[Tensor]

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..core import dtypes
+from ..kernels.dtypes import convert
 
 # ---------------------------------------------------------------------------------------------------- options
 
@@ -110,9 +111,9 @@ class _FloatCells:
     is in torch.
     """
 
-    def __init__(self, shown: np.ndarray) -> None:
+    def __init__(self, shown: np.ndarray, zero: float = 0.0) -> None:
         values = shown.ravel().astype(np.float64)
-        values = values[np.isfinite(values) & (values != 0)]
+        values = values[np.isfinite(values) & (values != zero)]
         self.whole = bool((values == np.ceil(values)).all())
         self.scientific = False
         self.width = 1
@@ -158,6 +159,8 @@ class _ComplexCells:
 def _cells(shown: np.ndarray, dtype: Any) -> _TextCells | _FloatCells | _ComplexCells:
     if dtype.is_complex:
         return _ComplexCells(shown)
+    if dtype.name == "float8_e8m0fnu":  # its smallest number is what 0 becomes in it
+        return _FloatCells(shown, 2.0**-127)
     return _FloatCells(shown) if dtype.is_floating_point else _TextCells(shown)
 
 
@@ -179,8 +182,18 @@ def _visible(data: np.ndarray) -> tuple[np.ndarray, list[bool]]:
 def _body(data: np.ndarray, dtype: Any, indent: int) -> str:
     """The elements in their brackets, when the first bracket stands in column `indent`."""
     shown, abbreviated = _visible(data)
+    shown = _readable(shown)
     cell = _cells(shown, dtype)
     return _nest(shown.tolist(), 0, indent, cell, abbreviated)
+
+
+def _readable(shown: np.ndarray) -> np.ndarray:
+    """The same numbers in a dtype that NumPy has, where it has not this one."""
+    if shown.dtype.names is not None:
+        return shown.view(np.uint8).astype(np.float64)
+    if shown.dtype.num < 256:
+        return shown
+    return convert(shown, np.dtype("complex64" if shown.dtype.kind in "W" else "float32"))
 
 
 def _nest(items: Any, depth: int, indent: int, cell: Any, abbreviated: list[bool]) -> str:
@@ -221,7 +234,9 @@ def _suffixes(tensor: Any) -> Iterator[str]:
         # Without edge items a large tensor shows nothing of its shape; torch then tells it of every tensor.
         if _options["edgeitems"] == 0:
             yield f"size={tuple(data.shape)}"
-        obvious = dtype.name in ("int64", "bool") or dtype.np in dtypes.default
+        double = dtypes.default[0] == dtypes.float64.np
+        usual = ("int64", "bool", "complex128" if double else "complex64")
+        obvious = dtype.name in usual or dtype is dtypes.get_default_dtype()
     if not obvious:
         yield f"dtype={dtype!r}"
     yield from history_suffixes(tensor)

@@ -151,7 +151,7 @@ class Tensor(TensorConversion):
         return self._memory.dtype.kind in "fV"
 
     def is_complex(self) -> bool:
-        return self._memory.dtype.kind == "c"
+        return self._memory.dtype.kind in "cW"
 
     def is_signed(self) -> bool:
         return self.dtype.is_signed
@@ -180,7 +180,7 @@ class Tensor(TensorConversion):
 
     def _type_name(self) -> str:
         """``'FloatTensor'`` and the like: the name of the dtype in torch's older vocabulary."""
-        return TYPE_NAMES[self.dtype.name]
+        return dtypes.SCALAR_NAMES[self.dtype.name] + "Tensor"
 
     # --------------------------------------------------------------------------------------------- the same memory anew
 
@@ -237,7 +237,7 @@ class Tensor(TensorConversion):
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-        if self.requires_grad and value._memory.dtype.kind not in "fcV":
+        if self.requires_grad and value._memory.dtype.kind not in "fcVW":
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         old, new = self._memory, value._memory
         if value.special is not None:
@@ -267,20 +267,8 @@ class Tensor(TensorConversion):
 Tensor._memory = Tensor._array = Tensor.__dict__["_data"]
 
 
-TYPE_NAMES = {
-    "bool": "BoolTensor",
-    "uint8": "ByteTensor",
-    "int8": "CharTensor",
-    "int16": "ShortTensor",
-    "int32": "IntTensor",
-    "int64": "LongTensor",
-    "float16": "HalfTensor",
-    "bfloat16": "BFloat16Tensor",
-    "float32": "FloatTensor",
-    "float64": "DoubleTensor",
-    "complex64": "ComplexFloatTensor",
-    "complex128": "ComplexDoubleTensor",
-}
+#: By dtype: the older names that are classes too.  The dtypes that came later have none.
+TYPE_NAMES: dict[str, str] = {name: word + "Tensor" for name, word in list(dtypes.SCALAR_NAMES.items())[:12]}
 
 
 def type_name(tensor: Tensor) -> str:

@@ -32,6 +32,8 @@ __all__ = ["load", "load_file", "load_model", "safe_open", "save", "save_file", 
 _DTYPES = {
     "BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64", "F16": "float16",
     "BF16": "bfloat16", "F32": "float32", "F64": "float64", "C64": "complex64",
+    "U16": "uint16", "U32": "uint32", "U64": "uint64", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2",
+    "F8_E8M0": "float8_e8m0fnu",
 }  # fmt: skip
 _WORDS = {name: word for word, name in _DTYPES.items()}
 _LARGEST_HEADER = 100_000_000  # bytes, as the format has it

@@ -66,7 +66,7 @@ def soft_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """``log(1 + exp(-target * input))``."""
-    if input._memory.dtype.kind not in "fV" or target._memory.dtype.kind == "c":
+    if input._memory.dtype.kind not in "fV" or target._memory.dtype.kind in "cW":
         unsupported("soft_margin_loss", (input if input._memory.dtype.kind not in "fV" else target)._memory.dtype)
     return ops.soft_margin_loss(input, target, reduction_number(reduction, size_average, reduce))
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._generated import functions as generated
-from ...kernels.promotion import scalar_name
+from ...kernels.promotion import refuse_stored, scalar_name
 from ...tensor import Tensor, fresh
 from ..overwrite import overwrite
 from ..registry import composite
@@ -77,8 +77,9 @@ def isin(
         if value is None:
             raise needs_a_tensor("isin", elements, test_elements)
         dtype = value._memory.dtype if isinstance(value, Tensor) else np.asarray(value).dtype
-        if dtype.kind in "bc":
+        if dtype.kind in "bcW":
             raise RuntimeError(f"Unsupported input type encountered for isin(): {scalar_name(dtype)}")
+        refuse_stored("isin_default_cpu", dtype)
     first, second = (value._data if isinstance(value, Tensor) else value for value in (elements, test_elements))
     return fresh(np.isin(first, second, assume_unique=assume_unique and np.ndim(second) > 0, invert=invert))
 
@@ -92,4 +93,5 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
 @composite()
 def equal(input: Tensor, other: Tensor) -> bool:
     """Same shape and same values?"""
+    refuse_stored("equal_notnan_cpu", input._memory.dtype, but="u")
     return input._memory.shape == other._memory.shape and bool((input._data == other._data).all())

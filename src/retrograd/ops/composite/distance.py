@@ -159,7 +159,7 @@ def linalg_matrix_norm(
 ) -> Tensor:
     """The norms of matrices: "fro", "nuc", or of order inf, 1, 2 and their negatives."""
     check_matrices(A._data, "linalg.matrix_norm")
-    if A._memory.dtype.kind not in "fcV":
+    if A._memory.dtype.kind not in "fcVW":
         raise RuntimeError(
             "linalg.matrix_norm: Expected a floating point or complex tensor as input. Got "
             f"{scalar_name(A._memory.dtype)}"

@@ -15,6 +15,7 @@ from ...core.where import users_level
 from ...kernels import promotion
 from ...tensor import Tensor, type_name
 from ...tensor.tensor import TYPE_NAMES
+from .. import stored_dtypes as stored_dtypes  # it waits for the first tensor of such a dtype
 from ..registry import composite
 
 
@@ -23,9 +24,9 @@ def _cast(input: Tensor, np_dtype: np.dtype, copy: bool = False) -> Tensor:
     have = input._memory.dtype
     if have == np_dtype and not copy:
         return input
-    if np_dtype.kind not in "fcV":
+    if np_dtype.kind not in "fcVW":
         input = input.detach()  # integers have no gradient
-    if have.kind == "c" and np_dtype.kind not in "cb":
+    if have.kind in "cW" and np_dtype.kind not in "cWb":
         warnings.warn(
             "Casting complex values to real discards the imaginary part; use x.real to say that this is meant",
             UserWarning,
@@ -132,6 +133,12 @@ def float_(input: Tensor, memory_format: Any = None) -> Tensor:
 def double(input: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor as torch.float64."""
     return to(input, dtypes.float64, memory_format=memory_format)
+
+
+@composite(space="Tensor", bare=True)
+def chalf(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as torch.complex32."""
+    return to(input, dtypes.chalf, memory_format=memory_format)
 
 
 @composite(space="Tensor", bare=True)

@@ -60,7 +60,7 @@ def _as_float(input: Tensor) -> Tensor:
     """`input`, or integers as numbers of the default dtype."""
     if is_half(input._memory.dtype):
         raise RuntimeError(f"Unsupported dtype {scalar_name(input._memory.dtype)}: transform float32 numbers instead")
-    if input._memory.dtype.kind in "fcV":
+    if input._memory.dtype.kind in "fcVW":
         return input
     return input.to(dtypes.from_numpy_dtype(dtypes.default[0]))
 

@@ -170,7 +170,7 @@ def _check_index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, 
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     if index._memory.ndim > 1:
         raise IndexError("index_reduce_(): Index is supposed to be a vector")
-    if input._memory.dtype.kind in "bc":
+    if input._memory.dtype.kind in "bcW":
         unsupported("index_func_", input._memory.dtype)
     if source._memory.dtype != input._memory.dtype:
         raise RuntimeError(

@@ -149,7 +149,7 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
     except NoArray:
         return no_array(Tensor.__setitem__, "__setitem__", "key", 1, self, (self, key, value), {})
     if values is not None:
-        if data.dtype.kind not in "fcV" and value.requires_grad:
+        if data.dtype.kind not in "fcVW" and value.requires_grad:
             value = value.detach()  # what an integer tensor holds has no gradient
     else:
         values = value = _number_to_write(self, value)
@@ -197,7 +197,7 @@ def _number_to_write(self: Tensor, value: Any) -> Any:
             raise overflow()
     elif isinstance(value, complex) or dtype.kind in "iu" or not -65504 <= value <= 65504:
         kernels.element(value, dtype)
-        if isinstance(value, complex) and dtype.kind not in "bc":
+        if isinstance(value, complex) and dtype.kind not in "bcW":
             value = value.real
     return value
 

@@ -371,7 +371,7 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Copy the elements of `src`, expanded and converted, into this tensor; gradients then go to `src`."""
     if isinstance(src, (bool, int, float, complex)):
         src = wrap(np.asarray(src))
-    if isinstance(src, Tensor) and src.requires_grad and input._memory.dtype.kind not in "fcV":
+    if isinstance(src, Tensor) and src.requires_grad and input._memory.dtype.kind not in "fcVW":
         src = src.detach()  # what an integer tensor holds has no gradient
     return generated.copy_(input, src, non_blocking)
 

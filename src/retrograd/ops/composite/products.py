@@ -63,7 +63,7 @@ def linalg_multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """The dot products of vectors along `dim`, the first conjugated."""
     for v in (x, y):
-        if v._memory.dtype.kind not in "fcV":
+        if v._memory.dtype.kind not in "fcVW":
             raise RuntimeError(
                 f"linalg.vecdot: Expected a floating point or complex tensor as input. Got "
                 f"{scalar_name(v._memory.dtype)}"

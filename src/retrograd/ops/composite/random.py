@@ -13,6 +13,7 @@ import numpy as np
 from ... import kernels
 from ..._generated import functions
 from ...core.dtypes import float_limits
+from ...kernels.promotion import real_dtype, refuse_stored
 from ...random import Generator, default_generator
 from ...tensor import Tensor, fresh, wrap
 from ..arguments import overflow
@@ -50,6 +51,7 @@ def _generator(operator: str, given: Generator | None) -> Generator:
 def _check_dtype(kernel: str, input: Tensor, kinds: str) -> None:
     if input._memory.dtype.kind not in kinds:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{kernels.scalar_name(input._memory.dtype)}'")
+    refuse_stored(kernel, input._memory.dtype, but="W")
 
 
 def _check_continuous(distribution: str, input: Tensor) -> None:
@@ -63,7 +65,7 @@ def _check_continuous(distribution: str, input: Tensor) -> None:
 def _draw_parts(draw: Any, input: Tensor) -> np.ndarray:
     """Draws in the shape, dtype and layout of `input`, for a complex one in both parts."""
     data = input._memory
-    if data.dtype.kind != "c":
+    if data.dtype.kind not in "cW":
         return draw(data)
     parts = draw(kernels.view_as_real(data))
     return np.ascontiguousarray(parts).view(data.dtype)[..., 0]
@@ -80,8 +82,8 @@ def uniform_(input: Tensor, *bounds: float, generator: Generator | None = None, 
     """
     low, high = [_real("uniform_", "from", bound) for bound in _bounds("uniform_", bounds, named, (0.0, 1.0))]
     g = _generator("uniform_", generator)
-    _check_dtype("check_uniform_bounds", input, "fcV")
-    limit = float(float_limits(input._data.real.dtype).max)
+    _check_dtype("check_uniform_bounds", input, "fcVW")
+    limit = float(float_limits(real_dtype(input._memory.dtype)).max)
     for name, bound in (("from", low), ("to", high)):
         if not -limit <= bound <= limit:
             raise RuntimeError(f"{name} is out of bounds for {kernels.scalar_name(input._memory.dtype)}: {bound:g}")
@@ -107,10 +109,10 @@ def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Generator 
     mean, std = _real("normal_", "mean", mean), _real("normal_", "std", std)
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-    _check_dtype("normal_kernel_cpu", input, "fcV")
+    _check_dtype("normal_kernel_cpu", input, "fcVW")
 
     def draw() -> np.ndarray:
-        deviation = std * math.sqrt(0.5) if input._memory.dtype.kind == "c" else std
+        deviation = std * math.sqrt(0.5) if input._memory.dtype.kind in "cW" else std
         return _draw_parts(lambda parts: g.normal_like(parts, mean, deviation), input)
 
     return overwrite_by(input, draw)

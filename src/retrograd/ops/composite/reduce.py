@@ -41,7 +41,7 @@ def _aliased(name: str, dim: Any, keepdim: Any, aliases: dict[Any, Any]) -> tupl
 def _for_dtype(input: Tensor, dtype: Any) -> Tensor:
     """`input`, or what is to be reduced in its place if the result has a dtype that has no gradient."""
     np_dtype = dtypes.as_numpy_dtype(dtype)
-    if np_dtype is not None and np_dtype.kind not in "fcV" and input.requires_grad:
+    if np_dtype is not None and np_dtype.kind not in "fcVW" and input.requires_grad:
         return input.detach()
     return input
 

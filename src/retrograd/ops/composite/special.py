@@ -28,7 +28,7 @@ def _check_mvlgamma(input: Tensor, p: int) -> None:
     data = input._data
     if data.dtype == np.bool_:
         raise RuntimeError("The input tensor may not be a boolean tensor.")
-    if data.dtype.kind == "c":
+    if data.dtype.kind in "cW":
         raise NotImplementedError(f"\"mvlgamma\" not implemented for '{scalar_name(data.dtype)}'")
 
 

@@ -158,7 +158,7 @@ def cov(
     if input._memory.dtype == np.bool_:
         raise RuntimeError("cov(): bool dtype is not supported for input")
     rows: Any = input.reshape(1, -1) if input._memory.ndim < 2 else input
-    if rows._memory.dtype.kind not in "fcV":
+    if rows._memory.dtype.kind not in "fcVW":
         rows = rows.to(dtypes.from_numpy_dtype(dtypes.default[0]))
     weights: Any = None
     if fweights is not None:
