@@ -26,6 +26,10 @@ IMPORTS = (
     "import torch.multiprocessing as mp",
     "import torch.hub, torch.onnx, torch.version, torch.__config__, torch.utils.cpp_extension",
     "from torch.version import cuda",
+    "from torch.profiler import ProfilerActivity, profile, record_function, schedule, tensorboard_trace_handler",
+    "import torch.autograd.profiler as profiler; from torch.autograd.profiler import record_function",
+    "from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten",
+    "import torch.accelerator, torch.futures; from torch.futures import Future",
 )
 
 

@@ -45,7 +45,7 @@ from .core.constants import (
     pi,
     preserve_format,
 )
-from .core.devices import device
+from .core.devices import OutOfMemoryError, device
 from .core.dtypes import bool_ as bool
 from .core.dtypes import (
     cdouble,
@@ -120,6 +120,8 @@ from .ops.tensor_types import (
     IntTensor,
     LongTensor,
     ShortTensor,
+    set_default_tensor_type,
+    typename,
 )
 from .random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from .serialization import load, save
@@ -146,8 +148,8 @@ from .version import __version__
 
 #: Namespaces that are imported by who asks for them.
 _ON_DEMAND = (
-    "__config__", "__future__", "_tensor", "ao", "compiler", "distributed", "distributions", "hub", "jit",
-    "masked", "multiprocessing", "nested", "onnx", "signal", "sparse", "testing",
+    "__config__", "__future__", "_tensor", "accelerator", "ao", "compiler", "distributed", "distributions", "futures",
+    "hub", "jit", "masked", "multiprocessing", "nested", "onnx", "profiler", "signal", "sparse", "testing",
 )  # fmt: skip
 
 
@@ -180,24 +182,25 @@ __all__ = [
     "BFloat16Storage", "BFloat16Tensor", "BoolStorage", "BoolTensor", "ByteStorage", "ByteTensor", "CharStorage",
     "CharTensor", "ComplexDoubleStorage", "ComplexFloatStorage", "DoubleStorage", "DoubleTensor", "FloatStorage",
     "FloatTensor", "Generator", "GradScaler", "HalfStorage", "HalfTensor", "IntStorage", "IntTensor", "LongStorage",
-    "LongTensor", "ShortStorage", "ShortTensor", "Size", "Tensor", "TypedStorage", "UntypedStorage", "amp",
-    "are_deterministic_algorithms_enabled", "autocast", "autograd", "backends", "bool", "cdouble", "cfloat",
-    "channels_last", "channels_last_3d", "compile", "compiler", "complex128", "complex64", "contiguous_format", "cuda",
-    "default_generator", "device", "distributed", "distributions", "double", "dtype", "e", "enable_grad", "fft",
-    "finfo", "float", "float16", "float32", "float64", "from_dlpack", "get_autocast_dtype", "get_default_device",
-    "get_default_dtype", "get_deterministic_debug_mode", "get_float32_matmul_precision", "get_num_interop_threads",
-    "get_num_threads", "get_rng_state", "half", "hub", "iinfo", "inf", "inference_mode", "initial_seed", "int",
-    "int16", "int32", "int64", "int8", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_autocast_enabled",
+    "LongTensor", "OutOfMemoryError", "ShortStorage", "ShortTensor", "Size", "Tensor", "TypedStorage",
+    "UntypedStorage", "accelerator", "amp", "are_deterministic_algorithms_enabled", "autocast", "autograd", "backends",
+    "bfloat16", "bool", "cdouble", "cfloat", "chalf", "channels_last", "channels_last_3d", "compile", "compiler",
+    "complex128", "complex32", "complex64", "contiguous_format", "cuda", "default_generator", "device", "distributed",
+    "distributions", "double", "dtype", "e", "enable_grad", "fft", "finfo", "float", "float16", "float32",
+    "float4_e2m1fn_x2", "float64", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+    "float8_e8m0fnu", "from_dlpack", "futures", "get_autocast_dtype", "get_default_device", "get_default_dtype",
+    "get_deterministic_debug_mode", "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
+    "get_rng_state", "half", "hub", "iinfo", "inf", "inference_mode", "initial_seed", "int", "int16", "int32", "int64",
+    "int8", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_autocast_enabled",
     "is_deterministic_algorithms_warn_only_enabled", "is_grad_enabled", "is_inference_mode_enabled",
     "is_warn_always_enabled", "jit", "layout", "linalg", "load", "long", "manual_seed", "memory_format",
-    "multiprocessing", "nan", "newaxis", "nn", "no_grad", "onnx", "ops", "optim", "pi", "preserve_format", "random",
-    "return_types", "save", "seed", "serialization", "set_anomaly_enabled", "set_default_device", "set_default_dtype",
-    "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal", "set_grad_enabled",
-    "set_num_interop_threads", "set_num_threads", "set_printoptions", "set_rng_state", "set_warn_always", "short",
-    "sparse", "sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr", "special", "storage", "strided", "testing", "to_dlpack", "uint8", "use_deterministic_algorithms", "utils",
-    "version",
-    "bfloat16", "chalf", "complex32", "float4_e2m1fn_x2", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
-    "float8_e5m2fnuz", "float8_e8m0fnu", "uint16", "uint32", "uint64",
+    "multiprocessing", "nan", "newaxis", "nn", "no_grad", "onnx", "ops", "optim", "pi", "preserve_format", "profiler",
+    "random", "return_types", "save", "seed", "serialization", "set_anomaly_enabled", "set_default_device",
+    "set_default_dtype", "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision",
+    "set_flush_denormal", "set_grad_enabled", "set_num_interop_threads", "set_num_threads", "set_printoptions",
+    "set_rng_state", "set_warn_always", "short", "sparse", "sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc",
+    "sparse_csr", "special", "storage", "strided", "testing", "to_dlpack", "typename", "uint16", "uint32", "uint64",
+    "uint8", "use_deterministic_algorithms", "utils", "version",
 ]  # fmt: skip
 _drop_names(*[f"{__name__}.{part}." for part in ("kernels", "derivatives.formulas", "_generated")])
 _show_dispatch_trace_if_asked()

@@ -6,6 +6,7 @@ not loaded twice: ``torch.nn`` is the module ``retrograd.nn``.
 
 from __future__ import annotations
 
+import multiprocessing.spawn
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -47,6 +48,21 @@ class _Alias(MetaPathFinder, Loader):
 _alias = _Alias()
 
 
+class _Installing:
+    """Goes to processes that are started afresh (``spawn``, ``forkserver``) with what else they are told before they
+    import the program: when it arrives there, ``torch`` means retrograd there as well."""
+
+    def __reduce__(self) -> tuple:
+        return install, ()
+
+
+_told = multiprocessing.spawn.get_preparation_data
+
+
+def _tell(name: str) -> dict:
+    return {**_told(name), _PACKAGE: _Installing()}
+
+
 def installed() -> bool:
     """Does ``import torch`` mean retrograd in this process?"""
     return _alias in sys.meta_path
@@ -59,11 +75,13 @@ def install() -> None:
         raise RuntimeError("torch itself is imported already: call retrograd.as_torch.install() before anything does")
     if not installed():
         sys.meta_path.insert(0, _alias)
+        multiprocessing.spawn.get_preparation_data = _tell
 
 
 def uninstall() -> None:
     """Let ``import torch`` mean torch again, for modules that are imported after this."""
     if installed():
         sys.meta_path.remove(_alias)
+        multiprocessing.spawn.get_preparation_data = _told
         for name in [name for name in sys.modules if name == "torch" or name.startswith("torch.")]:
             del sys.modules[name]

@@ -64,6 +64,10 @@ class device:
         return device, (self.type, self.index)
 
 
+class OutOfMemoryError(RuntimeError):
+    """A device has no memory left."""
+
+
 _KINDS = ["cpu", "cuda", "meta"]
 CPU = device("cpu")
 _BY_ARRAY_CLASS: dict[type[Any], device] = {np.ndarray: CPU}

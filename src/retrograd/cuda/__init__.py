@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from ..core.devices import accelerators
+from ..core.devices import OutOfMemoryError, accelerators
+from ..ops.tensor_types import CUDA_TYPES
 
 __all__ = [
-    "Event", "Stream", "amp", "current_device", "current_stream", "default_stream", "device", "device_count",
-    "empty_cache", "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state_all",
-    "init", "initial_seed", "ipc_collect", "is_available", "is_bf16_supported", "is_initialized", "manual_seed",
-    "manual_seed_all", "max_memory_allocated", "max_memory_reserved", "mem_get_info", "memory_allocated",
+    "Event", "OutOfMemoryError", "Stream", "amp", "current_device", "current_stream", "default_stream", "device",
+    "device_count", "empty_cache", "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state",
+    "get_rng_state_all", "init", "initial_seed", "ipc_collect", "is_available", "is_bf16_supported", "is_initialized",
+    "manual_seed", "manual_seed_all", "max_memory_allocated", "max_memory_reserved", "mem_get_info", "memory_allocated",
     "memory_reserved", "memory_summary", "reset_max_memory_allocated", "reset_peak_memory_stats", "seed", "seed_all",
-    "set_device", "set_rng_state_all", "stream", "synchronize",
+    "set_device", "set_rng_state", "set_rng_state_all", "stream", "synchronize", *CUDA_TYPES,
 ]  # fmt: skip
 
 
@@ -94,6 +95,15 @@ def seed() -> None:
 seed_all = seed
 
 
+def get_rng_state(device: Any = "cuda") -> NoReturn:
+    """The state of the generator of a CUDA device."""
+    _refuse()
+
+
+def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
+    """Set the state of the generator of a CUDA device: as in torch, nothing to do where there is none."""
+
+
 def current_device() -> NoReturn:
     """The CUDA device in use."""
     _refuse()
@@ -154,6 +164,10 @@ class device:
 
 class stream(device):
     """A stream within a block; as in torch, nothing where there is no device."""
+
+
+globals().update(CUDA_TYPES)
+_initialized = False
 
 
 def __getattr__(name: str) -> Any:

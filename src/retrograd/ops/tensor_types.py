@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -21,6 +21,7 @@ class TensorType(type):
     """
 
     dtype_name: str
+    cuda = False
 
     @property
     def dtype(cls) -> dtypes.dtype:
@@ -28,14 +29,23 @@ class TensorType(type):
         return dtypes.by_name(cls.dtype_name)
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, Tensor) and instance.dtype is cls.dtype
+        return isinstance(instance, Tensor) and instance.dtype is cls.dtype and instance.is_cuda is cls.cuda
+
+    def refuse(cls) -> NoReturn:
+        """Say that there is no such device."""
+        raise TypeError(
+            f"type torch.cuda.{cls.__name__} not available. Torch not compiled with CUDA enabled: ask "
+            f"torch.cuda.is_available() first, or write torch.{cls.__name__}"
+        )
 
     def __call__(cls, *args: Any, device: Any = None) -> Tensor:
+        if cls.cuda:
+            cls.refuse()
         legacy_device(device)
         return legacy_new(cls.dtype, *args)
 
     def __repr__(cls) -> str:
-        return f"<class 'torch.{cls.__name__}'>"
+        return f"<class '{cls.__module__}.{cls.__name__}'>"
 
 
 def legacy_new(dtype: dtypes.dtype, *args: Any) -> Tensor:
@@ -61,6 +71,11 @@ def legacy_new(dtype: dtypes.dtype, *args: Any) -> Tensor:
 TYPES: dict[str, TensorType] = {
     word: TensorType(word, (), {"dtype_name": name, "__module__": "torch"}) for name, word in TYPE_NAMES.items()
 }
+#: The same on a CUDA device: they recognise its tensors, and make none.
+CUDA_TYPES: dict[str, TensorType] = {
+    word: TensorType(word, (), {"dtype_name": name, "__module__": "torch.cuda", "cuda": True})
+    for name, word in TYPE_NAMES.items()
+}
 
 BoolTensor: TensorType = TYPES["BoolTensor"]
 ByteTensor: TensorType = TYPES["ByteTensor"]
@@ -73,7 +88,48 @@ BFloat16Tensor: TensorType = TYPES["BFloat16Tensor"]
 FloatTensor: TensorType = TYPES["FloatTensor"]
 DoubleTensor: TensorType = TYPES["DoubleTensor"]
 
+
+
+def set_default_tensor_type(t: Any, /) -> None:
+    """Set the default dtype by one of these types or its name; `set_default_dtype` is the better one.
+
+    >>> import retrograd as torch
+    >>> torch.set_default_tensor_type("torch.DoubleTensor")
+    >>> torch.ones(1).dtype
+    torch.float64
+    >>> torch.set_default_tensor_type(torch.FloatTensor)
+    """
+    if isinstance(t, str):
+        space, _, word = t.rpartition(".")
+        if space == "torch.cuda" and word in TYPES:
+            raise TypeError(f"type {t} not available. Torch not compiled with CUDA enabled.")
+        if space != "torch" or word not in TYPES:
+            raise TypeError(f"invalid type object: there is no {t!r}; write one of {', '.join(TYPES)} after 'torch.'")
+        t = TYPES[word]
+    if not isinstance(t, TensorType):
+        raise TypeError(f"invalid type object: expected a type such as torch.FloatTensor, or its name, but got {t!r}")
+    if t.cuda:
+        t.refuse()
+    if not t.dtype.is_floating_point:
+        raise TypeError(f"only floating-point types are supported as the default type, not {t.__name__}")
+    dtypes.set_default_dtype(t.dtype)
+
+
+def typename(obj: Any, /) -> str:
+    """The name of an object's class, or of a class or function, with its module; of a tensor, that of its type.
+
+    >>> import retrograd as torch
+    >>> torch.typename(torch.ones(1)), torch.typename(3)
+    ('torch.FloatTensor', 'int')
+    """
+    if isinstance(obj, Tensor):
+        return obj.type()
+    thing = obj if hasattr(obj, "__qualname__") else type(obj)
+    module = getattr(thing, "__module__", "") or ""
+    return thing.__qualname__ if module in ("", "builtins", "__builtin__") else f"{module}.{thing.__qualname__}"
+
+
 __all__ = [
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
-    "IntTensor", "LongTensor", "ShortTensor",
+    "IntTensor", "LongTensor", "ShortTensor", "set_default_tensor_type", "typename",
 ]  # fmt: skip

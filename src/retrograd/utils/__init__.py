@@ -14,7 +14,7 @@ __all__ = ["checkpoint", "dlpack", "hooks", "swap_tensors", *_ON_DEMAND]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ON_DEMAND:
+    if name in _ON_DEMAND or name == "_pytree":
         from importlib import import_module
 
         return import_module(f".{name}", __name__)

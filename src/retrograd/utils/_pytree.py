@@ -1,0 +1,476 @@
+"""``torch.utils._pytree``: nested containers taken apart into their leaves, and put together again.
+
+Containers are lists, tuples, dicts and what is registered; anything else is a leaf. Nothing here recurses: a structure
+may be as deep as it likes.
+
+>>> import retrograd as torch
+>>> from retrograd.utils._pytree import tree_flatten, tree_map, tree_unflatten
+>>> leaves, spec = tree_flatten({"a": [1, 2], "b": (3, None)})
+>>> leaves
+[1, 2, 3, None]
+>>> tree_unflatten([10, 20, 30, 40], spec)
+{'a': [10, 20], 'b': (30, 40)}
+>>> tree_map(lambda x, y: x + y, [1, (2,)], [10, (20,)])
+[11, (22,)]
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..core.size import Size
+
+PyTree = Any
+Context = Any
+FlattenFn = Callable[[Any], tuple[list, Any]]
+UnflattenFn = Callable[[Iterable[Any], Any], Any]
+IsLeaf = Callable[[Any], bool] | None
+
+__all__ = [
+    "Context", "FlattenFn", "GetAttrKey", "LeafSpec", "MappingKey", "PyTree", "SequenceKey", "TreeSpec", "UnflattenFn",
+    "is_namedtuple", "is_namedtuple_class", "is_namedtuple_instance", "keystr", "key_get", "register_pytree_node",
+    "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten", "tree_flatten_with_path", "tree_is_leaf",
+    "tree_iter", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_",
+    "tree_map_with_path", "tree_structure", "tree_unflatten",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SequenceKey:
+    """Where a leaf is found in a sequence."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
+
+    def get(self, sequence: Any) -> Any:
+        return sequence[self.idx]
+
+
+@dataclass(frozen=True)
+class MappingKey:
+    """Where a leaf is found in a mapping."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+    def get(self, mapping: Any) -> Any:
+        return mapping[self.key]
+
+
+@dataclass(frozen=True)
+class GetAttrKey:
+    """Where a leaf is found in an object."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+    def get(self, obj: Any) -> Any:
+        return getattr(obj, self.name)
+
+
+class _Kind(NamedTuple):
+    """How the containers of a class are taken apart and put together."""
+
+    flatten: FlattenFn
+    unflatten: UnflattenFn
+    flatten_with_keys: Callable[[Any], tuple[list, Any]] | None
+
+
+def _pairs(container: Any) -> tuple[list, Any]:
+    return list(container.values()), list(container)
+
+
+def _keyed(container: Any) -> tuple[list, Any]:
+    return [(MappingKey(key), value) for key, value in container.items()], list(container)
+
+
+def _numbered(container: Any) -> tuple[list, Any]:
+    return [(SequenceKey(index), value) for index, value in enumerate(container)], None
+
+
+def _named(container: Any) -> tuple[list, Any]:
+    return [(GetAttrKey(name), value) for name, value in zip(container._fields, container)], type(container)
+
+
+class _NamedTuple:
+    """Stands for all classes of named tuples: their context says which."""
+
+
+#: Class -> how its containers are taken apart.
+SUPPORTED_NODES: dict[type, _Kind] = {
+    list: _Kind(lambda x: (list(x), None), lambda leaves, context: list(leaves), _numbered),
+    tuple: _Kind(lambda x: (list(x), None), lambda leaves, context: tuple(leaves), _numbered),
+    Size: _Kind(lambda x: (list(x), None), lambda leaves, context: tuple(leaves), _numbered),
+    dict: _Kind(_pairs, lambda leaves, context: dict(zip(context, leaves)), _keyed),
+    OrderedDict: _Kind(_pairs, lambda leaves, context: OrderedDict(zip(context, leaves)), _keyed),
+    defaultdict: _Kind(
+        lambda x: (list(x.values()), [x.default_factory, list(x)]),
+        lambda leaves, context: defaultdict(context[0], zip(context[1], leaves)),
+        lambda x: ([(MappingKey(key), value) for key, value in x.items()], [x.default_factory, list(x)]),
+    ),
+    deque: _Kind(
+        lambda x: (list(x), x.maxlen),
+        lambda leaves, context: deque(leaves, maxlen=context),
+        lambda x: (_numbered(x)[0], x.maxlen),
+    ),
+    _NamedTuple: _Kind(lambda x: (list(x), type(x)), lambda leaves, context: context(*leaves), _named),
+}
+
+
+def register_pytree_node(
+    cls: type,
+    flatten_fn: FlattenFn,
+    unflatten_fn: UnflattenFn,
+    *,
+    serialized_type_name: str | None = None,
+    to_dumpable_context: Any = None,
+    from_dumpable_context: Any = None,
+    flatten_with_keys_fn: Any = None,
+) -> None:
+    """Make the objects of a class containers. `flatten_fn` gives their parts, and what else `unflatten_fn` needs.
+
+    Structures are not written to files here, so that what is said about that has nothing to do.
+
+    >>> from retrograd.utils import _pytree
+    >>> class Pair:
+    ...     def __init__(self, a, b):
+    ...         self.a, self.b = a, b
+    >>> _pytree.register_pytree_node(Pair, lambda x: ([x.a, x.b], None), lambda parts, _: Pair(*parts))
+    >>> _pytree.tree_leaves([Pair(1, 2), 3])
+    [1, 2, 3]
+    """
+    if (to_dumpable_context is None) != (from_dumpable_context is None):
+        raise ValueError(
+            f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered."
+        )
+    if cls in SUPPORTED_NODES:
+        raise ValueError(f"{cls} is already registered as pytree node.")
+    SUPPORTED_NODES[cls] = _Kind(flatten_fn, unflatten_fn, flatten_with_keys_fn)
+
+
+_register_pytree_node = register_pytree_node
+
+
+def is_namedtuple_class(cls: Any) -> bool:
+    """Is it a class that `collections.namedtuple` made?"""
+    return isinstance(cls, type) and issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple)
+
+
+def is_namedtuple_instance(obj: Any) -> bool:
+    """Is it a named tuple?"""
+    return is_namedtuple_class(type(obj))
+
+
+def is_namedtuple(obj: Any) -> bool:
+    """Is it a named tuple, or a class of them?"""
+    return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
+
+
+def _node_type(tree: Any) -> type:
+    kind = type(tree)
+    return _NamedTuple if kind not in SUPPORTED_NODES and is_namedtuple_class(kind) else kind
+
+
+def tree_is_leaf(tree: Any, is_leaf: IsLeaf = None) -> bool:
+    """Is it no container?"""
+    return (is_leaf is not None and is_leaf(tree)) or _node_type(tree) not in SUPPORTED_NODES
+
+
+class TreeSpec:
+    """What a structure is without its leaves: the container's class, what else it keeps, and the specs of its parts."""
+
+    __slots__ = ("type", "_context", "_children", "num_nodes", "num_leaves", "num_children")
+
+    def __init__(self, type: Any, context: Any, children_specs: list[TreeSpec]) -> None:
+        self.type = type
+        self._context = context
+        self._children = children_specs
+        self.num_children = len(children_specs)
+        self.num_nodes: int = 1 + sum(child.num_nodes for child in children_specs)
+        self.num_leaves: int = sum(child.num_leaves for child in children_specs) if type is not None else 1
+
+    @property
+    def context(self) -> Any:
+        return self._context
+
+    @property
+    def children_specs(self) -> list[TreeSpec]:
+        return self._children
+
+    def children(self) -> list[TreeSpec]:
+        """The specs of its parts."""
+        return list(self._children)
+
+    def child(self, index: int) -> TreeSpec:
+        """The spec of one part."""
+        return self._children[index]
+
+    def is_leaf(self) -> bool:
+        """Does it stand for a leaf?"""
+        return self.type is None
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """A structure like this, of these leaves."""
+        return tree_unflatten(leaves, self)
+
+    def flatten_up_to(self, tree: Any) -> list:
+        """The parts of `tree` which stand where this structure has its leaves; it may go deeper than this one there."""
+        found: list[Any] = []
+        todo: list[tuple[TreeSpec, Any]] = [(self, tree)]
+        while todo:
+            spec, part = todo.pop()
+            if spec.type is None:
+                found.append(part)
+                continue
+            kind = _node_type(part)
+            if kind is not spec.type and not (spec._is_mapping() and kind in (dict, OrderedDict, defaultdict)):
+                wanted = spec._context if spec.type is _NamedTuple else spec.type
+                raise ValueError(f"Node type mismatch; expected {wanted}, but got {type(part)}.")
+            children, context = SUPPORTED_NODES[kind].flatten(part)
+            if len(children) != spec.num_children:
+                raise ValueError(f"Node arity mismatch; expected {spec.num_children}, but got {len(children)}.")
+            if spec._is_mapping():
+                keys = spec._keys()
+                if set(keys) != set(part):
+                    raise ValueError(f"Node keys mismatch: {sorted(map(str, set(keys) ^ set(part)))}")
+                children = [part[key] for key in keys]
+            elif context != spec._context:
+                raise ValueError(f"Node context mismatch; expected {spec._context!r}, but got {context!r}.")
+            todo.extend(zip(reversed(spec._children), reversed(children)))
+        return found
+
+    def _is_mapping(self) -> bool:
+        return self.type in (dict, OrderedDict, defaultdict)
+
+    def _keys(self) -> list:
+        return self._context[1] if self.type is defaultdict else self._context
+
+    def _marks(self) -> Iterator[Any]:
+        """What tells structures apart, in one order."""
+        todo = [self]
+        while todo:
+            spec = todo.pop()
+            yield spec.type, spec._context, spec.num_children
+            todo.extend(reversed(spec._children))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TreeSpec):
+            return NotImplemented
+        if self.num_nodes != other.num_nodes or self.num_leaves != other.num_leaves:
+            return False
+        return all(ours == theirs for ours, theirs in zip(self._marks(), other._marks()))
+
+    def __hash__(self) -> int:
+        return hash((self.num_nodes, self.num_leaves, self.type))
+
+    def __repr__(self) -> str:
+        pieces: list[str] = []
+        todo: list[Any] = [self]
+        while todo:
+            spec = todo.pop()
+            if isinstance(spec, str):
+                pieces.append(spec)
+            elif spec.type is None:
+                pieces.append("*")
+            else:
+                name = "namedtuple" if spec.type is _NamedTuple else spec.type.__name__
+                pieces.append(f"TreeSpec({name}, {spec._context}, [")
+                todo.append("])")
+                for index, child in reversed(list(enumerate(spec._children))):
+                    todo.append(child)
+                    if index:
+                        todo.append(", ")
+        return "".join(pieces)
+
+
+class LeafSpec(TreeSpec):
+    """The spec of a leaf."""
+
+    def __init__(self) -> None:
+        super().__init__(None, None, [])
+
+
+_LEAF = LeafSpec()
+
+
+def _walk(tree: Any, is_leaf: IsLeaf, with_keys: bool) -> tuple[list, list, TreeSpec]:
+    """Leaves, their paths (if wanted) and the spec: one pass with a stack of containers that are being read."""
+    leaves: list[Any] = []
+    paths: list[tuple] = []
+    done: list[TreeSpec] = []  # specs of finished parts, of all open containers
+    # What is to be done: (part, path), or (container's class, context, number of parts) to be closed.
+    todo: list[tuple] = [(tree, ())]
+    while todo:
+        item = todo.pop()
+        if len(item) == 3:
+            kind, context, count = item
+            children = done[len(done) - count :]
+            del done[len(done) - count :]
+            done.append(TreeSpec(kind, context, children))
+            continue
+        part, path = item
+        kind = _node_type(part)
+        rules = SUPPORTED_NODES.get(kind)
+        if rules is None or (is_leaf is not None and is_leaf(part)):
+            leaves.append(part)
+            paths.append(path)
+            done.append(_LEAF)
+            continue
+        if with_keys:
+            if rules.flatten_with_keys is None:
+                raise ValueError(f"Did not find a flatten_with_keys_fn for type: {kind}. Register one")
+            keyed, context = rules.flatten_with_keys(part)
+            children_and_paths = [(child, (*path, key)) for key, child in keyed]
+        else:
+            children, context = rules.flatten(part)
+            children_and_paths = [(child, ()) for child in children]
+        todo.append((kind, context, len(children_and_paths)))
+        todo.extend(reversed(children_and_paths))
+    return leaves, paths, done[0]
+
+
+def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list, TreeSpec]:
+    """The leaves of a structure, and what it is without them."""
+    leaves, _, spec = _walk(tree, is_leaf, False)
+    return leaves, spec
+
+
+def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
+    """The structure that `treespec` describes, of these leaves."""
+    if not isinstance(treespec, TreeSpec):
+        raise TypeError(
+            f"tree_unflatten(leaves, treespec): Expected `treespec` to be instance of TreeSpec but got item of type "
+            f"{type(treespec)}."
+        )
+    leaves = list(leaves)
+    if len(leaves) != treespec.num_leaves:
+        raise ValueError(
+            f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers to a pytree that holds "
+            f"{treespec.num_leaves} items ({treespec})."
+        )
+    source = iter(leaves)
+    done: list[Any] = []
+    todo: list[tuple[TreeSpec, bool]] = [(treespec, False)]
+    while todo:
+        spec, opened = todo.pop()
+        if spec.type is None:
+            done.append(next(source))
+        elif not opened:
+            todo.append((spec, True))
+            todo.extend((child, False) for child in reversed(spec._children))
+        else:
+            first = len(done) - spec.num_children
+            parts = done[first:]
+            del done[first:]
+            done.append(SUPPORTED_NODES[spec.type].unflatten(parts, spec._context))
+    return done[0]
+
+
+def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list:
+    """The leaves of a structure."""
+    return _walk(tree, is_leaf, False)[0]
+
+
+def tree_iter(tree: Any, is_leaf: IsLeaf = None) -> Iterator[Any]:
+    """The leaves of a structure, one after the other."""
+    yield from tree_leaves(tree, is_leaf)
+
+
+def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> TreeSpec:
+    """What a structure is without its leaves."""
+    return _walk(tree, is_leaf, False)[2]
+
+
+def tree_flatten_with_path(tree: Any, is_leaf: IsLeaf = None) -> tuple[list, TreeSpec]:
+    """Pairs of a path and the leaf that is found there, and what the structure is without them."""
+    leaves, paths, spec = _walk(tree, is_leaf, True)
+    return list(zip(paths, leaves)), spec
+
+
+def tree_leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list:
+    """Pairs of a path and the leaf that is found there."""
+    return tree_flatten_with_path(tree, is_leaf)[0]
+
+
+def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
+    """A structure like `tree`, of what `func` makes of its leaves and of what `rests` have there."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    return tree_unflatten(map(func, leaves, *(spec.flatten_up_to(rest) for rest in rests)), spec)
+
+
+def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
+    """`tree` itself, after `func` was called with each leaf."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    for call in zip(leaves, *(spec.flatten_up_to(rest) for rest in rests)):
+        func(*call)
+    return tree
+
+
+def tree_map_with_path(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
+    """`tree_map` whose function is given the path first."""
+    leaves, paths, spec = _walk(tree, is_leaf, True)
+    return tree_unflatten(map(func, paths, leaves, *(spec.flatten_up_to(rest) for rest in rests)), spec)
+
+
+def _chooser(which: Any) -> Callable[[Any], bool]:
+    return which if callable(which) and not isinstance(which, type) else lambda leaf: isinstance(leaf, which)
+
+
+def tree_map_only(which: Any, /, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None) -> Any:
+    """`tree_map` for leaves of some classes (or those of which `which` says yes); others stay."""
+    chosen = _chooser(which)
+    return tree_map(lambda leaf: func(leaf) if chosen(leaf) else leaf, tree, is_leaf=is_leaf)
+
+
+def tree_map_only_(which: Any, /, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None) -> Any:
+    """`tree_map_` for leaves of some classes."""
+    chosen = _chooser(which)
+    return tree_map_(lambda leaf: func(leaf) if chosen(leaf) else None, tree, is_leaf=is_leaf)
+
+
+def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
+    """Does `pred` hold for all leaves?"""
+    return all(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
+    """Does `pred` hold for a leaf?"""
+    return any(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_all_only(which: Any, /, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
+    """Does `pred` hold for all leaves of some classes?"""
+    chosen = _chooser(which)
+    return all(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if chosen(leaf))
+
+
+def tree_any_only(which: Any, /, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
+    """Does `pred` hold for a leaf of some classes?"""
+    chosen = _chooser(which)
+    return any(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if chosen(leaf))
+
+
+def keystr(kp: Iterable[Any]) -> str:
+    """A path as one writes it.
+
+    >>> from retrograd.utils._pytree import keystr, tree_leaves_with_path
+    >>> [keystr(path) for path, _ in tree_leaves_with_path({"a": [1, 2]})]
+    ["['a'][0]", "['a'][1]"]
+    """
+    return "".join(map(str, kp))
+
+
+def key_get(obj: Any, kp: Iterable[Any]) -> Any:
+    """What is found at a path."""
+    for key in kp:
+        obj = key.get(obj)
+    return obj

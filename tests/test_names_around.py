@@ -1,0 +1,257 @@
+"""Names around the core that programs use, beside torch: accelerators, profiles, futures, containers, processes."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import retrograd
+
+
+@pytest.fixture
+def both() -> list[Any]:
+    """retrograd and torch."""
+    return [retrograd, pytest.importorskip("torch")]
+
+
+# ---------------------------------------------------------------------------------------------------- accelerators
+
+
+@pytest.mark.parity
+def test_there_is_no_accelerator(both):
+    """As torch says it where there is none: torch's answer on a machine that has one is another."""
+    answers = []
+    for torch in both:
+        if torch.cuda.is_available():
+            pytest.skip("torch has an accelerator here")
+        x = torch.ones(1)
+        words = []
+        for call in (torch.accelerator.current_device_index, torch.accelerator.synchronize):
+            with pytest.raises(RuntimeError, match="Cannot access accelerator device when none is available"):
+                call()
+        for call in (lambda torch=torch: torch.cuda.FloatTensor(2), lambda torch=torch: torch.cuda.LongTensor([1])):
+            with pytest.raises(TypeError, match=r"not available\. Torch not compiled with CUDA enabled") as error:
+                call()
+            words.append(str(error.value).split(".")[2])
+        answers.append((
+            torch.accelerator.is_available(), torch.accelerator.current_accelerator(), torch.accelerator.device_count(),
+            isinstance(x, torch.cuda.FloatTensor), isinstance(x, torch.FloatTensor), words,
+            torch.cuda.OutOfMemoryError is torch.OutOfMemoryError, torch.OutOfMemoryError.__bases__,
+            [getattr(x, name) for name in ("is_xpu", "is_mps", "is_xla", "is_mtia", "is_vulkan", "is_sparse_csr")],
+            torch.cuda.set_rng_state(torch.zeros(1)), torch.typename(x), torch.typename(3), torch.typename(max),
+            torch.typename(torch.nn.Linear).rpartition(".")[2], torch.typename(torch.nn.ReLU()).rpartition(".")[2],
+        ))  # fmt: skip
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parity
+def test_the_default_by_a_type(both):
+    for torch in both:
+        try:
+            for way in ("torch.DoubleTensor", torch.DoubleTensor):
+                torch.set_default_tensor_type(way)
+                assert torch.ones(1).dtype == torch.float64
+                torch.set_default_tensor_type("torch.FloatTensor")
+                assert torch.ones(1).dtype == torch.float32
+            for wrong in (torch.LongTensor, 3, "torch.cuda.FloatTensor"):
+                with pytest.raises(TypeError, match=r"only floating-point|invalid type|not available"):
+                    torch.set_default_tensor_type(wrong)
+            assert torch.ones(1).dtype == torch.float32
+        finally:
+            torch.set_default_dtype(torch.float32)
+
+
+# ---------------------------------------------------------------------------------------------------------- profiles
+
+
+@pytest.mark.parity
+def test_a_profile_counts_operators_as_torchs_does(both):
+    found = []
+    for torch in both:
+        x = torch.ones(3, 4, requires_grad=True)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profile:
+            for _ in range(3):
+                with torch.profiler.record_function("step"):
+                    y = torch.mm(x, x.t()).exp()
+            y.sum().backward()
+        counts = {event.key: event.count for event in profile.key_averages()}
+        by_shape = profile.key_averages(group_by_input_shape=True)
+        shapes = {str(event.input_shapes[0]) for event in by_shape if event.key == "aten::exp"}
+        found.append(({key: counts[key] for key in ("step", "aten::exp")}, counts["aten::mm"] > 3, shapes))
+        step = next(event for event in profile.key_averages() if event.key == "step")
+        assert step.cpu_time_total >= step.self_cpu_time_total > 0
+        assert step.cpu_time * 3 == pytest.approx(step.cpu_time_total)
+        text = profile.key_averages().table(sort_by="cpu_time_total", row_limit=2)
+        assert "Self CPU %" in text and "# of Calls" in text and text.splitlines()[3].split()[0] == "step"
+    assert found[0] == found[1]
+
+
+@pytest.mark.parity
+def test_the_plan_of_a_profile(both):
+    plans = []
+    for torch in both:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            plans.append([
+                [torch.profiler.schedule(**options)(step).name for step in range(12)]
+                for options in (
+                    {"wait": 1, "warmup": 1, "active": 2}, {"wait": 0, "warmup": 0, "active": 1, "repeat": 2},
+                    {"wait": 2, "warmup": 1, "active": 1, "skip_first": 3, "repeat": 1},
+                    {"wait": 2, "warmup": 1, "active": 1, "skip_first": 1, "skip_first_wait": 1},
+                )
+            ])  # fmt: skip
+    assert plans[0] == plans[1]
+
+
+def test_a_profile_in_steps(tmp_path):
+    torch = retrograd
+    seen = []
+    x = torch.ones(2)
+    plan = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=2)
+    with torch.profiler.profile(schedule=plan, on_trace_ready=lambda p: seen.append(p.events())) as profile:
+        for _ in range(9):
+            x.exp()
+            profile.step()
+    x.exp()
+    assert [[event.key for event in events] for events in seen] == [
+        ["ProfilerStep#2", "aten::exp", "ProfilerStep#3", "aten::exp"],
+        ["ProfilerStep#6", "aten::exp", "ProfilerStep#7", "aten::exp"],
+    ]
+    parents = [event.cpu_parent.key for event in seen[0] if event.key == "aten::exp"]
+    assert parents == ["ProfilerStep#2", "ProfilerStep#3"]
+    profile.export_chrome_trace(str(tmp_path / "trace.json"))
+    assert len(json.loads((tmp_path / "trace.json").read_text())["traceEvents"]) == 4
+
+
+def test_a_profile_ends_with_its_block():
+    torch = retrograd
+    x = torch.ones(2)
+    with pytest.raises(ZeroDivisionError), torch.autograd.profiler.profile() as profile:
+        with torch.autograd.profiler.record_function("block"):
+            x.exp()
+            raise ZeroDivisionError
+    x.exp()
+    assert [event.key for event in profile.function_events] == ["block", "aten::exp"]
+    assert profile.function_events[0].cpu_time_total > 0 and profile.total_average().count == 2
+    with torch.autograd.profiler.profile(enabled=False):
+        x.exp()
+
+    @torch.profiler.record_function("named")
+    def f(x):
+        return x + 1
+
+    with torch.profiler.profile() as profile:
+        f(f(x))
+    assert [event.key for event in profile.events()] == ["named", "aten::add"] * 2
+
+
+# --------------------------------------------------------------------------------------------- values that come later
+
+
+@pytest.mark.parity
+def test_futures(both):
+    for torch in both:
+        first, second = torch.futures.Future(), torch.futures.Future()
+        after = first.then(lambda done: done.value() * 2)
+        failed = first.then(lambda done: 1 / 0)
+        both_done = torch.futures.collect_all([first, second])
+        assert not after.done() and not both_done.done()
+        first.set_result(3)
+        second.set_result(4)
+        assert after.wait() == 6 and [one.wait() for one in both_done.wait()] == [3, 4]
+        assert torch.futures.wait_all([first, second]) == [3, 4]
+        with pytest.raises(Exception, match="division by zero"):
+            failed.wait()
+        with pytest.raises(RuntimeError):
+            first.set_result(5)
+
+
+# ------------------------------------------------------------------------------------------------- nested containers
+
+
+@pytest.mark.parity
+def test_nested_containers(both):
+    """What torch makes of the same structures: leaves in its order, the same errors, paths and specs that are equal."""
+    from collections import OrderedDict, defaultdict, deque, namedtuple
+
+    Point = namedtuple("Point", "x y")
+    trees = [
+        3, [], (), {}, [1, [2, (3, None)]], {"b": 1, "a": [2]}, Point(1, [2]), OrderedDict(z=1, a=2),
+        deque([1, 2], maxlen=3), defaultdict(list, {"k": [1]}), [Point(1, 2), {"q": (Point(3, 4),)}],
+    ]  # fmt: skip
+    modules = [importlib.import_module(f"{torch.__name__}.utils._pytree") for torch in both]
+    for tree in trees:
+        (leaves, spec), (theirs, spec_of_torch) = (p.tree_flatten(tree) for p in modules)
+        assert leaves == theirs and spec.num_leaves == spec_of_torch.num_leaves
+        assert spec.num_nodes == spec_of_torch.num_nodes
+        back = modules[0].tree_unflatten(leaves, spec)
+        assert back == tree and type(back) is type(tree)
+        assert modules[0].tree_map(str, tree) == modules[1].tree_map(str, tree)
+        assert modules[0].tree_map_only(int, lambda x: -x, tree) == modules[1].tree_map_only(int, lambda x: -x, tree)
+        ours, theirs = ([modules[i].keystr(path) for path, _ in modules[i].tree_leaves_with_path(tree)] for i in (0, 1))
+        assert ours == theirs
+        assert spec == modules[0].tree_structure(tree)
+    for p in modules:
+        assert p.tree_map(lambda a, b: (a, b), [1, (2,)], [3, ([4, 5],)]) == [(1, 3), ((2, [4, 5]),)]
+    assert [p.tree_leaves([(1, 2), 3], is_leaf=lambda x: isinstance(x, tuple)) for p in modules] == [[(1, 2), 3]] * 2
+    for p in modules:
+        assert p.tree_structure([1, 2]) != p.tree_structure((1, 2)) and p.tree_structure([1]) != p.tree_structure([[1]])
+        for call, words in (
+            (lambda p=p: p.tree_unflatten([1], p.tree_structure([1, 2])), "`leaves` has length 1"),
+            (lambda p=p: p.tree_map(max, [1, 2], [1]), "arity mismatch; expected 2, but got 1"),
+            (lambda p=p: p.tree_map(max, [1, 2], (1, 2)), "type mismatch; expected <class 'list'>"),
+        ):
+            with pytest.raises(ValueError, match=words):
+                call()
+    deep = []
+    for _ in range(100_000):
+        deep = [deep, 1]
+    assert len(modules[0].tree_leaves(deep)) == 100_000
+    while deep:
+        deep = deep[0]
+
+
+# --------------------------------------------------------------------------------------------------------- processes
+
+SPAWNS = """
+import sys
+import torch
+import torch.multiprocessing as mp
+
+def work(rank, names):
+    with open(names[rank], "w") as file:
+        file.write(f"{torch.__name__} {rank} {torch.ones(2).sum().item()}")
+
+def fail(rank):
+    if rank == 1:
+        raise ZeroDivisionError("on purpose")
+
+if __name__ == "__main__":
+    mp.spawn(work, args=(sys.argv[1:],), nprocs=2)
+    try:
+        mp.spawn(fail, nprocs=2)
+    except mp.ProcessRaisedException as error:
+        assert error.error_index == 1 and "on purpose" in str(error), error
+    else:
+        raise AssertionError("the error was lost")
+"""
+
+
+def test_processes_that_are_started_afresh_import_the_same_torch(tmp_path):
+    """``spawn`` runs the program's module again in each process, where ``torch`` has to mean retrograd too."""
+    (tmp_path / "program.py").write_text(SPAWNS)
+    environment = {**os.environ, "PYTHONPATH": str(Path(retrograd.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-m", "retrograd", "program.py", "a", "b"],
+        capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert [(tmp_path / name).read_text() for name in "ab"] == ["retrograd 0 2.0", "retrograd 1 2.0"]
