@@ -107,7 +107,7 @@ class Tensor(TensorConversion):
     is_mkldnn = False
     is_meta = False
     # Devices and libraries of torch's for which this package has no arrays.
-    is_mps = is_xpu = is_xla = is_mtia = is_ipu = is_maia = is_vulkan = is_sparse_csr = False
+    is_mps = is_xpu = is_xla = is_mtia = is_ipu = is_maia = is_vulkan = False
 
     def size(self, dim: int | None = None) -> Any:
         """All sizes, or that of one dimension."""
