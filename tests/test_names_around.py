@@ -255,3 +255,31 @@ def test_processes_that_are_started_afresh_import_the_same_torch(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert [(tmp_path / name).read_text() for name in "ab"] == ["retrograd 0 2.0", "retrograd 1 2.0"]
+
+
+# ----------------------------------------------------------------------------------------------------------- devices
+
+
+@pytest.mark.parity
+def test_devices_that_are_not_here(both):
+    """Their names are taken, and using them fails in torch's words."""
+    answers = []
+    for torch in both:
+        found = [str(torch.device(name)) for name in ("mps", "xpu:1", "meta", "hpu")]
+        x = torch.ones(1)
+        for kind, error in (("cuda", AssertionError), ("xpu", AssertionError), ("mps", RuntimeError)):
+            if kind == "cuda" and torch.cuda.is_available():
+                pytest.skip("torch has an accelerator here")
+            for call in (lambda x=x, k=kind: x.to(k), lambda torch=torch, k=kind: torch.nn.Linear(1, 1).to(k)):
+                with pytest.raises(error, match="Torch not compiled with|PyTorch is not linked with") as caught:
+                    call()
+                found.append(str(caught.value).partition(":")[0])
+        with pytest.raises(RuntimeError, match="Expected one of cpu, cuda") as caught:
+            torch.device("nosuch")
+        found.append(str(caught.value))
+        with pytest.raises(RuntimeError, match="Cannot access accelerator device when none is available"):
+            torch.device(1)
+        with torch.device("cpu") as where:
+            found += [str(torch.zeros(1).device), str(where)]
+        answers.append(found)
+    assert answers[0] == answers[1]

@@ -7,7 +7,7 @@ The array tells: its class belongs to one library, and each library serves one k
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -25,10 +25,14 @@ class device:
     type: str
     index: int | None
 
-    def __init__(self, type: str | device, index: int | None = None) -> None:
+    def __init__(self, type: str | int | device, index: int | None = None) -> None:
         if isinstance(type, device):
             other = type
             type, index = other.type, other.index if index is None else index
+        if isinstance(type, int) and not isinstance(type, bool):  # the number of an accelerator
+            if not accelerators:
+                raise RuntimeError(f"Cannot access accelerator device when none is available: there is no device {type}")
+            type, index = accelerators[0].type, type
         if not isinstance(type, str):
             raise TypeError(f"device(): argument 'type' must be str, not {type.__class__.__name__}")
         if ":" in type:
@@ -63,12 +67,25 @@ class device:
     def __reduce__(self) -> tuple[Any, ...]:
         return device, (self.type, self.index)
 
+    # ``with device:`` makes tensors there; it must be the one where they are made anyway.
+
+    def __enter__(self) -> device:
+        refuse_other_default(self)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        pass
+
 
 class OutOfMemoryError(RuntimeError):
     """A device has no memory left."""
 
 
-_KINDS = ["cpu", "cuda", "meta"]
+#: The kinds of devices that torch has a name for.
+_KINDS = [
+    "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy",
+    "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone",
+]  # fmt: skip
 CPU = device("cpu")
 _BY_ARRAY_CLASS: dict[type[Any], device] = {np.ndarray: CPU}
 #: Devices that have a thread of their own for backward passes, see autograd/device_threads.py.
@@ -98,6 +115,20 @@ def device_of_array_class(array_class: type[Any]) -> device:
     return _BY_ARRAY_CLASS[array_class]
 
 
+def refuse_device(absent: device) -> NoReturn:
+    """Say that there is no such device; torch has two kinds of errors for it."""
+    reason = f"no backend for device '{absent}' is loaded; this build computes on the CPU with NumPy"
+    if absent.type in ("cuda", "xpu"):
+        raise AssertionError(f"Torch not compiled with {absent.type.upper()} enabled: {reason}")
+    raise RuntimeError(f"PyTorch is not linked with support for {absent.type} devices: {reason}")
+
+
+def refuse_other_default(where: Any) -> None:
+    """Raise unless tensors are made on `where` without being told so."""
+    if as_device(where) != CPU:
+        raise RuntimeError(f"tensors can be made on {where} only where a factory is told so: device={where!r}")
+
+
 def as_device(value: Any) -> device:
     """What a caller gave for a ``device`` argument; None is the CPU."""
     if value is None:
@@ -108,5 +139,5 @@ def as_device(value: Any) -> device:
         value = device("cuda", value)
     found = value if isinstance(value, device) else device(value)
     if found.type not in {known.type for known in _BY_ARRAY_CLASS.values()}:
-        raise RuntimeError(f"no backend for device '{found}' is loaded; this build computes on the CPU with NumPy")
+        refuse_device(found)
     return found

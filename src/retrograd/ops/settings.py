@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.devices import as_device, device
+from ..core.devices import as_device, device, refuse_other_default
 
 __all__ = [
     "are_deterministic_algorithms_enabled", "get_default_device", "get_deterministic_debug_mode",
@@ -99,5 +99,4 @@ def get_default_device() -> device:
 
 def set_default_device(device: Any) -> None:
     """Make tensors on that device, which must be the one there is."""
-    if as_device(device) != as_device(None):
-        raise RuntimeError(f"tensors can be made on {device} only where a factory is told so: device={device!r}")
+    refuse_other_default(device)
