@@ -1,7 +1,8 @@
 """A fit with SciPy: Newton's method with exact gradients and Hessians, of a decaying wave with outliers.
 
 It is fitted again and again to the observations drawn anew from themselves (the bootstrap); how the parameters scatter
-is held against what the exact Hessian of one fit says of their errors.
+is held against what the exact Hessian of one fit says of their errors. (`retrograd.scipy.minimize` would hand SciPy the
+derivatives by itself; written out, the script runs with torch too.)
 
     python examples/scipy_fit.py
 """

@@ -149,7 +149,7 @@ from .version import __version__
 #: Namespaces that are imported by who asks for them.
 _ON_DEMAND = (
     "__config__", "__future__", "_tensor", "accelerator", "ao", "compiler", "distributed", "distributions", "futures",
-    "hub", "jit", "masked", "multiprocessing", "nested", "onnx", "profiler", "signal", "sparse", "testing",
+    "hub", "jit", "masked", "multiprocessing", "nested", "onnx", "profiler", "scipy", "signal", "sparse", "testing",
 )  # fmt: skip
 
 
