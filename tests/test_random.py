@@ -224,7 +224,15 @@ PROGRAMS = {
     "randint below zero": lambda t: t.randint(-5, 5, (9,)),
     "randint_like": lambda t: t.randint_like(t.zeros(3, 4), 7),
     "randint_like high": lambda t: t.randint_like(t.zeros(3, 4), high=7),
-    **{f"randperm {n}": lambda t, n=n: t.randperm(n) for n in (0, 1, 2, 3, 10, 1000)},
+    **{f"randperm {n}": lambda t, n=n: t.randperm(n) for n in (0, 1, 2, 3, 10, 300, 301, 1000, 50_000)},
+    **{  # more than is drawn at a time
+        f"{name} {n} {dtype}": lambda t, name=name, n=n, dtype=dtype: getattr(t, name)(n, dtype=getattr(t, dtype))
+        for name in ("rand", "randn")
+        for n in (32768, 70_003)
+        for dtype in FLOATS[:4]
+    },
+    "randint of many": lambda t: t.randint(-7, 1000, (70_003,)),
+    "random_ of many": lambda t: t.empty(70_003, dtype=t.int32).random_(),
     "rand_like of a transposed": lambda t: t.rand_like(t.zeros(3, 4).t()),
     "randn_like of a transposed": lambda t: t.randn_like(t.zeros(5, 4).t()),
     "uniform_ of a transposed": lambda t: t.empty(2, 3).t().uniform_(),

@@ -30,8 +30,14 @@ __all__ = [
 
 #: Fewer words than this are not worth the setting up of `Generator.integers`.
 _FEW = 500
+#: What is drawn at a time, so that it stays in the cache while it is worked on; a multiple of 16.
+_BLOCK = 1 << 15
+#: Eight numbers of a size, to be moved as one thing.
+_EIGHT = {size: np.dtype((np.void, 8 * size)) for size in (4, 8)}
 #: From this many integers to choose from on, one word would favour the lower ones too much.
 _WIDE = 1 << 28
+#: Up to this many elements are swapped faster one by one.
+_SHORT_LIST = 300
 #: Permutations up to this length take one word per element.
 _SHORT = (1 << 32) // 20
 
@@ -52,18 +58,24 @@ def long_words(twister: np.random.Generator, count: int) -> np.ndarray:
 
 
 def uniform_float32(twister: np.random.Generator, count: int) -> np.ndarray:
-    bits = words(twister, count)
-    bits &= np.uint32((1 << 24) - 1)
-    drawn = bits.view(np.int32).astype(np.float32)
-    drawn *= np.float32(2.0**-24)
+    drawn = np.empty(count, np.float32)
+    for start in range(0, count, _BLOCK):
+        part = drawn[start : start + _BLOCK]
+        bits = words(twister, len(part))
+        bits &= np.uint32((1 << 24) - 1)
+        part[...] = bits.view(np.int32)  # signed ones are converted by one instruction
+        part *= np.float32(2.0**-24)
     return drawn
 
 
 def uniform_float64(twister: np.random.Generator, count: int) -> np.ndarray:
-    bits = long_words(twister, count)
-    bits &= np.uint64((1 << 53) - 1)
-    drawn = bits.view(np.int64).astype(np.float64)
-    drawn *= 2.0**-53
+    drawn = np.empty(count)
+    for start in range(0, count, _BLOCK):
+        part = drawn[start : start + _BLOCK]
+        bits = long_words(twister, len(part))
+        bits &= np.uint64((1 << 53) - 1)
+        part[...] = bits.view(np.int64)
+        part *= 2.0**-53
     return drawn
 
 
@@ -88,42 +100,39 @@ def below(drawn: np.ndarray, low: float, high: float) -> np.ndarray:
 
 def normal_blocks(twister: np.random.Generator, count: int, mean: float, std: float, dtype: np.dtype) -> np.ndarray:
     """Sixteen normal numbers or more: see the top of the file."""
-    if dtype == np.float64 or dtype == np.float32:
-        drawn = uniform(twister, count, dtype)
-        whole = count // 16 * 16
-        drawn[:whole] = _box_muller(drawn[:whole], mean, std)
-        if whole != count:
-            drawn[-16:] = _box_muller(uniform(twister, 16, dtype), mean, std)
-        return drawn
-    # Narrower numbers are made in float32, sixteen at a time.
-    single = np.dtype(np.float32)
+    made_in = dtype if dtype == np.float64 else np.dtype(np.float32)
+    result = np.empty(count, made_in)
     whole = count // 16 * 16
-    result = np.empty(count, np.float32)
-    result[:whole] = _box_muller(uniform(twister, whole, single), mean, std)
+    for start in range(0, whole, _BLOCK):
+        part = result[start : min(start + _BLOCK, whole)]
+        _box_muller(uniform(twister, len(part), made_in), mean, std, part)
     if whole != count:
-        result[-16:] = _box_muller(uniform(twister, 16, single), mean, std)
-    return result.astype(dtype)
+        if made_in == dtype:  # the rest is drawn, and then drawn again with those before it
+            uniform(twister, count - whole, made_in)
+        _box_muller(uniform(twister, 16, made_in), mean, std, result[-16:])
+    return result.astype(dtype, copy=False)
 
 
-def _box_muller(uniform: np.ndarray, mean: float, std: float) -> np.ndarray:
+def _box_muller(uniform: np.ndarray, mean: float, std: float, result: np.ndarray) -> None:
     """Normal numbers from uniform ones, each sixteen for themselves."""
     dtype = uniform.dtype.type
-    pairs = uniform.reshape(-1, 2, 8)
-    radius = np.subtract(dtype(1), pairs[:, 0]).reshape(-1)
+    eight = _EIGHT[uniform.itemsize]
+    halves = uniform.view(eight).reshape(-1, 2)
+    radius, angle = halves[:, 0].copy().view(dtype), halves[:, 1].copy().view(dtype)
+    np.subtract(dtype(1), radius, out=radius)
     np.log(radius, out=radius)
     radius *= dtype(-2)
     np.sqrt(radius, out=radius)
     if std != 1:
         radius *= dtype(std)
-    angle = np.multiply(dtype(2 * math.pi), pairs[:, 1]).reshape(-1)
-    result = np.empty_like(pairs)
+    angle *= dtype(2 * math.pi)
+    places = result.view(eight).reshape(-1, 2)
     for half, turn in enumerate((np.cos, np.sin)):
         part = turn(angle)
         part *= radius
         if mean != 0:
             part += dtype(mean)
-        result[:, half] = part.reshape(-1, 8)
-    return result.reshape(-1)
+        places[:, half] = part.view(eight)
 
 
 def normal_pairs(twister: np.random.Generator, count: int, kept: float | None) -> tuple[np.ndarray, float | None]:
@@ -132,12 +141,26 @@ def normal_pairs(twister: np.random.Generator, count: int, kept: float | None) -
         return np.empty(0), kept
     before = np.empty(0) if kept is None else np.array([kept])
     wanted = count - len(before)
+    if wanted <= 16:  # arrays are not worth it
+        few = [*before.tolist(), *_few_pairs(twister, (wanted + 1) // 2)]
+        return np.array(few[:count]), few[count] if len(few) > count else None
     drawn = uniform_float64(twister, 2 * ((wanted + 1) // 2))
     radius = np.sqrt(-2.0 * np.log1p(-drawn[1::2]))
     angle = 2.0 * math.pi * drawn[0::2]
     pairs = np.stack((radius * np.cos(angle), radius * np.sin(angle)), axis=1).reshape(-1)
     result = np.concatenate((before, pairs))
     return result[:count], float(result[count]) if len(result) > count else None
+
+
+def _few_pairs(twister: np.random.Generator, pairs: int) -> list[float]:
+    """Twice as many standard normal numbers as there are pairs."""
+    bits = iter(twister.bit_generator.random_raw(4 * pairs).tolist())
+    result = []
+    for upper in bits:
+        angle = 2.0 * math.pi * (((upper << 32 | next(bits)) & ((1 << 53) - 1)) * 2.0**-53)
+        radius = math.sqrt(-2.0 * math.log1p(-((next(bits) << 32 | next(bits)) & ((1 << 53) - 1)) * 2.0**-53))
+        result += (radius * math.cos(angle), radius * math.sin(angle))
+    return result
 
 
 # ------------------------------------------------------------------------------------------------------------ integers
@@ -151,28 +174,72 @@ def integers(twister: np.random.Generator, low: int, high: int, count: int) -> n
         if width < 1 << 64:
             drawn %= np.uint64(width)
     else:
-        drawn = (words(twister, count) % np.uint32(width)).astype(np.uint64)
+        drawn = _remainders(words(twister, count), width).astype(np.uint64)
     if high > 1 << 63:
         return drawn + np.uint64(low)
-    return drawn.view(np.int64) + np.int64(low)
+    drawn = drawn.view(np.int64)
+    if low != 0:
+        drawn += np.int64(low)
+    return drawn
+
+
+def _remainders(bits: np.ndarray, width: int) -> np.ndarray:
+    """``bits % width``, by a division, which is a product where the divisor is one number."""
+    quotient = bits // np.uint32(width)
+    quotient *= np.uint32(width)
+    bits -= quotient
+    return bits
 
 
 def any_integers(twister: np.random.Generator, most: int, wide: bool, count: int) -> np.ndarray:
     """Integers from 0 to `most`, from one word each (from two if `wide`)."""
     if wide:
         return (long_words(twister, count) % np.uint64(most + 1)).view(np.int64)
-    return (words(twister, count) % np.uint32(most + 1)).astype(np.int64)
+    return _remainders(words(twister, count), most + 1).astype(np.int64)
 
 
 def permutation(twister: np.random.Generator, n: int) -> np.ndarray:
     """The integers below `n` in random order."""
-    draw = words if n < _SHORT else long_words
-    steps = draw(twister, max(n - 1, 0)) % np.arange(n, 1, -1, dtype=np.uint64)
-    partners = steps.astype(np.int64) + np.arange(len(steps))
+    draw, dtype = (words, np.uint32) if n < _SHORT else (long_words, np.uint64)
+    steps = draw(twister, max(n - 1, 0)) % np.arange(n, 1, -1, dtype=dtype)
+    partners = steps.astype(np.int64)
+    partners += np.arange(len(steps))
+    if n > _SHORT_LIST:
+        return _swapped(partners, n)
     order = list(range(n))
     for i, j in enumerate(partners.tolist()):
         order[i], order[j] = order[j], order[i]
     return np.array(order, np.int64)
+
+
+def _swapped(partners: np.ndarray, n: int) -> np.ndarray:
+    """0 … n-1 after the swaps of i with partners[i] >= i, for i = 0, 1, …, all at once.
+
+    Step i leaves at i, for good, what its partner holds then. That is what the last step before it with the same
+    partner has put there: what that step, k, found at its own place. And what k finds at k is what the last
+    step with the partner k found at its own, and so on; where there is no such step, the number that was there first.
+    """
+    places = np.arange(n - 1)
+    found = np.arange(n)  # whose find step k finds at k; its own number, where nobody has put anything there
+    others = partners != places
+    found[partners[others]] = places[others]  # of several, the last
+    while True:
+        further = found[found]
+        if np.array_equal(further, found):
+            break
+        found = further
+    # Steps in the order of their partners, and then of themselves.
+    key = partners << 32
+    key |= places
+    key.sort()
+    step, partner = key & ((1 << 32) - 1), key >> 32
+    again = np.flatnonzero(partner[1:] == partner[:-1])
+    result = np.empty(n, np.int64)
+    result[:-1] = partners
+    result[step[again + 1]] = found[step[again]]
+    # The last place is no step's own: it keeps what the last step with it for a partner put there.
+    result[-1] = found[n - 1]
+    return result
 
 
 # ------------------------------------------------------------------------------------------------------------- dropout

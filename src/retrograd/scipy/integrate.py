@@ -95,8 +95,8 @@ def solve_ivp(
 ) -> Any:  # fmt: skip
     """The solution of ``y' = fun(t, y, *args)``, ``y(t_span[0]) = y0``: `scipy.integrate.solve_ivp`.
 
-    `y0` may have any shape; the result's ``t`` and ``y`` are Tensors, ``y`` with the times as its last dimension. Methods
-    that need the Jacobian (``"Radau"``, ``"BDF"``, ``"LSODA"``) get the exact one. Further options (``rtol``,
+    `y0` may have any shape; the result's ``t`` and ``y`` are Tensors, ``y`` with the times as its last dimension.
+    Methods that need the Jacobian (``"Radau"``, ``"BDF"``, ``"LSODA"``) get the exact one. Further options (``rtol``,
     ``atol``, ``max_step`` ...) are SciPy's, and hold for the adjoint equation too. ``y`` has derivatives by `y0`, by
     the tensors in `args`, by leaves that `fun` uses besides, and by `t_span` and `t_eval` where those are Tensors.
     Times that the solver or an event has chosen are constants.

@@ -137,8 +137,8 @@ def least_squares(
 ) -> Any:  # fmt: skip
     """Where half the sum of squares of ``fun(x, *args)`` is least: `scipy.optimize.least_squares`, exact Jacobian.
 
-    Further options (``ftol``, ``xtol``, ``max_nfev``, ``x_scale`` ...) are SciPy's. With ``tr_solver="lsmr"`` SciPy asks
-    for products with the Jacobian and its transpose, and no matrix is made. ``x``, ``cost``, ``fun``, ``jac`` and
+    Further options (``ftol``, ``xtol``, ``max_nfev``, ``x_scale`` ...) are SciPy's. With ``tr_solver="lsmr"`` SciPy
+    asks for products with the Jacobian and its transpose, and no matrix is made. ``x``, ``cost``, ``fun``, ``jac`` and
     ``grad`` of the result are Tensors.
 
     >>> import retrograd as torch
