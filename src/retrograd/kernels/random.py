@@ -155,7 +155,7 @@ def normal_pairs(twister: np.random.Generator, count: int, kept: float | None) -
 def _few_pairs(twister: np.random.Generator, pairs: int) -> list[float]:
     """Twice as many standard normal numbers as there are pairs."""
     bits = iter(twister.bit_generator.random_raw(4 * pairs).tolist())
-    result = []
+    result: list[float] = []
     for upper in bits:
         angle = 2.0 * math.pi * (((upper << 32 | next(bits)) & ((1 << 53) - 1)) * 2.0**-53)
         radius = math.sqrt(-2.0 * math.log1p(-((next(bits) << 32 | next(bits)) & ((1 << 53) - 1)) * 2.0**-53))
