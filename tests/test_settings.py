@@ -47,3 +47,15 @@ def test_determinism(torch: Any) -> None:
     finally:
         torch.use_deterministic_algorithms(False)
     assert torch.get_deterministic_debug_mode() == 0
+
+
+def test_a_device_is_a_context(torch: Any) -> None:
+    with torch.device("cpu"):
+        assert torch.ones(2).device.type == "cpu"
+
+
+def test_a_device_that_is_not_there_is_no_context() -> None:
+    import retrograd
+
+    with pytest.raises(RuntimeError, match="meta"), retrograd.device("meta"):
+        pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
@@ -165,3 +166,27 @@ def test_nothing_to_attend_and_nothing_to_norm(torch: Any) -> None:
     assert torch.nn.LayerNorm(()).weight.shape == ()
     with pytest.warns(UserWarning, match="Complex modules are a new feature"):
         assert torch.nn.Linear(1, 1).to(torch.complex64).weight.dtype == torch.complex64
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "said"),
+    [
+        ("dropout2d", (2, 3), "Received a 2-D input to dropout2d"),
+        ("dropout2d", (2, 3, 4), "assuming that channel-wise 1D dropout behavior is desired"),
+        ("dropout3d", (2, 3, 4), "Received a 3-D input to dropout3d"),
+        ("dropout3d", (1, 2, 2, 2, 2, 2), "Received a 6-D input to dropout3d"),
+    ],
+)
+def test_dropout_of_other_shapes_is_warned_of(torch: Any, name: str, shape: tuple[int, ...], said: str) -> None:
+    function = getattr(torch.nn.functional, name)
+    with pytest.warns(UserWarning, match=said):
+        function(torch.ones(shape))
+    with warnings.catch_warnings():  # and is an error for who has said so, as it is
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match=said):
+            function(torch.ones(shape))
+
+
+def test_tensors_without_memory_are_not_shared(torch: Any) -> None:
+    with pytest.raises(RuntimeError, match="share memory on an uninitialized"):
+        torch.nn.LazyLinear(3).share_memory()

@@ -12,6 +12,7 @@ from typing import Any, Final, NoReturn, TypeVar
 
 from ..core.said_once import say_once
 from ..nn.modules.module import Module
+from ..nn.parameter import is_lazy
 
 __all__ = [
     "Attribute", "Final", "ScriptFunction", "ScriptModule", "annotate", "export", "fork", "freeze", "ignore",
@@ -35,6 +36,10 @@ def script(obj: F, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, 
     >>> script(len) is len
     True
     """
+    if _isinstance(obj, Module) and any(map(is_lazy, [*obj.parameters(), *obj.buffers()])):
+        raise RuntimeError(
+            f"'{obj._get_name()}' has uninitialized parameters. Did you forget to run a forward pass?"
+        )
     say_once("torch.jit.script compiles nothing in retrograd: it gives back what it is given, which runs as Python")
     return obj
 

@@ -162,6 +162,13 @@ class UninitializedTensorMixin:
             raise ValueError("an uninitialized parameter cannot be given data: call materialize() first")
         self._memory = value._memory
 
+    def share_memory_(self) -> Any:
+        """Refused: there is no memory yet."""
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters "
+            "before calling `module.share_memory()`."
+        )
+
     def is_floating_point(self) -> bool:
         """Is the dtype one of floating-point numbers?"""
         return _plain(self).is_floating_point()
@@ -195,7 +202,7 @@ def _make_conversion(name: str) -> Any:
     return convert
 
 
-for _name in ("half", "float", "double", "bfloat16", "cpu", "cuda", "short", "int", "long", "char", "share_memory_"):
+for _name in ("half", "float", "double", "bfloat16", "cpu", "cuda", "short", "int", "long", "char"):
     setattr(UninitializedTensorMixin, _name, _make_conversion(_name))
 
 

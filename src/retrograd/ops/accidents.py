@@ -24,8 +24,8 @@ _LIBRARIES = tuple(f"{os.sep}{name}{os.sep}" for name in ("numpy", "scipy", "ml_
 def is_accident(error: BaseException) -> bool:
     """Did the error come from our code, or from an array library that it called, without a ``raise`` of ours?"""
     last = error.__traceback__
-    if last is None:
-        return False
+    if last is None or (isinstance(error, Warning) and not isinstance(error, RuntimeWarning)):
+        return False  # a warning of ours that the user has made an error of; RuntimeWarnings are NumPy's
     while last.tb_next is not None:
         last = last.tb_next
     code = last.tb_frame.f_code

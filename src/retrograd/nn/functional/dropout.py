@@ -68,13 +68,28 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
             "in a future release.",
             stacklevel=users_level(),
         )
-    # torch takes (N, C, L) for a batch of signals here
+    elif len(shape) == 3:
+        warnings.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired - "
+            "input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a future "
+            "release to interpret the input as one without a batch dimension, i.e. shape (C, H, W): use dropout1d to "
+            "keep it",
+            stacklevel=users_level(),
+        )
     return _feature_dropout(input, (*shape[:2], *[1] * (len(shape) - 2)), p, training, inplace)
 
 
 @composite(space="nn.functional")
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Whole channels of volumes (batch, channels, depth, height, width) zeroed with probability `p`."""
+    _check_probability(p)
+    shape = input._memory.shape
+    if len(shape) not in (4, 5):
+        warnings.warn(
+            f"dropout3d: Received a {len(shape)}-D input to dropout3d, which is deprecated and will result in an error "
+            "in a future release.",
+            stacklevel=users_level(),
+        )
     return _feature_dropout(input, _channels(input, 3), p, training, inplace)
 
 
