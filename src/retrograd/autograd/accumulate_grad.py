@@ -50,11 +50,11 @@ class AccumulateGrad(Node):
                         meta.grad = wrap(grads[0]) if _may_keep(grads, like) else _written(grads[0], like)
                     else:
                         _add_in_place(old, grads[0])
+                    is_special = False
                 except NoArray:
-                    if old is None:
-                        meta.grad = _special_grad(grads)
-                    else:
-                        meta.grad = _add_special(old, boxed(grads[0]))
+                    is_special = True
+                if is_special:  # (not before the error is gone, whose traceback holds the gradient)
+                    meta.grad = _special_grad(grads) if old is None else _add_special(old, boxed(grads[0]))
         if meta.post_accumulate_grad_hooks is not None:  # they run even if nothing was added
             run_post_accumulate_grad_hooks(variable)
         return ()

@@ -17,10 +17,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from .. import kernels
+from ..core.description import Description
 from ..core.records import masking_nodes
 from ..core.state import ThreadState, local, process
 from ..core.where import Location, is_user_code, user_location
 from ..tensor import Tensor
+from ..tensor.special import bare
 from .intercept import change_modes, new_node, results_of
 from .node import name_of
 
@@ -159,7 +161,7 @@ class Anomaly:
 
     def _check_forward(self, operator: Callable[..., Any], already: frozenset[str], result: Any) -> None:
         for position, tensor in enumerate(results_of(result)):
-            for kind in sorted(_kinds_of(tensor._data) - already):
+            for kind in sorted(_kinds_of(bare(tensor)) - already):
                 if kind == "nan" and not self.check_nan:
                     continue
                 raise RuntimeError(
@@ -207,7 +209,7 @@ class Anomaly:
             for position, output in enumerate(outputs):
                 if output is None:
                     continue
-                kinds = _kinds_of(output._data if as_tensors else output)
+                kinds = _kinds_of(bare(output) if as_tensors else output)
                 for kind, wanted in (("nan", self.check_nan), ("inf", self.check_inf)):
                     if wanted and kind in kinds:
                         raise self._error(node, grads, output, position, kind, fed_by)
@@ -232,7 +234,9 @@ class Anomaly:
 
 
 def _kinds_of(array: Any) -> frozenset[str]:
-    """Which of 'nan' and 'inf' are in an array."""
+    """Which of 'nan' and 'inf' are in an array, or in the values of a special tensor."""
+    if isinstance(array, Description):
+        return frozenset().union(*[_kinds_of(getattr(array, name)) for name in array.parts])
     if array.dtype.kind not in "fcVW" or kernels.isfinite(array).all():
         return frozenset()
     return frozenset(kind for kind, test in (("nan", kernels.isnan), ("inf", kernels.isinf)) if test(array).any())
@@ -241,7 +245,7 @@ def _kinds_of(array: Any) -> frozenset[str]:
 def _kinds_in(values: Any) -> frozenset[str]:
     """The same for everything in the arguments of a call."""
     if isinstance(values, Tensor):
-        return _kinds_of(values._data)
+        return _kinds_of(bare(values))
     if isinstance(values, dict):
         values = tuple(values.values())
     if isinstance(values, (tuple, list)):
@@ -261,13 +265,15 @@ def _tensors_in(values: Any) -> Iterator[Tensor]:
 
 def _zero_times_infinity(node: Node, grads: Sequence[Any], output: Any, fed_by: dict[Node, list[Node]]) -> str | None:
     """Words for a NaN that is an incoming 0 times an infinite derivative, as below a mask; None if it is not that."""
-    array = output._data if isinstance(output, Tensor) else output
+    array = bare(output) if isinstance(output, Tensor) else output
+    if isinstance(array, Description):
+        return None
     gave = kernels.isnan(array)
     for grad in grads:
         if grad is None:
             continue
-        got = grad._data if isinstance(grad, Tensor) else grad
-        if got.shape != array.shape or kernels.isnan(got).any() or (got[gave] != 0).any():
+        got = bare(grad) if isinstance(grad, Tensor) else grad
+        if isinstance(got, Description) or got.shape != array.shape or kernels.isnan(got).any() or (got[gave] != 0).any():
             continue
         mask = _mask_above(node, fed_by)
         name = name_of(node)

@@ -26,6 +26,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core import where
+from ..core.description import NoArray
 from ..core.devices import accelerators
 from ..core.quiet import is_quiet, once, quietly
 from ..core.state import ThreadState, local, process
@@ -113,7 +114,10 @@ class Engine:
         task = GraphTask(keep_graph, create_graph, depth, freed, grads)
 
         root: Any = roots[0][0]
-        array = grads[0]._data if grads[0].special is None else grads[0]._memory
+        try:
+            array = grads[0]._data
+        except NoArray:
+            array = grads[0]._memory
         first: Sequence[Any]
         if (
             len(roots) == 1

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..core.state import local
 from ..kernels import zeros
-from ..tensor import Tensor, unwrap, wrap
+from ..tensor import Tensor, wrap
+from ..tensor.special import bare, boxed
 from .function_structure import Structure, put_together
 from .node import TensorNode, name_of
 from .saved_variable import Freed, SavedVariable, save_variable
@@ -170,8 +171,8 @@ class BackwardCFunction(TensorNode, FunctionCtx):
         if len(args) != 2 or args[0].__class__ is not tuple or not isinstance(args[1], (tuple, list)):
             return self._call_user(list(args))
         # No name here may hold a gradient while backward() runs: under boxed_grads_call it can let them go.
-        result = self._call_user(self._nested([None if g is None else wrap(g) for g in args[1]]))
-        return tuple(None if g is None else unwrap(g) for g in self._gradients(result))
+        result = self._call_user(self._nested([None if g is None else boxed(g) for g in args[1]]))
+        return tuple(None if g is None else bare(g) for g in self._gradients(result))
 
     def apply_tensors(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
         return self._gradients(self._call_user(self._nested(list(grads))))

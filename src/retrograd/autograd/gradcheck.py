@@ -27,6 +27,8 @@ from .gradcheck_jacobians import (
     as_tuple,
     directions,
     forward_jacobians,
+    moved_array,
+    moved_elements,
     same_values,
     tangents,
     to_array,
@@ -81,8 +83,8 @@ def gradcheck(
     two backward passes may be.  `check_forward_ad`, `check_backward_ad`: which modes are checked;
     `check_undefined_grad`: undefined gradients and tangents count as zeros; `check_grad_dtypes`: gradients have the
     dtype of their input; `check_batched_grad`, `check_batched_forward_grad`: a batch of vectors gives what its rows
-    give one by one; `fast_mode`: along one random direction only.  `masked` is about sparse tensors and changes nothing
-    here.
+    give one by one; `fast_mode`: along one random direction only.  Of a sparse input, all elements vary, as many as it has
+    room for, unless it is `masked`: then those vary that it has values for.
 
     Returns True, or raises GradcheckError (returns False, without `raise_exception`).
 
@@ -98,6 +100,8 @@ def gradcheck(
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     inputs = as_tuple(inputs)
+    if not masked:
+        inputs = tuple(_with_all_elements(x) for x in inputs)
     check = Check(func, inputs, eps, atol, rtol, nondet_tol, check_grad_dtypes, fast_mode)
     _check_inputs(check)
     try:
@@ -199,6 +203,22 @@ def _random_like(output: Tensor, spread: bool) -> Tensor:
     return result.detach().requires_grad_()
 
 
+def _with_all_elements(x: Any) -> Any:
+    """A sparse tensor with a value for every element."""
+    if not isinstance(x, Tensor) or x.special is None or not x.requires_grad:
+        return x
+    array: Any = x._memory
+    ones = wrap(np.ones(array.shape, bool))
+    mask: Any = (
+        ones.to_sparse(array.sparse_dim)  # type: ignore[attr-defined]
+        if x.is_sparse
+        else ones.to_sparse(  # type: ignore[attr-defined]
+            layout=x.layout, blocksize=array.blocksize if array.blocks else None, dense_dim=array.dense_dim
+        )
+    )
+    return x.detach().to_dense().sparse_mask(mask).requires_grad_()  # type: ignore[attr-defined]
+
+
 # --------------------------------------------------------------------------------------------------- what is looked at
 
 
@@ -217,7 +237,7 @@ def _check_inputs(check: Check) -> None:
                 "check will likely fail if all the inputs are not of double precision floating point or complex.",
                 stacklevel=3,
             )
-        if any(step == 0 and n > 1 for step, n in zip(x.stride(), x.shape, strict=True)):
+        if x.special is None and any(step == 0 and n > 1 for step, n in zip(x.stride(), x.shape, strict=True)):
             raise RuntimeError(
                 f"The {position}th input has a dimension with stride 0. gradcheck only supports inputs that are "
                 "non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous "
@@ -338,7 +358,8 @@ class _Fast:
     def _step(self, k: int, direction: complex) -> np.ndarray:
         x = self.check.tensors[k]
         step = self.u[k][direction] * (direction if x.is_complex() else 1)
-        return np.asarray(step).reshape(tuple(x.shape)).astype(x._memory.dtype)
+        moved = np.asarray(step)[moved_elements(x)]
+        return moved.reshape(moved_array(x).shape).astype(x._memory.dtype)
 
     def _atol(self, k: int, v: np.ndarray) -> float:
         # Each element of a Jacobian may be off by atol.

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import kernels
 from ..core.late import operators as ops
 from ..tensor import Tensor
 from . import forward_ad
@@ -32,8 +33,30 @@ def varies(tensor: Any) -> bool:
 
 
 def to_array(tensor: Tensor) -> np.ndarray:
-    """The values, copied to the host."""
+    """The values, copied to the host; of a sparse tensor, all elements."""
+    if tensor.special is not None:
+        tensor = tensor.detach().to_dense()  # type: ignore[attr-defined]
     return np.array(tensor.detach().cpu()._data)  # type: ignore[attr-defined]
+
+
+def moved_array(tensor: Tensor) -> np.ndarray:
+    """What is changed to move a tensor: its array, or the values of a sparse one."""
+    return tensor._data if tensor.special is None else tensor._memory.values
+
+
+def moved_elements(tensor: Tensor) -> Any:
+    """Which elements of a tensor, counted from the first, that array holds."""
+    if tensor.special is None:
+        return slice(None)
+    array = tensor._memory
+    # Each value is numbered by where it lies; the tensor of the numbers then says which element that is.
+    numbers = array.with_values(np.arange(array.values.size).reshape(array.values.shape))
+    numbers = numbers if tensor.is_sparse else numbers.to_coo()
+    inner = int(np.prod(numbers.values.shape[1:], dtype=np.int64))
+    first = kernels.coordinates_to_numbers(numbers.indices, numbers.shape)
+    found = np.empty(array.values.size, np.int64)
+    found[numbers.values.reshape(-1)] = (first[:, None] * inner + np.arange(inner)).reshape(-1)
+    return found
 
 
 def directions(tensor: Tensor) -> tuple[complex, ...]:
@@ -58,7 +81,7 @@ class Numerical:
 
     def along(self, position: int, step: np.ndarray) -> list[np.ndarray]:
         """The derivatives of the outputs as input number `position` moves along `step`."""
-        data = self.inputs[position]._data
+        data = moved_array(self.inputs[position])
         before = data.copy()
         values = []
         try:
@@ -88,15 +111,25 @@ class Numerical:
             for step in unit_steps(tensor, direction):
                 rows.append(self.along(position, step))
             if rows:
-                found[direction] = [np.stack(column) for column in zip(*rows, strict=True)]
+                moved = [np.stack(column) for column in zip(*rows, strict=True)]
             else:
-                found[direction] = [np.zeros((0, value.size)) for value in self._values()]
+                moved = [np.zeros((0, value.size)) for value in self._values()]
+            found[direction] = [_all_rows(tensor, rows) for rows in moved]
         return found
+
+
+def _all_rows(tensor: Tensor, moved: np.ndarray) -> np.ndarray:
+    """A Jacobian of all elements of a tensor, of which some have not been moved."""
+    if tensor.special is None:
+        return moved
+    result = np.zeros((tensor.numel(), moved.shape[1]), moved.dtype)
+    result[moved_elements(tensor)] = moved
+    return result
 
 
 def unit_steps(tensor: Tensor, direction: complex) -> Iterator[np.ndarray]:
     """One step an element."""
-    shape = tuple(tensor.shape)
+    shape = moved_array(tensor).shape
     dtype = tensor._memory.dtype
     for cell in np.ndindex(shape):
         step = np.zeros(shape, dtype)

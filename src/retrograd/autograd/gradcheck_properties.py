@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core.late import operators as ops
+from ..core.layout import strided
 from ..tensor import Tensor, wrap
 from .basic_nodes import UndefinedGrad
 from .gradcheck_jacobians import as_tuple, push, steps_of, to_array, varies
@@ -57,6 +58,11 @@ def differentiable(outputs: tuple[Any, ...]) -> list[Tensor]:
     for output in outputs:
         if not isinstance(output, Tensor):
             raise TypeError(f"gradcheck: the function must return Tensors, but returned a {type(output).__name__}")
+        if output.special is not None and output.layout is not strided:
+            raise ValueError(
+                "Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of "
+                "fn for gradcheck."
+            )
     return [output for output in outputs if output.requires_grad]
 
 
@@ -75,6 +81,11 @@ def shown(jacobian: Any) -> str:
 
 def check_batched(check: Check, outputs: list[Tensor]) -> None:
     """A batch of two gradients gives what each of them gives."""
+    if any(x.special is not None for x in check.tensors):
+        raise GradcheckError(
+            "gradcheck or gradgradcheck failed while testing batched gradient computation: there are no batches of "
+            "sparse gradients. To adjust the test, use check_batched_grad=False."
+        )
     for number, output in enumerate(outputs):
         vectors = [ops.randn_like(output) for _ in range(2)]
         try:
@@ -146,6 +157,8 @@ def check_zero_gradient(check: Check, outputs: list[Tensor]) -> None:
         if gradient is None:
             continue
         for what in ("layout", "dtype", "device"):
+            if what == "layout" and gradient.layout is strided:
+                continue  # as any tensor's gradient may be
             if getattr(gradient, what) != getattr(x, what):
                 name = "type" if what == "dtype" else what
                 raise GradcheckError(
@@ -153,6 +166,12 @@ def check_zero_gradient(check: Check, outputs: list[Tensor]) -> None:
                 )
         if gradient.size() != x.size():
             raise GradcheckError("grad is incorrect size")
+        if gradient.layout is not strided:
+            for what in ("sparse_dim", "dense_dim"):
+                got, expected = (getattr(one, what)() for one in (gradient, x))
+                if got != expected:
+                    kind = gradient.layout.name.replace("_coo", "")
+                    raise GradcheckError(f"grad is {kind} tensor, but has incorrect {what} {got}, expected {expected}")
         if np.any(to_array(gradient) != 0):
             raise GradcheckError("backward not multiplied by grad_output")
 

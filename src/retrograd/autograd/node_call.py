@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core.description import NoArray
+from ..core.description import Description, NoArray
 from ..core.state import ThreadState, local
 from ..tensor.special import bare, boxed
 from .hooks import run_post_hooks, run_pre_hooks, run_tensor_hooks
+from .node import TensorNode
 from .validation import validate_array, validate_tensor
 
 if TYPE_CHECKING:
@@ -78,7 +79,12 @@ def _apply(node: Node, edges: tuple[Any, ...], grads: Sequence[Any], as_tensors:
 
 
 def apply_special(node: Node, edges: tuple[Any, ...], grads: Sequence[Any]) -> Sequence[Any]:
-    """A node whose formula cannot compute with a special gradient (Note [Special tensors]): its other form can."""
+    """A node whose formula cannot compute with a special gradient (Note [Special tensors]): its other form can.
+
+    Called where the formula has raised. One that was on Tensors in any case has a reason of its own.
+    """
+    if isinstance(node, TensorNode) or not any(isinstance(grad, Description) for grad in grads):
+        raise  # noqa: PLE0704
     outputs = node.apply_tensors(edges, [None if grad is None else boxed(grad) for grad in grads])
     return [None if grad is None else bare(grad) for grad in outputs]
 

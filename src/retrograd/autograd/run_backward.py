@@ -10,9 +10,11 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
+from ..core.description import NoArray
 from ..core.late import operators as ops
 from ..kernels import one_like, ones, zeros_like
 from ..tensor import Tensor, autograd_attributes, wrap
+from ..tensor.special import bare
 from .basic_nodes import Identity
 from .edge import EdgeTuple, gradient_edge
 from .engine import engine
@@ -216,6 +218,8 @@ def run_as_engine(
 
 
 def _zeros_like(tensor: Tensor, requires_grad: bool) -> Tensor:
+    if tensor.special is not None:
+        return ops.zeros_like(tensor).requires_grad_(requires_grad)
     return wrap(zeros_like(tensor._data)).requires_grad_(requires_grad)
 
 
@@ -284,10 +288,15 @@ def make_grads(outputs: Sequence[TensorOrEdge], grads: Sequence[Tensor | None]) 
 def make_grad(output: TensorOrEdge, grad: Tensor | None, position: int) -> Tensor:
     """The gradient of one output: as given, or 1 for a scalar."""
     if isinstance(output, Tensor):
-        if output.special is not None:
-            return output.root_gradient(grad, position)  # type: ignore[attr-defined]
-        array = output._data
-        shape, np_dtype = array.shape, array.dtype
+        try:
+            array = output._data
+            shape, np_dtype = array.shape, array.dtype
+        except NoArray:
+            own = output.root_gradient(grad, position)  # type: ignore[attr-defined]
+            if own is not NotImplemented:
+                return own
+            array = None
+            shape, np_dtype = output._memory.shape, output._memory.dtype
     else:
         array = None
         shape, np_dtype, _ = output.node.input_metadata[output.output_nr]
@@ -302,7 +311,7 @@ def make_grad(output: TensorOrEdge, grad: Tensor | None, position: int) -> Tenso
                 f"grad can be implicitly created only for real scalar outputs but got {_dtype_name(np_dtype)}"
             )
         return wrap(ones(shape, np_dtype) if array is None else one_like(array))
-    data = grad._data
+    data = bare(grad)
     if data.shape != shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{position}] has a shape of {grad.shape} and output[{position}] has a "

@@ -161,7 +161,7 @@ class CompressedArray(Description):
         line = np.repeat(np.tile(np.arange(lines), groups), counts.reshape(-1)).astype(np.int64)
         place = self.places.reshape(-1).astype(np.int64)
         values = self.values.reshape(groups * self.nnz, *self.values.shape[len(batch) + 1 :])
-        of_batch = [index.repeat(self.nnz) for index in np.indices(batch).reshape(len(batch), -1)]
+        of_batch = [index.reshape(-1).repeat(self.nnz) for index in np.indices(batch)]
         first, second = (line, place) if self.by_rows else (place, line)
         if self.blocks:
             r, c = self.blocksize

@@ -152,7 +152,7 @@ def sgd(
     for i, (param, grad) in enumerate(zip(params, d_p_list, strict=True)):
         rule = _rule
         if momentum_buffer_list[i] is None:
-            momentum_buffer_list[i] = factories.zeros_like(grad)
+            momentum_buffer_list[i] = grad.clone() if grad.is_sparse else factories.zeros_like(grad)
             rule = _first_rule
         update(rule, settings, [param], [grad], [momentum_buffer_list[i]])
 

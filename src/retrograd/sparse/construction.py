@@ -211,7 +211,7 @@ def to_layout(tensor: Any, layout: Any, blocksize: Any = None, dense_dim: int | 
                 blocksize = tensor._memory.blocksize
             else:
                 raise RuntimeError(f"{name}: conversion to {kind.layout_name} requires blocksize")
-        block = tuple(int(n) for n in blocksize)
+        block = (blocksize, blocksize) if isinstance(blocksize, int) else tuple(int(n) for n in blocksize)
         if len(block) != 2 or min(block) < 1:
             raise RuntimeError(f"{name}: blocksize needs to be a tuple of two positive ints, but got {list(block)}")
     else:

@@ -23,11 +23,17 @@ from ..tensor import Tensor, wrap
 from ..tensor.sparse import AnySparse, CompressedTensor, SparseTensor
 
 
-def named(name: str) -> Any:
-    """Give the node of a Function torch's name."""
+def named(name: str, *saved: str) -> Any:
+    """Give the node of a Function torch's name, and what it saves torch's names (``_saved_self`` and the like)."""
 
     def rename(cls: Any) -> Any:
-        cls._backward_cls.__name__ = cls._backward_cls.__qualname__ = name
+        node = cls._backward_cls
+        node.__name__ = node.__qualname__ = name
+        for position, own in enumerate(saved):
+            setattr(node, f"_saved_{own}", property(lambda self, position=position: self.saved_tensors[position]))
+            setattr(
+                node, f"_raw_saved_{own}", property(lambda self, position=position: self._raw_saved_tensors[position])
+            )
         return cls
 
     return rename

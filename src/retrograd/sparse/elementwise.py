@@ -301,15 +301,27 @@ def _mul_sparse(input: Any, other: Any) -> Any:
         shape = np.broadcast_shapes(tuple(input.shape), tuple(other.shape))
         input, other = (one if tuple(one.shape) == shape else _broadcast(one, shape) for one in (input, other))
     _check_dims(input, other, "mul")
-    a, b = coalesced(input), coalesced(other)
-    place, found = find(b._memory, a._memory.indices)
-    kept = np.flatnonzero(found)
-    indices = a._memory.indices[:, kept]
-    first = values_of(a).index_select(0, wrap(kept))
-    second = values_of(b).index_select(0, wrap(place[kept]))
-    product = first * second
-    like = SparseArray(indices, np.empty(tuple(product.shape), product._memory.dtype), a._memory.shape, True)
-    return FromValues.apply(product, like)
+    return _Mul.apply(input, other)
+
+
+@named("MulBackward0", "self", "other")
+class _Mul(Function):
+    """The product of two sparse tensors of one shape, where both have values."""
+
+    @staticmethod
+    def forward(ctx: Any, input: Any, other: Any) -> Any:
+        needs = ctx.needs_input_grad
+        ctx.save_for_backward(input if needs[1] else None, other if needs[0] else None)
+        a, b = kernels.coalesce(input._memory), kernels.coalesce(other._memory)
+        place, found = find(b, a.indices)
+        kept = np.flatnonzero(found)
+        product = kernels.mul(a.values[kept], b.values[place[kept]])
+        return on(SparseArray(a.indices[:, kept], product, a.shape, True))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        input, other = ctx.saved_tensors
+        return None if other is None else grad * other.conj(), None if input is None else grad * input.conj()
 
 
 @named("DivBackward0")

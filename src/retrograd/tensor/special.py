@@ -82,9 +82,12 @@ class SpecialTensor(Tensor):
         """What `function` gives for these arguments, of which this tensor is one; NotImplemented: not known here."""
         return NotImplemented
 
-    def root_gradient(self, grad: Tensor | None, position: int) -> Tensor:
-        """What a backward pass from this tensor starts with: of what the user gave (None: nothing), the plain part."""
-        raise NotImplementedError(f"a backward pass cannot start from a {self.kind} tensor")
+    def root_gradient(self, grad: Tensor | None, position: int) -> Any:
+        """What a backward pass from this tensor starts with: of what the user gave (None: nothing), the plain part.
+
+        NotImplemented: what it would start with from any tensor.
+        """
+        return NotImplemented
 
     def as_gradient(self, grad: Tensor) -> Tensor:
         """What users see of the gradient of this tensor, which the engine has computed."""
