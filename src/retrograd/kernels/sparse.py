@@ -23,6 +23,12 @@ __all__ = [
 ]  # fmt: skip
 
 
+def _tensors() -> Any:
+    from ..tensor import sparse  # tensors are made of arrays
+
+    return sparse
+
+
 class SparseArray(Description):
     """Values at coordinates: `indices` has one row a sparse dimension, and a column for each of the `values`.
 
@@ -84,9 +90,7 @@ class SparseArray(Description):
         return np.ascontiguousarray(values.astype(np.float32) if values.dtype.kind == "V" or values.itemsize == 2 else values)
 
     def as_tensor(self) -> Any:
-        from ..tensor.sparse import SparseTensor  # tensors are made of arrays
-
-        return SparseTensor.on(self)
+        return _tensors().SparseTensor.on(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.indices, self.values, self.shape, self.coalesced)
@@ -176,9 +180,7 @@ class CompressedArray(Description):
         return found if _is_sorted(indices, self.shape) is False else _marked(found)
 
     def as_tensor(self) -> Any:
-        from ..tensor.sparse import CompressedTensor  # tensors are made of arrays
-
-        return CompressedTensor.on(self)
+        return _tensors().CompressedTensor.on(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.starts, self.places, self.values, self.shape)

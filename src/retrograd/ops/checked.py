@@ -15,6 +15,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, TypeVar
 
+from ..core.description import NoArray
 from ..core.dtypes import dtype as Dtype
 from ..tensor import Tensor
 from ..tensor.special import operate_on_special, special_tensors
@@ -357,6 +358,9 @@ def _run(function: Callable[..., Any], name: str, args: list[Any], kwargs: dict[
         if target is not None:
             return write_out(function, target, tuple(args), kwargs)
         return function(*args, **kwargs)
+    except NoArray:
+        # A function composed of operators has asked a special tensor for its array.
+        raise special_tensors(args, kwargs)[0].no_form(name) from None
     except Exception as error:
         raise unfit(name, error, args, kwargs)  # noqa: B904
 

@@ -29,7 +29,7 @@ from ..random import Generator, default_generator
 from ..tensor import Tensor, new, wrap
 from ..tensor.data import infer_array
 from .overwrite import overwrite
-from .registry import composite
+from .registry import SPACES, composite
 from .support import int_tuple, store
 
 
@@ -218,6 +218,8 @@ def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool
     tensor([[0., 0.],
             [0., 0.]])
     """
+    if kw and kw.get("layout") not in (None, strided):
+        return _sparse_zeros(_size("zeros", size, kw), dtype, requires_grad, device, kw)
     return _out(np.zeros(_size("zeros", size, kw), _float_dtype(dtype)), requires_grad, device, kw)
 
 
@@ -230,6 +232,8 @@ def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool 
 @composite(method=False)
 def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:
     """Uninitialised memory of a given size."""
+    if kw and kw.get("layout") not in (None, strided):
+        return _sparse_zeros(_size("empty", size, kw), dtype, requires_grad, device, kw)
     return _out(np.empty(_size("empty", size, kw), _float_dtype(dtype)), requires_grad, device, kw)
 
 
@@ -239,6 +243,12 @@ def _size(name: str, size: tuple, kw: dict) -> tuple[int, ...]:
     elif not size:
         raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
     return _shape(name, size)
+
+
+def _sparse_zeros(size: Any, dtype: Any, requires_grad: bool, device: Any, kw: dict) -> Tensor:
+    """A sparse tensor without values."""
+    made = SPACES["torch"]["sparse_coo_tensor"](size, dtype=dtype, device=device)
+    return made.to_sparse(layout=kw["layout"]).requires_grad_(requires_grad)
 
 
 def _out(array: Any, requires_grad: bool, device: Any, kw: dict) -> Tensor:
@@ -251,7 +261,10 @@ def _out(array: Any, requires_grad: bool, device: Any, kw: dict) -> Tensor:
     if kw.get("pin_memory"):
         raise not_pinned()
     if kw.get("layout") not in (None, strided):
-        raise NotImplementedError(f"tensors of layout {kw['layout']} are not here: torch.strided is what there is")
+        raise NotImplementedError(
+            f"Could not run 'aten::fill_.Scalar' for a tensor of layout {kw['layout']}: make a plain one, and write "
+            "x.to_sparse()"
+        )
     memory_format = kw.get("memory_format")
     if memory_format is not None and "preserve" not in str(memory_format):
         array = clone(array, memory_format)

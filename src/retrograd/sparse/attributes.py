@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..autograd.inplace import begin_inplace, bump_version
+from ..autograd.inplace import bump_version
 from ..core.dtypes import as_numpy_dtype
-from ..core.state import local
 from ..kernels import SparseArray
 from ..ops import namespace as ops
 from ..tensor import Tensor, wrap
@@ -28,6 +27,7 @@ from .derivatives import (
     with_values,
 )
 from .forms import both, compressed, coo
+from .inplace import begin, write
 
 # ------------------------------------------------------------------------------------------------------ coordinates
 
@@ -227,19 +227,9 @@ def _new_zeros(input: Any, *size: Any, dtype: Any = None, **options: Any) -> Any
 # ------------------------------------------------------------------------------------------------------------- in place
 
 
-def write(tensor: Any, array: Any) -> None:
-    """Make `array` what `tensor`, and every alias of it, holds."""
-    tensor._memory.become(array)
-    bump_version(tensor)
-
-
-def _begin(tensor: Any) -> None:
-    begin_inplace(local.state, tensor, local.state.grad_enabled and tensor.requires_grad)
-
-
 @coo()
 def zero_(input: Any) -> Any:
-    _begin(input)
+    begin(input)
     array = input._memory
     write(input, empty_array(array.shape, array.dtype, array.sparse_dim))
     return input
@@ -247,7 +237,7 @@ def zero_(input: Any) -> Any:
 
 @compressed("zero_")
 def _zero_compressed(input: Any) -> Any:
-    _begin(input)
+    begin(input)
     write(input, input._memory.with_values(np.zeros_like(input._memory.values)))
     return input
 
@@ -261,7 +251,7 @@ def copy_(input: Any, src: Any, non_blocking: bool = False) -> Any:
         )
     if tuple(input.shape) != tuple(src.shape):
         raise RuntimeError(f"copy_: sizes of the tensors do not match: {list(input.shape)} and {list(src.shape)}")
-    _begin(input)
+    begin(input)
     made = copied(src._memory)
     write(input, made.with_values(kernels.to_dtype(made.values, input._memory.dtype)))
     return input
@@ -308,7 +298,7 @@ def sparse_resize_(input: Any, size: Any, sparse_dim: int, dense_dim: int) -> An
     else:
         made = empty_array(shape, array.dtype, sparse_dim)
         made.coalesced = array.coalesced
-    _begin(input)
+    begin(input)
     write(input, made)
     return input
 
@@ -320,7 +310,7 @@ def sparse_resize_and_clear_(input: Any, size: Any, sparse_dim: int, dense_dim: 
             f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = "
             f"{sparse_dim}, dense_dim = {dense_dim}"
         )
-    _begin(input)
+    begin(input)
     write(input, empty_array(tuple(size), input._memory.dtype, sparse_dim))
     return input
 
@@ -333,11 +323,23 @@ def resize_as_sparse_(input: Any, the_template: Any) -> Any:
     return sparse_resize_(input, like.shape, like.sparse_dim, like.ndim - like.sparse_dim)
 
 
+@coo()
+def resize_as_(input: Any, the_template: Any, *, memory_format: Any = None) -> Any:
+    if memory_format is not None:
+        raise RuntimeError(f"Unsupported memory format for sparse tensor resize_as_ : {memory_format}")
+    return resize_as_sparse_(input, the_template)
+
+
+@both()
+def is_nonzero(input: Any) -> bool:
+    return bool(to_dense(input))
+
+
 @compressed("resize_as_sparse_")
 def _resize_as_compressed(input: Any, the_template: Any) -> Any:
     if type(input._memory) is not type(the_template._memory):
         raise RuntimeError("resize_as_sparse_csr_: layout for self and src must be the same")
-    _begin(input)
+    begin(input)
     array = the_template._memory
     write(input, array.with_values(np.empty(array.values.shape, input._memory.dtype)))
     return input

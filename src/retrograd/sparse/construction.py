@@ -15,7 +15,7 @@ from ..ops import namespace as ops
 from ..tensor import Tensor, wrap
 from ..tensor.sparse import AnySparse, CompressedTensor, SparseTensor
 from .derivatives import FromValues, ToCompressed, empty_array, on, to_coo, to_dense
-from .invariants import check_compressed, check_coo, check_sparse_tensor_invariants
+from .invariants import check_compressed, check_coo, wanted
 
 KINDS: dict[Any, type[CompressedArray]] = {
     layouts.sparse_csr: CsrArray, layouts.sparse_csc: CscArray, layouts.sparse_bsr: BsrArray,
@@ -56,7 +56,6 @@ def sparse_coo_tensor(
     if values is None:  # sparse_coo_tensor(size)
         size = indices if size is None else size
         made = empty_array(tuple(size), np.dtype(ops.empty(0, dtype=dtype)._memory.dtype))
-        made.coalesced = bool(is_coalesced)
         return _finish(on(made), requires_grad)
     at = _index_array("indices", indices)
     of_values = _tensor(values, dtype)
@@ -64,13 +63,13 @@ def sparse_coo_tensor(
         raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(at.shape)}")
     if not of_values.ndim:
         of_values = of_values.unsqueeze(0) if not isinstance(values, Tensor) else of_values.expand(at.shape[1])
-    at = at.astype(np.int64)
+    at = at.astype(np.int64, copy=False)
     if size is None:
         size = _inferred_size(at, of_values)
     shape = tuple(int(n) for n in size)
-    check_coo(at, of_values.shape, shape, bool(is_coalesced))
+    check_coo(at, of_values.shape, shape, bool(is_coalesced), wanted(check_invariants) is not False)
     like = SparseArray(at, np.empty((at.shape[1], *of_values.shape[1:]), of_values._memory.dtype), shape)
-    like.coalesced = bool(is_coalesced)
+    like.coalesced = bool(is_coalesced) or at.shape[1] < 2
     return _finish(FromValues.apply(of_values, like), requires_grad)
 
 
@@ -105,8 +104,7 @@ def sparse_compressed(
     if size is None:
         size = _inferred_compressed_size(kind, lines, at, of_values)
     shape = tuple(int(n) for n in size)
-    in_order = check_sparse_tensor_invariants.is_enabled() if check_invariants is None else check_invariants
-    check_compressed(kind, lines, at, of_values.shape, shape, in_order)
+    check_compressed(kind, lines, at, of_values.shape, shape, wanted(check_invariants))
     like = kind(lines.copy(), at.copy(), np.empty(of_values.shape, of_values._memory.dtype), shape)
     return _finish(FromValues.apply(of_values, like), requires_grad)
 
@@ -173,6 +171,7 @@ def to_sparse(tensor: Any, sparse_dim: int | None = None, *, layout: Any = None,
     if layout is not None and layout is not layouts.sparse_coo:
         return to_layout(tensor, layout, blocksize, dense_dim)
     if blocksize is not None:
+        _block(blocksize)
         raise RuntimeError("to_sparse for Strided to Sparse conversion does not use specified blocksize")
     if isinstance(tensor, SparseTensor):
         if sparse_dim is not None and sparse_dim != tensor._memory.sparse_dim:
@@ -197,6 +196,14 @@ def to_sparse(tensor: Any, sparse_dim: int | None = None, *, layout: Any = None,
     return to_coo(tensor, sparse_dim)
 
 
+def _block(blocksize: Any) -> tuple[int, int]:
+    block = (blocksize, blocksize) if isinstance(blocksize, int) else tuple(int(n) for n in blocksize)
+    if len(block) != 2 or min(block) < 1:
+        got = len(block) if len(block) != 2 else list(block)
+        raise RuntimeError(f"blocksize needs to be a tuple of two positive ints, but got {got}")
+    return block  # type: ignore[return-value]
+
+
 def to_layout(tensor: Any, layout: Any, blocksize: Any = None, dense_dim: int | None = None) -> Any:
     """Any tensor in any layout."""
     if layout is None or layout is layouts.strided:
@@ -211,9 +218,7 @@ def to_layout(tensor: Any, layout: Any, blocksize: Any = None, dense_dim: int | 
                 blocksize = tensor._memory.blocksize
             else:
                 raise RuntimeError(f"{name}: conversion to {kind.layout_name} requires blocksize")
-        block = (blocksize, blocksize) if isinstance(blocksize, int) else tuple(int(n) for n in blocksize)
-        if len(block) != 2 or min(block) < 1:
-            raise RuntimeError(f"{name}: blocksize needs to be a tuple of two positive ints, but got {list(block)}")
+        block = _block(blocksize)
     else:
         if blocksize is not None:
             raise RuntimeError(f"{name}: conversion to {kind.layout_name} does not use specified blocksize")

@@ -14,6 +14,7 @@ from ..kernels import SparseArray
 from ..kernels.promotion import can_cast
 from ..ops import namespace as ops
 from ..tensor import Tensor, wrap
+from ..tensor.lazy_conjugation import write_back
 from ..tensor.sparse import AnySparse, CompressedTensor, SparseTensor
 from .derivatives import (
     Add,
@@ -32,6 +33,7 @@ from .derivatives import (
     with_values,
 )
 from .forms import both, compressed, coo
+from .inplace import in_place
 
 # ------------------------------------------------------------------------------------------------------- of one tensor
 
@@ -193,8 +195,6 @@ def sub_(input: Any, other: Any, *args: Any, alpha: Any = 1) -> Any:
 def _add_in_place(input: Any, other: Any, alpha: Any, name: str) -> Any:
     """``input += alpha * other``; a plain tensor is written to where it lies."""
     if isinstance(input, AnySparse):
-        from .operators import in_place
-
         return in_place(lambda a, b: _add(a, b, alpha, name), (input, other), {})
     if tuple(input.shape) != tuple(other.shape):
         raise RuntimeError(
@@ -217,8 +217,6 @@ def _add_in_place(input: Any, other: Any, alpha: Any, name: str) -> Any:
     array = input._data
     kernels.add_at_coordinates(array, to_coo(other)._memory, alpha)
     if array is not input._memory:
-        from ..tensor.lazy_conjugation import write_back
-
         write_back(input, array)
     bump_version(input, name)
     if edge is not None:
@@ -338,14 +336,14 @@ class _Div(Function):
         return grad * 0 if ctx.rounded else grad / ctx.divisor, None, None
 
 
-def _check_divisor(input: Any, other: Any) -> None:
+def _check_divisor(input: Any, other: Any, what: str = "Sparse division") -> None:
     if isinstance(other, Tensor) and (other.ndim or isinstance(other, AnySparse)):
         raise RuntimeError(
-            "Sparse division requires a scalar or zero-dim dense tensor divisor (got shape "
+            f"{what} requires a scalar or zero-dim dense tensor divisor (got shape "
             f"{list(other.shape)} for divisor)"
         )
     if not isinstance(input, AnySparse):
-        raise RuntimeError("Sparse division requires a dense divisor, and a sparse tensor to divide")
+        raise RuntimeError(f"{what} requires a dense divisor, and a sparse tensor to divide")
 
 
 @both("div", "divide", "true_divide", "div_Tensor_mode")
@@ -360,7 +358,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
 
 @coo()
 def floor_divide(input: Any, other: Any) -> Any:
-    _check_divisor(input, other)
+    _check_divisor(input, other, "Sparse floor division")
     one = coalesced(input)
     return with_values(one, ops.floor_divide(values_of(one), other))
 

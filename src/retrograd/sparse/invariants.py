@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,8 +16,9 @@ from ..kernels import CompressedArray
 class check_sparse_tensor_invariants:
     """Whether everything about the parts of sparse tensors is checked when they are made.
 
-    What would make an operator read or write elsewhere is always checked here; this adds the order within rows. It is a
-    context manager, a decorator, and the functions `enable`, `disable` and `is_enabled`, as torch has it.
+    Unless it is switched off, what would have an operator read or write elsewhere is checked; switched on, so is the order
+    within rows. It is a context manager, a decorator, and the functions `enable`, `disable` and `is_enabled`, as torch
+    has it.
 
     >>> import retrograd as torch
     >>> with torch.sparse.check_sparse_tensor_invariants():
@@ -26,17 +28,17 @@ class check_sparse_tensor_invariants:
     False
     """
 
-    # Process-wide, as in torch.
-    _enabled = False
+    # Process-wide, as in torch. None: nobody has said.
+    _enabled: bool | None = None
 
     def __init__(self, enable: bool = True) -> None:
         self.state = enable
-        self.saved_state: bool | None = None
+        self.saved_state: list[bool | None] = []
 
     @staticmethod
     def is_enabled() -> bool:
         """Was it switched on?"""
-        return check_sparse_tensor_invariants._enabled
+        return check_sparse_tensor_invariants._enabled is True
 
     @staticmethod
     def enable() -> None:
@@ -49,15 +51,15 @@ class check_sparse_tensor_invariants:
         check_sparse_tensor_invariants._enabled = False
 
     def __enter__(self) -> None:
-        if self.saved_state is not None:
-            raise RuntimeError("This context manager instance is already activated. Use a different context manager instance.")
-        self.saved_state = self.is_enabled()
+        if self.saved_state:
+            raise RuntimeError(
+                "This context manager instance is already activated. Use a different context manager instance."
+            )
+        self.saved_state.append(check_sparse_tensor_invariants._enabled)
         check_sparse_tensor_invariants._enabled = self.state
 
     def __exit__(self, *exc_info: object) -> None:
-        assert self.saved_state is not None
-        check_sparse_tensor_invariants._enabled = self.saved_state
-        self.saved_state = None
+        check_sparse_tensor_invariants._enabled = self.saved_state.pop()
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -68,8 +70,13 @@ class check_sparse_tensor_invariants:
         return checked
 
 
-def check_coo(indices: np.ndarray, values: Sequence[int], shape: Sequence[int], coalesced: bool) -> None:
-    """Do coordinates and values (of which the shape is given) make a tensor of this shape?"""
+def wanted(check_invariants: bool | None) -> bool | None:
+    """What a constructor is asked to check: everything (True), what it needs (None) or nothing (False)."""
+    return check_sparse_tensor_invariants._enabled if check_invariants is None else check_invariants
+
+
+def check_coo(indices: np.ndarray, values: Sequence[int], shape: Sequence[int], coalesced: bool, bounds: bool) -> None:
+    """Do coordinates and values (of which the shape is given) make a tensor of this shape? `bounds`: look at each."""
     sparse_dim, nnz = indices.shape
     dense_dim = len(values) - 1
     if sparse_dim + dense_dim != len(shape):
@@ -81,13 +88,15 @@ def check_coo(indices: np.ndarray, values: Sequence[int], shape: Sequence[int], 
         raise RuntimeError(
             f"indices and values must have same nnz, but got nnz from indices: {nnz}, nnz from values: {values[0]}"
         )
+    if math.prod(shape[:sparse_dim]) >= 2**63:
+        raise RuntimeError(f"numel: integer multiplication overflow: a tensor of shape {list(shape)} is too large")
     if min(shape, default=0) < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}")
     if tuple(values[1:]) != tuple(shape[sparse_dim:]):
         raise RuntimeError(
             f"values has incorrect size, expected {[nnz, *shape[sparse_dim:]]}, got {list(values)}"
         )
-    if not nnz:
+    if not nnz or not bounds:
         return
     for dim in range(sparse_dim):
         least, most = int(indices[dim].min()), int(indices[dim].max())
@@ -112,9 +121,9 @@ def check_compressed(
     places: np.ndarray,
     values: Sequence[int],
     shape: Sequence[int],
-    in_order: bool,
+    check: bool | None,
 ) -> None:
-    """The same for the compressed layouts; `in_order`: also whether the places within each line are in order."""
+    """The same for the compressed layouts; `check` is what `wanted` says of the places."""
     lines, columns = ("crow_indices", "col_indices") if kind.by_rows else ("ccol_indices", "row_indices")
     if starts.ndim < 1:
         raise RuntimeError(f"{lines} must have dimensionality >= 1 but got {starts.ndim}")
@@ -168,6 +177,8 @@ def check_compressed(
         raise RuntimeError(
             f"{lines} and {columns} must have the same dtype, but got {starts.dtype} and {places.dtype}, respectively"
         )
+    if check is False:
+        return
     if starts.size and (starts[..., 0] != 0).any():
         raise RuntimeError(f"`{lines}[..., 0] == 0` is not satisfied.")
     if starts.size and (starts[..., -1] != nnz).any():
@@ -179,7 +190,7 @@ def check_compressed(
         )
     if places.size and (int(places.min()) < 0 or int(places.max()) >= most):
         raise RuntimeError(f"`0 <= {columns} < {'ncols' if kind.by_rows else 'nrows'}` is not satisfied.")
-    if nnz > 1 and in_order:
+    if nnz > 1 and check:
         inside = np.ones((*batch, nnz), bool)
         flat, bounds = inside.reshape(-1, nnz), starts.reshape(-1, starts.shape[-1])
         for group, first in zip(flat, bounds, strict=True):

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import kernels
-from ..autograd.inplace import begin_inplace, rebase_history
-from ..core.state import local
-from ..kernels.promotion import can_cast
-from ..tensor import Tensor
 from ..tensor.sparse import AnySparse
 from . import attributes, elementwise, products, reductions, shapes  # noqa: F401  # (they declare forms)
-from .attributes import write
 from .forms import forms_of
+from .inplace import in_place
+from .printing import sparse_str
+
+__all__ = ["operate", "sparse_str"]
 
 
 def operate(tensor: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -28,29 +26,3 @@ def operate(tensor: Any, function: Callable[..., Any], args: tuple[Any, ...], kw
         if form is not None:
             return in_place(form, args, kwargs)
     return NotImplemented
-
-
-def in_place(form: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An operator's in-place variant: what it gives becomes the tensor."""
-    tensor = args[0]
-    state = local.state
-    record = state.grad_enabled and any(isinstance(one, Tensor) and one.requires_grad for one in args)
-    begin_inplace(state, tensor, record)
-    result = form(*args, **kwargs)
-    if result is NotImplemented:
-        return result
-    array: Any = result._memory
-    own = tensor._memory
-    if not isinstance(result, AnySparse) or type(array) is not type(own) or array.shape != own.shape:
-        raise RuntimeError(
-            f"{form.__name__}_: the result has layout {result.layout} and shape {list(result.shape)}, and cannot be "
-            f"written to a tensor of layout {tensor.layout} and shape {list(tensor.shape)}"
-        )
-    if not can_cast(array.dtype, own.dtype):
-        raise RuntimeError(
-            f"result type {result._type_name()[:-6]} can't be cast to the desired output type {tensor._type_name()[:-6]}"
-        )
-    write(tensor, array.with_values(kernels.to_dtype(array.values, own.dtype)))
-    if record:
-        rebase_history(tensor, result._edge[0])
-    return tensor

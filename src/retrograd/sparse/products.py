@@ -230,11 +230,11 @@ def smm(input: Any, mat2: Any) -> Any:
 
 
 @coo()
-def hspmm(input: Any, mat2: Any) -> Any:
-    if isinstance(mat2, AnySparse) or not isinstance(input, SparseTensor):
+def hspmm(mat1: Any, mat2: Any) -> Any:
+    if isinstance(mat2, AnySparse) or not isinstance(mat1, SparseTensor):
         raise RuntimeError("hspmm: expected a sparse matrix and a plain one")
-    product = multiply(input, mat2, "hspmm")
-    rows = np.unique(input._memory.indices[0])
+    product = multiply(mat1, mat2, "hspmm")
+    rows = np.unique(mat1._memory.indices[0])
     like = SparseArray(rows[None], np.empty((rows.size, product.shape[1]), product._memory.dtype), tuple(product.shape), True)
     return FromValues.apply(product.index_select(0, wrap(rows)), like)
 

@@ -10,6 +10,7 @@ import numpy as np
 from .. import kernels
 from ..kernels import BscArray, BsrArray, CscArray, CsrArray, SparseArray
 from ..kernels.dims import normalize_dim
+from ..ops import namespace as ops
 from ..tensor import Tensor, wrap
 from ..tensor.sparse import CompressedTensor, SparseTensor
 from .derivatives import FromValues, Permute, on, to_coo, to_layout_of, values_of
@@ -148,7 +149,7 @@ def select(input: Any, dim: int, index: int) -> Any:
     indices = np.delete(array.indices[:, kept], at, axis=0)
     taken = values.index_select(0, wrap(kept))
     if not len(indices):
-        return taken.sum(0)  # nothing sparse is left of it
+        return taken.sum(0, dtype=taken.dtype)  # nothing sparse is left of it
     return _made(taken, indices, shape, array.coalesced)
 
 
@@ -230,8 +231,6 @@ def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
 
 @coo("cat", "concat", "concatenate")
 def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
-    from ..ops import namespace as ops
-
     if not all(isinstance(one, SparseTensor) for one in tensors):
         index = next(i for i, one in enumerate(tensors) if not isinstance(one, SparseTensor))
         raise RuntimeError(

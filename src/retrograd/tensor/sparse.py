@@ -24,6 +24,12 @@ LAYOUTS: dict[str, layouts.layout] = {
 }  # fmt: skip
 
 
+def _package() -> Any:
+    from ..sparse import operators  # operators are made of Tensors
+
+    return operators
+
+
 class AnySparse(SpecialTensor):
     """What sparse tensors of all layouts have in common."""
 
@@ -57,13 +63,11 @@ class AnySparse(SpecialTensor):
     @data.setter
     def data(self, value: Any) -> None:
         if type(value) is not type(self):
-            raise incompatible(self, value)
+            Tensor.data.__set__(self, value)  # type: ignore[attr-defined]  # which refuses it
         self._memory = value._memory
 
     def operate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        from ..sparse.operators import operate  # operators are made of Tensors
-
-        return operate(self, function, args, kwargs)
+        return _package().operate(self, function, args, kwargs)
 
     def no_form(self, name: str) -> Exception:
         return NotImplementedError(
@@ -102,9 +106,7 @@ class AnySparse(SpecialTensor):
         return bool(self.to_dense())  # type: ignore[attr-defined]
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:
-        from ..sparse.printing import sparse_str  # it prints the tensors that it is made of
-
-        return sparse_str(self, tensor_contents)
+        return _package().sparse_str(self, tensor_contents)
 
     def __format__(self, spec: str) -> str:
         return object.__format__(self, spec)
@@ -171,14 +173,6 @@ class CompressedTensor(AnySparse):
 for _class in (SparseTensor, CompressedTensor):
     # Users know one class of tensors.
     _class.__name__, _class.__qualname__, _class.__module__ = Tensor.__name__, Tensor.__qualname__, Tensor.__module__
-
-
-def incompatible(tensor: Tensor, value: Tensor) -> RuntimeError:
-    """The error for ``tensor.data = value`` of another kind."""
-    return RuntimeError(
-        "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type: "
-        f"{tensor.layout} and {value.layout}"
-    )
 
 
 def _rebuild(array: Any, requires_grad: bool, attributes: dict[Any, Any]) -> Tensor:

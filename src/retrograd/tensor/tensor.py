@@ -242,10 +242,11 @@ class Tensor(TensorConversion):
         if self.requires_grad and value._memory.dtype.kind not in "fcVW":
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         old, new = self._memory, value._memory
-        if value.special is not None:
-            from .sparse import incompatible  # its classes are made of Tensor
-
-            raise incompatible(self, value)
+        if value.special != self.special:
+            raise RuntimeError(
+                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor "
+                f"type: their layouts are {self.layout} and {value.layout}"
+            )
         self._memory = new
         if self.__class__ is not Tensor or value.__class__ is not Tensor:
             _keep_bits(value, self)

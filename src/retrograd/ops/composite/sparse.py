@@ -10,6 +10,7 @@ from typing import Any
 
 from ...core import layout as layouts
 from ...tensor import Tensor
+from ..factories import not_pinned
 from ..registry import composite
 
 
@@ -20,6 +21,15 @@ def _construction() -> Any:
 
 
 # ------------------------------------------------------------------------------------------------------------ new ones
+
+
+def _own(layout: Any, given: Any, pin_memory: bool) -> Any:
+    """The layout that a function makes tensors of, whose arguments ask for nothing else."""
+    if pin_memory:
+        raise not_pinned()
+    if given is not None and given is not layout:
+        raise RuntimeError(f"expected layout {layout}, but got {given}: sparse_compressed_tensor makes all of them")
+    return layout
 
 
 @composite(method=False, bare=True)
@@ -39,7 +49,7 @@ def _sparse_coo_tensor_unsafe(*args: Any, **kwargs: Any) -> Tensor:
     return _construction().sparse_coo_tensor(*args, **kwargs)
 
 
-@composite(method=False, bare=True)
+@composite(method=False)
 def sparse_compressed_tensor(
     compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, *, dtype: Any = None,
     layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
@@ -49,15 +59,15 @@ def sparse_compressed_tensor(
     if layout is None:
         raise RuntimeError("sparse_compressed_tensor: layout is required, such as torch.sparse_csr")
     return _construction().sparse_compressed(
-        layout, compressed_indices, plain_indices, values, size, dtype, device, requires_grad, check_invariants
+        _own(layout, layout, pin_memory), compressed_indices, plain_indices, values, size, dtype, device, requires_grad, check_invariants
     )
 
 
-@composite(method=False, bare=True)
+@composite(method=False)
 def sparse_csr_tensor(
     crow_indices: Any, col_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, device: Any = None,
     pin_memory: bool = False, requires_grad: bool = False, check_invariants: bool | None = None,
-    layout: Any = layouts.sparse_csr,
+    layout: Any = None,
 ) -> Tensor:  # fmt: skip
     """A matrix by rows: those of `values` before ``crow_indices[i + 1]`` are in the first i + 1, at `col_indices`.
 
@@ -67,40 +77,43 @@ def sparse_csr_tensor(
             [4., 0., 0.]])
     """
     return _construction().sparse_compressed(
-        layout, crow_indices, col_indices, values, size, dtype, device, requires_grad, check_invariants
+        _own(layouts.sparse_csr, layout, pin_memory), crow_indices, col_indices, values, size, dtype, device, requires_grad, check_invariants
     )
 
 
-@composite(method=False, bare=True)
+@composite(method=False)
 def sparse_csc_tensor(
     ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, device: Any = None,
     pin_memory: bool = False, requires_grad: bool = False, check_invariants: bool | None = None,
+    layout: Any = None,
 ) -> Tensor:  # fmt: skip
     """A matrix by columns."""
     return _construction().sparse_compressed(
-        layouts.sparse_csc, ccol_indices, row_indices, values, size, dtype, device, requires_grad, check_invariants
+        _own(layouts.sparse_csc, layout, pin_memory), ccol_indices, row_indices, values, size, dtype, device, requires_grad, check_invariants
     )
 
 
-@composite(method=False, bare=True)
+@composite(method=False)
 def sparse_bsr_tensor(
     crow_indices: Any, col_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, device: Any = None,
     pin_memory: bool = False, requires_grad: bool = False, check_invariants: bool | None = None,
+    layout: Any = None,
 ) -> Tensor:  # fmt: skip
     """A matrix of blocks, by rows of them."""
     return _construction().sparse_compressed(
-        layouts.sparse_bsr, crow_indices, col_indices, values, size, dtype, device, requires_grad, check_invariants
+        _own(layouts.sparse_bsr, layout, pin_memory), crow_indices, col_indices, values, size, dtype, device, requires_grad, check_invariants
     )
 
 
-@composite(method=False, bare=True)
+@composite(method=False)
 def sparse_bsc_tensor(
     ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, device: Any = None,
     pin_memory: bool = False, requires_grad: bool = False, check_invariants: bool | None = None,
+    layout: Any = None,
 ) -> Tensor:  # fmt: skip
     """A matrix of blocks, by columns of them."""
     return _construction().sparse_compressed(
-        layouts.sparse_bsc, ccol_indices, row_indices, values, size, dtype, device, requires_grad, check_invariants
+        _own(layouts.sparse_bsc, layout, pin_memory), ccol_indices, row_indices, values, size, dtype, device, requires_grad, check_invariants
     )
 
 
@@ -221,8 +234,8 @@ def _nnz(input: Tensor) -> int:
 
 @composite("_dimI", space="Tensor")
 def sparse_dim(input: Tensor) -> int:
-    """How many dimensions are sparse."""
-    return 0
+    """How many dimensions are sparse: none of a plain tensor."""
+    return 0 * input._memory.ndim
 
 
 @composite("_dimV", space="Tensor")
@@ -328,9 +341,9 @@ def smm(input: Tensor, mat2: Tensor) -> Tensor:
 
 
 @composite(method=False)
-def hspmm(input: Tensor, mat2: Tensor) -> Tensor:
+def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
     """The product of a sparse matrix and a plain one: the rows that are not zero, as a sparse tensor of rows."""
-    raise _expected("hspmm", _COORDINATES, input)
+    raise _expected("hspmm", _COORDINATES, mat1)
 
 
 @composite()
