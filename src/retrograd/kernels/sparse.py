@@ -248,22 +248,15 @@ def coalesce(a: SparseArray) -> SparseArray:
     firsts = order[is_first]
     if firsts.size == order.size:
         return SparseArray(a.indices.take(order, 1), a.values.take(order, 0), a.shape, True)
-    group = np.empty_like(order)
-    group[order] = np.cumsum(is_first) - 1
-    return SparseArray(a.indices.take(firsts, 1), _sum_by_group(a.values, group, firsts.size), a.shape, True)
-
-
-def _sum_by_group(values: np.ndarray, group: np.ndarray, count: int) -> np.ndarray:
-    """The sums of the values of each group; of bools, whether one of them is true."""
-    shape = (count, *values.shape[1:])
+    # The first value at each place, to which the others are added.
+    values = a.values.take(firsts, 0)
+    more = np.flatnonzero(~is_first)
+    group, others = np.cumsum(is_first)[more] - 1, a.values.take(order[more], 0)
     if values.dtype == bool:
-        result = np.zeros(shape, bool)
-        np.logical_or.at(result, group, values)
-        return result
-    result = np.zeros(shape, values.dtype)
-    if result.size:
-        add_rows(result.reshape(count, -1), group, values.reshape(len(group), -1))
-    return result
+        np.logical_or.at(values, group, others)
+    elif values.size:
+        add_rows(values.reshape(firsts.size, -1), group, others.reshape(group.size, -1))
+    return SparseArray(a.indices.take(firsts, 1), values, a.shape, True)
 
 
 def values_at(a: np.ndarray, indices: np.ndarray) -> np.ndarray:
@@ -275,22 +268,21 @@ def values_at(a: np.ndarray, indices: np.ndarray) -> np.ndarray:
 
 def add_at_coordinates(a: np.ndarray, b: SparseArray, alpha: Any = 1) -> np.ndarray:
     """Add `b`, times `alpha`, to an array, in place."""
+    if not b.nnz or not b.values.size:
+        return a
+    lines = math.prod(b.shape[: b.sparse_dim])
+    if not b.coalesced and (b.nnz < lines or not a.flags.c_contiguous or a.dtype == bool):
+        b = coalesce(b)
     values = b.values if alpha.__class__ is int and alpha == 1 else b.values * np.asarray(alpha).astype(b.dtype)
     values = values.astype(a.dtype, copy=False)
-    if not b.nnz or not values.size:
-        return a
     if not b.sparse_dim:
         a += values.sum(0)
-    elif b.coalesced:
-        if b.sparse_dim == 1:
-            a[b.indices[0]] += values
-        else:
-            a[tuple(b.indices)] += values
-    elif a.flags.c_contiguous and a.dtype != bool:
-        lines = math.prod(b.shape[: b.sparse_dim])
+    elif not b.coalesced:
         add_rows(a.reshape(lines, -1), coordinates_to_numbers(b.indices, b.shape), values.reshape(b.nnz, -1))
+    elif b.sparse_dim == 1:
+        a[b.indices[0]] += values
     else:
-        np.add.at(a, tuple(b.indices), values)
+        a[tuple(b.indices)] += values
     return a
 
 

@@ -93,7 +93,10 @@ class TENSORS:
 
     @staticmethod
     def add_(x: Any, y: Any, scale: Any) -> None:
-        x.copy_(TENSORS.plus(x, y, scale))
+        if y.is_sparse and not isinstance(scale, Tensor):
+            x.add_(y, alpha=1 if scale is None else scale)
+        else:
+            x.copy_(TENSORS.plus(x, y, scale))
 
     @staticmethod
     def mul_(x: Any, y: Any) -> None:
