@@ -18,7 +18,7 @@ from .index import add_rows
 
 __all__ = [
     "BscArray", "BsrArray", "CompressedArray", "CscArray", "CsrArray", "SparseArray", "add_at_coordinates",
-    "add_sparse", "coalesce", "coordinates_to_numbers", "embedding_sparse_gradient", "gather_sparse_gradient",
+    "add_sparse", "coalesce", "coordinates_to_numbers", "embedding_sparse_gradient", "first_of_each", "gather_sparse_gradient",
     "multiply_sparse_dense", "sampled_products", "values_at",
 ]  # fmt: skip
 
@@ -231,6 +231,12 @@ def _is_sorted(indices: np.ndarray, shape: Sequence[int]) -> bool:
 def _marked(a: SparseArray) -> SparseArray:
     a.coalesced = True
     return a
+
+
+def first_of_each(a: SparseArray) -> tuple[SparseArray, np.ndarray]:
+    """A coalesced array of the coordinates, with the first of the values at each, and which ones these are."""
+    numbers, first = np.unique(coordinates_to_numbers(a.indices, a.shape), return_index=True)
+    return SparseArray(a.indices.take(first, 1), a.values.take(first, 0), a.shape, True), first
 
 
 def coalesce(a: SparseArray) -> SparseArray:

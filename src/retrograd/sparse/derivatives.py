@@ -5,7 +5,8 @@ operators, so that it can be recorded itself.  Everything else that operators me
 files of this package) is composed of these and of operators on the values, which are plain tensors.
 
 A gradient of a sparse tensor need not have its coordinates: it is a tensor of the same shape, sparse or not.  Where torch
-computes gradients only at the coordinates of the tensor (*masked*), so do these.
+computes gradients only at the coordinates of the tensor (*masked*), so do these.  It is the gradient of the elements, not
+of the values: of values at one place, which are added up, each has the gradient of the element.
 """
 
 from __future__ import annotations
@@ -87,7 +88,12 @@ class Values(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
-        return FromValues.apply(grad, ctx.like)
+        like = ctx.like
+        if isinstance(like, SparseArray) and not like.coalesced:
+            # Values at one place have one gradient, that of their sum: what is done with each of them is the same.
+            like, first = kernels.first_of_each(like)
+            grad = grad.index_select(0, wrap(first))
+        return FromValues.apply(grad, like)
 
 
 @named("CoalesceBackward0")

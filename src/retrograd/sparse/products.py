@@ -43,7 +43,8 @@ class Multiply(Function):
             first, second = (b, grad) if ctx.adjoint else (grad, b)
             if grad.ndim == 1:
                 first, second = first.unsqueeze(1), second.unsqueeze(1)
-            of_a = FromValues.apply(SampleProducts.apply(first, second, ctx.like), ctx.like)
+            like = ctx.like if ctx.like.coalesced else kernels.first_of_each(ctx.like)[0]
+            of_a = FromValues.apply(SampleProducts.apply(first, second, like), like)
         if a is not None:
             of_b = Multiply.apply(a, grad, not ctx.adjoint)
         return of_a, of_b, None
@@ -209,7 +210,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     return product if bias is None else product + bias
 
 
-@coo()
+@coo("sspaddmm", "saddmm")
 def sspaddmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     if not isinstance(mat1, SparseTensor):
         raise RuntimeError("sspaddmm: expected 'mat1' to be sparse, but it is strided")

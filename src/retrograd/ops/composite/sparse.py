@@ -44,11 +44,6 @@ def sparse_coo_tensor(*args: Any, **kwargs: Any) -> Tensor:
     return _construction().sparse_coo_tensor(*args, **kwargs)
 
 
-@composite(method=False, bare=True)
-def _sparse_coo_tensor_unsafe(*args: Any, **kwargs: Any) -> Tensor:
-    return _construction().sparse_coo_tensor(*args, **kwargs)
-
-
 @composite(method=False)
 def sparse_compressed_tensor(
     compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, *, dtype: Any = None,
@@ -346,16 +341,10 @@ def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
     raise _expected("hspmm", _COORDINATES, mat1)
 
 
-@composite()
+@composite("torch.saddmm")
 def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """``beta * input + alpha * (mat1 @ mat2)``, where `input` and `mat1` are sparse."""
     raise _expected("sspaddmm", _COORDINATES, input)
-
-
-@composite(method=False)
-def saddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """``beta * input + alpha * (mat1 @ mat2)``."""
-    return input.addmm(mat1, mat2, beta=beta, alpha=alpha)
 
 
 # ----------------------------------------------------------------------------------------------- gradients that are sparse
