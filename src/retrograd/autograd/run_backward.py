@@ -326,6 +326,20 @@ def make_grad(output: TensorOrEdge, grad: Tensor | None, position: int) -> Tenso
     return grad
 
 
+def _calculate_shape(output: TensorOrEdge, grad: Tensor, is_grads_batched: bool) -> tuple[Any, Any]:
+    """The shapes of an output and of a gradient for it, as messages show them; of strided nested tensors, tables."""
+    if isinstance(output, GradientEdge):
+        if is_grads_batched:
+            raise RuntimeError("Batched grads are not supported with GradientEdge")
+        return output.node._input_metadata[output.output_nr].shape, grad.shape
+    tables = [getattr(tensor, "_nested_tensor_size", None) for tensor in (output, grad)]
+    if tables[0] is not None and tables[1] is not None:
+        if is_grads_batched:
+            raise RuntimeError("Batched grads are not supported with Nested Tensor.")
+        return tables[0](), tables[1]()
+    return output.shape, grad.shape[1:] if is_grads_batched else grad.shape
+
+
 def _dtype_name(np_dtype: Any) -> str:
     return f"torch.{np_dtype.name}"
 

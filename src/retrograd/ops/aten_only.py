@@ -64,3 +64,49 @@ def _new_zeros_with_same_feature_meta(self: Tensor, other: Tensor, *, self_num_b
             memory, (*batch, *data.shape), (*steps, *kernels.strides(data)), kernels.storage_offset(data)
         )
     )
+
+
+@composite(space="aten")
+def _nested_get_values(self: Tensor) -> Tensor:
+    """The values of a nested tensor of the jagged layout: a view of it."""
+    return self.values()  # type: ignore[attr-defined]
+
+
+@composite(space="aten")
+def _nested_get_offsets(self: Tensor) -> Tensor:
+    """Where the components of a nested tensor of the jagged layout begin."""
+    return self.offsets()  # type: ignore[attr-defined]
+
+
+@composite(space="aten")
+def _nested_get_lengths(self: Tensor) -> Tensor | None:
+    """How long they are, if there are holes between them."""
+    return self.lengths()  # type: ignore[attr-defined]
+
+
+@composite(space="aten")
+def _is_all_true(self: Tensor) -> Tensor:
+    """Are all elements of a tensor of bools true?
+
+    >>> import retrograd as torch
+    >>> _is_all_true(torch.tensor([True, False]))
+    tensor(False)
+    """
+    return _bools(self, "_is_all_true").all()  # type: ignore[attr-defined]
+
+
+@composite(space="aten")
+def _is_any_true(self: Tensor) -> Tensor:
+    """Is any element of a tensor of bools true?
+
+    >>> import retrograd as torch
+    >>> _is_any_true(torch.tensor([True, False]))
+    tensor(True)
+    """
+    return _bools(self, "_is_any_true").any()  # type: ignore[attr-defined]
+
+
+def _bools(tensor: Tensor, name: str) -> Tensor:
+    if tensor._memory.dtype.kind != "b":
+        raise RuntimeError(f"{name}(): expected a tensor of bools, but got one of {tensor.dtype}")
+    return tensor

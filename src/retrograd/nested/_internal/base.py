@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
+from ...autograd.edge import gradient_edge
 from ...autograd.forward_ad import UnpackedDualTensor, make_dual, unpack_dual
 from ...autograd.input_metadata import _InputMetadata
 from ...core.late import operators as ops
@@ -91,10 +92,38 @@ class NestedBase(SpecialTensor):
 
     # ------------------------------------------------------------------------------------- the history of the values
 
-    if True:  # (the names are slots of Tensor)
-        _edge = property(lambda self: self._values._edge, lambda self, edge: setattr(self._values, "_edge", edge))  # type: ignore[assignment]
-        _meta = property(lambda self: self._values._meta, lambda self, meta: setattr(self._values, "_meta", meta))  # type: ignore[assignment]
-        _vc = property(lambda self: self._values._vc, lambda self, vc: setattr(self._values, "_vc", vc))  # type: ignore[assignment]
+    if not TYPE_CHECKING:  # (the names are slots of Tensor)
+
+        @property
+        def _edge(self) -> Any:
+            """Where its gradient goes; of a leaf, the accumulator of its values."""
+            values = self._values
+            return values._edge or (None if values._meta is None else gradient_edge(values))
+
+        @_edge.setter
+        def _edge(self, edge: Any) -> None:
+            self._values._edge = edge
+
+        _meta = property(lambda self: self._values._meta, lambda self, meta: setattr(self._values, "_meta", meta))
+        _vc = property(lambda self: self._values._vc, lambda self, vc: setattr(self._values, "_vc", vc))
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._values.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self._values.requires_grad = value
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        self._values.requires_grad_(requires_grad)
+        return self
+
+    def _has_edge(self) -> bool:
+        return self._values._has_edge()
+
+    def _history(self) -> Any:
+        return self._values._history()
 
     def wrap_like(self, values: Tensor) -> Self:
         """A nested tensor of the same structure with other values, which lie as its own do."""

@@ -246,11 +246,6 @@ def equal(function: Any, input: Any, other: Any) -> bool:
     return function(input.packed()._values, other.packed()._values)
 
 
-@jagged("_is_any_true", "_is_all_true")
-def is_true(function: Any, input: Any) -> Any:
-    return function(input._values)
-
-
 # --------------------------------------------------------------------------------------------------- layers, row by row
 
 
@@ -273,10 +268,14 @@ def linear(function: Any, input: Any, weight: Any, bias: Any = None) -> Any:
     return input.wrap_like(function(input._values, weight, bias))
 
 
-@jagged("native_layer_norm")
-def layer_norm(function: Any, input: Any, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+@jagged("layer_norm", "native_layer_norm")
+def layer_norm(
+    function: Any, input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> Any:  # fmt: skip
     if not isinstance(input, NestedTensor):
         return NotImplemented
+    shape = tuple(normalized_shape)
     if input.dim() <= 2:
         raise RuntimeError(
             "layer_norm(): not supported for NestedTensor objects with 2 or fewer dimensions when using ragged_idx="
@@ -285,7 +284,7 @@ def layer_norm(function: Any, input: Any, shape: Any, weight: Any, bias: Any, ep
     if len(shape) >= input.dim():
         raise RuntimeError("layer_norm(): not supported when normalizing over the batch dimension for NestedTensor")
     if len(shape) < input.dim() - input.ragged.idx:
-        return input.wrap_like(function(input._values, shape, weight, bias, eps))
+        return input.wrap_like(ops.native_layer_norm(input._values, shape, weight, bias, eps))
     if input.ragged.lengths is not None:
         raise RuntimeError(
             "layer_norm(): not supported where lengths is not None if operating on the ragged dimension for "

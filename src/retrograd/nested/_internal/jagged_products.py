@@ -72,7 +72,7 @@ def attention(
                 "scaled_dot_product_attention(): query, key and value have to be nested tensors of the jagged layout "
                 f"together; {name} is none"
             )
-        if t.dim() not in (3, 4) or t.ragged.idx != t.dim() - 2:
+        if t.dim() not in (3, 4) or t.ragged.idx not in (t.dim() - 2, t.dim() - 3):
             raise RuntimeError(
                 "scaled_dot_product_attention(): the sequence, the second last dimension, has to be the ragged one, "
                 f"but {name} has shape {tuple(t.shape)}: nt.transpose(1, 2)?"
@@ -83,6 +83,12 @@ def attention(
         raise RuntimeError("scaled_dot_product_attention(): key and value must have the same ragged structure")
     if query.ragged.batch != key.ragged.batch:
         raise RuntimeError("scaled_dot_product_attention(): query and key must have as many components")
+    if query.ragged.idx == query.dim() - 3:
+        # Ragged is the number of sequences, all of one length: there is nothing else to them.
+        if not same_raggedness(query, key):
+            raise RuntimeError("scaled_dot_product_attention(): query and key must have the same ragged structure")
+        values = function(*[t._values for t in (query, key, value)], None, dropout_p, is_causal, scale=scale)
+        return query.wrap_like(values)
     kwargs = {"dropout_p": dropout_p, "is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
     # Each component attends to itself alone: no padding, and no mask for it.
     outputs = [

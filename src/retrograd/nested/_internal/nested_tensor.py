@@ -201,6 +201,12 @@ class NestedTensor(NestedBase):
     _maybe_max_seqlen = property(lambda self: self.ragged.cache.get("max_seqlen"))
     _maybe_min_seqlen = property(lambda self: self.ragged.cache.get("min_seqlen"))
 
+    def _get_max_seqlen(self) -> int:
+        return self.ragged.longest
+
+    def _get_min_seqlen(self) -> int:
+        return self.ragged.shortest
+
     def values(self) -> Tensor:
         """All rows of all components, as a plain tensor: a view."""
         return nested_get_values(self)
@@ -261,8 +267,9 @@ class NestedTensor(NestedBase):
 
     def _is_contiguous(self) -> bool:
         values = self._values._memory
-        at = self.ragged.idx - 1
-        return values.flags.c_contiguous and 0 <= at < values.ndim and is_packed(self.ragged, values.shape[at])
+        starts = self.ragged.places[0]
+        first = int(starts[0]) if starts.size else 0
+        return values.flags.c_contiguous and self.ragged.lengths is None and first == 0
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
         return self._is_contiguous()

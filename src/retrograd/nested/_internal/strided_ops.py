@@ -418,11 +418,11 @@ def matmul(function: Any, input: Any, other: Any) -> Any:
     for a, b in zip(input.places.sizes, other.places.sizes):
         if a[:-2] != b[:-2]:
             raise RuntimeError(
-                f"matmul(): For nested tensors, batch dimensions must have the same sizes, but got {a[:-2]} and {b[:-2]}"
+                f"matmul: For nested tensors, batch dimensions must have the same sizes, but got {a[:-2]} and {b[:-2]}"
             )
         if a[-1] != b[-2]:
             raise RuntimeError(
-                f"matmul(): Nested tensors cannot be matrix multiplied, components have sizes {a} and {b}"
+                f"matmul: Nested tensors cannot be matrix multiplied, components have sizes {a} and {b}"
             )
     return _pack([ops.matmul(a, b) for a, b in zip(input.components(), other.components())], input)
 
