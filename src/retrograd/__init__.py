@@ -158,7 +158,7 @@ def __getattr__(name: str) -> _Any:
     if name == "bfloat16":  # made when it is first asked for: see Note [bfloat16] in core/dtypes.py
         return _dtypes.bfloat16
     if name.startswith(("_nested_", "_test_autograd_multiple_dispatch")):
-        from .nested import _private_names, _test_operators
+        from .nested import _private_names, _test_operators  # few programs have nested tensors
 
         found = getattr(_private_names, name, None) or getattr(_test_operators, name, None)
         if found is not None:
@@ -183,7 +183,7 @@ __all__ = [
     "BFloat16Storage", "BFloat16Tensor", "BoolStorage", "BoolTensor", "ByteStorage", "ByteTensor", "CharStorage",
     "CharTensor", "ComplexDoubleStorage", "ComplexFloatStorage", "DoubleStorage", "DoubleTensor", "FloatStorage",
     "FloatTensor", "Generator", "GradScaler", "HalfStorage", "HalfTensor", "IntStorage", "IntTensor", "LongStorage",
-    "LongTensor", "OutOfMemoryError", "ShortStorage", "ShortTensor", "Size", "Tensor", "TypedStorage",
+    "LongTensor", "OutOfMemoryError", "ShortStorage", "ShortTensor", "Size", "SymInt", "Tensor", "TypedStorage",
     "UntypedStorage", "accelerator", "amp", "are_deterministic_algorithms_enabled", "autocast", "autograd", "backends",
     "bfloat16", "bool", "cdouble", "cfloat", "chalf", "channels_last", "channels_last_3d", "compile", "compiler",
     "complex128", "complex32", "complex64", "contiguous_format", "cuda", "default_generator", "device", "distributed",
@@ -194,7 +194,7 @@ __all__ = [
     "get_rng_state", "half", "hub", "iinfo", "inf", "inference_mode", "initial_seed", "int", "int16", "int32", "int64",
     "int8", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_autocast_enabled",
     "is_deterministic_algorithms_warn_only_enabled", "is_grad_enabled", "is_inference_mode_enabled",
-    "is_warn_always_enabled", "jit", "layout", "linalg", "load", "long", "manual_seed", "memory_format",
+    "is_warn_always_enabled", "jagged", "jit", "layout", "linalg", "load", "long", "manual_seed", "memory_format",
     "multiprocessing", "nan", "newaxis", "nn", "no_grad", "onnx", "ops", "optim", "pi", "preserve_format", "profiler",
     "random", "return_types", "save", "seed", "serialization", "set_anomaly_enabled", "set_default_device",
     "set_default_dtype", "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision",

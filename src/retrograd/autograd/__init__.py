@@ -18,7 +18,7 @@ from .grad_mode import (
 )
 from .gradcheck import gradcheck, gradgradcheck
 from .node import Node
-from .run_backward import _calculate_shape, backward, grad  # noqa: F401  # (torch's programs read the first)
+from .run_backward import _calculate_shape, backward, grad  # (torch's programs read the first)
 from .saved_variable import SavedVariable as SavedTensor
 from .variable import Variable
 

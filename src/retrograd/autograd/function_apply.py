@@ -234,7 +234,8 @@ class _Outputs:
 
         ctx._is_tensor_output = tuple([isinstance(value, Tensor) for value in raw])
         ctx.metadata_of_inputs = tuple([_metadata(value) for value in raw])
-        makers = {i: t.gradient_maker() for i, t in enumerate(raw) if isinstance(t, Tensor) and t.special is not None}
+        special: list[tuple[int, Any]] = [(i, t) for i, t in enumerate(raw) if isinstance(t, Tensor) and t.special]
+        makers = {i: t.gradient_maker() for i, t in special}
         ctx._gradient_makers = {i: maker for i, maker in makers.items() if maker is not None} or None
         differentiable = [self._is_differentiable(value) for value in raw]
         ctx._undifferentiable = frozenset(i for i, yes in enumerate(differentiable) if not yes)

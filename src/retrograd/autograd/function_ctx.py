@@ -246,7 +246,7 @@ class BackwardCFunction(TensorNode, FunctionCtx):
                         f"or None as the gradient of argument {position}, e.g. torch.as_tensor(...)"
                     )
                 if grad is not None and grad.special is not None:
-                    grad = grad.plain_gradient()
+                    grad = grad.plain_gradient()  # type: ignore[attr-defined]
                 gradients.append(grad)
             elif grad is not None:
                 raise RuntimeError(

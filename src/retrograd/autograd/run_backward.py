@@ -155,9 +155,9 @@ def grad(
     roots = [_root_edge(output, i) for i, output in enumerate(outputs)]
     wanted = [_wanted_edge(t) for t in inputs]
     results = engine.execute(roots, grads, keep_graph, create_graph, False, wanted, outputs)
-    for position, given in enumerate(inputs):
-        if isinstance(given, Tensor) and given.special is not None and results[position] is not None:
-            results[position] = given.as_gradient(results[position])  # type: ignore[attr-defined]
+    for position, tensor in enumerate(inputs):
+        if isinstance(tensor, Tensor) and tensor.special is not None and results[position] is not None:
+            results[position] = tensor.as_gradient(results[position])  # type: ignore[attr-defined]
     return _check_used(outputs, inputs, results, allow_unused, materialize_grads, create_graph)
 
 

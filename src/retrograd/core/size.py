@@ -39,7 +39,7 @@ class Size(tuple[int, ...]):
                 items.append(operator.index(item))
             except TypeError:
                 if isinstance(item, SymInt):
-                    items.append(item)
+                    items.append(item)  # type: ignore[arg-type]
                     continue
                 raise TypeError(
                     f"torch.Size() takes an iterable of 'int' (item {position} is '{type(item).__name__}')"

@@ -72,7 +72,7 @@ class SymInt:
     def __ge__(self, other: Any) -> bool:
         if isinstance(other, SymInt):
             if self.node.t_id != other.node.t_id:
-                raise ValueError(f"nested int {self} cannot be compared with {other}: they are sizes of different kinds")
+                raise ValueError(f"nested int {self} cannot be compared with {other}: they are different sizes")
             return self.node.coeff >= other.node.coeff
         if isinstance(other, int):
             if other <= _AT_LEAST:

@@ -14,7 +14,7 @@ import numpy as np
 from ..core.late import operators as ops
 from ..core.layout import jagged, strided
 from ..tensor import Tensor, wrap
-from ._internal import (  # noqa: F401  # they declare the operators
+from ._internal import (  # they declare the operators
     jagged_ops,
     jagged_products,
     jagged_reduce,

@@ -8,7 +8,13 @@ import numpy as np
 
 from ..core.late import operators as ops
 from ..tensor import Tensor, wrap
-from ._internal.strided import StridedNestedTensor, from_padded_sizes, nested_view_from_buffer, strided_from_list
+from ._internal.strided import (
+    Places,
+    StridedNestedTensor,
+    from_padded_sizes,
+    nested_view_from_buffer,
+    strided_from_list,
+)
 
 _nested_view_from_buffer: Any = nested_view_from_buffer
 _nested_tensor_from_tensor_list: Any = strided_from_list
@@ -51,7 +57,5 @@ def _nested_from_padded_and_nested_example(padded: Tensor, nt_example: Tensor) -
 
 def _nested_compute_contiguous_strides_offsets(sizes: Tensor) -> tuple[Tensor, Tensor]:
     """The strides and offsets of components of these sizes that lie one behind the other."""
-    from ._internal.strided import Places
-
     places = Places.packed([tuple(row) for row in sizes.tolist()])
     return wrap(np.asarray(places.strides, np.int64)), wrap(np.asarray(places.offsets, np.int64))

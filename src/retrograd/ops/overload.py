@@ -79,7 +79,8 @@ class OpOverloadPacket:
         return result
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return (_aten_only(self.__name__) or getattr(ops, self.__name__))(*args, **kwargs)
+        name = self.__name__
+        return (_aten_only(name) or getattr(ops, name, None) or getattr(Tensor, name))(*args, **kwargs)
 
     def __str__(self) -> str:
         return f"aten.{self.__name__}"

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
+
 from ...core.constants import contiguous_format
 from ...core.late import operators as ops
 from ...core.records import record_of
 from ...core.sym_int import SymInt
 from ...kernels.dims import normalize_dim
+from ...ops import pointwise
 from ...tensor import Tensor, wrap
-from . import pointwise
 from .base import Handler, NestedBase
 from .nested_tensor import NestedTensor, Ragged, from_padded, same_raggedness, to_padded
 
@@ -54,7 +56,7 @@ def inner_dim(nested: NestedTensor, dim: int, name: str, ragged: bool = False) -
     return dim - 1
 
 
-# ------------------------------------------------------------------------------------------------------ element by element
+# --------------------------------------------------------------------------------------------------- element by element
 
 
 @jagged(*pointwise.UNARY, *pointwise.DROPOUTS)
@@ -143,7 +145,7 @@ def _spread(function: Any, nested: NestedTensor, other: Any) -> Any:
 
 
 def spread_over(nested: NestedTensor, plain: Tensor) -> Tensor | None:
-    """A plain tensor, broadcast over components, as one to stand beside the values of `nested`; None if it cannot be."""
+    """A plain tensor, broadcast over components, to stand beside the values of `nested`; None if it cannot be."""
     structure, n = nested.ragged, nested._values._memory.ndim + 1
     shape = plain._memory.shape
     if len(shape) > n:
@@ -168,8 +170,6 @@ def spread_over(nested: NestedTensor, plain: Tensor) -> Tensor | None:
 
 def _owners_of_all_rows(nested: NestedTensor) -> Tensor:
     """For each row of the values: the component that it belongs to, or lies behind."""
-    import numpy as np
-
     structure = nested.ragged
     if structure.lengths is None:
         return structure.owners()
@@ -177,7 +177,7 @@ def _owners_of_all_rows(nested: NestedTensor) -> Tensor:
     return wrap(np.clip(np.searchsorted(structure.places[0], rows, "right") - 1, 0, None))
 
 
-# ------------------------------------------------------------------------------------------------------------------ copies
+# --------------------------------------------------------------------------------------------------------------- copies
 
 
 @jagged("clone")

@@ -30,7 +30,8 @@ def _dims(input: NestedTensor, dim: Any) -> list[int]:
     dims = [dim] if isinstance(dim, int) else list(dim)
     found = [normalize_dim(d, input.dim()) for d in dims]
     if len(set(found)) != len(found):
-        raise RuntimeError(f"dim {next(d for d in found if found.count(d) > 1)} appears multiple times in the list of dims")
+        twice = next(d for d in found if found.count(d) > 1)
+        raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
     return found
 
 

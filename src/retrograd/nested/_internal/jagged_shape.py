@@ -32,7 +32,7 @@ def _view(source: NestedTensor, structure: Ragged, function: Any, *args: Any) ->
     return view(source, values, structure, again)
 
 
-# ----------------------------------------------------------------------------------------------------------------- orders
+# --------------------------------------------------------------------------------------------------------------- orders
 
 
 @jagged("transpose")
@@ -80,7 +80,7 @@ def squeeze(function: Any, input: Any, dim: Any) -> Any:
     return _view(input, input.ragged.at(idx), ops.squeeze_dims, tuple(inner))
 
 
-# ----------------------------------------------------------------------------------------------------------------- shapes
+# --------------------------------------------------------------------------------------------------------------- shapes
 
 
 def viewed_sizes(input: NestedTensor, size: Sequence[Any], name: str) -> tuple[Any, ...]:
@@ -163,7 +163,7 @@ def view_as(function: Any, input: Any, other: Any) -> Any:
     return input.view(*other.shape) if function.__name__ == "view_as" else input.reshape(*other.shape)
 
 
-# ------------------------------------------------------------------------------------------------------------------ parts
+# ---------------------------------------------------------------------------------------------------------------- parts
 
 
 @jagged("unbind")
@@ -179,7 +179,9 @@ def select(function: Any, input: Any, dim: int, index: int) -> Any:
         starts, lengths = input.ragged.places
         n = len(lengths)
         if not -n <= index < n:
-            raise IndexError(f"select(): index {index} out of range for tensor of size {tuple(input.shape)} at dimension 0")
+            raise IndexError(
+                f"select(): index {index} out of range for tensor of size {tuple(input.shape)} at dimension 0"
+            )
         index %= n
         return ops.narrow(input._values, input.ragged.idx - 1, int(starts[index]), int(lengths[index]))
     inner = inner_dim(input, dim, "select")
@@ -205,7 +207,9 @@ def narrow(function: Any, input: Any, dim: int, start: Any, length: int) -> Any:
 def split(function: Any, input: Any, size: Any, dim: int = 0) -> Any:
     name = "split" if function.__name__ == "split_Tensor" else "split_with_sizes"
     parts = function(input._values, size, inner_dim(input, dim, name))
-    return tuple(_part(input, values, i, lambda other: split(function, other, size, dim)) for i, values in enumerate(parts))
+    return tuple(
+        _part(input, values, i, lambda other: split(function, other, size, dim)) for i, values in enumerate(parts)
+    )
 
 
 def _part(input: NestedTensor, values: Tensor, i: int, again: Callable[[Tensor], Any]) -> NestedTensor:
@@ -267,7 +271,7 @@ def index(input: NestedTensor, key: Any) -> Tensor:
     return result
 
 
-# ---------------------------------------------------------------------------------------------------------------- together
+# ------------------------------------------------------------------------------------------------------------- together
 
 
 @jagged("cat")

@@ -7,14 +7,15 @@ is the dimension that differs, 1 unless dimensions were swapped; it is the dimen
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ...core.layout import jagged
 from ...core.late import operators as ops
+from ...core.layout import jagged
 from ...core.locks import graph_lock
 from ...core.sym_int import NestedIntNode, SymInt
 from ...core.version_counter import INFERENCE
@@ -22,14 +23,14 @@ from ...kernels import alias as alias_kernel
 from ...tensor import Tensor, wrap
 from .base import Handler, NestedBase, NestedDescription, View
 
-# ------------------------------------------------------------------------------------------------------ the ragged sizes
+# ----------------------------------------------------------------------------------------------------- the ragged sizes
 
 _numbers: dict[int, tuple[weakref.ref[Tensor], int]] = {}
 _tensor_id_counter = 1
 
 
 def get_tensor_symint(tensor: Tensor, *, coeff: int = 1) -> SymInt:
-    """The ragged size that belongs to a tensor of offsets (or lengths): the same for the same tensor, while it lives."""
+    """The ragged size that belongs to a tensor of offsets (or lengths): the same while that lives."""
     global _tensor_id_counter
     with graph_lock:
         known = _numbers.get(id(tensor))
@@ -122,7 +123,7 @@ def is_packed(structure: Ragged, rows: int) -> bool:
     return not lengths.size or (int(starts[0]) == 0 and int(starts[-1] + lengths[-1]) == rows)
 
 
-# ------------------------------------------------------------------------------------------------------------- the class
+# ------------------------------------------------------------------------------------------------------------ the class
 
 
 class NestedTensor(NestedBase):
@@ -164,16 +165,8 @@ class NestedTensor(NestedBase):
         result._init(values, view)
         return result
 
-    def wrap_like(self, values: Tensor) -> Self:
-        return self.of(values, self.ragged)
-
-    def _structure(self) -> Callable[[Any], Any]:
-        structure, shape = self.ragged, self._values.shape
-
-        def like(values: Tensor | None) -> NestedTensor:
-            return NestedTensor.of(ops.zeros(shape) if values is None else values, structure)
-
-        return like
+    def maker(self) -> Callable[[Tensor], Self]:
+        return functools.partial(self.of, structure=self.ragged)
 
     def of_values(self, values: Tensor) -> NestedTensor:
         """A view of other values in the structure of this tensor."""
@@ -190,7 +183,7 @@ class NestedTensor(NestedBase):
             )
         return other._values
 
-    # ------------------------------------------------------------------------------------------------------ its parts
+    # -------------------------------------------------------------------------------------------------------- its parts
 
     _offsets = property(lambda self: self.ragged.offsets)
     _lengths = property(lambda self: self.ragged.lengths)
@@ -245,7 +238,7 @@ class NestedTensor(NestedBase):
             structure = Ragged(wrap(ends), None, structure.idx, structure.cache)
         return self.of(ops.index_select(self._values, self.ragged.idx - 1, self.ragged.rows()), structure)
 
-    # ------------------------------------------------------------------------------------------------------ what it is
+    # ------------------------------------------------------------------------------------------------------- what it is
 
     @property
     def layout(self) -> Any:
@@ -289,7 +282,7 @@ class NestedTensor(NestedBase):
     def __len__(self) -> int:
         return self.ragged.batch
 
-    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]
         parts = [f"size={tuple(self.shape)}", f"offsets={self.ragged.offsets}"]
         if self.ragged.lengths is not None:
             parts.append(f"lengths={self.ragged.lengths}")
@@ -398,7 +391,7 @@ def _padded_rows(structure: Ragged, length: int) -> np.ndarray:
     return np.repeat(np.arange(structure.batch) * length, structure.places[1]) + structure.within()
 
 
-# --------------------------------------------------------------------------------------------------------- from others
+# ---------------------------------------------------------------------------------------------------------- from others
 
 
 def jagged_from_list(
@@ -459,7 +452,7 @@ def jagged_from_tensor_and_lengths(
     return view_of_values(values, Ragged(offsets, kept, 1, cache)), offsets, kept
 
 
-# ------------------------------------------------------------------------------------------------ torch's older names
+# -------------------------------------------------------------------------------------------------- torch's older names
 
 
 class ViewNestedFromBuffer:

@@ -7,6 +7,7 @@ each contiguous.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import textwrap
@@ -103,16 +104,8 @@ class StridedNestedTensor(NestedBase):
         sizes = [tuple(t._memory.shape) for t in components]
         return cls.of(ops.cat([ops.reshape(t, (-1,)) for t in components]), Places.packed(sizes))
 
-    def wrap_like(self, values: Tensor) -> Self:
-        return self.of(values, self.places)
-
-    def _structure(self) -> Callable[[Any], Any]:
-        places, shape = self.places, self._values.shape
-
-        def like(values: Tensor | None) -> StridedNestedTensor:
-            return StridedNestedTensor.of(ops.zeros(shape) if values is None else values, places)
-
-        return like
+    def maker(self) -> Callable[[Tensor], Self]:
+        return functools.partial(self.of, places=self.places)
 
     def values_like(self, other: Tensor, what: str) -> Tensor:
         if not isinstance(other, StridedNestedTensor) or other.places.sizes != self.places.sizes:
@@ -130,7 +123,7 @@ class StridedNestedTensor(NestedBase):
             mine.copy_(given)  # type: ignore[attr-defined]
         return spread._values
 
-    # ------------------------------------------------------------------------------------------------------ its parts
+    # -------------------------------------------------------------------------------------------------------- its parts
 
     def is_packed(self) -> bool:
         return self.places.is_packed() and self.places.numel == self._values.numel()
@@ -181,7 +174,7 @@ class StridedNestedTensor(NestedBase):
     def _table(self, rows: Sequence[Sizes]) -> Tensor:
         return wrap(np.asarray(rows, np.int64).reshape(len(rows), -1) if rows else np.zeros((0,), np.int64))
 
-    # ------------------------------------------------------------------------------------------------------ what it is
+    # ------------------------------------------------------------------------------------------------------- what it is
 
     @property
     def layout(self) -> Any:
@@ -230,7 +223,7 @@ class StridedNestedTensor(NestedBase):
     def __len__(self) -> int:
         return len(self.places.sizes)
 
-    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]
         with_grad = self.requires_grad
         parts = [component.detach().requires_grad_(with_grad) for component in self.detach().components()]  # type: ignore[attr-defined]
         inside = ",\n".join(textwrap.indent(tensor_str(part), "  ") for part in parts)
@@ -279,7 +272,7 @@ def _no_sizes() -> RuntimeError:
     )
 
 
-# ---------------------------------------------------------------------------------------------------------- construction
+# --------------------------------------------------------------------------------------------------------- construction
 
 
 def strided_from_list(tensors: Sequence[Tensor], dtype: Any = None, device: Any = None) -> StridedNestedTensor:
@@ -330,7 +323,7 @@ def nested_view_from_buffer(buffer: Tensor, sizes: Tensor, strides: Tensor, offs
                 f"{buffer.numel()} elements"
             )
     places = Places(table, steps, starts)
-    again: Any = lambda other: nested_view_from_buffer(other, sizes, strides, offsets)  # noqa: E731
+    again: Any = lambda other: nested_view_from_buffer(other, sizes, strides, offsets)
     return StridedNestedTensor.of(ops.alias(buffer), places, (buffer, again))
 
 

@@ -13,8 +13,8 @@ from ...core.constants import contiguous_format
 from ...core.late import operators as ops
 from ...core.records import record_of
 from ...kernels.dims import normalize_dim
+from ...ops import pointwise
 from ...tensor import Tensor, wrap
-from . import pointwise
 from .base import Handler, NestedBase
 from .strided import Places, StridedNestedTensor, to_padded_sizes
 
@@ -43,7 +43,7 @@ def _pack(components: Sequence[Tensor], like: StridedNestedTensor) -> StridedNes
     return StridedNestedTensor.pack(components) if components else like
 
 
-# ------------------------------------------------------------------------------------------------------ element by element
+# --------------------------------------------------------------------------------------------------- element by element
 
 
 @strided(*pointwise.UNARY)
@@ -62,10 +62,10 @@ def unary_in_place(function: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
 @strided("fill_Tensor_", "fill_")
 def fill(function: Any, input: Any, value: Any) -> Any:
     if isinstance(value, Tensor) and value.dim() != 0:
-        raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.dim()} dimensions.")
-    ops.copy_(input._values, ops.expand(value, input._values.shape)) if isinstance(value, Tensor) else function(
-        input._values, value
-    )
+        raise RuntimeError(
+            f"fill_ only supports 0-dimension value tensor but got tensor with {value.dim()} dimensions."
+        )
+    function(input._values, value)
     return input
 
 
@@ -109,8 +109,8 @@ def _both(function: Any, args: Sequence[Any]) -> tuple[StridedNestedTensor, list
         shape = next(t for t in plain if t.dim() != 0)._memory.shape
         if len(shape) == first.dim() and shape[0] == len(first) and shape[1] == 1:
             return None
-        mine, other = ("nested", "non-nested") if args[0] is first else ("non-nested", "nested")
-        raise RuntimeError(f"Expected both self and other to be nested, but got a {mine} self and {other} other")
+        mine, theirs = ("nested", "non-nested") if args[0] is first else ("non-nested", "nested")
+        raise RuntimeError(f"Expected both self and other to be nested, but got a {mine} self and {theirs} other")
     for other in nested[1:]:
         if other.places.sizes != first.places.sizes:
             raise RuntimeError(
@@ -160,8 +160,8 @@ def several_in_place(function: Any, input: Any, *args: Any, **kwargs: Any) -> An
     if not isinstance(input, StridedNestedTensor):
         if input.dim() == 0:
             raise RuntimeError(
-                "output with shape [] doesn't match the broadcast shape [nested]: a plain tensor takes no nested one in "
-                "place"
+                "output with shape [] doesn't match the broadcast shape [nested]: a plain tensor takes no nested one "
+                "in place"
             )
         _both(function, (input, *args))
         raise RuntimeError("a plain tensor takes no nested one in place")
@@ -180,7 +180,7 @@ def several_in_place(function: Any, input: Any, *args: Any, **kwargs: Any) -> An
     return input
 
 
-# ------------------------------------------------------------------------------------------------------------------ copies
+# --------------------------------------------------------------------------------------------------------------- copies
 
 
 @strided("clone")
@@ -246,7 +246,7 @@ def is_same_size(function: Any, input: Any, other: Any) -> bool:
     return nested and input.places.sizes == other.places.sizes
 
 
-# ---------------------------------------------------------------------------------------------------------------- layers
+# --------------------------------------------------------------------------------------------------------------- layers
 
 
 @strided("embedding")
@@ -370,7 +370,7 @@ def over_all(function: Any, input: Any, dim: Any = None, keepdim: bool = False, 
     return function(input.packed()._values, **kwargs)
 
 
-# -------------------------------------------------------------------------------------------------------------- products
+# ------------------------------------------------------------------------------------------------------------- products
 
 
 def _matrices(input: StridedNestedTensor | Tensor) -> list[Tensor]:
@@ -460,7 +460,9 @@ def to_padded_tensor(function: Any, input: Any, padding: float, output_size: Any
     if not len(input):
         return ops.zeros((0,), dtype=input.dtype)
     if not input.is_packed():
-        raise RuntimeError("for now to_padded_tensor only supports contiguous nested tensor: call nt.contiguous() first")
+        raise RuntimeError(
+            "for now to_padded_tensor only supports contiguous nested tensor: call nt.contiguous() first"
+        )
     if input.numel() == 0:
         raise RuntimeError("to_padded_tensor: at least one constituent tensor should have non-zero numel")
     size = (len(input), *map(max, zip(*input.places.sizes)))

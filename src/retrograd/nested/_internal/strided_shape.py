@@ -239,8 +239,8 @@ def split_with_sizes(function: Any, input: Any, split_sizes: Sequence[int], dim:
     width = input.places.regular(input.dim() - 2)
     if width is None or sum(split_sizes) != width:
         raise RuntimeError(
-            f"split_with_sizes expects split_sizes to sum exactly to {width} (input tensor's size at dimension -1), but "
-            f"got split_sizes={list(split_sizes)}"
+            f"split_with_sizes expects split_sizes to sum exactly to {width} (input tensor's size at dimension -1), "
+            f"but got split_sizes={list(split_sizes)}"
         )
     return _split_last(input, list(split_sizes))
 

@@ -28,7 +28,9 @@ SEVERAL = frozenset(
 )
 #: The same, written into the first argument.
 UNARY_IN_PLACE = frozenset(f"{name}_" for name in UNARY) | {"zero_", "fill_Scalar_"}
-SEVERAL_IN_PLACE = frozenset(f"{name}_" for name in SEVERAL)
+SEVERAL_IN_PLACE = frozenset(f"{name}_" for name in SEVERAL) | frozenset(
+    ["greater_", "greater_equal_", "less_", "less_equal_", "not_equal_"]
+)
 #: New tensors like another one.
 LIKE = frozenset(
     ["zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like", "bernoulli"]
