@@ -45,7 +45,7 @@ def no_array(
     kwargs: dict[str, Any],
 ) -> Any:
     """An argument has no array: it is a special tensor (Note [Special tensors]), or no tensor at all."""
-    if not isinstance(value, (Tensor, tuple, list)):
+    if not isinstance(value, Tensor) and not special_tensors(args, kwargs):
         raise not_a_tensor(operator, name, position, value) from None
     try:
         result = _operate(function, args, kwargs) if local.state.observers else operate_on_special(function, args, kwargs)
