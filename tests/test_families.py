@@ -36,6 +36,7 @@ HELPERS = {
     "kernels/storage": ("where elements lie, for shape and memory", None),
     "kernels/updates": ("the update rules of optimizers, which are no operators", None),
     "formulas/shared": ("helpers of several families", None),
+    "samples/masked": ("the operators of torch.masked, which no table has", None),
     "samples/pointwise": ("makes the samples of operators that work element by element", None),
     "samples/shared": ("helpers of several families", None),
     "samples/spec": ("the vocabulary of samples", None),

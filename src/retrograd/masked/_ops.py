@@ -469,8 +469,24 @@ def logaddexp(
                 f"masked logaddexp expects strided tensors (got {input.layout} tensor for input, {other.layout} for "
                 "other)"
             )
-    one = _combine_input_and_mask("logaddexp", input, input_mask)
-    two = _combine_input_and_mask("logaddexp", other, other_mask)
-    return _to(ops.logaddexp(one, two), dtype or input.dtype)
+    dtype = input.dtype if dtype is None else dtype
+    one, one_mask = _zeros_where_masked(input, input_mask)
+    two, two_mask = _zeros_where_masked(other, other_mask)
+    result = ops.logaddexp(one, two)
+    # Not by adding exp(-inf): its second derivatives are no numbers.
+    if two_mask is not None:
+        result = ops.where(two_mask, result, one)
+    if one_mask is not None:
+        alone = two if two_mask is None else ops.where(two_mask, two, -math.inf)
+        result = ops.where(one_mask, result, alone)
+    return _to(result, dtype)
+
+
+def _zeros_where_masked(input: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    input, mask = _plain(input, mask)
+    if mask is None:
+        return input, None
+    mask = _input_mask(input, mask=mask)
+    return ops.where(mask, input, 0.0), mask
 
 
