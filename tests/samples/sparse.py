@@ -11,7 +11,6 @@ from samples.spec import Op, Sample, V, index, nonzero, positive, real
 from samples.spec import S as sample
 
 
-
 def S(name: str, *args: Any, torch_second: bool = False, **options: Any) -> Sample:
     """A sample; of most operators, torch gives zeros for second derivatives: it loses the history of what it masks."""
     return sample(name, *args, torch_second=torch_second, **options)

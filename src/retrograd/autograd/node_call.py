@@ -84,7 +84,7 @@ def apply_special(node: Node, edges: tuple[Any, ...], grads: Sequence[Any]) -> S
     Called where the formula has raised. One that was on Tensors in any case has a reason of its own.
     """
     if isinstance(node, TensorNode) or not any(isinstance(grad, Description) for grad in grads):
-        raise  # noqa: PLE0704
+        raise
     outputs = node.apply_tensors(edges, [None if grad is None else boxed(grad) for grad in grads])
     return [None if grad is None else bare(grad) for grad in outputs]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..tensor import Tensor
 from ..tensor.sparse import AnySparse
-from . import operators as _operators  # noqa: F401  # (it declares what operators mean)
+from . import operators as _operators  # (it declares what operators mean)
 from .construction import spdiags
 from .invariants import check_sparse_tensor_invariants
 from .products import addmm as _addmm

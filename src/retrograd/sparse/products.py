@@ -18,8 +18,19 @@ from ..ops import namespace as ops
 from ..tensor import Tensor, wrap
 from ..tensor.sparse import AnySparse, CompressedTensor, SparseTensor
 from .construction import to_layout
-from .derivatives import FromValues, coalesced, masked, named, on, to_coo, to_dense, to_layout_of, values_of, with_values
-from .forms import both, coo, compressed
+from .derivatives import (
+    FromValues,
+    coalesced,
+    masked,
+    named,
+    on,
+    to_coo,
+    to_dense,
+    to_layout_of,
+    values_of,
+    with_values,
+)
+from .forms import both, compressed, coo
 
 
 @named("SparseAddmmBackward0")

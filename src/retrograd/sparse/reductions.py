@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..core.dtypes import as_numpy_dtype
+from ..autograd.function import Function
 from ..kernels import SparseArray
 from ..kernels.dims import normalize_dim
 from ..ops import namespace as ops
 from ..tensor import Tensor, wrap
 from ..tensor.sparse import AnySparse, SparseTensor
-from .derivatives import FromValues, coalesced, named, on, to_coo, to_dense, to_layout_of, values_of, with_values
-from ..autograd.function import Function
-from .forms import both, compressed, coo
+from .derivatives import FromValues, coalesced, named, to_coo, to_layout_of, values_of, with_values
+from .forms import both, coo
 
 
 @named("SumBackward0")

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import kernels
 from ..kernels import BscArray, BsrArray, CscArray, CsrArray, SparseArray
 from ..kernels.dims import normalize_dim
 from ..ops import namespace as ops
 from ..tensor import Tensor, wrap
-from ..tensor.sparse import CompressedTensor, SparseTensor
-from .derivatives import FromValues, Permute, on, to_coo, to_layout_of, values_of
+from ..tensor.sparse import SparseTensor
+from .derivatives import FromValues, Permute, to_coo, values_of
 from .forms import both, compressed, coo
 
 # --------------------------------------------------------------------------------------------------------------- order
