@@ -38,9 +38,12 @@ def assert_close(got, expected, case):
 
 
 def matrix(rng, dtype, *shape):
-    """A matrix (or a batch) that lies in one of four ways."""
+    """A matrix (or a batch) that lies in one of five ways."""
     *batch, rows, columns = shape
-    match rng.integers(4):
+    match rng.integers(5):
+        case 4:
+            turned = rng.standard_normal((rows, *batch, columns)).astype(dtype)
+            return np.moveaxis(turned, 0, -2)
         case 0:
             return rng.standard_normal(shape).astype(dtype)
         case 1:
@@ -56,7 +59,7 @@ def test_products(dtype, many_threads):
     taken = 0
     for _ in range(80):
         m, n, k = (int(rng.integers(low, high)) for low, high in ((4, 150), (8, 300), (1, 900)))
-        batch = [int(rng.integers(1, 6))] if rng.integers(2) else []
+        batch = [int(rng.integers(1, 6)) for _ in range(rng.integers(3))]
         a, b = matrix(rng, dtype, *batch, m, k), matrix(rng, dtype, *batch, k, n)
         bias = rng.standard_normal(n).astype(dtype) if not batch and rng.integers(2) else None
         got = compiled_products.product(a, b, bias)

@@ -18,18 +18,18 @@ from .compiled import SUFFIXES, is_enabled, library, run_on, sizes_array, takes,
 # --------------------------------------------------------------------------------------------------------- products
 
 
-#: Multiply-adds below which BLAS is as fast, those that are worth a thread, and those from which on threads pack together.
+#: Multiply-adds below which BLAS is as fast, those that are worth a thread, those from which on threads pack together.
 _SMALL_PRODUCT, _PRODUCT_GRAIN, _LARGE_PRODUCT = 1 << 12, 1 << 18, 1 << 25
 
 
 def product(a: ndarray, b: ndarray, bias: ndarray | None = None) -> ndarray | None:
-    """``a @ b + bias`` of matrices, or of batches of them; any strides."""
+    """``a @ b + bias`` of matrices, or of batches of them in one or two dimensions; any strides."""
     dtype = a.dtype
     if dtype not in SUFFIXES or b.dtype is not dtype or type(a) is not ndarray or type(b) is not ndarray:
         return None
     *batch, m, k = a.shape
     n = b.shape[-1]
-    count = batch[0] if batch else 1
+    count = math.prod(batch)
     work = m * n * k
     if work < _SMALL_PRODUCT or m < 4 or n < 8 or not count or not is_enabled() or library() is None:
         return None
@@ -54,10 +54,12 @@ def product(a: ndarray, b: ndarray, bias: ndarray | None = None) -> ndarray | No
         # Each part of the rows packs the same columns: as few of them as keep the threads busy.
         column_parts = min(panels, -(-4 * many // count))
         row_parts = min(tiles, -(-many // (column_parts * count)))
-    batch_steps = (steps[0] // item, b.strides[0] // item, m * n) if batch else (0, 0, 0)
+    outer_a, inner_a = (0, 0, *a.strides)[-4:-2]
+    outer_b, inner_b = (0, 0, *b.strides)[-4:-2]
+    inner = batch[-1] if batch else 1
     sizes = np.array(
         (m, n, k, a.strides[-2] // item, a.strides[-1] // item, b.strides[-2] // item, b.strides[-1] // item, n,
-         *batch_steps, row_parts, column_parts), np.int64
+         inner, outer_a // item, outer_b // item, inner_a // item, inner_b // item, row_parts, column_parts), np.int64
     )  # fmt: skip
     if shared:
         packed = np.empty(k * panels * panel, dtype)

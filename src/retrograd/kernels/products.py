@@ -45,7 +45,7 @@ def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _batched(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if a.itemsize == 2 and is_half(a.dtype):
         return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
-    if a.ndim == 3 == b.ndim and len(a) == len(b) and a.shape[2] == b.shape[1] and a.size > SMALL:
+    if a.ndim in (3, 4) and a.shape[:-2] == b.shape[:-2] and a.shape[-1] == b.shape[-2] and a.size > SMALL:
         fast = fast_product(a, b)
         if fast is not None:
             return fast
