@@ -24,7 +24,7 @@ MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo examples test test-parity test-slow test-programs test-fast test-versions check fast bench \
+.PHONY: help demo examples test test-parity test-slow test-programs test-fast test-versions check fast fast-wheel bench \
         bench-kernels bench-optim coverage generate clean
 
 help: ## this list
@@ -60,6 +60,15 @@ check: $(GENERATED) $(VENV)/dev.stamp ## ruff and mypy
 	@$(PY) -m mypy
 
 fast: $(VENV)/fast.stamp ## compile the optional kernels (needs gcc or clang) and install them
+
+# Zig's compiler is clang with the headers of every glibc: what it links for 2.17 runs on any Linux since 2014.
+ZIG = $(abspath $(BIN))/python -m ziglang cc -target x86_64-linux-gnu.2.17
+fast-wheel: $(VENV)/install.stamp ## a wheel of the optional kernels for any Linux on x86-64, into dist/
+	@$(PIP) ziglang 'setuptools>=77' 'numpy>=2'
+	@rm -rf fast/build
+	@cd fast && CC="$(ZIG)" LDSHARED="$(ZIG) -shared" CFLAGS="-O3 -DNDEBUG -fPIC" \
+	  $(abspath $(BIN))/python -W ignore setup.py -q bdist_wheel --plat-name manylinux2014_x86_64 -d ../dist
+	@ls dist/retrograd_fast-*manylinux*
 
 bench: $(GENERATED) $(VENV)/parity.stamp ## measure beside torch, which is installed for it
 	@$(PY) benchmarks/bench_overhead.py $(ARGS)

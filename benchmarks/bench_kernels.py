@@ -2,16 +2,14 @@
 
     python benchmarks/bench_kernels.py [--quick] [--only TEXT] [--json FILE] [--markdown FILE] [--strict]
 
-The two take samples in turns, and a process answers only when its threads are at rest (`harness.Worker`).
-
 Each operator is timed forward (recording the graph), backward (the same graph over and over) and both together. To add
 one, write a function that takes the library and returns the call to time and the leaves it differentiates for.
 """
 
 from __future__ import annotations
 
-import functools
 import importlib
+import importlib.util
 import os
 import sys
 from collections.abc import Callable
@@ -22,7 +20,7 @@ from typing import Any
 # isort: off
 os.environ.setdefault("BENCH_THREADS", "2")
 import harness  # before NumPy and torch, whose thread counts it sets
-from harness import Case, Worker, in_process
+from harness import Case, both
 
 import numpy
 
@@ -30,38 +28,23 @@ import models
 # isort: on
 
 NAMED, OTHER = 2.0, 5.0  # bars: for the operators that the project promises, and for every other one
+FAST = importlib.util.find_spec("retrograd_fast") is not None and os.environ.get("RETROGRAD_FAST") != "0"
+#: Whole steps, with their bars with the compiled kernels and without.
+STEPS = [
+    ("MLP 784-256-256-10, batch 64", (0.95, 1.05), models.mlp_step),
+    ("convnet 28×28, batch 64", (0.75, 1.6), models.convnet_step),
+    ("transformer block 8×128×256", (0.97, 1.25), models.transformer_step),
+    ("LSTM 64×32×128", (1.0, None), models.lstm_step),
+    ("residual block 16×64×32×32", (1.0, None), models.resnet_step),
+]
 
 Call = Callable[[], Any]
 Setup = Callable[[ModuleType], tuple[Call, list[Any]]]
 
 
-def both(name: str, bar: float | None, setup: Callable[[ModuleType], Call]) -> Case:
+def timed(name: str, bar: float | None, setup: Callable[[ModuleType], Call], same: bool = True) -> Case:
     """A case that runs the same code on both libraries."""
-    SETUPS[name] = setup
-    return Case(
-        name,
-        subject=lambda: worker("retrograd").sampler(name),
-        reference=lambda: worker("torch").sampler(name),
-        bar=bar,
-        repeats=15,
-        quick_repeats=5,
-    )
-
-
-SETUPS: dict[str, Callable[[ModuleType], Call]] = {}
-
-
-@functools.cache
-def worker(library: str) -> Worker:
-    """The process that has this library to itself."""
-    return Worker(__file__, "--worker", library)
-
-
-def work(library: str) -> None:
-    """What that process does."""
-    lib = importlib.import_module(library)
-    lib.set_num_threads(harness.THREADS)
-    harness.answer_as_worker(lambda name: in_process(SETUPS[name](lib), sample_s=0.02))
+    return both(name, setup, bar=bar, sample_s=0.02, repeats=15, quick_repeats=5, same=same)
 
 
 def operator(name: str, bar: float, setup: Setup) -> list[Case]:
@@ -82,9 +65,9 @@ def operator(name: str, bar: float, setup: Setup) -> list[Case]:
         return lambda: lib.autograd.grad(call(), leaves, gradient)
 
     return [
-        both(f"{name}: forward", bar, forward),
-        both(f"{name}: backward", bar, backward),
-        both(f"{name}: both", bar, step),
+        timed(f"{name}: forward", bar, forward),
+        timed(f"{name}: backward", bar, backward),
+        timed(f"{name}: both", bar, step),
     ]
 
 
@@ -288,17 +271,12 @@ CASES += [
     *operator("matmul 1024", OTHER, binary(lambda lib, x, y: x @ y, (1024, 1024), (1024, 1024))),
     *operator("matmul 256", OTHER, binary(lambda lib, x, y: x @ y, (256, 256), (256, 256))),
     *operator("linear 1024×256×1024", OTHER, linear(1024, 256, 1024)),
-    both("Adam, 4M numbers in 8 tensors: step", OTHER, adam_step),
-    both("MLP 784-256-256-10, batch 64: training step", NAMED, models.mlp_step),
-    both("convnet 28×28, batch 64: training step", NAMED, models.convnet_step),
-    both("transformer block 8×128×256: training step", NAMED, models.transformer_step),
+    timed("Adam, 4M numbers in 8 tensors: step", OTHER, adam_step),
+    *[timed(f"{name}: training step", bars[not FAST], step) for name, bars, step in STEPS],
 ]  # fmt: skip
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--worker"]:
-        sys.exit(work(sys.argv[2]))
     found = {name: version(name) for name in ("numpy", "torch", "retrograd")}
-    fast = importlib.import_module("retrograd.backends.fast").is_enabled()
-    found["retrograd[fast]"] = "used" if fast else "not used"
+    found["retrograd[fast]"] = "used" if FAST else "not used"
     sys.exit(harness.command_line((__doc__ or "").splitlines()[0], CASES, found))

@@ -11,10 +11,13 @@ optimizer's state. That of LBFGS calls a closure, which differentiates a sum of 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from importlib.metadata import version
 from time import process_time
+from typing import Any
 
 import harness  # first: it sets the thread counts that the libraries read
-from harness import Case, Sampler, Worker, answer_as_worker, command_line, in_process
+from harness import Case, both
 
 #: Shapes of parameters. The small ones are what tests and examples train: an MLP on digits, a convnet of a few layers;
 #: the large one has a million numbers.
@@ -54,46 +57,35 @@ ROWS = [(name, "digits convnet") for name in OPTIMIZERS] + [
 ]
 
 
-def step_of(lib: object, name: str, model: str) -> Sampler:
-    """A sampler of one optimizer's step on the parameters of one model."""
-    lib.manual_seed(0)  # type: ignore[attr-defined]
-    cls, settings = OPTIMIZERS[name]
-    shapes = [shape for shape in MODELS[model] if name != "Muon" or len(shape) == 2]
-    params = [lib.randn(shape, requires_grad=True) for shape in shapes]  # type: ignore[attr-defined]
-    for param in params:
-        param.grad = lib.randn(param.shape)  # type: ignore[attr-defined]
-    optimizer = getattr(lib.optim, cls)(params, **settings)  # type: ignore[attr-defined]
-    if cls != "LBFGS":
-        return in_process(optimizer.step, clock=process_time)
+def step_of(name: str, model: str) -> harness.Setup:
+    """One optimizer's step on the parameters of one model."""
 
-    def closure() -> object:
-        optimizer.zero_grad()
-        loss = sum((param * param).sum() for param in params)
-        loss.backward()
-        return loss
+    def setup(lib: Any) -> Callable[[], Any]:
+        cls, settings = OPTIMIZERS[name]
+        shapes = [shape for shape in MODELS[model] if name != "Muon" or len(shape) == 2]
+        params = [lib.randn(shape, requires_grad=True) for shape in shapes]
+        for param in params:
+            param.grad = lib.randn(param.shape)
+        optimizer = getattr(lib.optim, cls)(params, **settings)
+        if cls != "LBFGS":
+            return optimizer.step
 
-    return in_process(lambda: optimizer.step(closure), clock=process_time)
+        def closure() -> Any:
+            optimizer.zero_grad()
+            loss = sum((param * param).sum() for param in params)
+            loss.backward()
+            return loss
+
+        return lambda: optimizer.step(closure)
+
+    return setup
 
 
-def main() -> int:
-    """Measures all rows that the command line asks for."""
-    workers = [Worker(__file__, "--worker", library) for library in ("retrograd", "torch")]
-
-    def case(name: str, model: str) -> Case:
-        row = f"{name}, {model}"
-        bar = None if model == "1024 x 1024" else 1.0
-        return Case(row, *[lambda w=w: w.sampler(f"{name}|{model}") for w in workers], bar=bar, unit="step")
-
-    import numpy
-
-    versions = {"numpy": numpy.__version__}
-    return command_line(__doc__ or "", [case(*row) for row in ROWS], versions)
+def case(name: str, model: str) -> Case:
+    bar = None if model == "1024 x 1024" else 1.0
+    return both(f"{name}, {model}", step_of(name, model), clock=process_time, bar=bar, unit="step")
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--worker"]:
-        library = __import__(sys.argv[2])
-        library.set_num_threads(harness.THREADS)
-        answer_as_worker(lambda row: step_of(library, *row.split("|")))
-    else:
-        sys.exit(main())
+    versions = {name: version(name) for name in ("numpy", "torch", "retrograd")}
+    sys.exit(harness.command_line((__doc__ or "").splitlines()[0], [case(*row) for row in ROWS], versions))

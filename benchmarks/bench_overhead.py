@@ -1,8 +1,9 @@
-"""What an operation costs beside its arithmetic: retrograd and torch in one process, on one thread.
+"""What an operation costs beside its arithmetic: retrograd and torch on one thread, each in a process of its own.
 
     python benchmarks/bench_overhead.py [--quick] [--only TEXT] [--json FILE] [--markdown FILE] [--strict]
 
-To add a case, write a function that takes the library and returns the function to time, and name it in `CASES`.
+To add a case, write a function that takes the library and returns the function to time, and name it in `CASES`; what it
+returns is compared.
 """
 
 from __future__ import annotations
@@ -11,32 +12,18 @@ import gc
 import importlib
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from time import perf_counter
 from types import ModuleType
 
 # isort: off
 import harness  # before NumPy and torch, whose thread counts it sets
-from harness import Case, Sampler, in_process, in_subprocess
+from harness import Case, Sampler, both, in_subprocess
 
 import numpy
-import torch
-
-import retrograd
 # isort: on
 
-torch.set_num_threads(harness.THREADS)
-
 CHAIN = 200  # links of the chain; each is a product and a sum
-
-
-def both(name: str, setup: Callable[[ModuleType], Callable[[], object]], work: int = 1, **options) -> Case:
-    """A case that runs the same code on both libraries; `work` is the number of units in one call."""
-    return Case(
-        name,
-        subject=lambda: in_process(setup(retrograd), work),
-        reference=lambda: in_process(setup(torch), work),
-        **options,
-    )
 
 
 # ------------------------------------------------------------------------------------------ a chain of small products
@@ -163,8 +150,9 @@ def assign_subscript(lib: ModuleType) -> Callable[[], object]:
 # ---------------------------------------------------------------------------------------------------------- deep graphs
 
 
-def deep_chain(nodes: int, lib: ModuleType = retrograd) -> Sampler:
+def deep_chain(nodes: int) -> Sampler:
     """Seconds per node to build a chain of `nodes` nodes, differentiate it and free it."""
+    lib = importlib.import_module("retrograd")
     x = lib.ones(1, requires_grad=True)
     b = lib.ones(1)
 
@@ -270,5 +258,5 @@ CASES = [
 
 
 if __name__ == "__main__":
-    found = {"numpy": numpy.__version__, "torch": torch.__version__, "retrograd": retrograd.__version__}
+    found = {name: version(name) for name in ("numpy", "torch", "retrograd")}
     sys.exit(harness.command_line((__doc__ or "").splitlines()[0], CASES, found))

@@ -1,11 +1,14 @@
-"""Timing two things side by side: interleaved samples, medians, and a table of ratios with their bars.
+"""Timing two libraries: each has a process of its own, the two take turns, and a table tells ratios and their bars.
 
 Import this before NumPy or torch: it sets the thread counts that their libraries read when they are loaded, to what
 BENCH_THREADS says (one, if it says nothing).
 
-A `Case` names a *subject* and a *reference* (retrograd and torch, as a rule) and makes for each a function to time.
-Samples of the two alternate, so that a machine which slows down half-way slows both. What is compared is the median
-of each; the spread beside it is the middle half of the ratios of neighbouring samples.
+`both(name, setup)` is the ordinary case: `setup(lib)` returns the function to time, and runs with either library in a
+process that has that library alone. (In one process the idle threads of one library's BLAS spin on the processors that
+the other wants.) What the two functions return is compared before they are timed. Samples of the two alternate, so that
+a machine which slows down half-way slows both; a process answers only when its threads are at rest. The ratio is that
+of the medians; beside it stand the middle half of the ratios of neighbouring samples, and the ratio of the least times,
+which other processes disturb least. The load of the machine is printed before and after.
 """
 
 from __future__ import annotations
@@ -17,8 +20,13 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = str(THREADS)
 
 import argparse
+import contextlib
+import datetime
+import functools
 import gc
+import importlib
 import json
+import math
 import platform
 import statistics
 import subprocess
@@ -28,8 +36,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter, process_time, sleep
+from types import ModuleType
+from typing import Any
 
 Sampler = Callable[[], float]
+Setup = Callable[[ModuleType], Callable[[], Any]]
 
 _bytecode = tempfile.TemporaryDirectory()  # where fresh interpreters keep theirs
 
@@ -61,6 +72,8 @@ class Result:
     subject_s: float = float("nan")
     reference_s: float = float("nan")
     ratio: float = float("nan")
+    least: float = float("nan")
+    """The ratio of the least times."""
     spread: tuple[float, float] = (float("nan"), float("nan"))
     repeats: int = 0
     error: str | None = None
@@ -116,16 +129,14 @@ def in_subprocess(code: str) -> Sampler:
 
 
 class Worker:
-    """An interpreter of its own that takes samples when it is told to, for measurements on several threads: the idle
-    threads of one library spin for a while on the processors that the other wants, so the two must not share a
-    process, and neither answers before its threads are at rest."""
+    """An interpreter of its own that takes samples when it is told to."""
 
     def __init__(self, *command: str) -> None:
         pipe = subprocess.PIPE
         self.process = subprocess.Popen([sys.executable, *command], stdin=pipe, stdout=pipe, text=True)
 
-    def ask(self, line: str) -> float:
-        """Sends a line and returns the number that comes back."""
+    def ask(self, line: str) -> Any:
+        """Sends a line and returns what comes back."""
         assert self.process.stdin and self.process.stdout
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
@@ -135,25 +146,110 @@ class Worker:
         return answer
 
     def sampler(self, name: str) -> Sampler:
-        """A sampler of what the worker knows under this name."""
-        self.ask(name)
-        return lambda: self.ask("")
+        """A sampler of what the worker knows under this name; its attribute `found` is what the function returned."""
+
+        def sample() -> float:
+            return self.ask("")
+
+        sample.found = self.ask(name)  # type: ignore[attr-defined]
+        return sample
 
 
-def answer_as_worker(sampler_of: Callable[[str], Sampler]) -> None:
+def answer_as_worker(choose: Callable[[str], tuple[Sampler, Any]]) -> None:
     """The other end of a `Worker`: a line with a name chooses what to time, an empty line takes a sample of it."""
     sampler: Sampler = float
     for line in sys.stdin:
+        answer: Any
         try:
             if line.strip():
                 sampler = float  # so that what the last case kept is let go
                 gc.collect()
-                sampler = sampler_of(line.strip())
-            answer: float | str = sampler() if not line.strip() else 0.0
+                sampler, found = choose(line.strip())
+                answer = fingerprint(found)
+            else:
+                answer = sampler()
         except Exception as error:
             answer = f"{type(error).__name__}: {error}"
         at_rest()
         print(json.dumps(answer), flush=True)
+
+
+def fingerprint(found: Any) -> list[float]:
+    """A few numbers that two results have in common if they are the same: for each tensor, its sums."""
+    if isinstance(found, (tuple, list)):
+        return [number for one in found for number in fingerprint(one)]
+    if hasattr(found, "detach"):
+        values = found.detach()
+        if values.is_complex():
+            values = values.abs()
+        values = values.double()
+        return [float(values.sum()), float(values.abs().sum()), float((values * values).sum())]
+    return [float(found)] if isinstance(found, (int, float)) else []
+
+
+def differ(one: list[float], other: list[float]) -> bool:
+    """Are these not the same numbers, up to the rounding of single precision?"""
+    scale = max([abs(x) for x in one if math.isfinite(x)], default=0.0)
+    return len(one) != len(other) or any(
+        not (x == y or (math.isnan(x) and math.isnan(y)) or abs(x - y) <= 1e-3 * max(abs(x), abs(y)) + 1e-4 * scale)
+        for x, y in zip(one, other)
+    )
+
+
+@dataclass(frozen=True)
+class _Timed:
+    setup: Setup
+    work: int
+    sample_s: float
+    clock: Callable[[], float]
+    same: bool
+
+
+SETUPS: dict[str, _Timed] = {}
+
+
+def both(
+    name: str,
+    setup: Setup,
+    work: int = 1,
+    *,
+    sample_s: float = 0.004,
+    clock: Callable[[], float] = perf_counter,
+    same: bool = True,
+    **options: Any,
+) -> Case:
+    """A case that runs the same code on both libraries, each in its process; `work` is the number of units in one call.
+
+    Where the two draw other random numbers, or are given nothing to compare, say ``same=False``.
+    """
+    SETUPS[name] = _Timed(setup, work, sample_s, clock, same)
+    subject, reference = (functools.partial(_sampler, library, name) for library in ("retrograd", "torch"))
+    return Case(name, subject=subject, reference=reference, **options)
+
+
+def _sampler(library: str, name: str) -> Sampler:
+    return worker(library).sampler(name)
+
+
+@functools.cache
+def worker(library: str) -> Worker:
+    """The process that has this library to itself: the same script, told so."""
+    return Worker(sys.argv[0], "--worker", library)
+
+
+def work(library: str) -> None:
+    """What that process does."""
+    lib = importlib.import_module(library)
+    lib.set_num_threads(THREADS)
+
+    def choose(name: str) -> tuple[Sampler, Any]:
+        timed = SETUPS[name]
+        lib.manual_seed(0)
+        run = timed.setup(lib)
+        found = run() if timed.same else None
+        return in_process(run, timed.work, timed.sample_s, timed.clock), found
+
+    answer_as_worker(choose)
 
 
 def at_rest() -> None:
@@ -174,6 +270,9 @@ def measure(case: Case, quick: bool = False) -> Result:
     gc.collect()
     try:
         samplers = case.subject(), case.reference()
+        found = [getattr(sampler, "found", []) for sampler in samplers]
+        if differ(*found):
+            raise ValueError(f"the results differ: {found[0]} and {found[1]}")
         times: tuple[list[float], list[float]] = ([], [])
         result.repeats = case.quick_repeats if quick else case.repeats
         for repeat in range(result.repeats):
@@ -186,6 +285,7 @@ def measure(case: Case, quick: bool = False) -> Result:
         gc.collect()
     result.subject_s, result.reference_s = map(statistics.median, times)
     result.ratio = result.subject_s / result.reference_s
+    result.least = min(times[0]) / min(times[1])
     pairs = sorted(a / b for a, b in zip(*times))
     result.spread = pairs[len(pairs) // 4], pairs[-1 - len(pairs) // 4]
     return result
@@ -193,7 +293,7 @@ def measure(case: Case, quick: bool = False) -> Result:
 
 def run_all(cases: list[Case], quick: bool = False) -> list[Result]:
     """Runs the cases in order and prints the row of each as soon as it is known."""
-    print(f"{'case':<42}{'subject':>21}{'reference':>21}   ratio  (middle half)    bar")
+    print(f"{'case':<42}{'subject':>21}{'reference':>21}   ratio  (middle half)   least    bar")
     results = []
     for case in cases:
         print(f"{case.name:<42}", end="", flush=True)
@@ -226,49 +326,89 @@ def format_row(result: Result) -> str:
     left, right = (f"{label} {format_seconds(seconds)}" for label, seconds in sides)
     low, high = result.spread
     bar = "   –" if result.bar is None else f"{result.bar:.2f}"
-    return f"{left:>21}{right:>21}   {result.ratio:5.2f}  ({low:.2f} – {high:.2f})   {bar}  {result.verdict}"
+    ratios = f"{result.ratio:5.2f}  ({low:.2f} – {high:.2f})   {result.least:5.2f}"
+    return f"{left:>21}{right:>21}   {ratios}   {bar}  {result.verdict}"
 
 
 def markdown(results: list[Result]) -> str:
     """The table as Markdown, for the README."""
-    lines = ["| | time | reference | ratio | bar |", "| --- | --- | --- | --- | --- |"]
+    lines = ["| | time | reference | ratio | of the least times | bar |", "| --- | --- | --- | --- | --- | --- |"]
     for r in results:
         if r.error:
-            lines.append(f"| {r.name} | {r.error} | | | |")
+            lines.append(f"| {r.name} | {r.error} | | | | |")
             continue
         times = [f"{label} {format_seconds(s)}" for label, s in zip(r.labels, (r.subject_s, r.reference_s))]
         bar = "" if r.bar is None else f"{r.bar:g}"
-        lines.append(f"| {r.name} (per {r.unit}) | {times[0]} | {times[1]} | **{r.ratio:.2f}** | {bar} |")
+        columns = [f"{r.name} (per {r.unit})", *times, f"**{r.ratio:.2f}**", f"{r.least:.2f}", bar]
+        lines.append(f"| {' | '.join(columns)} |")
     return "\n".join(lines)
+
+
+def machine() -> dict[str, str]:
+    """What it is measured on."""
+    name = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                name = line.partition(":")[2].strip()
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {
+        "machine": f"{name}, {processors} processors", "threads": str(THREADS), "python": platform.python_version(),
+        "date": datetime.date.today().isoformat(),
+    }  # fmt: skip
+
+
+def load() -> str:
+    """The load of the machine: how many processes have wanted a processor in the last minute."""
+    return f"load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "load unknown"
+
+
+def write_into(path: Path, name: str, text: str) -> None:
+    """Puts a text between the lines ``<!-- NAME -->`` and ``<!-- end of NAME -->`` of a file."""
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    before, found, rest = path.read_text(encoding="utf-8").partition(begin)
+    _, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise SystemExit(f"{path} has no place for {name}: put {begin} and {end} on lines of their own")
+    path.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
 
 
 def command_line(description: str, cases: list[Case], versions: dict[str, str]) -> int:
     """Runs the cases that the command line asks for; with --strict, the exit status says whether every bar held."""
+    if sys.argv[1:2] == ["--worker"]:
+        work(sys.argv[2])
+        return 0
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true", help="fewer repeats")
     parser.add_argument("--only", metavar="TEXT", default="", help="only the cases with TEXT in their name")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write everything measured as JSON")
     parser.add_argument("--markdown", metavar="FILE", type=Path, help="write the table as Markdown")
+    parser.add_argument("--into", metavar="FILE", type=Path, help="write it between the marks of this script in FILE")
     parser.add_argument("--strict", action="store_true", help="exit with status 1 if a bar is missed")
     options = parser.parse_args()
 
-    threads = "one thread" if THREADS == 1 else f"{THREADS} threads"
-    print(f"{threads}; " + ", ".join(f"{name} {version}" for name, version in versions.items()) + "\n")
+    about = {**machine(), **versions}
+    described = ", ".join(f"{name} {value}" for name, value in about.items())
+    print(f"{described}\n{load()}\n")
+    started = load()
     results = run_all([case for case in cases if options.only in case.name], options.quick)
+    print(f"\n{load()}")
     missed = [r for r in results if r.verdict in ("over", "error")]
     print(f"\n{len(missed)} of {len(results)} rows over their bar or in error" if missed else "\nall bars hold")
     if options.json:
-        write_json(options.json, results, versions)
+        write_json(options.json, results, about)
     if options.markdown:
         options.markdown.write_text(markdown(results) + "\n")
+    if options.into:
+        name = Path(sys.argv[0]).stem + f" on {THREADS} thread{'s' * (THREADS > 1)}"
+        write_into(options.into, name, f"{described}; {started} before, {load()} after\n\n{markdown(results)}")
     return 1 if missed and options.strict else 0
 
 
 def write_json(path: Path, results: list[Result], versions: dict[str, str]) -> None:
     """Everything measured, with the versions that it was measured on."""
-    about = {"python": platform.python_version(), **versions}
     rows = [{**asdict(r), "verdict": r.verdict} for r in results]
     for row in rows:  # nan is not JSON
         if row["error"]:
-            row.update(subject_s=None, reference_s=None, ratio=None, spread=None)
-    path.write_text(json.dumps({"versions": about, "results": rows}, indent=2, ensure_ascii=False) + "\n")
+            row.update(subject_s=None, reference_s=None, ratio=None, least=None, spread=None)
+    path.write_text(json.dumps({"versions": versions, "results": rows}, indent=2, ensure_ascii=False) + "\n")

@@ -1,15 +1,18 @@
 """Which operators are slow on large tensors: every operator of the tests' sample database, enlarged, beside torch.
 
-    python benchmarks/sweep_operators.py [--above RATIO] [--only TEXT] [--elements N]
+    python benchmarks/sweep_operators.py [--above RATIO] [--only TEXT] [--elements N] [--samples N]
 
 The dimensions of a sample's tensors are multiplied by one factor, so that the largest has about N elements; samples
-that do not work enlarged (sizes among the arguments, given values) are passed over. It is a report, without bars.
+that do not work enlarged (sizes among the arguments, given values) are passed over. Each library has a process of its
+own, and the two take turns. It is a report, without bars.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
+import importlib
 import signal
 import sys
 import warnings
@@ -20,21 +23,16 @@ from types import ModuleType
 from typing import Any
 
 # isort: off
-import harness  # one thread for each library: the idle threads of one would slow the other in the same process
+import harness  # before NumPy, whose thread count it sets
 
 import numpy
-import torch
-
-import retrograd
 # isort: on
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from samples import OPS, Op, Sample
 from samples.spec import T, map_tree
 
-torch.set_num_threads(harness.THREADS)
 warnings.simplefilter("ignore")
-LONGEST = 1.0  # seconds of torch's for one call; more is not worth waiting for
 PATIENCE = 20  # seconds for one sample
 
 
@@ -94,35 +92,61 @@ def best(run: Any, repeats: int) -> float:
     return min(times)
 
 
-def compare(op: Op, sample: Sample) -> list[tuple[float, str]] | None:
-    """(ratio, row) of the forward and backward call, or None where the enlarged sample does not work."""
-    arrays = sample.arrays()
-    try:
-        start = perf_counter()
-        theirs = prepare(torch, op, sample, arrays)
-        if perf_counter() - start > LONGEST:
-            return None
-        ours = prepare(retrograd, op, sample, arrays)
-    except TimeoutError:
-        raise
-    except Exception:  # most often a size among the arguments that was not enlarged
-        return None
-    rows = []
-    for direction, mine, reference in zip(("forward", "backward"), ours, theirs):
-        if mine is None or reference is None:
-            continue
-        first = best(mine, 1)
-        repeats = 3 if first > 0.2 else 9
-        ratio_of = min(first, best(mine, repeats)), best(reference, repeats)
-        ratio = ratio_of[0] / ratio_of[1]
-        shown = " / ".join(harness.format_seconds(seconds) for seconds in ratio_of)
-        rows.append((ratio, f"{ratio:7.2f}  {op.name} {direction}  [{sample.name}]  {shown}"))
-    return rows
-
-
 def give_up(*_: Any) -> None:
     """What the alarm clock calls."""
-    raise TimeoutError
+    raise TimeoutError(f"more than {PATIENCE} s")
+
+
+def serve(library: str) -> None:
+    """What a worker does: "operator sample elements forward" names what to time."""
+    lib = importlib.import_module(library)
+    lib.set_num_threads(harness.THREADS)
+    signal.signal(signal.SIGALRM, give_up)
+
+    def patiently(run: Any) -> Any:
+        signal.alarm(PATIENCE)
+        try:
+            return run()
+        finally:
+            signal.alarm(0)
+
+    @functools.lru_cache(maxsize=1)
+    def calls(position: int, number: int, elements: int) -> tuple[Any, Any]:
+        op = OPS[position]
+        large = enlarged(op.samples[number], elements)
+        if large is None:
+            raise LookupError("not enlarged")
+        return prepare(lib, op, large, large.arrays())
+
+    def choose(name: str) -> tuple[harness.Sampler, Any]:
+        *place, direction = name.split()
+        run = patiently(lambda: calls(*map(int, place)))[direction == "backward"]
+        if run is None:
+            raise LookupError("nothing to differentiate")
+        first = patiently(lambda: best(run, 1))
+        repeats = 3 if first > 0.2 else 9
+        return lambda: min(first, patiently(lambda: best(run, repeats))), None
+
+    harness.answer_as_worker(choose)
+
+
+def compare(op: Op, position: int, number: int, elements: int) -> list[tuple[float, str]]:
+    """(ratio, row) of the forward and the backward call, as far as the enlarged sample works."""
+    rows = []
+    for direction in ("forward", "backward"):
+        times = []
+        for library in ("torch", "retrograd"):
+            try:
+                times.append(harness.worker(library).sampler(f"{position} {number} {elements} {direction}")())
+            except RuntimeError as error:  # most often a size among the arguments that was not enlarged
+                if library == "retrograd" and str(error).startswith("TimeoutError"):
+                    rows.append((float("inf"), f"    inf  {op.name} {direction}  [sample {number}]  {error}"))
+                break
+        else:
+            ratio = times[1] / times[0]
+            shown = " / ".join(harness.format_seconds(seconds) for seconds in reversed(times))
+            rows.append((ratio, f"{ratio:7.2f}  {op.name} {direction}  [{op.samples[number].name}]  {shown}"))
+    return rows
 
 
 def main() -> int:
@@ -133,32 +157,22 @@ def main() -> int:
     parser.add_argument("--elements", type=int, default=1_000_000, help="of the largest tensor (default 1,000,000)")
     parser.add_argument("--samples", type=int, default=2, help="samples of each operator (default 2)")
     options = parser.parse_args()
-    signal.signal(signal.SIGALRM, give_up)
+    print(", ".join(f"{name} {value}" for name, value in harness.machine().items()), harness.load(), sep="; ")
     found: list[tuple[float, str]] = []
     measured = 0
     not_enlarged = []
-    for op in OPS:
+    for position, op in enumerate(OPS):
         if options.only not in op.name:
             continue
         done = 0
-        for sample in op.samples:
+        for number, sample in enumerate(op.samples):
             if done == options.samples:
                 break
             large = None
             with contextlib.suppress(Exception):
                 large = enlarged(sample, options.elements)
-            rows = None
-            if large is not None:
-                signal.alarm(PATIENCE)
-                try:
-                    rows = compare(op, large)
-                except TimeoutError:
-                    rows = [(float("inf"), f"    inf  {op.name}  [{large.name}]  took more than {PATIENCE} s")]
-                finally:
-                    signal.alarm(0)
-            if rows is None:
-                continue
-            done += 1
+            rows = compare(op, position, number, options.elements) if large is not None else []
+            done += bool(rows)
             for row in rows:
                 if row[0] > options.above:
                     found.append(row)
@@ -166,11 +180,11 @@ def main() -> int:
         measured += done > 0
         if not done:
             not_enlarged.append(op.name)
-    print(f"\n{measured} operators measured; above {options.above:g}, slowest first:")
+    print(f"\n{harness.load()}; {measured} operators measured; above {options.above:g}, slowest first:")
     print("\n".join(row for _, row in sorted(found, reverse=True)))
     print(f"\nnot enlarged: {', '.join(not_enlarged)}")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(serve(sys.argv[2]) if sys.argv[1:2] == ["--worker"] else main())

@@ -2,19 +2,35 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+
+/* Which registers the system saves when it goes from one thread to another: bits 1 and 2 those of AVX, 5 to 7 of AVX-512. */
+static unsigned saved_registers(void)
+{
+    unsigned low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+static const char *find_level(void)
+{
+    unsigned a, b, c, d;
+    const unsigned fma = 1u << 12, saves = 1u << 27, avx = 1u << 28;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || (c & (fma | saves | avx)) != (fma | saves | avx)) return "plain";
+    unsigned saved = saved_registers();
+    if ((saved & 0x6) != 0x6 || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & 1u << 5)) return "plain";
+    const unsigned needed = 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31; /* F, DQ, CD, BW and VL */
+    return (saved & 0xe6) == 0xe6 && (b & needed) == needed ? "avx512" : "avx2";
+}
+#else
+static const char *find_level(void) { return "plain"; }
+#endif
+
 static PyObject *best(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;
-    const char *name = "plain";
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
-        name = "avx512";
-    else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        name = "avx2";
-#endif
-    return PyUnicode_FromString(name);
+    return PyUnicode_FromString(find_level());
 }
 
 static PyMethodDef functions[] = {{"best", best, METH_NOARGS, "The best that this processor can do."}, {NULL, NULL, 0, NULL}};
