@@ -148,7 +148,7 @@ from .version import __version__
 
 #: Namespaces that are imported by who asks for them.
 _ON_DEMAND = (
-    "__config__", "__future__", "_tensor", "accelerator", "ao", "compiler", "distributed", "distributions", "futures",
+    "__config__", "__future__", "_functorch", "_tensor", "accelerator", "ao", "compiler", "distributed", "distributions", "func", "futures",
     "hub", "jit", "masked", "multiprocessing", "nested", "onnx", "profiler", "scipy", "signal", "sparse", "testing",
 )  # fmt: skip
 
@@ -167,12 +167,10 @@ def __getattr__(name: str) -> _Any:
         from importlib import import_module
 
         return import_module("." + name, __name__)
-    if name in ("vmap", "func"):
-        raise AttributeError(
-            f"torch.{name} is not here yet: this version batches nothing by itself. Write a loop and torch.stack, give "
-            "the operators a batch dimension, or use is_grads_batched=True of torch.autograd.grad; "
-            "torch.autograd.functional has jvp, vjp, jacobian and hessian"
-        )
+    if name == "vmap":
+        from .func import vmap
+
+        return vmap
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

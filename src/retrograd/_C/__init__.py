@@ -14,6 +14,7 @@ from ..autograd.graph import current_graph_task_execution_order as _current_grap
 from ..autograd.graph import current_graph_task_id as _current_graph_task_id
 from ..autograd.graph import current_node as _current_autograd_node
 from ..autograd.graph import will_execute as _will_engine_execute_node
+from ..core.state import local
 from ..kernels.linalg_checks import LinAlgError as _LinAlgError
 from ..tensor.autograd_attributes import TensorAutograd as TensorBase
 from . import _autograd, _functions
@@ -40,3 +41,20 @@ class _WeakTensorRef:
 
     def expired(self) -> bool:
         return self.reference() is None
+
+
+def _debug_only_display_vmap_fallback_warnings(enabled: bool) -> None:
+    """Do operators without a batching rule warn in this thread?"""
+    local.state.batch_fallback = "warn" if enabled else "quiet"
+
+
+def _debug_only_are_vmap_fallback_warnings_enabled() -> bool:
+    return local.state.batch_fallback == "warn"
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_functorch":  # imported by who asks for it, as `func` is
+        from importlib import import_module
+
+        return import_module("._functorch", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -72,7 +72,10 @@ class CopySlices(Node):
         grad = grads[0]
         if grad is None:
             return (None,) * len(edges)
-        result = wrap(kernels.empty_of_layout(self.like, grad._data))
+        if grad.special is not None:
+            result = grad.new_empty(grad.shape)
+        else:
+            result = wrap(kernels.empty_of_layout(self.like, grad._data))
         result.copy_(grad)
         part = replay_on_tensor(self.replay, result)
         outputs = self.fn.apply_tensors(self._edges_of_fn(edges), (part.clone(),))

@@ -19,12 +19,12 @@ import numpy as np
 from ..core.meta import AutogradMeta
 from ..core.quiet import quietly
 from ..core.records import record_of, records
+from ..core.description import NoArray
 from ..core.state import ThreadState, local, process
 from ..core.version_counter import version_counter
 from ..kernels import as_array, ndarray
 from ..tensor import Tensor, new, wrap
 from ..tensor.lazy_conjugation import keep_bits
-from ..tensor.special import NoArray
 from .edge import gradient_edge
 from .forward_grad import Level, attach, attach_view, fw_grad, has_fw_grad, set_fw_grad
 from .intercept import catch_up, intercept, interceptor_of, new_node, set_observers
@@ -78,10 +78,17 @@ def hide_levels(state: ThreadState, outputs: Any, grads: Sequence[Tensor]) -> No
         level.observer
         for level in process.dual_levels
         if level.observer in state.observers
-        and all(isinstance(start, Tensor) and fw_grad(start, level) is None for start in starts)
+        and all(isinstance(start, Tensor) and not _varies(start, level) for start in starts)
     ]
     if hidden:
         set_observers(state, tuple(observer for observer in state.observers if observer not in hidden))
+
+
+def _varies(tensor: Tensor, level: Level) -> bool:
+    """Has a tensor a tangent at a level, or what it is made of?"""
+    if tensor.special is not None:
+        return any(_varies(held, level) for held in tensor.held)  # type: ignore[attr-defined]
+    return fw_grad(tensor, level) is not None
 
 
 def tangents_of(tensors: Sequence[Any], level: Level) -> list[Tensor | None] | None:

@@ -145,7 +145,7 @@ class Function(_SingleLevelFunction):
     (tensor([1., 1.]), tensor([3., 3.]))
     """
 
-    #: May batching be derived from forward, backward and jvp? (Nothing batches custom functions yet: see `vmap`.)
+    #: May `torch.vmap` of the function be derived from forward, setup_context, backward and jvp? Else see `vmap`.
     generate_vmap_rule = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -166,7 +166,25 @@ class Function(_SingleLevelFunction):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
-        """How the function runs on a batch: to be overridden."""
+        """How the function runs within `torch.vmap`: to be overridden, unless `generate_vmap_rule` is set.
+
+        `info` has the `batch_size` and the `randomness`, `in_dims` says which dimension of each of `args` counts the
+        examples (None: it is the same for all). Returns the outputs and the dimension of each that does.
+
+        >>> import retrograd as torch
+        >>> class Double(torch.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(x):
+        ...         return x * 2
+        ...     @staticmethod
+        ...     def setup_context(ctx, inputs, output):
+        ...         pass
+        ...     @staticmethod
+        ...     def vmap(info, in_dims, x):
+        ...         return Double.apply(x), in_dims[0]
+        >>> torch.vmap(Double.apply)(torch.ones(2))
+        tensor([2., 2.])
+        """
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
             "generate_vmap_rule=True."

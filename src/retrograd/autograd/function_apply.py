@@ -52,6 +52,12 @@ _WHILE_FORWARD_RUNS = ("to_save", "saved_for_forward", "dirty_tensors", "non_dif
 def apply(cls: Any, args: tuple[Any, ...], kwargs: dict[Any, Any], with_setup_context: bool) -> Any:
     """Call the Function `cls`, which has a `setup_context` or whose forward has a `ctx`."""
     state = local.state
+    if state.func_depth or state.batch_levels:
+        from ..func.custom_functions import apply_transformed  # transforms are made of operators
+
+        result = apply_transformed(cls, args, kwargs, with_setup_context)
+        if result is not NotImplemented:
+            return result
     required = len(args)
     named: dict[Any, Any] = kwargs
     if with_setup_context:

@@ -318,8 +318,8 @@ def jacobian(
     """The Jacobian: for each output and each input, a Tensor of the output's size followed by the input's.
 
     `strategy`: one backward pass for each element of the outputs, or one forward pass for each of the inputs.
-    `vectorize` is torch's request to do all passes at once; here it gives the same numbers. As in torch, forward mode
-    has to be asked for with ``vectorize=True``, and gives lists where reverse mode gives tuples of tuples.
+    With `vectorize`, all passes are one, over a batch (see `torch.vmap`). As in torch, forward mode has to be asked for
+    with ``vectorize=True``, and gives lists where reverse mode gives tuples of tuples.
 
     >>> import retrograd as torch
     >>> torch.autograd.functional.jacobian(lambda x: x ** 2, torch.tensor([1., 2.]))
@@ -445,30 +445,31 @@ def _construct_standard_basis_for(tensors: Sequence[Tensor], tensor_numels: Sequ
 
 
 def _forward_jacobian(func: Callable, inputs: Any) -> Any:
-    """The same from one forward pass per element of the inputs."""
+    """The same from forward passes over all elements of the inputs at once."""
+    from ..func.batched import batched_pass  # operators on batches stand above all operators
+
     is_inputs_tuple, inputs = _as_tuple(inputs, "inputs", "jacobian")
     inputs = _own(inputs, False, requires_grad=False)
-    blocks = []  # for each input, for each output
-    is_outputs_tuple, outputs = False, None
-    for which, tensor in enumerate(inputs):
-        columns = []
-        for element in range(tensor.numel()):
-            direction = tensor.new_zeros(tensor.shape)
-            direction.view(-1)[element] = 1
-            vectors = [direction if i == which else None for i in range(len(inputs))]
-            is_outputs_tuple, outputs, tangents = _push(func, inputs, vectors, "jacobian")
-            columns.append(tangents)
-        if outputs is None:
-            is_outputs_tuple, outputs = _outputs(func, inputs, "jacobian", strict=False)
-        blocks.append(
-            [
-                ops.stack([column[i] for column in columns], -1).reshape(*output.size(), *tensor.size())
-                if columns
-                else output.new_zeros((*output.size(), *tensor.size()))
-                for i, output in enumerate(outputs)
-            ]
-        )
-    found = [[block[i].detach() for block in blocks] for i in range(len(outputs or ()))]
+    numels = [tensor.numel() for tensor in inputs]
+    seen: list[Any] = []
+
+    def columns(directions: tuple) -> tuple:
+        is_tuple, outputs, tangents = _push(func, inputs, directions, "jacobian")
+        seen.append((is_tuple, [output.shape for output in outputs]))
+        return tangents
+
+    bases = _construct_standard_basis_for(inputs, numels)
+    directions = [basis.view(-1, *tensor.shape) for basis, tensor in zip(bases, inputs, strict=True)]
+    if sum(numels):
+        all_columns = batched_pass(sum(numels), directions, columns)
+        is_outputs_tuple, shapes = seen[0]
+    else:
+        is_outputs_tuple, outputs = _outputs(func, inputs, "jacobian", strict=False)
+        shapes, all_columns = [output.shape for output in outputs], tuple(o.new_zeros((0, *o.shape)) for o in outputs)
+    found = []
+    for shape, rows in zip(shapes, all_columns, strict=True):
+        parts = rows.detach().movedim(0, -1).split(numels, -1)
+        found.append([part.reshape(*shape, *tensor.shape) for part, tensor in zip(parts, inputs, strict=True)])
     return _unpack(found, is_outputs_tuple, is_inputs_tuple)
 
 
@@ -494,6 +495,8 @@ def hessian(
     if outer_jacobian_strategy not in STRATEGIES:
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
 
+    from ..func.levels import variable  # operators on batches stand above all operators
+
     def scalar(*given: Tensor) -> Tensor:
         is_tuple, outputs = _outputs(func, given, "hessian", strict)
         _single_scalar(outputs, is_tuple, "hessian")
@@ -501,7 +504,7 @@ def hessian(
 
     def gradient(*given: Tensor) -> tuple[Tensor, ...]:
         if outer_jacobian_strategy == "forward-mode":
-            given = tuple(tensor.requires_grad_() for tensor in given)  # they are ours
+            given = tuple(variable(tensor, True) for tensor in given)
         found = jacobian(scalar, given, create_graph=True)
         if strict:
             _require(found, "jacobian")

@@ -199,16 +199,16 @@ def same_values(one: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
 
 
 def push(
-    func: Callable[..., Any], inputs: tuple[Any, ...], steps: dict[int, np.ndarray | None]
+    func: Callable[..., Any], inputs: tuple[Any, ...], steps: dict[int, Any]
 ) -> list[tuple[Tensor, Tensor | None]]:
-    """Primals and tangents of the outputs as the inputs in `steps` move; None: an input without a tangent."""
+    """Primals and tangents of the outputs as the inputs in `steps` (arrays or Tensors) move; None: without a tangent."""
     with forward_ad.dual_level():
         given = []
         for position, value in enumerate(inputs):
             value = value.detach() if isinstance(value, Tensor) else value
             step = steps.get(position)
             if step is not None:
-                tangent = ops.from_numpy(step.copy()).to(value.device)
+                tangent = step if isinstance(step, Tensor) else ops.from_numpy(step.copy()).to(value.device)
                 value = forward_ad.make_dual(value, tangent)
             given.append(value)
         outputs = as_tuple(func(*given))

@@ -12,7 +12,8 @@ from typing import Any, Literal, overload
 
 from ..core.description import NoArray
 from ..core.late import operators as ops
-from ..kernels import one_like, ones, zeros_like
+from ..core.state import local
+from ..kernels import ndarray, one_like, ones, zeros_like
 from ..tensor import Tensor, autograd_attributes, wrap
 from ..tensor.special import bare
 from .basic_nodes import Identity
@@ -97,6 +98,8 @@ def grad(
     allow_unused: Literal[False] | None = ...,
     is_grads_batched: bool = ...,
     materialize_grads: bool = ...,
+    *,
+    is_outputs_batched: bool = ...,
 ) -> tuple[Tensor, ...]: ...
 @overload
 def grad(
@@ -110,6 +113,7 @@ def grad(
     allow_unused: bool | None,
     is_grads_batched: bool = ...,
     materialize_grads: bool = ...,
+    is_outputs_batched: bool = ...,
 ) -> tuple[Tensor | None, ...]: ...
 def grad(
     outputs: TensorOrEdge | Sequence[TensorOrEdge],
@@ -121,14 +125,25 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
+    *,
+    is_outputs_batched: bool = False,
 ) -> tuple[Tensor | None, ...]:
     """The gradients of `outputs` with respect to `inputs`; ``.grad`` is left alone.
+
+    With `is_grads_batched`, the first dimension of `grad_outputs` counts many of them, and that of the gradients as well.
+    With `is_outputs_batched`, beyond torch, the first dimension of `outputs` counts samples, and each has a gradient of its
+    own: per-sample gradients of a model as it is. See Note [Per-sample gradients] in func/per_sample.py.
 
     >>> import retrograd as torch
     >>> x = torch.tensor(2., requires_grad=True)
     >>> first, = torch.autograd.grad(x ** 3, x, create_graph=True)
     >>> torch.autograd.grad(first, x)
     (tensor(12.),)
+    >>> w = torch.ones(2, requires_grad=True)
+    >>> losses = (torch.tensor([[1., 2.], [3., 4.]]) @ w) ** 2  # one for each of two samples
+    >>> torch.autograd.grad(losses, w, is_outputs_batched=True)
+    (tensor([[ 6., 12.],
+            [42., 56.]]),)
     """
     if materialize_grads and allow_unused is False:
         raise ValueError(
@@ -149,6 +164,14 @@ def grad(
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     given = _as_tuple(grad_outputs, len(outputs))
     keep_graph = create_graph if retain_graph is None else retain_graph
+    if local.state.batch_levels and any(isinstance(t, Tensor) and t.special is not None for t in (*outputs, *inputs)):
+        from ..func.levels import grad_of_batched  # (as below)
+
+        results = grad_of_batched(outputs, inputs, given, keep_graph, create_graph, is_grads_batched)
+        return _check_used(outputs, inputs, results, allow_unused, materialize_grads, create_graph)
+    if is_outputs_batched:
+        results = _grad_per_sample(outputs, inputs, given, keep_graph, create_graph or is_grads_batched)
+        return _check_used(outputs, inputs, results, allow_unused, False, False)
     if is_grads_batched:
         return _grad_batched(outputs, inputs, given, keep_graph, create_graph, allow_unused, materialize_grads)
     grads = make_grads(outputs, given)
@@ -223,10 +246,30 @@ def _zeros_like(tensor: Tensor, requires_grad: bool) -> Tensor:
     return wrap(zeros_like(tensor._data)).requires_grad_(requires_grad)
 
 
+def _grad_per_sample(outputs: Sequence, inputs: Sequence, given: tuple, keep: bool, refused: bool) -> Any:
+    from ..func.per_sample import per_sample_gradients  # operators on batches stand above all operators
+
+    if refused:
+        raise RuntimeError(
+            "is_outputs_batched=True goes with neither create_graph=True nor is_grads_batched=True: use "
+            "torch.vmap(torch.func.grad(...)), which composes"
+        )
+    for tensor in (*outputs, *inputs):
+        if not isinstance(tensor, Tensor):
+            raise RuntimeError("is_outputs_batched=True needs Tensors, not GradientEdges")
+    for position, output in enumerate(outputs):
+        _root_edge(output, position)
+    for tensor in inputs:
+        _wanted_edge(tensor)
+    return per_sample_gradients(outputs, inputs, given, keep)
+
+
 def _grad_batched(
     outputs: Sequence, inputs: Sequence, given: tuple, keep: bool, create: bool, allow_unused: bool, materialize: bool
 ) -> tuple:
-    """One pass per row of `grad_outputs`, and the results stacked."""
+    """One pass for all rows of `grad_outputs`, as a batch: see Note [Batched tensors] in func/batched.py."""
+    from ..func.batched import batched_pass  # operators on batches stand above all operators
+
     sizes = {g.shape[0] for g in given if g is not None}
     if len(sizes) != 1:
         raise RuntimeError("is_grads_batched=True needs grad_outputs that all have the same first dimension")
@@ -241,14 +284,11 @@ def _grad_batched(
                 "consider using vmap."
             )
     (size,) = sizes
-    rows = []
-    for i in range(size):
-        keep_row = keep or i < size - 1
-        row = tuple(None if g is None else g[i] for g in given)
-        rows.append(
-            grad(outputs, inputs, row, keep_row, create, allow_unused=allow_unused, materialize_grads=materialize)
-        )
-    return tuple(None if column[0] is None else ops.stack(list(column)) for column in zip(*rows, strict=True))
+    return batched_pass(
+        size,
+        given,
+        lambda rows: grad(outputs, inputs, rows, keep, create, allow_unused=allow_unused, materialize_grads=materialize),
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------- checks

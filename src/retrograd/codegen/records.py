@@ -40,6 +40,7 @@ def _record(entry: Entry, inplace: bool = False) -> str:
         "schema": f"{base}{mark}{overload}" + text[len(base) + len(overload) :],
         "arguments": tuple(a.parameter for a in entry.schema.arguments),
         "kernel": entry.kernel,
+        "family": entry.file.removesuffix(".yaml"),
         "aliases": tuple(alias + mark for alias in entry.aliases),
         "inplace": f"{entry.name}_" if entry.inplace and not inplace else None,
         "form_of": entry.name if inplace else None,

@@ -24,6 +24,8 @@ class OperatorRecord(NamedTuple):
     #: The parameters of the function.
     arguments: tuple[str, ...]
     kernel: str
+    #: The file of the table that it stands in.
+    family: str = ""
     aliases: tuple[str, ...] = ()
     #: The name of the in-place form of this operator, None if there is none.
     inplace: str | None = None

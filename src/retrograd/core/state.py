@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from ..autograd.forward_grad import Level
     from ..autograd.graph_task import GraphTask
     from ..autograd.node import Node
+    from ..func.batched import Level as BatchLevel
     from .version_counter import VersionCounter
 
 
@@ -58,9 +59,12 @@ class ThreadState:
 
     __slots__ = (
         "__weakref__",
+        "batch_fallback",
+        "batch_levels",
         "current_node",
         "cuts",
         "enforce_grad_layout",
+        "func_depth",
         "fw_grad_enabled",
         "grad_enabled",
         "graph_exec_group",
@@ -103,6 +107,12 @@ class ThreadState:
         self.saved_tensors_hooks: tuple[tuple[Callable[..., Any], Callable[..., Any]], ...] | str = ()
         #: Are tangents seen at all? See forward_ad.py.
         self.fw_grad_enabled: bool = True
+        #: The vmaps that are running, outermost first; see Note [Batched tensors] in func/batched.py.
+        self.batch_levels: tuple[BatchLevel, ...] = ()
+        #: What becomes of operators that have no batching rule: "warn", "quiet" or "error"; see func/fallback.py.
+        self.batch_fallback: str = "warn"
+        #: How many transforms of `func` are running, one inside the other.
+        self.func_depth: int = 0
         #: Asked before every write in place, see allow_mutation_on_saved_tensors.
         self.mutation_guard: Any = None
         #: Where tensors were cut off their history, and where recording was last switched off, see cuts.py.

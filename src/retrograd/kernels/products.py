@@ -45,6 +45,13 @@ def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _batched(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if a.itemsize == 2 and is_half(a.dtype):
         return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
+    if a.ndim == 3 == b.ndim and a.shape[2] == b.shape[1]:
+        count, rows, inside = a.shape
+        if inside == 1:
+            return np.multiply(a, b)
+        if b.strides[0] == 0 and count > 1 and a.dtype.char in "fdFD":
+            # The same matrix for all, such as an expanded one: one product instead of many.
+            return _product(a.reshape(count * rows, inside), b[0]).reshape(count, rows, b.shape[2])
     if a.ndim in (3, 4) and a.shape[:-2] == b.shape[:-2] and a.shape[-1] == b.shape[-2] and a.size > SMALL:
         fast = fast_product(a, b)
         if fast is not None:

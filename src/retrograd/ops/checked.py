@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from ..core.description import NoArray
 from ..core.dtypes import dtype as Dtype
+from ..core.state import local
 from ..tensor import Tensor
 from ..tensor.special import operate_on_special, special_tensors
 from .accidents import unfit
@@ -228,7 +229,7 @@ class _Defaults:
         return name
 
 
-def _text(function: Callable[..., Any], key: str, out: bool) -> tuple[str, dict[str, Any], list[str]]:
+def _text(function: Callable[..., Any], key: str, out: bool, draws: bool) -> tuple[str, dict[str, Any], list[str]]:
     """The source of the wrapper of a function that names its parameters."""
     defaults = _Defaults()
     head, tests, call = [], [], []
@@ -270,7 +271,7 @@ def _text(function: Callable[..., Any], key: str, out: bool) -> tuple[str, dict[
     if out:
         head += ["out=None"] if star else ["*", "out=None"]
         tests.append("out is None")
-    condition = " and ".join(f"({t})" for t in [*tests, "not more"] if t and t != "True")
+    condition = " and ".join(f"({t})" for t in [*tests, *[_NOT_MAPPED] * draws, "not more"] if t and t != "True")
     given = f"({''.join(n + ', ' for n in names)})"
     named = "{" + ", ".join(f'"{n}": {n}' for n in [*keywords, *["out"] * out]) + "}"
     return (
@@ -290,10 +291,13 @@ def _compiled(text: str) -> Any:
     return compile(text, f"{__file__}: a wrapper", "exec")
 
 
-def checked(function: F, name: str, key: str | None = None, *, out: bool = False, method: bool = False) -> F:
+def checked(
+    function: F, name: str, key: str | None = None, *, out: bool = False, method: bool = False, draws: bool = False
+) -> F:
     """`function` under the name `name`, with its arguments checked by the signatures of `key`.
 
     With `out`, it takes ``out=``: a Tensor, or one for each result. With `method`, its first argument is not counted.
+    With `draws`, it draws random numbers: within a vmap, that says what they are.
     The wrapper is written when it is first called: of a thousand functions a program calls few.
     """
     if key is None:
@@ -301,7 +305,7 @@ def checked(function: F, name: str, key: str | None = None, *, out: bool = False
     if not has_overloads(key) or getattr(function, "checked", None) is function:
         return function
     scope: dict[str, Any] = {"Tensor": Tensor, "Dtype": Dtype, "INTS": _INTS, "function": function, "name": name,
-                             "unfit": unfit}  # fmt: skip
+                             "unfit": unfit, "local": local}  # fmt: skip
     call: Any = FunctionType(_ON_FIRST_CALL.replace(co_name=name, co_qualname=name), scope, name)
     functools.update_wrapper(call, function)
     call.__name__ = call.__qualname__ = name
@@ -309,7 +313,7 @@ def checked(function: F, name: str, key: str | None = None, *, out: bool = False
     call.takes_out = out  # besides the parameters that the signature, that of `function`, shows
 
     def first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        made = _written(function, name, key, out, int(method), scope)
+        made = _written(function, name, key, out, int(method), draws, scope)
         call.__defaults__, call.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
         # Errors name the operation by its code. The last step: a thread that comes before it makes the same once more.
         call.__code__ = made.__code__.replace(co_name=name, co_qualname=name)
@@ -327,7 +331,7 @@ _ON_FIRST_CALL = _on_first_call.__code__
 
 
 def _written(
-    function: Callable[..., Any], name: str, key: str, out: bool, skipped: int, scope: dict[str, Any]
+    function: Callable[..., Any], name: str, key: str, out: bool, skipped: int, draws: bool, scope: dict[str, Any]
 ) -> FunctionType:
     """The wrapper of a function, made in its `scope`."""
     parameters = list(inspect.signature(function, follow_wrapped=False).parameters.values())
@@ -335,11 +339,12 @@ def _written(
     has_out = not skipped and (out or any(p.name == "out" or p.kind is p.VAR_KEYWORD for p in parameters))
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         text = _SIZES if not skipped and any(_is_sizes(o) for o in overloads(key)) else _SPREAD
+        text = text.replace("if not kwargs", f"if {_NOT_MAPPED} and not kwargs") if draws else text
         defaults: dict[str, Any] = {"known": set()}
-        defaults["slow"] = _slow_spread(function, name, key, out, has_out, skipped, scope)
+        defaults["slow"] = _slow_spread(function, name, key, out, has_out, skipped, draws, scope)
     else:
-        text, defaults, omitted = _text(function, key, out)
-        defaults["slow"] = _slow(function, name, key, parameters, out, has_out, skipped, omitted, scope)
+        text, defaults, omitted = _text(function, key, out, draws)
+        defaults["slow"] = _slow(function, name, key, parameters, out, has_out, skipped, omitted, draws, scope)
     scope.update(defaults)
     made: dict[str, Any] = {}
     exec(_compiled(text), scope, made)
@@ -359,8 +364,10 @@ def _run(function: Callable[..., Any], name: str, args: list[Any], kwargs: dict[
             return write_out(function, target, tuple(args), kwargs)
         return function(*args, **kwargs)
     except NoArray:
-        # A function composed of operators has asked a special tensor for its array.
-        raise special_tensors(args, kwargs)[0].no_form(name) from None
+        found = special_tensors(args, kwargs)
+        if not found:
+            raise
+        return found[0].stuck(function, tuple(args), kwargs)
     except Exception as error:
         raise unfit(name, error, args, kwargs)  # noqa: B904
 
@@ -376,6 +383,8 @@ def _take_out(name: str, named: dict[str, Any]) -> dict[str, Any]:
     return {"out": target}
 
 
+#: The test of functions that draw random numbers.
+_NOT_MAPPED = "not local.state.batch_levels"
 #: The wrapper of a function that takes ``*args``: it remembers which classes of arguments it has found right.
 _SPREAD = """
 def call(*args, **kwargs):
@@ -409,12 +418,14 @@ def _is_sizes(parameters: tuple[Parameter, ...]) -> bool:
 
 
 def _slow_spread(
-    function: Callable[..., Any], name: str, key: str, out: bool, has_out: bool, skipped: int,
+    function: Callable[..., Any], name: str, key: str, out: bool, has_out: bool, skipped: int, draws: bool,
     scope: dict[str, Any],
 ) -> Callable[..., Any]:
     """What such a wrapper calls when it has not met such arguments."""
 
     def slow(args: tuple[Any, ...], kwargs: dict[str, Any], known: set[tuple[type[Any], ...]]) -> Any:
+        if draws and local.state.batch_levels:
+            return local.state.batch_levels[-1].draw(scope["call"], args, kwargs)
         if special_tensors(args, kwargs):
             result = operate_on_special(scope["call"], args, kwargs)
             if result is not NotImplemented:
@@ -431,7 +442,7 @@ def _slow_spread(
 
 def _slow(
     function: Callable[..., Any], name: str, key: str, parameters: list[inspect.Parameter], out: bool, has_out: bool,
-    skipped: int, omitted: list[str], scope: dict[str, Any],
+    skipped: int, omitted: list[str], draws: bool, scope: dict[str, Any],
 ) -> Callable[..., Any]:
     """What a wrapper calls when its test has failed."""
     positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
@@ -450,6 +461,8 @@ def _slow(
                 named[p.name] = value
         named |= {k: v for k, v in keywords.items() if v is not defaults.get(k)}
         named |= more
+        if draws and local.state.batch_levels:
+            return local.state.batch_levels[-1].draw(scope["call"], tuple(given), named)
         if special_tensors(args, named):
             result = operate_on_special(scope["call"], tuple(given), named)
             if result is not NotImplemented:

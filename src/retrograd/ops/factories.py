@@ -28,6 +28,7 @@ from ..kernels.storage import dense_like
 from ..random import Generator, default_generator
 from ..tensor import Tensor, new, wrap
 from ..tensor.data import infer_array
+from ..tensor.special import all_values, like_array
 from .overwrite import overwrite
 from .registry import SPACES, composite
 from .support import int_tuple, store
@@ -305,7 +306,7 @@ def _laid_out(input: Tensor, np_dtype: np.dtype) -> np.ndarray:
     """An array in the order of dimensions that a new one like `input` has; its values do not matter.
 
     NumPy takes a dimension that was expanded for the innermost one, torch leaves it where it stands."""
-    data = input._data
+    data = like_array(input)
     return data if 0 not in data.strides else dense_like(data, np_dtype)
 
 
@@ -523,7 +524,7 @@ def _check_drawable(kernel: str, np_dtype: np.dtype) -> None:
     refuse_stored(kernel, np_dtype, but="W")
 
 
-@composite(method=False)
+@composite(method=False, draws=True)
 def rand(
     *size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
     **kw: Any,
@@ -534,7 +535,7 @@ def rand(
     return _out(_drawn(g.uniform_like, np.empty(shape, np_dtype)), requires_grad, device, kw)
 
 
-@composite(method=False)
+@composite(method=False, draws=True)
 def randn(
     *size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
     **kw: Any,
@@ -545,7 +546,7 @@ def randn(
     return _out(_normal(g, np.empty(shape, np_dtype)), requires_grad, device, kw)
 
 
-@composite(method=False)
+@composite(method=False, draws=True)
 def randint(
     low: Any = None, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: Any = None,
     device: Any = None, requires_grad: bool = False, **kw: Any,
@@ -576,7 +577,7 @@ def _check_integers(low: int, high: int, np_dtype: Any) -> None:
                 raise RuntimeError(f"{name} is out of bounds for {np_dtype}: {value}")
 
 
-@composite(method=False)
+@composite(method=False, draws=True)
 def rand_like(
     input: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None,
     requires_grad: bool = False, **kw: Any,
@@ -587,7 +588,7 @@ def rand_like(
     return _out(_drawn(g.uniform_like, np.empty_like(_laid_out(input, np_dtype), np_dtype)), requires_grad, device, kw)
 
 
-@composite(method=False)
+@composite(method=False, draws=True)
 def randn_like(
     input: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None,
     requires_grad: bool = False, **kw: Any,
@@ -598,7 +599,7 @@ def randn_like(
     return _out(_normal(g, np.empty_like(_laid_out(input, np_dtype), np_dtype)), requires_grad, device, kw)
 
 
-@composite(method=False)
+@composite(method=False, draws=True)
 def randint_like(
     input: Tensor, low: Any = None, high: Any = None, *, generator: Generator | None = None, dtype: Any = None,
     device: Any = None, requires_grad: bool = False, **kw: Any,
@@ -615,7 +616,7 @@ def randint_like(
     return _out(drawn, requires_grad, device, kw)
 
 
-@composite(method=False)
+@composite(method=False, draws=True)
 def randperm(
     n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
     **kw: Any,
@@ -628,14 +629,14 @@ def randperm(
     return _out(_generator(generator).permutation(n).astype(np_dtype), requires_grad, device, kw)
 
 
-@composite(method=False)
+@composite(method=False, draws=True)
 def normal(
     mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, dtype: Any = None,
     device: Any = None, requires_grad: bool = False, **kw: Any,
 ) -> Tensor:  # fmt: skip
     """Normal numbers with a mean and a standard deviation, each a number or a tensor."""
     if isinstance(std, Tensor):
-        if (std._data < 0).any():
+        if (all_values(std) < 0).any():
             raise RuntimeError("normal expects all elements of std >= 0.0")
     elif std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")

@@ -11,6 +11,7 @@ Operators of the table come first: `_generated/functions.py` says where each sta
     @composite("torch.celu", space="nn.functional") nn.functional.NAME, and torch.celu
     @composite("special.softmax")                   torch.NAME, Tensor.NAME and special.softmax
     @composite(space="internal")                    none of these: what formulas call
+    @composite(draws=True)                          it draws random numbers, which vmap asks about
 
 A function called `linalg_NAME` or `special_NAME`, as aten calls them, is NAME in that namespace. How a function may be
 called is in `ops/signatures/`, and is checked before it runs; with `bare`, it looks at its arguments itself. The
@@ -47,6 +48,7 @@ def composite(
     setter: Callable[[Any, Any], None] | None = None,
     out: bool = False,
     bare: bool = False,
+    draws: bool = False,
 ) -> Callable[[F], F]:
     """Declare an operator that is not in the table, under its own name (or `name`) and `names`, in `space`.
 
@@ -60,28 +62,28 @@ def composite(
         for title in (name or f.__name__, *names):
             where, own = schema.place(title, space)
             if where != "Tensor":
-                _put(where, own, f, out, bare)
+                _put(where, own, f, out, bare, draws)
             if where in ("linalg", "special") and "." not in title:
-                _put("internal", title, f, out, bare)
+                _put("internal", title, f, out, bare, draws)
             if property:
                 SPACES["Tensor"][own] = made = builtins.property(f, setter)
                 setattr(Tensor, own, made)
             elif where == "Tensor" or (where == "torch" and "." not in title and method):
-                _put("Tensor", own, f, False, bare)
+                _put("Tensor", own, f, False, bare, draws)
                 setattr(Tensor, own, SPACES["Tensor"][own])
         return f
 
     return declare
 
 
-def _put(space: str, name: str, f: Callable[..., Any], out: bool, bare: bool) -> None:
+def _put(space: str, name: str, f: Callable[..., Any], out: bool, bare: bool, draws: bool) -> None:
     if name in SPACES[space]:
         raise ValueError(f"{space}.{name} is declared twice")
     DECLARED[space][name] = SPACES[space][name] = f
     if space == "linalg" and DECLARED["torch"].get(f.__name__) is f:
         SPACES[space][name] = SPACES["torch"][f.__name__]
     if not bare and space not in ("internal", "aten", "linalg"):  # (ops/linalg_calls.py has further checks)
-        made: Any = checked(f, name, signature_key(space, name), out=out, method=space == "Tensor")
+        made: Any = checked(f, name, signature_key(space, name), out=out, method=space == "Tensor", draws=draws)
         if made is f:
             raise LookupError(f"{space}.{name} has no line in ops/signatures")
         SPACES[space][name] = made

@@ -228,6 +228,9 @@ def write_out(
             raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(target).__name__}")
     state = local.state
     tensors, apart = _tensors_in((*args, *kwargs.values())), _apart(function, args, kwargs)
+    for tensor in (*tensors, *outs):
+        if tensor.special is not None:
+            tensor.write_out(function)
     if differentiable and state.grad_enabled and any(t.requires_grad for t in (*tensors, *outs)):
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "

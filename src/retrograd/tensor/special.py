@@ -14,7 +14,8 @@ no array that it could take.  Its class says instead what an operator means for 
 Both come to `operate_on_special`.  It asks the special tensors among the arguments, those of the highest rank
 (`special`) first, as ``operate(function, args, kwargs)``; the first answer that is not NotImplemented is the result.
 If there is none, a function composed of operators runs as it is, on its parts; an operator of the table is refused, in
-the words of the class (`no_form`).
+the words of the class (`no_form`).  If it turns out on the way that such a function needs an array all the same,
+the special tensor is asked once more, as ``stuck(function, args, kwargs)``, and refuses unless its class knows a way.
 
 Gradients travel through a backward pass as bare arrays (Note [Arrays and Tensors]).  That of a special tensor, or a
 special gradient of a plain one, travels as its ``_memory``, from which ``as_tensor()`` makes the Tensor again (`bare`
@@ -26,6 +27,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+import numpy as np
 
 from ..core.description import Description, NoArray
 from ..core.state import local
@@ -101,33 +104,75 @@ class SpecialTensor(Tensor):
         """This tensor as a gradient that the engine takes."""
         return self
 
+    def stuck(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What a function composed of operators gives that has asked for an array; refused unless overridden."""
+        raise self.no_form(function.__name__) from None
+
+    def write_out(self, function: Callable[..., Any]) -> Any:
+        """``function(..., out=...)`` with this tensor among the arguments or results: None where it may be written."""
+        return None
+
+    def become(self, operator: Callable[..., Tensor], args: tuple[Any, ...]) -> Any:
+        """Have this tensor be what a view operator makes of it: ``unsqueeze_()`` and the like; NotImplemented: as any."""
+        return NotImplemented
+
+    @property
+    def held(self) -> tuple[Tensor, ...]:
+        """The tensors that have the history and the tangents of this one, if others have."""
+        return ()
+
     def no_form(self, name: str) -> Exception:
         """The error for an operator that there is none of for such tensors."""
         return NotImplementedError(f"Could not run 'aten::{name}' with a {self.kind} tensor: there is no such operator")
 
 
+def like_array(tensor: Tensor) -> Any:
+    """An array of the shape and dtype of a tensor, for who reads no more than that: its own, unless it has none."""
+    if tensor.special is None:
+        return tensor._memory
+    return np.broadcast_to(np.empty((), tensor._memory.dtype), tensor._memory.shape)
+
+
+def all_values(tensor: Tensor) -> Any:
+    """All values that a tensor stands for, in whatever order and shape: for checks that go for all of them alike."""
+    while tensor.special is not None:
+        (tensor,) = tensor.held  # type: ignore[attr-defined]
+    return tensor._data
+
+
+#: What most other arguments are.
+_NEVER = frozenset((int, float, bool, str, type(None)))
+
+
 def special_tensors(args: Any, kwargs: Any) -> list[SpecialTensor]:
     """The special tensors among arguments (and in lists of them), highest rank first, each class as they stand."""
     found: list[Any] = []
-    for value in (*args, *kwargs.values()):
+    for value in (*args, *kwargs.values()) if kwargs else args:
+        cls = value.__class__
+        if cls is Tensor or cls in _NEVER:
+            continue
         if isinstance(value, Tensor):
             if value.special is not None:
                 found.append(value)
         elif isinstance(value, (tuple, list)):
             found += [one for one in value if isinstance(one, Tensor) and one.special is not None]
-    found.sort(key=lambda one: -one.special)
+    if len(found) > 1:
+        found.sort(key=lambda one: -one.special)
     return found
 
 
 def operate_on_special(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What the special tensors among the arguments make of a call; NotImplemented if there is none, or none knows."""
-    asked = set()
-    for tensor in special_tensors(args, kwargs):
-        if (type(tensor), tensor.special) not in asked:
-            asked.add((type(tensor), tensor.special))
-            result = tensor.operate(function, args, kwargs)
-            if result is not NotImplemented:
-                return result
+    found = special_tensors(args, kwargs)
+    asked: Any = None
+    for tensor in found:
+        kind = type(tensor), tensor.special
+        if kind == asked:
+            continue  # one of each kind speaks for all
+        asked = kind
+        result = tensor.operate(function, args, kwargs)
+        if result is not NotImplemented:
+            return result
     return NotImplemented
 
 

@@ -474,3 +474,25 @@ def key_get(obj: Any, kp: Iterable[Any]) -> Any:
     for key in kp:
         obj = key.get(obj)
     return obj
+
+
+def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: IsLeaf = None) -> list | None:
+    """The leaves of `tree`, a beginning of a structure like `treespec`, for each leaf of that; None if it is none.
+
+    >>> from retrograd.utils import _pytree
+    >>> _pytree._broadcast_to_and_flatten((0, None), _pytree.tree_structure(("a", ["b", "c"])))
+    [0, None, None]
+    """
+    found: list[Any] = []
+    todo = [(tree, treespec)]
+    while todo:
+        part, spec = todo.pop()
+        if tree_is_leaf(part, is_leaf):
+            found += [part] * spec.num_leaves
+            continue
+        kind = _node_type(part)
+        children, context = SUPPORTED_NODES[kind].flatten(part)
+        if kind is not spec.type or len(children) != spec.num_children or context != spec.context:
+            return None
+        todo += zip(reversed(children), reversed(spec.children_specs))
+    return found

@@ -69,7 +69,7 @@ def softplus(
 
 
 @composite(space="nn.functional")
-def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
+def gelu(input: Tensor, *, approximate: str = "none", out: Tensor | None = None) -> Tensor:
     """The input times the normal distribution function of it, or (``"tanh"``) an approximation."""
     return generated.gelu(input, approximate=approximate, out=out)
 
@@ -147,7 +147,7 @@ def tanhshrink(input: Tensor) -> Tensor:
 @composite(space="nn.functional")
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """The input moved towards zero by `lambd`, and zero where it is nearer to it than that."""
-    data = input._data
+    data = input._memory
     if data.dtype.kind not in "fV":
         unsupported("softshrink_cpu", data.dtype)
     if lambd < 0:

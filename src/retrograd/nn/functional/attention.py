@@ -330,9 +330,7 @@ def _merged(
         if part is None:
             continue
         if part._memory.dtype == np.bool_:
-            bias = np.zeros(part._memory.shape, dtype)
-            bias[part._data] = -np.inf
-            part = wrap(bias)
+            part = generated.masked_fill_Scalar(wrap(np.zeros(part._memory.shape, dtype)), part, -math.inf)
         if is_padding:
             size = part._memory.shape[1]
             part = part.reshape((batch, 1, 1, size)).expand((batch, heads, 1, size)).reshape((batch * heads, 1, size))

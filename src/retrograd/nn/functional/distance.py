@@ -13,7 +13,7 @@ def same_shape(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Both, broadcast to one shape."""
     if input._memory.shape == target._memory.shape:
         return input, target
-    shape = kernels.broadcast_shape(input._data, target._data)
+    shape = kernels.broadcast_shape(input._memory, target._memory)
     return tuple(x if x._memory.shape == shape else x.expand(shape) for x in (input, target))  # type: ignore[return-value]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import kernels
 from ..._generated import functions as generated
+from ...core.state import local
 from ...core.where import users_level
 from ...ops import namespace as ops
 from ...ops.registry import composite
@@ -23,8 +24,15 @@ def _check_probability(p: float) -> None:
 
 def _mask(like: np.ndarray, p: float) -> Tensor:
     """Zeros with probability `p`, and else 1 / (1 - p)."""
+    levels = local.state.batch_levels
+    if levels:  # within a vmap, which says whether examples have one mask or each its own
+        return levels[-1].draw(_drawn_mask, (like.shape, like.dtype, p), {})
     with default_generator.lock:
         return wrap(kernels.dropout_mask(like, p, default_generator.twister))
+
+
+def _drawn_mask(shape: tuple[int, ...], dtype: np.dtype, p: float) -> Tensor:
+    return _mask(np.empty(shape, dtype), p)
 
 
 def _channels(input: Tensor, dims: int) -> tuple[int, ...]:
@@ -104,14 +112,12 @@ def _alpha(input: Tensor, shape: tuple[int, ...], p: float, training: bool, inpl
         nothing = wrap(np.zeros((), input._memory.dtype))
         return input.mul_(nothing) if inplace else input * nothing
     scale = ((1 - p) * (1 + p * _SATURATED**2)) ** -0.5
-    like = input._data if shape == input._memory.shape else np.empty(shape, input._memory.dtype)
-    kept = _mask(like, p)._data != 0
-    shift = np.where(kept, 0, scale * _SATURATED) - scale * _SATURATED * p
-    dtype = input._memory.dtype
-    factor, shift = kept.astype(dtype) * dtype.type(scale), shift.astype(dtype)
-    if inplace:
-        return input.mul_(wrap(factor)).add_(wrap(shift))
-    return input * wrap(factor) + wrap(shift)
+    like = input._memory if shape == input._memory.shape else np.empty(shape, input._memory.dtype)
+    kept = _mask(like, p)
+    dropped = kept == 0
+    factor = (~dropped).to(input.dtype) * scale
+    shift = (kept * 0 - scale * _SATURATED * p).masked_fill(dropped, scale * _SATURATED - scale * _SATURATED * p)
+    return input.mul_(factor).add_(shift) if inplace else input * factor + shift
 
 
 @composite(space="nn.functional")
@@ -149,6 +155,8 @@ def _rrelu(
 ) -> Tensor:
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    if local.state.batch_levels:
+        raise RuntimeError("vmap: We do not yet support calling rrelu inside vmap: use leaky_relu, or another activation")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     slopes = np.ones_like(input._data)
@@ -182,5 +190,5 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     if not training or p == 0 or not input._memory.size:
         return input
-    mask = _mask(input._data if p < 1 else np.empty((), input._memory.dtype), p)
+    mask = _mask(input._memory if p < 1 else np.empty((), input._memory.dtype), p)
     return input.mul_(mask) if inplace else generated.mul(input, mask)

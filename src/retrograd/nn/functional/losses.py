@@ -16,6 +16,7 @@ from ...ops import namespace as ops
 from ...ops.composite.arithmetic import number_as_tensor
 from ...ops.registry import composite
 from ...tensor import Tensor, wrap
+from ...tensor.special import all_values
 from .activation import logsigmoid
 from .distance import pairwise_distance
 from .reduction import reduced, reduction_number
@@ -193,7 +194,7 @@ def gaussian_nll_loss(
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = var * ops.ones_like(input.detach())
-    elif (var._data < 0).any():
+    elif (all_values(var) < 0).any():
         raise ValueError("var has negative entry/entries")
     if var.shape != input.shape:
         if input.shape[:-1] == var.shape:

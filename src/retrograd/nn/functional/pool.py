@@ -13,16 +13,26 @@ from typing import Any
 
 from ... import kernels
 from ..._generated import functions as generated
+from ...core.state import local
 from ...kernels.promotion import unsupported
 from ...ops.registry import composite
 from ...random import default_generator
 from ...tensor import Tensor, wrap
+from ...tensor.special import all_values
 from .conv import Ints, per_dimension
 from .family import declared_family
 
 OptionalInts = Sequence[int | None]
 
 # ---------------------------------------------------------------------------------------------------------- max_pool
+
+
+def _uniform_samples(shape: tuple[int, ...], dtype: Any) -> Tensor:
+    """Uniform numbers; within a vmap, those that it says."""
+    levels = local.state.batch_levels
+    if levels:
+        return levels[-1].draw(_uniform_samples, (shape, dtype), {})
+    return wrap(default_generator.uniform(shape, dtype))
 
 
 def _sizes(name: str, what: str, value: Ints, dims: int) -> tuple[int, ...]:
@@ -388,7 +398,7 @@ def _make_fractional_max_pool(dims: int) -> Callable[..., Any]:
         if _random_samples is None:
             batch = shape[0] if len(shape) == dims + 2 else 1
             planes = (batch, shape[len(shape) - dims - 1], dims)
-            _random_samples = wrap(default_generator.uniform(planes, input._memory.dtype))
+            _random_samples = _uniform_samples(planes, input._memory.dtype)
         kernel, size = _sizes(name, "kernel_size", kernel_size, dims), _sizes(name, "output_size", output_size, dims)
         values, indices = pool(input, kernel, size, _random_samples)
         return (values, indices) if return_indices else values
@@ -473,7 +483,7 @@ def _max_unpool(
         )
     size = _output_size(shape, kernel, step, per_dimension(padding, dims), output_size)
     volume = math.prod(size)
-    places = indices._data
+    places = all_values(indices)
     if places.size and (int(places.min()) < 0 or int(places.max()) >= volume):
         wrong = int(places.min()) if int(places.min()) < 0 else int(places.max())
         raise RuntimeError(

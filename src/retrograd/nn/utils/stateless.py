@@ -64,16 +64,21 @@ def _functional_call(
 
 def _own_tensors(module: Module) -> dict[str, Tensor]:
     """All parameters and buffers by all their names."""
-    return {
-        **dict(module.named_parameters(remove_duplicate=False)),
-        **dict(module.named_buffers(remove_duplicate=False)),
-    }
+    found: dict[str, Tensor] = {}
+    for path, owner in module.named_modules(remove_duplicate=False):
+        for kind in (owner._parameters, owner._buffers):
+            for name, value in kind.items():
+                if value is not None:
+                    found[f"{path}.{name}" if path else name] = value
+    return found
 
 
-def _under_all_names(module: Module, given: dict[str, Tensor]) -> dict[str, Tensor]:
+def _under_all_names(own: dict[str, Tensor], given: dict[str, Tensor]) -> dict[str, Tensor]:
     """The given tensors under every name of what they replace."""
+    if len(own) == len(set(own.values())):
+        return given  # none is tied to another
     groups: dict[Tensor, list[str]] = {}
-    for name, tensor in _own_tensors(module).items():
+    for name, tensor in own.items():
         groups.setdefault(tensor, []).append(name)
     everywhere = dict(given)
     for names in groups.values():
@@ -94,9 +99,9 @@ def _reparametrize_module(
     module: Module, parameters_and_buffers: dict[str, Tensor], tie_weights: bool = False, strict: bool = False
 ) -> Iterator[None]:
     """Within the block the module has the given tensors; what was assigned to their names is put into the dict."""
-    given = _under_all_names(module, parameters_and_buffers) if tie_weights else parameters_and_buffers
+    own = _own_tensors(module) if tie_weights or strict else {}
+    given = _under_all_names(own, parameters_and_buffers) if tie_weights else parameters_and_buffers
     if strict:
-        own = _own_tensors(module)
         problems = [
             f"{what} key(s): {', '.join(map(repr, sorted(names)))}."
             for what, names in (

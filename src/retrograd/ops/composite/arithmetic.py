@@ -8,6 +8,7 @@ from ..._generated import functions as generated
 from ...core import dtypes
 from ...kernels.promotion import result_dtype
 from ...tensor import Tensor
+from ...tensor.special import like_array
 from ..arguments import as_number
 from ..factories import tensor
 from ..registry import composite
@@ -93,7 +94,7 @@ def __invert__(self: Tensor) -> Tensor:
 def number_as_tensor(value: Any, like: Tensor) -> Tensor:
     """A number as the 0-d tensor that it stands for beside `like`, whose dtype it takes if that can hold it."""
     value = as_number(value)
-    return tensor(value, dtype=dtypes.from_numpy_dtype(result_dtype(like._data, value)))
+    return tensor(value, dtype=dtypes.from_numpy_dtype(result_dtype(like_array(like), value)))
 
 
 # ``number OP self``, for operators that have no form for it: of the tensor that the number stands for.

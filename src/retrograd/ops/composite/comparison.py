@@ -15,12 +15,14 @@ from ..support import needs_a_tensor
 
 
 def _overwritten(input: Tensor, result: Tensor) -> Tensor:
-    values = result._data
-    if values.shape != input._memory.shape:
+    if result._memory.shape != input._memory.shape:
         raise RuntimeError(
-            f"output with shape {list(input._memory.shape)} doesn't match the broadcast shape {list(values.shape)}"
+            f"output with shape {list(input._memory.shape)} doesn't match the broadcast shape "
+            f"{list(result._memory.shape)}"
         )
-    return overwrite(input, values)
+    if result.special is not None:
+        return generated.copy_(input, result, False)
+    return overwrite(input, result._data)
 
 
 @composite(space="Tensor")

@@ -11,6 +11,7 @@ from ... import kernels
 from ..._generated import functions as generated
 from ...core import dtypes
 from ...tensor import Tensor, fresh
+from ...tensor.special import like_array
 from .. import factories
 from ..factories import _finish, _out, empty, empty_strided, zeros
 from ..registry import composite
@@ -188,7 +189,7 @@ def new_zeros(
     if keywords:
         return zeros(*size, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad, **keywords)
     shape = int_tuple("new_zeros", "size", 1, size)
-    array = kernels.new_zeros(input._data, shape)
+    array = kernels.new_zeros(like_array(input), shape)
     result = fresh(array if dtype is None else array.astype(dtypes.as_numpy_dtype(dtype)))
     return result.requires_grad_() if requires_grad else result
 

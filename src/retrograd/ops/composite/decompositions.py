@@ -12,6 +12,7 @@ from ...core.state import process
 from ...kernels.linalg_checks import check_info, check_matrices
 from ...return_types import return_type
 from ...tensor import Tensor
+from ...tensor.special import all_values
 from ..factories import randn
 from ..registry import composite
 from .products import matmul
@@ -37,7 +38,7 @@ def _differentiated(x: Tensor) -> bool:
 def linalg_cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     """The Cholesky factors of positive-definite matrices."""
     factor, info = generated.linalg_cholesky_ex(A, upper=upper)
-    check_info(info._data, "linalg.cholesky")
+    check_info(all_values(info), "linalg.cholesky")
     return factor
 
 
@@ -103,7 +104,7 @@ def linalg_eigvals(A: Tensor) -> Tensor:
 def linalg_lu_factor(A: Tensor, *, pivot: bool = True) -> Any:
     """Both factors in one matrix, and the pivots."""
     lu, pivots, info = generated.linalg_lu_factor_ex(A, pivot=pivot)
-    check_info(info._data, "torch.linalg.lu_factor")
+    check_info(all_values(info), "torch.linalg.lu_factor")
     return _lu_factor_result(lu, pivots)
 
 
@@ -132,8 +133,8 @@ def lu(input: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
 def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
     """The product of `input3` and the whole orthogonal matrix of the reflectors in `input` and `input2`."""
     tau, other = input2, input3
-    check_matrices(input._data, "torch.ormqr", argument="input")
-    check_matrices(other._data, "torch.ormqr", argument="other")
+    check_matrices(input._memory, "torch.ormqr", argument="input")
+    check_matrices(other._memory, "torch.ormqr", argument="other")
     m, n = input.shape[-2:]
     size = other.shape[-2 if left else -1]
     if tau.ndim != input.ndim - 1:

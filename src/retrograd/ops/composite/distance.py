@@ -158,7 +158,7 @@ def linalg_matrix_norm(
     A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
     """The norms of matrices: "fro", "nuc", or of order inf, 1, 2 and their negatives."""
-    check_matrices(A._data, "linalg.matrix_norm")
+    check_matrices(A._memory, "linalg.matrix_norm")
     if A._memory.dtype.kind not in "fcVW":
         raise RuntimeError(
             "linalg.matrix_norm: Expected a floating point or complex tensor as input. Got "

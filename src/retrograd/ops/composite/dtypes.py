@@ -15,6 +15,7 @@ from ...core.where import users_level
 from ...kernels import promotion
 from ...tensor import Tensor, type_name
 from ...tensor.tensor import TYPE_NAMES
+from ...tensor.special import like_array
 from .. import stored_dtypes as stored_dtypes  # it waits for the first tensor of such a dtype
 from ..registry import composite
 
@@ -215,7 +216,7 @@ def result_type(tensor: Any = None, other: Any = None, **numbers: Any) -> dtypes
     given += [numbers.pop("scalar2")] if "scalar2" in numbers else []
     if numbers or len(given) != 2:
         raise TypeError(f"result_type() takes two tensors or numbers, but got {len(given) + len(numbers)}")
-    operands = [value._memory if isinstance(value, Tensor) else value for value in given]
+    operands = [like_array(value) if isinstance(value, Tensor) else value for value in given]
     return dtypes.from_numpy_dtype(promotion.result_dtype(*operands))
 
 

@@ -21,6 +21,7 @@ from ...core import dtypes
 from ...core.where import users_level
 from ...kernels.promotion import is_half, scalar_name
 from ...tensor import Tensor, wrap
+from ...tensor.special import all_values, like_array
 from ..factories import _out
 from ..registry import composite
 from .shape import narrow
@@ -325,7 +326,7 @@ def _whole_window(name: str, window: Any, win_length: int, n_fft: int, like: Ten
     if not 0 < win_length <= n_fft:
         raise RuntimeError(f"{name}: expected 0 < win_length <= n_fft, but got win_length={win_length}")
     if window is None:
-        real = like._data.real.dtype if like.is_complex() else like._memory.dtype
+        real = like_array(like).real.dtype if like.is_complex() else like._memory.dtype
         window = wrap(np.ones(win_length, real))
     if window._memory.shape != (win_length,):
         raise RuntimeError(
@@ -436,8 +437,9 @@ def istft(
     start = n_fft // 2 if center else 0
     end = size - start if length is None else min(start + length, size)
     total, envelope = narrow(total, -1, start, end - start), narrow(envelope, -1, start, end - start)
-    if (np.abs(envelope._data) <= 1e-11).any():
-        raise RuntimeError(f"istft(...) window overlap add min: {float(np.abs(envelope._data).min())}")
+    least = np.abs(all_values(envelope))
+    if (least <= 1e-11).any():
+        raise RuntimeError(f"istft(...) window overlap add min: {float(least.min())}")
     result = total / envelope
     if length is not None and length > end - start:
         result = generated.constant_pad_nd(result, (0, length - (end - start)), 0)

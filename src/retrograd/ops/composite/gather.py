@@ -13,6 +13,7 @@ from ...core.where import users_level
 from ...kernels.dims import normalize_dim
 from ...kernels.promotion import scalar_name, unsupported
 from ...tensor import Tensor, wrap
+from ...tensor.special import all_values, like_array
 from ..registry import composite
 from ..support import not_a_tensor, number
 from .index import _LONG
@@ -91,7 +92,7 @@ def _scatter_reduction(reduce: str, source: Any) -> str:
 
 def _filled_like(index: Tensor, value: Any, like: Tensor) -> Tensor:
     # A number as the source of a scatter.
-    return wrap(np.full_like(like._data, kernels.cast_number(value, like._memory.dtype), shape=index._memory.shape))
+    return wrap(np.full_like(like_array(like), kernels.cast_number(value, like._memory.dtype), shape=index._memory.shape))
 
 
 @composite()
@@ -134,7 +135,7 @@ def take_along_dim(
 
 def _from_start(indices: Tensor, n: int) -> Tensor:
     """Indices of which some may count from the end."""
-    return generated.where_self(indices < 0, indices + n, indices) if (indices._data < 0).any() else indices
+    return generated.where_self(indices < 0, indices + n, indices) if (all_values(indices) < 0).any() else indices
 
 
 _REDUCTIONS = ("prod", "mean", "amax", "amin")

@@ -289,13 +289,21 @@ def index_put(input: Tensor, indices: Sequence[Any], values: Any, accumulate: bo
     >>> torch.zeros(3).index_put((torch.tensor([0, 0]),), torch.ones(2), accumulate=True)
     tensor([2., 0., 0.])
     """
-    return generated.index_put(input, _index_arrays(indices), values, accumulate)
+    try:
+        arrays = _index_arrays(indices)
+    except NoArray:
+        return no_array(index_put, "index_put", "indices", 2, indices, (input, indices, values, accumulate), {})
+    return generated.index_put(input, arrays, values, accumulate)
 
 
 @composite()
 def index_put_(input: Tensor, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Tensor:
     """`index_put` in place."""
-    return generated.index_put_(input, _index_arrays(indices), values, accumulate)
+    try:
+        arrays = _index_arrays(indices)
+    except NoArray:
+        return no_array(index_put_, "index_put_", "indices", 2, indices, (input, indices, values, accumulate), {})
+    return generated.index_put_(input, arrays, values, accumulate)
 
 
 @composite(method=False, bare=True)
@@ -317,8 +325,8 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
     results = []
-    rest = indices._data.astype(np.int64)
+    rest = indices.long()
     for n in reversed(sizes):
-        results.append(fresh(np.asarray(np.remainder(rest, n))))
-        rest = np.asarray(np.floor_divide(rest, n))
+        results.append(generated.remainder(rest, n))
+        rest = generated.floor_divide(rest, n)
     return tuple(reversed(results))

@@ -8,6 +8,7 @@ from typing import Any
 from ..._generated import functions as generated
 from ...kernels.linalg_checks import check_matrices
 from ...tensor import Tensor
+from ...tensor.special import all_values
 from ..factories import eye
 from ..registry import composite
 from .decompositions import linalg_svdvals
@@ -28,11 +29,11 @@ def linalg_cond(A: Tensor, p: Any = None) -> Tensor:
         return small / large if p == -2 else large / small
     if p not in ("fro", "nuc", 1, -1, math.inf, -math.inf):
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
-    check_matrices(A._data, f"linalg.cond(ord={p})", True)
+    check_matrices(A._memory, f"linalg.cond(ord={p})", True)
     inverse, info = generated.linalg_inv_ex(A)
     result = linalg_matrix_norm(A, p) * linalg_matrix_norm(inverse, p)
     singular = info != 0
-    return where(singular, math.inf, result) if bool(singular.any()) else result
+    return where(singular, math.inf, result) if all_values(singular).any() else result
 
 
 @composite("linalg_matrix_power", out=True)
@@ -44,7 +45,7 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     tensor([[1., 5.],
             [0., 1.]])
     """
-    check_matrices(input._data, "linalg.matrix_power", True)
+    check_matrices(input._memory, "linalg.matrix_power", True)
     if n == 0:
         return input.clone().copy_(eye(input.shape[-1], dtype=input.dtype))
     if n < 0:

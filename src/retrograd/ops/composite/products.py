@@ -15,7 +15,7 @@ from ...kernels.dims import normalize_dim
 from ...kernels.einsum import parse_equation
 from ...kernels.promotion import scalar_name
 from ...tensor import Tensor
-from ...tensor.special import NoArray, operate_on_special
+from ...tensor.special import NoArray, like_array, operate_on_special
 from ..registry import composite
 from ..support import not_a_tensor, tensor_list, write_out
 
@@ -263,7 +263,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """
     if isinstance(dims, Tensor):
         dims = dims.tolist()
-    x, y = a._data, b._data
+    x, y = a._memory, b._memory
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
@@ -296,7 +296,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
                 f"contracted dimensions need to match, but first has size {n} in dim {d} and second has size {m} in "
                 f"dim {e}"
             )
-    x, y = a._data, b._data
+    x, y = a._memory, b._memory
     keep_a = [d for d in range(x.ndim) if d not in over_a]
     keep_b = [d for d in range(y.ndim) if d not in over_b]
     shape_a, shape_b = [x.shape[d] for d in keep_a], [y.shape[d] for d in keep_b]
@@ -328,7 +328,7 @@ def einsum(*args: Any) -> Tensor:
         if not isinstance(equation, str):
             raise TypeError(f"einsum(): argument 'equation' (position 1) must be str, not {type(equation).__name__}")
     if len(operands) == 1 and isinstance(operands[0], Tensor):
-        (labels,), output = parse_equation(equation, [operands[0]._data])
+        (labels,), output = parse_equation(equation, [like_array(operands[0])])
         sizes = set(zip(labels, operands[0]._memory.shape))
         if set(labels) == set(output) and len(sizes) == len(output):
             return _rearranged(operands[0], labels, output)

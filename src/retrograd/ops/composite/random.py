@@ -21,7 +21,7 @@ from ..overwrite import overwrite, overwrite_by
 from ..registry import composite
 
 
-@composite(method=False)
+@composite(method=False, draws=True)
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """Numbers drawn from binomial distributions: how many of `count` trials succeed, each with probability `prob`."""
     if count._memory.dtype.kind not in "fV" or count._memory.dtype != prob._memory.dtype:
@@ -71,7 +71,7 @@ def _draw_parts(draw: Any, input: Tensor) -> np.ndarray:
     return np.ascontiguousarray(parts).view(data.dtype)[..., 0]
 
 
-@composite(space="Tensor")
+@composite(space="Tensor", draws=True)
 def uniform_(input: Tensor, *bounds: float, generator: Generator | None = None, **named: float) -> Tensor:
     """Fill with uniform numbers: ``uniform_(from=0, to=1)``.
 
@@ -102,7 +102,7 @@ def uniform_(input: Tensor, *bounds: float, generator: Generator | None = None, 
     return overwrite_by(input, draw)
 
 
-@composite(space="Tensor")
+@composite(space="Tensor", draws=True)
 def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers (complex ones: of variance ``std ** 2`` in all, around `mean` in both parts)."""
     g = _generator("normal_", generator)
@@ -118,7 +118,7 @@ def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Generator 
     return overwrite_by(input, draw)
 
 
-@composite(space="Tensor")
+@composite(space="Tensor", draws=True)
 def exponential_(input: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers of density ``lambd * exp(-lambd * x)``."""
     g = _generator("exponential_", generator)
@@ -129,7 +129,7 @@ def exponential_(input: Tensor, lambd: float = 1, *, generator: Generator | None
     return overwrite_by(input, lambda: -np.log1p(-_open(g, input)) / lambd)
 
 
-@composite(space="Tensor")
+@composite(space="Tensor", draws=True)
 def cauchy_(input: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers of the Cauchy distribution."""
     g = _generator("cauchy_", generator)
@@ -140,7 +140,7 @@ def cauchy_(input: Tensor, median: float = 0, sigma: float = 1, *, generator: Ge
     return overwrite_by(input, lambda: median + sigma * np.tan(np.pi * (_open(g, input) - 0.5)))
 
 
-@composite(space="Tensor")
+@composite(space="Tensor", draws=True)
 def log_normal_(input: Tensor, mean: float = 1, std: float = 2, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers whose logarithm is normal with a mean and a standard deviation."""
     g = _generator("log_normal_", generator)
@@ -151,7 +151,7 @@ def log_normal_(input: Tensor, mean: float = 1, std: float = 2, *, generator: Ge
     return overwrite_by(input, lambda: np.exp(mean + std * g.normal_double_like(input._memory)))
 
 
-@composite(space="Tensor")
+@composite(space="Tensor", draws=True)
 def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """Fill with how many trials it takes until one of probability `p` succeeds."""
     g = _generator("geometric_", generator)
@@ -162,7 +162,7 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
     return overwrite_by(input, lambda: np.ceil(np.log(_open(g, input)) / math.log1p(-p)))
 
 
-@composite(space="Tensor")
+@composite(space="Tensor", draws=True)
 def random_(input: Tensor, *bounds: int, generator: Generator | None = None, **named: Any) -> Tensor:
     """Fill with integers: of the whole range, ``random_(to)`` below `to`, or ``random_(from, to)``.
 
@@ -206,7 +206,7 @@ def _exact_integers(dtype: np.dtype) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
-@composite(space="Tensor")
+@composite(space="Tensor", draws=True)
 def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill with 1 with probability `p`, a number or a tensor that is expanded to the shape, and with 0 otherwise."""
     g = _generator("bernoulli_", generator)
@@ -231,7 +231,7 @@ def _bernoulli(g: Generator, p: np.ndarray, given: Tensor, input: Tensor) -> np.
     return g.uniform_like(input._memory, np.dtype(np.float64 if p.dtype == np.float64 else np.float32)) < p
 
 
-@composite()
+@composite(draws=True)
 def bernoulli(
     input: Tensor, p: Any = None, *, generator: Generator | None = None, out: Tensor | None = None
 ) -> Tensor:
@@ -249,7 +249,7 @@ def bernoulli(
     return overwrite(result, drawn.astype(input._memory.dtype))
 
 
-@composite(method=False, out=True)
+@composite(method=False, out=True, draws=True)
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Numbers of the Poisson distributions whose rates are the elements of `input`."""
     g = _generator("poisson", generator)
@@ -261,7 +261,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     return overwrite(input.clone(), drawn.astype(input._memory.dtype))
 
 
-@composite(method=False)
+@composite(method=False, draws=True)
 def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Numbers of the gamma distributions whose concentrations are the elements of `input`, with the rate 1.
 
@@ -277,7 +277,7 @@ def _gamma(g: Generator, concentration: np.ndarray) -> np.ndarray:
         return np.asarray(g.twister.standard_gamma(concentration.astype(np.float64)))
 
 
-@composite(method=False)
+@composite(method=False, draws=True)
 def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Points of the simplex, drawn from the Dirichlet distributions of the concentrations along the last dimension."""
     g = _generator("_sample_dirichlet", generator)
@@ -304,7 +304,7 @@ def _check_probabilities(weights: np.ndarray, one_by_one: bool) -> None:
     raise RuntimeError(f"invalid multinomial distribution (encountering probability entry {entry})")
 
 
-@composite(out=True)
+@composite(out=True, draws=True)
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:

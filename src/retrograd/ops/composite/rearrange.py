@@ -17,6 +17,7 @@ from ...core.constants import contiguous_format
 from ...core.where import users_level
 from ...kernels.dims import normalize_dim
 from ...tensor import Tensor, fresh, wrap
+from ...tensor.special import like_array
 from ..factories import arange
 from ..registry import composite
 from ..support import write_out
@@ -130,7 +131,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
             stacklevel=users_level(),
         )
         indexing = "ij"
-    kernels.meshgrid([t._data for t in vectors], indexing)  # checks the arguments
+    kernels.meshgrid([like_array(t) for t in vectors], indexing)  # checks the arguments
     swap = indexing == "xy" and len(vectors) >= 2
     if swap:
         vectors[:2] = vectors[1::-1]

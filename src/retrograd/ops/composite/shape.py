@@ -29,8 +29,9 @@ from ...core.where import users_level
 from ...kernels.dims import normalize_dim
 from ...tensor import Tensor
 from ...tensor.lazy_conjugation import check_view_dtype
+from ...tensor.special import like_array
 from ..registry import composite
-from ..support import int_tuple, not_a_tensor
+from ..support import int_tuple, no_array, not_a_tensor
 
 _view = generated.view
 
@@ -121,7 +122,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 @composite()
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """The dimension `dim` made several."""
-    return _view(input, kernels.unflatten(input._data, dim, sizes).shape)
+    return _view(input, kernels.unflatten(like_array(input), dim, sizes).shape)
 
 
 @composite()
@@ -146,7 +147,7 @@ def broadcast_to(input: Tensor, *size: Any, **keywords: Any) -> Tensor:
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """The tensors expanded to the shape that they have in common."""
     tensors = _tensors(tensors)
-    shape = kernels.broadcast_shape(*[t._data for t in tensors])
+    shape = kernels.broadcast_shape(*[t._memory for t in tensors])
     return tuple(t if t._memory.shape == shape else generated.expand(t, shape) for t in tensors)
 
 
@@ -178,7 +179,7 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """With the dimensions `source` at the places `destination`."""
     n = input.ndim
-    kernels.movedim(input._data, source, destination)  # checks the arguments
+    kernels.movedim(like_array(input), source, destination)  # checks the arguments
     if not n:
         return generated.alias(input)
     moved = [normalize_dim(d, n) for d in ([source] if isinstance(source, int) else source)]
@@ -261,7 +262,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """`length` elements from `start` along `dim`."""
     if isinstance(start, Tensor) and (start.ndim or start._memory.dtype.kind not in "iu"):
         raise RuntimeError("start must be an 0-dim integral Tensor.")
-    start, end = kernels.narrow_range(input._data, dim, start, length)
+    start, end = kernels.narrow_range(input._memory, dim, start, length)
     return generated.slice(input, dim, start, end, 1)
 
 
@@ -318,7 +319,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *
         indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, int) and indices_or_sections > _MOST_PARTS:
         raise RuntimeError(f"tensor_split(): can't allocate memory: you tried to make {indices_or_sections} tensors")
-    cuts = kernels.tensor_split_cuts(input._data, indices_or_sections, dim)
+    cuts = kernels.tensor_split_cuts(input._memory, indices_or_sections, dim)
     cuts = [input._memory.shape[dim] if cut is None else cut for cut in cuts]
     return tuple(generated.slice(input, dim, start, end, 1) for start, end in pairwise(cuts))
 
@@ -361,6 +362,8 @@ dsplit: Any = composite()(_split_along("dsplit", 3, 2))
 @composite()
 def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
     """A view of the storage with any size, stride and offset (in elements)."""
+    if input.special is not None:
+        return no_array(as_strided, "as_strided", "input", 1, input, (input, size, stride, storage_offset), {})
     geometry = kernels.geometry(input._memory)
     offset = geometry[2] if storage_offset is None else storage_offset
     return generated.as_strided_geometry(input, tuple(size), tuple(stride), offset, geometry)
@@ -392,7 +395,7 @@ def unsafe_split(tensor: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor,
 @composite()
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """`chunk` whose outputs may be written to in place, if the input is not used after that."""
-    sizes = tuple(part.shape[dim] for part in kernels.chunk(input._data, chunks, dim))
+    sizes = tuple(part.shape[dim] for part in kernels.chunk(like_array(input), chunks, dim))
     if not sizes or not sizes[0]:
         return generated.unsafe_split_with_sizes(input, sizes, dim)
     return generated.unsafe_split_Tensor(input, sizes[0], dim)
@@ -411,6 +414,10 @@ _IN_PLACE: dict[type[Any], type[Any]] = {
 
 def become(name: str, input: Tensor, operator: Any, *args: Any) -> Tensor:
     """`input` itself becomes the view that `operator` gives of it: the in-place method `name`."""
+    if input.special is not None:
+        result = input.become(operator, args)  # type: ignore[attr-defined]
+        if result is not NotImplemented:
+            return result
     state = local.state
     if input._vc is INFERENCE and not state.inference:
         raise inference_error()

@@ -10,6 +10,7 @@ from ..._generated import functions as generated
 from ...kernels.linalg_checks import check_floating, check_info, check_matrices
 from ...return_types import return_type
 from ...tensor import Tensor
+from ...tensor.special import all_values
 from ..registry import composite
 from .mask import where
 
@@ -21,7 +22,7 @@ _slogdet_result = return_type("slogdet", "sign", "logabsdet")
 def linalg_inv(A: Tensor) -> Tensor:
     """The inverses of matrices."""
     inverse, info = generated.linalg_inv_ex(A)
-    check_info(info._data, "linalg.inv")
+    check_info(all_values(info), "linalg.inv")
     return inverse
 
 
@@ -94,8 +95,8 @@ def slogdet(input: Tensor) -> Any:
 @composite()
 def logdet(input: Tensor) -> Tensor:
     """The logarithms of the determinants: NaN where one is negative."""
-    check_matrices(input._data, "logdet", True)
-    check_floating(input._data, "logdet")
+    check_matrices(input._memory, "logdet", True)
+    check_floating(input._memory, "logdet")
     sign, logabsdet = generated.linalg_slogdet(input)
     if input.is_complex():
         return sign.log() + logabsdet

@@ -7,6 +7,7 @@ import numpy as np
 from ..._generated import functions as generated
 from ...kernels.promotion import check_out, scalar_name
 from ...tensor import Tensor
+from ...tensor.special import like_array
 from ..registry import composite
 
 
@@ -25,7 +26,7 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
 def _check_mvlgamma(input: Tensor, p: int) -> None:
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
-    data = input._data
+    data = input._memory
     if data.dtype == np.bool_:
         raise RuntimeError("The input tensor may not be a boolean tensor.")
     if data.dtype.kind in "cW":
@@ -49,5 +50,5 @@ def _polygamma_method(input: Tensor, n: int) -> Tensor:
 def polygamma_(input: Tensor, n: int) -> Tensor:
     """In-place `polygamma`."""
     result = generated.polygamma(n, generated.clone(input))
-    check_out(input._data, result._memory.dtype, result._memory.shape)
+    check_out(like_array(input), result._memory.dtype, result._memory.shape)
     return generated.copy_(input, result, False)

@@ -16,6 +16,7 @@ from ...kernels.dims import normalize_dim
 from ...kernels.promotion import scalar_name, unsupported
 from ...return_types import return_type
 from ...tensor import Tensor, fresh, wrap
+from ...tensor.special import all_values
 from ..registry import composite
 from ..support import write_out
 from .reduce import _aliased, mean
@@ -62,7 +63,7 @@ def nanquantile(
 
 
 def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpolation: str, skip: bool) -> Tensor:
-    data = input._data
+    data = input._memory
     if not data.size:
         raise RuntimeError(f"{name}() input tensor must be non-empty")
     if data.dtype not in (np.float32, np.float64):
@@ -76,7 +77,7 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
     if q._memory.dtype != data.dtype:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
-    if not ((q._data >= 0) & (q._data <= 1)).all():
+    if not ((all_values(q) >= 0) & (all_values(q) <= 1)).all():
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
     if dim is not None:
         normalize_dim(dim, data.ndim)
@@ -107,18 +108,18 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
 def _ranks(ranked: Tensor, q: Tensor, skip: bool) -> Any:
     """Where the quantiles lie among the elements in order, of shape (..., number of quantiles)."""
     n = ranked._memory.shape[-1]
-    missing = np.isnan(ranked._data)
+    missing = generated.isnan(ranked)
     shape = (*ranked._memory.shape[:-1], q._memory.size)
     if skip:
-        last = np.maximum(n - missing.sum(-1, keepdims=True) - 1, 0).astype(q._memory.dtype)
-        return q.reshape(-1) * wrap(np.broadcast_to(last, shape).copy())
+        last = (n - 1 - missing.sum(-1, keepdim=True)).clamp(min=0).to(q.dtype)
+        return q.reshape(-1) * last.expand(shape)
     # A row with a NaN has it for every quantile, and NaN is last.
     ranks = (q.reshape(-1) * (n - 1)).expand(shape)
-    return generated.masked_fill_Scalar(ranks, wrap(missing.any(-1, keepdims=True)), float(n - 1))
+    return generated.masked_fill_Scalar(ranks, missing.any(-1, keepdim=True), float(n - 1))
 
 
 def _picked(ranked: Tensor, ranks: Tensor) -> Tensor:
-    return generated.gather(ranked, -1, wrap(ranks._data.astype(np.int64)))
+    return generated.gather(ranked, -1, ranks.detach().long())
 
 
 # ----------------------------------------------------------------------------------------------------------- covariance
@@ -126,7 +127,7 @@ def _picked(ranked: Tensor, ranks: Tensor) -> Tensor:
 
 def _check_weights(name: str, weights: Tensor, kinds: str, observations: int) -> None:
     """May these weigh the observations of `cov`?"""
-    data = weights._data
+    data = weights._memory
     if data.ndim > 1:
         raise RuntimeError(
             f"cov(): expected {name} to have one or fewer dimensions but got {name} with {data.ndim} dimensions"
@@ -141,7 +142,7 @@ def _check_weights(name: str, weights: Tensor, kinds: str, observations: int) ->
             f"cov(): expected {name} to have the same numel as there are observations in the input but got {data.size} "
             f"!= {observations}"
         )
-    if (data < 0).any():
+    if (all_values(weights) < 0).any():
         raise RuntimeError(f"cov(): {name} cannot be negative")
 
 

@@ -1,0 +1,132 @@
+"""The older way to call a module with other parameters: a function and its parameters, taken apart.
+
+`func.functional_call` is the one to use.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._generated import functions as generated
+from ..func.modules import functional_call
+from ..nn.modules.module import Module
+from ..tensor import Tensor
+
+__all__ = [
+    "FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble", "functional_init",
+    "functional_init_with_buffers", "make_functional", "make_functional_with_buffers",
+]  # fmt: skip
+
+
+class _Stateless:
+    """A module whose parameters and buffers are given with each call."""
+
+    def __init__(self, model: Module, disable_autograd_tracking: bool = False) -> None:
+        self.stateless_model: Module = copy.deepcopy(model)
+        self.param_names: tuple[str, ...] = tuple(dict(model.named_parameters()))
+        self.buffer_names: tuple[str, ...] = tuple(dict(model.named_buffers()))
+        self._tracking: bool = not disable_autograd_tracking
+
+    def _state(self) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        parameters = tuple(self.stateless_model.parameters())
+        if not self._tracking:
+            parameters = tuple([p.detach() for p in parameters])  # type: ignore[misc]
+        return parameters, tuple(self.stateless_model.buffers())
+
+    def _call(self, params: Sequence[Tensor], buffers: Sequence[Tensor], args: Any, kwargs: Any) -> Any:
+        state = dict(zip(self.param_names, params, strict=True)) | dict(zip(self.buffer_names, buffers, strict=True))
+        return functional_call(self.stateless_model, state, args, kwargs)
+
+
+class FunctionalModule(_Stateless):
+    """``fmodel(params, *args)``."""
+
+    def __call__(self, params: Sequence[Tensor], *args: Any, **kwargs: Any) -> Any:
+        return self._call(params, tuple(self.stateless_model.buffers()), args, kwargs)
+
+
+class FunctionalModuleWithBuffers(_Stateless):
+    """``fmodel(params, buffers, *args)``."""
+
+    def __call__(self, params: Sequence[Tensor], buffers: Sequence[Tensor], *args: Any, **kwargs: Any) -> Any:
+        return self._call(params, buffers, args, kwargs)
+
+
+def make_functional(model: Module, disable_autograd_tracking: bool = False) -> tuple[Any, tuple[Tensor, ...]]:
+    """A function ``f(params, *args)`` that calls a copy of `model`, and its parameters.
+
+    >>> import retrograd as torch
+    >>> f, params = make_functional(torch.nn.Linear(1, 1))
+    >>> f([torch.ones(1, 1), torch.zeros(1)], torch.tensor([3.]))
+    tensor([3.])
+    """
+    if list(model.buffers()):
+        raise RuntimeError(
+            "make_functional(model): `model` has buffers. Please use make_functional_with_buffers(model) instead."
+        )
+    made = FunctionalModule(model, disable_autograd_tracking)
+    return made, made._state()[0]
+
+
+def make_functional_with_buffers(
+    model: Module, disable_autograd_tracking: bool = False
+) -> tuple[Any, tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """A function ``f(params, buffers, *args)`` that calls a copy of `model`, its parameters and its buffers."""
+    made = FunctionalModuleWithBuffers(model, disable_autograd_tracking)
+    return (made, *made._state())
+
+
+def combine_state_for_ensemble(models: Sequence[Module]) -> tuple[Any, tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """A function of the parameters and buffers of models of one architecture, and both, stacked."""
+    models = list(models)
+    if not models:
+        raise RuntimeError("combine_state_for_ensemble: Expected at least one model, got 0.")
+    if not (all(m.training for m in models) or not any(m.training for m in models)):
+        raise RuntimeError("combine_state_for_ensemble: Expected all models to have the same training/eval mode.")
+    if not all(type(m) is type(models[0]) for m in models):
+        raise RuntimeError("combine_state_for_ensemble: Expected all models to be of the same class.")
+    made = [make_functional_with_buffers(model) for model in models]
+    params = tuple([generated.stack(list(each)) for each in zip(*[m[1] for m in made], strict=True)])
+    buffers = tuple([generated.stack(list(each)) for each in zip(*[m[2] for m in made], strict=True)])
+    return made[0][0], params, buffers
+
+
+def functional_init(
+    model_class: type[Module], ensemble_shape: tuple[int, ...] | tuple[()] = (), device: Any = "cpu"
+) -> Callable[..., Any]:
+    """A function that makes models of a class: ``f(params, *args)`` and the parameters; of several, the parameters,
+    stacked, the function, and their names."""
+
+    def init(*args: Any, **kwargs: Any) -> Any:
+        if not ensemble_shape:
+            return make_functional(model_class(*args, **kwargs))
+        _one_dimension(ensemble_shape)
+        models = [model_class(*args, **kwargs) for _ in range(ensemble_shape[0])]
+        made = [make_functional(model) for model in models]
+        params = tuple([generated.stack(list(each)) for each in zip(*[m[1] for m in made], strict=True)])
+        return params, made[0][0], made[0][0].param_names
+
+    return init
+
+
+def functional_init_with_buffers(
+    model_class: type[Module], ensemble_shape: tuple[int, ...] | tuple[()] = (), device: Any = "cpu"
+) -> Callable[..., Any]:
+    """The same for models with buffers: ``f(params, buffers, *args)``."""
+
+    def init(*args: Any, **kwargs: Any) -> Any:
+        if not ensemble_shape:
+            return make_functional_with_buffers(model_class(*args, **kwargs))
+        _one_dimension(ensemble_shape)
+        models = [model_class(*args, **kwargs) for _ in range(ensemble_shape[0])]
+        made, params, buffers = combine_state_for_ensemble(models)
+        return params, buffers, made, made.param_names, made.buffer_names
+
+    return init
+
+
+def _one_dimension(shape: tuple[int, ...]) -> None:
+    if len(shape) != 1 or shape[0] <= 0:
+        raise ValueError(f"expected an ensemble_shape of one positive number, got {shape}")

@@ -1,0 +1,155 @@
+"""Whole Jacobians and Hessians: one pass over all rows, or columns, at once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._generated import functions as generated
+from ..core.state import local
+from ..tensor import Tensor
+from ..tensor import wrap as plain
+from ..utils._pytree import tree_flatten, tree_unflatten
+from .transforms import Argnums, _chosen, jvp_of, vjp_of
+from .vmap import vmap_impl
+
+
+def _basis(tensors: list[Tensor]) -> list[Tensor]:
+    """For each of `tensors`, the part of all unit vectors that belongs to it: one row per element of them all."""
+    sizes = [tensor._memory.size for tensor in tensors]
+    total, start, found = sum(sizes), 0, []
+    for tensor, size in zip(tensors, sizes, strict=True):
+        rows = np.zeros((total, size), tensor._memory.dtype)
+        rows[np.arange(start, start + size), np.arange(size)] = 1
+        found.append(plain(rows.reshape(total, *tensor._memory.shape)))
+        start += size
+    return found
+
+
+def _checked_outputs(outputs: list[Any], name: str) -> None:
+    for one in outputs:
+        if not isinstance(one, Tensor):
+            raise RuntimeError(
+                f"{name}: expected the function to return only tensors, got unsupported type {type(one)}"
+            )
+
+
+def jacrev(
+    func: Callable[..., Any],
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+) -> Callable[..., Any]:
+    """A function that gives the Jacobian of `func`, by reverse mode: all rows at once, or `chunk_size` at a time.
+
+    The result is a tree like the output of `func`, with trees like the arguments `argnums` in it.
+
+    >>> import retrograd as torch
+    >>> torch.func.jacrev(lambda x: x ** 2)(torch.tensor([1., 2., 3.]))
+    tensor([[2., 0., 0.],
+            [0., 4., 0.],
+            [0., 0., 6.]])
+    """
+    if chunk_size is not None and not chunk_size > 0:
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+
+    @functools.wraps(func)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        result = vjp_of(func, args, argnums, has_aux, kwargs)
+        output, back = result[:2]
+        outputs, output_spec = tree_flatten(output)
+        _checked_outputs(outputs, "jacrev")
+        leaves, spec = tree_flatten(_chosen(args, argnums))
+        sizes = [one._memory.size for one in outputs]
+        if sum(sizes) == 1:
+            # One row: nothing to map over.
+            ones = [one.detach().new_ones(one.shape) for one in outputs]
+            columns = [generated.unsqueeze(g, 0) for g in tree_flatten(back(tree_unflatten(ones, output_spec)))[0]]
+        else:
+            basis = tuple(_basis(outputs))
+
+            def row(*cotangents: Any) -> Any:
+                return tuple(tree_flatten(back(tree_unflatten(cotangents, output_spec)))[0])
+
+            columns = list(vmap_impl(row, 0, 0, "error", chunk_size, basis, {}))
+        parts: list[list[Tensor]] = [[] for _ in outputs]
+        for leaf, column in zip(leaves, columns, strict=True):
+            rows = generated.split_with_sizes(column, sizes, 0) if len(sizes) > 1 else (column,)
+            for i, (one, part) in enumerate(zip(outputs, rows, strict=True)):
+                parts[i].append(part.reshape(*one._memory.shape, *leaf._memory.shape))
+        found = tree_unflatten([tree_unflatten(each, spec) for each in parts], output_spec)
+        return (found, result[2]) if has_aux else found
+
+    return jacobian
+
+
+def jacfwd(
+    func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error"
+) -> Callable[..., Any]:
+    """A function that gives the Jacobian of `func`, by forward mode: all columns at once.
+
+    >>> import retrograd as torch
+    >>> torch.func.jacfwd(lambda x: x[:2] * x[2])(torch.tensor([1., 2., 3.]))
+    tensor([[3., 0., 1.],
+            [0., 3., 2.]])
+    """
+
+    @functools.wraps(func)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        leaves, spec = tree_flatten(_chosen(args, argnums))
+        for leaf in leaves:
+            if not isinstance(leaf, Tensor):
+                raise RuntimeError(f"jacfwd: Expected all inputs to be Tensors, got unsupported type {type(leaf)}")
+        specs: list[Any] = []
+        kept: list[Any] = []
+
+        def column(*tangents: Any) -> Any:
+            local.state.batch_levels[-1].alike = True
+            result = jvp_of(func, args, tree_unflatten(tangents, spec), argnums, False, has_aux, kwargs)
+            flat, output_spec = tree_flatten(result[1])
+            specs.append((output_spec, [one._memory.shape for one in flat]))
+            if not has_aux:
+                return tuple(flat), ()
+            aux, aux_spec = tree_flatten(result[2])
+            kept.append(aux_spec)
+            return tuple(flat), tuple(aux)
+
+        basis = tuple(_basis(leaves))
+        # What comes with the result is that of the function, which the tangents have no part in: any example's will do.
+        columns, aux = vmap_impl(column, 0, 0, randomness, None, basis, {})
+        output_spec, shapes = specs[-1]
+        sizes = [leaf._memory.size for leaf in leaves]
+        found = []
+        for shape, rows in zip(shapes, columns, strict=True):
+            parts = generated.split_with_sizes(rows, sizes, 0) if len(sizes) > 1 else (rows,)
+            made = []
+            for leaf, part in zip(leaves, parts, strict=True):
+                moved = generated.permute(part, *range(1, part._memory.ndim), 0)
+                made.append(moved.reshape(*shape, *leaf._memory.shape))
+            found.append(tree_unflatten(made, spec))
+        result = tree_unflatten(found, output_spec)
+        if not has_aux:
+            return result
+        first = [one[0] if isinstance(one, Tensor) else one for one in aux]
+        return result, tree_unflatten(first, kept[-1])
+
+    return jacobian
+
+
+def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+    """A function that gives the Hessian of `func`: forward mode over reverse mode.
+
+    >>> import retrograd as torch
+    >>> torch.func.hessian(lambda x: (x ** 3).sum())(torch.tensor([1., 2.]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
+    return jacfwd(jacrev(func, argnums), argnums)
+
+
+__all__ = ["hessian", "jacfwd", "jacrev"]

@@ -1,0 +1,155 @@
+"""Derivatives inside a vmap: what is differentiated gets a batch dimension for each level that is open.
+
+A graph is made of plain tensors.  Inside a vmap, "the gradient of `w`" means one for each example, also if `w` is the same
+for all of them.  So a variable is spread over the levels that are open when it is made (`variable`), a result likewise
+(`physical`), the pass runs over plain values, and gradients are made batched again (`logical`).  A cotangent may be
+batched at further levels, of a vmap that runs over the pass alone (`jacrev`): those stay.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._generated import functions as generated
+from ..autograd.forward_ad import UnpackedDualTensor, make_dual, unpack_dual
+from ..autograd.run_backward import grad as autograd_grad
+from ..core.state import local, process
+from ..tensor import Tensor
+from .batched import BatchedTensor, Level, move, spread, wrap
+
+
+def physical(tensor: Tensor, levels: tuple[Level, ...]) -> Tensor:
+    """`tensor` without the batching of `levels` (which are all from the outermost on), their dimensions in front."""
+    if not levels:
+        return tensor
+    if tensor.__class__ is BatchedTensor and tensor.level.number > len(levels):  # type: ignore[attr-defined]
+        inner = physical(tensor.value, levels)  # type: ignore[attr-defined]
+        return wrap(inner, tensor.level, tensor.bdim + len(levels))  # type: ignore[attr-defined]
+    return physical(spread(tensor, levels[-1]), levels[:-1])
+
+
+def logical(value: Tensor, levels: tuple[Level, ...]) -> Tensor:
+    """The reverse: a value whose first dimensions count the examples of `levels`, batched."""
+    if not levels:
+        return value
+    if value.__class__ is BatchedTensor and value.level.number > len(levels):  # type: ignore[attr-defined]
+        moved = move(value.value, value.bdim, len(levels))  # type: ignore[attr-defined]
+        return wrap(logical(moved, levels), value.level)  # type: ignore[attr-defined]
+    for level in levels:
+        value = wrap(value, level)
+    return value
+
+
+def plain_of(tensor: Tensor) -> Tensor:
+    """The tensor that has the history and the tangents of one that may be batched."""
+    while tensor.__class__ is BatchedTensor:
+        tensor = tensor.value  # type: ignore[attr-defined]
+    return tensor
+
+
+# ----------------------------------------------------------------------------------------------------------- reverse mode
+
+
+def variable(tensor: Tensor, linked: bool) -> Tensor:
+    """What stands for `tensor` while it is differentiated; `linked`: it has the history of `tensor` all the same."""
+    levels = local.state.batch_levels
+    value = physical(tensor, levels)
+    state = local.state
+    if linked and value.requires_grad:
+        result = generated.alias(value)
+    elif process.dual_levels:
+        recording, state.grad_enabled = state.grad_enabled, False
+        try:
+            result = generated.alias(value)  # which keeps the tangents
+        finally:
+            state.grad_enabled = recording
+        result.requires_grad_()
+    else:
+        result = value.detach().requires_grad_()
+    return logical(result, levels)
+
+
+def gradients(
+    outputs: list[Tensor],
+    variables: list[Tensor],
+    cotangents: list[Tensor | None],
+    levels: tuple[Level, ...],
+    keep_graph: bool,
+    create_graph: bool,
+) -> list[Tensor]:
+    """The gradients of `outputs`, weighted by `cotangents`, for each of `variables`: zeros where there is none.
+
+    `levels` are those that were open when the variables were made.
+    """
+    roots, grads = [], []
+    for output, cotangent in zip(outputs, cotangents, strict=True):
+        value = physical(output, levels)
+        if value.requires_grad:
+            roots.append(value)
+            grads.append(_one(value) if cotangent is None else physical(cotangent, levels))
+    values = [physical(one, levels) for one in variables]
+    found: Any = [None] * len(values)
+    if roots:
+        found = autograd_grad(roots, values, grads, keep_graph, create_graph, allow_unused=True)
+    made = [value.new_zeros(value.shape) if g is None else g for g, value in zip(found, values, strict=True)]
+    return [logical(g, levels) for g in made]
+
+
+def grad_of_batched(
+    outputs: Any, inputs: Any, given: Any, keep_graph: bool, create_graph: bool, is_grads_batched: bool
+) -> list[Any]:
+    """`autograd.grad` inside a vmap, where outputs and inputs are batched: an example's gradients are its own."""
+    levels = local.state.batch_levels
+    values = []
+    for position, tensor in enumerate(inputs):
+        if not isinstance(tensor, Tensor) or _depth(tensor) < max(_depth(o) for o in outputs if isinstance(o, Tensor)):
+            raise RuntimeError(
+                f"autograd.grad() called inside torch.vmap for input {position}, which is the same for all examples: its "
+                "gradient would be the sum over them. Use torch.func.grad, which has one for each example"
+            )
+        values.append(physical(tensor, levels))
+    if is_grads_batched:
+        raise RuntimeError("is_grads_batched=True inside a vmap: use torch.vmap over torch.func.vjp instead")
+    roots, grads = [], []
+    for output, cotangent in zip(outputs, given, strict=True):
+        value = physical(output, levels)
+        if cotangent is None and output._memory.size != 1:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        roots.append(value)
+        grads.append(_one(value) if cotangent is None else physical(cotangent, levels))
+    found = autograd_grad(roots, values, grads, keep_graph, create_graph, allow_unused=True)
+    return [None if g is None else logical(g, levels) for g in found]
+
+
+def _depth(tensor: Tensor) -> int:
+    """At how many levels a tensor is batched."""
+    count = 0
+    while tensor.__class__ is BatchedTensor:
+        count, tensor = count + 1, tensor.value  # type: ignore[attr-defined]
+    return count
+
+
+def _one(value: Tensor) -> Tensor:
+    return value.detach().new_ones(value.shape)
+
+
+# ------------------------------------------------------------------------------------------------------------ forward mode
+
+
+def dual(primal: Tensor, tangent: Tensor, level: int | None = None) -> Tensor:
+    """`make_dual` of tensors of which one is batched."""
+    levels = local.state.batch_levels
+    values = [physical(tensor, levels) for tensor in (primal, tangent)]
+    if 0 in values[0]._memory.strides:
+        values[0] = values[0].clone()  # a tangent lies as its primal does, and examples have tangents of their own
+    return logical(make_dual(values[0], values[1], level=level), levels)
+
+
+def undual(tensor: Tensor, level: int | None = None) -> UnpackedDualTensor:
+    """`unpack_dual` of a batched tensor."""
+    primal, tangent = unpack_dual(tensor.value, level=level)  # type: ignore[attr-defined]
+    at, bdim = tensor.level, tensor.bdim  # type: ignore[attr-defined]
+    return UnpackedDualTensor(wrap(primal, at, bdim), None if tangent is None else wrap(tangent, at, bdim))
+
+
+__all__ = ["dual", "gradients", "logical", "physical", "plain_of", "undual", "variable"]

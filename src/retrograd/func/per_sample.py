@@ -1,0 +1,315 @@
+"""Per-sample gradients of an ordinary graph: ``autograd.grad(losses, params, is_outputs_batched=True)``.
+
+Note [Per-sample gradients]
+A model is called with a batch of samples, as always, and gives a loss for each.  Its graph holds the batch: every node
+between the samples and the losses has saved tensors whose first dimension counts them.  A pass over a batch of *one* sample
+would meet the same nodes with that dimension of size 1.  So each node is read anew (`_one_sample`): what it has saved
+with the batch becomes a batched tensor (Note [Batched tensors]) of samples of size 1, sizes are corrected, and its
+formula runs as it is.  (A layer may have put the rows of all samples one after the other: then each has as many.)  The gradient of a parameter, which has no such dimension, comes out with one for each sample.
+
+Which tensors hold the batch is found out from the graph: those that come from samples and have the right first size,
+not those that come from parameters alone.  That can be wrong, for a function that mixes samples (batch normalization) or a
+constant whose first size happens to be theirs.  So the sum of what is found is held against the gradient of the sum, which
+one ordinary pass gives; where it is another, or a node cannot be read so, each loss is differentiated by itself, all in one
+batched pass, which costs as many times more as there are samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from .. import _generated
+from ..autograd.edge import gradient_edge
+from ..autograd.grad_mode import no_grad
+from ..autograd.run_backward import grad as autograd_grad
+from ..autograd.saved_variable import Freed, SavedVariable, unpack_tensor
+from ..core.records import OperatorRecord, records
+from ..core.where import user_location
+from ..tensor import Tensor
+from ..tensor import wrap as plain
+from .batched import Level, batching, spread, wrap
+
+
+class _Unreadable(Exception):
+    """A node that there is no reading of for one sample."""
+
+
+@cache
+def _records_by_node() -> dict[str, OperatorRecord]:
+    return {node: record for record in records().values() if not record.writes for node in record.nodes}
+
+
+class _Held(SavedVariable):
+    """Stands in a node's slot for a saved output."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+
+    def unpack(self, node: Any, name: str) -> Any:  # type: ignore[override]
+        return self.tensor
+
+
+def per_sample_gradients(
+    outputs: Sequence[Tensor], inputs: Sequence[Tensor], given: Sequence[Tensor | None], keep_graph: bool
+) -> list[Tensor | None]:
+    """For each of `inputs`, the gradient of each sample's outputs, along a new first dimension."""
+    sizes = {output._memory.shape[:1] for output in outputs}
+    if len(sizes) != 1 or () in sizes:
+        raise RuntimeError(
+            "is_outputs_batched=True needs outputs that all have a first dimension of the same size, one element (or row) "
+            f"for each sample, but they have the shapes {[list(o.shape) for o in outputs]}"
+        )
+    ((size,),) = sizes
+    weights = [_weight(output, weight, i) for i, (output, weight) in enumerate(zip(outputs, given, strict=True))]
+    try:
+        with no_grad(), batching(size) as level:
+            found = _Reading(size, level, inputs).run(outputs, weights)
+    except Exception:  # whatever the reason: the other way is always right
+        found = None
+    together = autograd_grad(outputs, inputs, weights, True, allow_unused=True)
+    if found is None or not all(_adds_up(mine, whole) for mine, whole in zip(found, together, strict=True)):
+        found = _one_by_one(outputs, inputs, weights, size)
+    if not keep_graph:
+        _release(outputs)
+    return found
+
+
+def _release(outputs: Sequence[Tensor]) -> None:
+    """Let go of what the nodes have saved, as after any backward pass."""
+    freed = Freed(user_location())
+    seen: set[Any] = set()
+    nodes = [edge[0] for edge in map(_edge, outputs) if edge is not None]
+    while nodes:
+        node = nodes.pop()
+        if node not in seen:
+            seen.add(node)
+            node.release_variables(freed)
+            nodes += [edge[0] for edge in node.next_edges if edge is not None]
+
+
+def _weight(output: Tensor, weight: Tensor | None, position: int) -> Tensor:
+    if weight is None:
+        if output._memory.ndim != 1:
+            raise RuntimeError(
+                f"grad can be implicitly created only for one number per sample; output {position} has the shape "
+                f"{list(output.shape)}: reduce it over all dimensions but the first, or pass grad_outputs"
+            )
+        return output.detach().new_ones(output.shape)
+    if weight._memory.shape != output._memory.shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{position}] has a shape of {weight.shape} and output[{position}] has a shape "
+            f"of {output.shape}."
+        )
+    return weight
+
+
+def _adds_up(found: Tensor | None, whole: Tensor | None) -> bool:
+    """Is the sum of per-sample gradients the gradient of the sum?"""
+    if found is None or whole is None:
+        return found is None and whole is None
+    each, total = found._data, whole._data
+    if each.shape[1:] != total.shape:
+        return False
+    precision = 1e-9 if total.dtype in (np.float64, np.complex128) else 1e-4 if total.dtype.itemsize >= 4 else 2e-2
+    bound = np.abs(each).sum(0).max(initial=0) * precision
+    return bool((np.abs(each.sum(0) - total) <= bound + 1e-30).all())
+
+
+def _one_by_one(outputs: Sequence[Tensor], inputs: Any, weights: list[Tensor], size: int) -> list[Tensor | None]:
+    """Each sample's outputs alone, in one pass over a batch of them."""
+    rows = []
+    for output, weight in zip(outputs, weights, strict=True):
+        chosen = weight.new_zeros((size, *output.shape))
+        chosen[np.arange(size), np.arange(size)] = weight
+        rows.append(chosen)
+    return list(autograd_grad(outputs, inputs, rows, True, allow_unused=True, is_grads_batched=True))
+
+
+class _Reading:
+    """One backward pass in which every tensor that holds the batch is read as many of one sample."""
+
+    def __init__(self, size: int, level: Level, inputs: Sequence[Tensor]) -> None:
+        self.size = size
+        self.level = level
+        self.wanted: list[Any] = [_edge(tensor) for tensor in inputs]
+        #: Node -> does its output hold the batch?
+        self.holds: dict[Any, bool] = {}
+        #: Nodes from which one leads to what is wanted.
+        self.needed: set[Any] = set()
+
+    def run(self, outputs: Sequence[Tensor], weights: list[Tensor]) -> list[Tensor | None]:
+        roots = [_edge(output) for output in outputs]
+        self._look([root[0] for root in roots if root is not None])
+        grads: dict[Any, list[Any]] = {}
+        for root, weight in zip(roots, weights, strict=True):
+            if root is not None:
+                self._add(grads, root, self._samples(weight))
+        found: dict[Any, Any] = {}
+        while grads:
+            node = max(grads, key=lambda one: one.topological_nr)
+            arrived = grads.pop(node)
+            for edge in self.wanted:
+                if edge is not None and edge[0] is node:
+                    found[edge] = arrived[edge[1]]
+            if node not in self.needed or not node.next_edges:
+                continue
+            edges = tuple([e if e is not None and self._leads(e[0]) else None for e in node.next_edges])
+            if not any(edges):
+                continue
+            for edge, grad in zip(edges, self._one_sample(node).apply_tensors(edges, arrived), strict=True):
+                if edge is not None and grad is not None:
+                    self._add(grads, edge, self._fitted(grad, edge))
+        result: list[Tensor | None] = []
+        for edge in self.wanted:
+            grad = found.get(edge)
+            result.append(None if grad is None else spread(grad, self.level))
+        return result
+
+    def _leads(self, node: Any) -> bool:
+        return node in self.needed or any(edge is not None and edge[0] is node for edge in self.wanted)
+
+    def _add(self, grads: dict[Any, list[Any]], edge: Any, grad: Tensor) -> None:
+        node, position = edge
+        slots = grads.setdefault(node, [None] * len(node.input_metadata))
+        slots[position] = grad if slots[position] is None else slots[position] + grad
+
+    def _fitted(self, grad: Tensor, edge: Any) -> Tensor:
+        """A gradient as the next node expects it, of one sample."""
+        node, position = edge
+        shape, dtype, _ = node.input_metadata[position]
+        if self.holds.get(node) and self._is_batch(shape):
+            shape = self._of_one(shape)
+        if grad._memory.shape != shape:
+            grad = grad.sum_to_size(shape)
+        if dtype is not None and grad._memory.dtype != dtype:
+            grad = grad.real if grad._memory.dtype.kind == "c" and dtype.kind != "c" else grad
+            grad = grad.to(dtype)
+        return grad
+
+    def _samples(self, tensor: Tensor) -> Tensor:
+        """A tensor that holds the batch, as samples of size 1."""
+        shape = tensor._memory.shape
+        return wrap(tensor.detach().reshape(self.size, *self._of_one(shape)), self.level)
+
+    def _is_batch(self, shape: Any) -> bool:
+        """May the first dimension count samples, or the rows of each sample one after the other?"""
+        return len(shape) > 0 and shape[0] > 0 and shape[0] % self.size == 0
+
+    def _of_one(self, shape: Any) -> tuple[int, ...]:
+        """The shape that one sample has of it."""
+        return (shape[0] // self.size, *shape[1:])
+
+    # ---------------------------------------------------------------------------------------------------- looking
+
+    def _look(self, roots: list[Any]) -> None:
+        """Find out which nodes hold the batch, from the leaves up, and which are needed."""
+        targets = {edge[0] for edge in self.wanted if edge is not None}
+        stack = [(root, False) for root in roots]
+        while stack:
+            node, done = stack.pop()
+            if node in self.holds and not done:
+                continue
+            if not done:
+                self.holds[node] = False
+                stack.append((node, True))
+                stack += [(edge[0], False) for edge in node.next_edges if edge is not None and edge[0] not in self.holds]
+                continue
+            below = [edge[0] for edge in node.next_edges if edge is not None]
+            if any(one in self.needed or one in targets for one in below):
+                self.needed.add(node)
+            self.holds[node] = self._holds_batch(node, targets)
+
+    def _holds_batch(self, node: Any, targets: set[Any]) -> bool:
+        shapes = [metadata[0] for metadata in node.input_metadata]
+        if not any(self._is_batch(shape) for shape in shapes):
+            return False
+        if not node.next_edges:
+            return node not in targets
+        record = _records_by_node().get(type(node).__name__)
+        if record is None:
+            raise _Unreadable(type(node).__name__)
+        return any(self._argument_holds(node, record, name) is not False for name in _tensor_arguments(record))
+
+    def _argument_holds(self, node: Any, record: OperatorRecord, name: str) -> bool | None:
+        """Does this argument of the operator hold the batch? None: there is no telling."""
+        if name in record.differentiable and len(node.next_edges) == len(record.differentiable):
+            edge = node.next_edges[record.differentiable.index(name)]
+            if edge is not None:
+                return self.holds.get(edge[0], False)
+        value = getattr(node, f"{name}_", None)
+        if value is None:
+            shape = getattr(node, f"{name}_shape", None)
+            return None if shape is None else self._is_batch(tuple(shape))
+        tensor = self._tensor(node, name, value)
+        return tensor is not None and self._is_batch(tensor._memory.shape)
+
+    @staticmethod
+    def _tensor(node: Any, name: str, value: Any) -> Tensor | None:
+        """What a slot has saved, as a tensor; None if it is none."""
+        if isinstance(value, (Tensor, SavedVariable)):
+            return unpack_tensor(node, name, value)
+        return plain(value) if isinstance(value, np.ndarray) else None
+
+    # ------------------------------------------------------------------------------------------------ reading a node
+
+    def _one_sample(self, node: Any) -> Any:
+        """The node as a pass over one sample would have made it."""
+        if not self.holds[node]:
+            return node
+        cls = type(node)
+        record = _records_by_node().get(cls.__name__)
+        if record is None or cls.__module__ != _generated.__name__ + ".nodes":
+            raise _Unreadable(cls.__name__)
+        made = object.__new__(cls)
+        slots = [slot for base in cls.__mro__ for slot in getattr(base, "__slots__", ()) if slot != "__weakref__"]
+        for slot in slots:
+            if not hasattr(node, slot):
+                continue
+            value = getattr(node, slot)
+            name = slot.rsplit("_", 1)[0]
+            if slot.endswith("_shape"):
+                if self._argument_holds(node, record, name) is not False and self._is_batch(tuple(value)):
+                    value = self._of_one(tuple(value))
+            elif slot.endswith("_shapes"):
+                value = tuple([self._of_one(tuple(s)) if self._is_batch(tuple(s)) else s for s in value])
+            elif slot.endswith("_") and slot != "_":
+                value = self._read_slot(node, record, name, value)
+            try:
+                setattr(made, slot, value)
+            except AttributeError:
+                pass  # a slot of the base class that this one has the same value in for all its nodes
+        return made
+
+    def _read_slot(self, node: Any, record: OperatorRecord, name: str, value: Any) -> Any:
+        if isinstance(value, (tuple, list)) and any(isinstance(v, (Tensor, SavedVariable)) for v in value):
+            raise _Unreadable(f"a list of tensors in {type(node).__name__}")
+        tensor = self._tensor(node, name, value)
+        if tensor is None or not self._is_batch(tensor._memory.shape):
+            return value
+        if name in record.arguments or name in _tensor_arguments(record):
+            if self._argument_holds(node, record, name) is False:
+                return value
+            return self._samples(tensor)
+        # A result; or what a kernel kept besides, which formulas on Tensors compute anew.
+        return _Held(self._samples(tensor)) if hasattr(node, f"{name}_vc") else value
+
+
+def _tensor_arguments(record: OperatorRecord) -> tuple[str, ...]:
+    """The names, as formulas have them, of the arguments that may be tensors."""
+    inside = record.schema[record.schema.index("(") + 1 : record.schema.index(")")]
+    found = []
+    for part in inside.split(","):
+        kind, _, name = part.strip().partition(" ")
+        if kind.startswith("Tensor"):
+            found.append(name.partition("=")[0].strip())
+    return tuple(found)
+
+
+def _edge(tensor: Tensor) -> Any:
+    return tensor._edge or gradient_edge(tensor)
