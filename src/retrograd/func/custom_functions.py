@@ -17,6 +17,10 @@ from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflat
 from .batched import BatchedTensor, Level, batching, escaped, is_batched, move, outside, wrap
 
 
+#: Functions of this package need no setup_context: they are not mapped.
+_PACKAGE = __name__.split(".")[0]
+
+
 class VmapInfo(NamedTuple):
     """What the static method `vmap` of a custom function is told of the vmap it is in."""
 
@@ -26,7 +30,7 @@ class VmapInfo(NamedTuple):
 
 def apply_transformed(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], with_setup_context: bool) -> Any:
     """``cls.apply(*args)`` inside of a transform; NotImplemented where it is as elsewhere."""
-    if not with_setup_context and not issubclass(cls, _Generated):
+    if not with_setup_context and not issubclass(cls, _Generated) and cls.__module__.split(".")[0] != _PACKAGE:
         raise RuntimeError(
             f"In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must "
             f"override the setup_context staticmethod: split {cls.__name__}.forward(ctx, ...) into forward(...) and "

@@ -6,11 +6,11 @@ result as batched tensors.  Most follow one of a few patterns (patterns.py), and
 
 from __future__ import annotations
 
-from . import composites, indexing, linear_algebra, networks, pointwise, products, random, rearranging, reductions, views
+from . import composites, indexing, linear_algebra, more, networks, pointwise, products, random, rearranging, reductions, views
 
 
 def load() -> None:
     """Put all rules into `RULES`."""
-    families = pointwise, views, reductions, rearranging, products, indexing, linear_algebra, networks, random, composites
+    families = pointwise, views, reductions, rearranging, products, indexing, linear_algebra, networks, more, random, composites
     for family in families:
         family.register()

@@ -205,14 +205,17 @@ def _scaled(result: Tensor, weight: Tensor | None, bias: Tensor | None, shape: S
 
 
 def _group_norm(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    input, weight, bias, groups, eps = args
+    input, weight, bias, count, *rest = args
+    own = None, None
+    if not any(is_batched(t, level) for t in (weight, bias)):
+        own, weight, bias = (weight, bias), None, None
     if not is_batched(input, level):
-        result = function(input, None, None, groups, eps)
-    elif any(is_batched(t, level) for t in (weight, bias)):
-        result = wrap(unfolded(function(folded(front(input)), None, None, groups, eps), level.size), level)
+        result, *others = function(input, *own, count, *rest)
     else:
-        return wrap(unfolded(function(folded(front(input)), weight, bias, groups, eps), level.size), level)
-    return _scaled(result, weight, bias, (1, -1, *(1,) * (input._memory.ndim - 2)))
+        parts = function(folded(front(input)), *own, level.size * count, *rest)
+        result, *others = [wrap(unfolded(part, level.size), level) for part in parts]
+    result = _scaled(result, weight, bias, (1, -1, *(1,) * (input._memory.ndim - 2)))
+    return (result, *others)
 
 
 def _layer_norm(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -358,7 +361,7 @@ def register() -> None:
     put(_loss(2), "mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss")
     put(_loss(3), "binary_cross_entropy")
     put(_loss(4), "binary_cross_entropy_with_logits")
-    put(_nll_loss, "nll_loss")
+    put(_nll_loss, "nll_loss", "nll_loss2d")
     put(_nll_loss_backward, "nll_loss_backward")
 
 

@@ -60,7 +60,7 @@ def register() -> None:
          "var_mean_correction", "std_mean_correction", "amax", "amin", "all", "any", "count_nonzero")  # fmt: skip
     over(2, "linalg_vector_norm")
     along(1, "prod_dim_int", "max_dim", "min_dim", "median_dim", "nanmedian_dim", "mode", "sort", "argsort", "cumsum",
-          "cumprod", "cummax", "cummin", "logcumsumexp", "_softmax", "_log_softmax")  # fmt: skip
+          "cumprod", "cummax", "cummin", "logcumsumexp", "_softmax", "_log_softmax", "glu")  # fmt: skip
     along(2, "kthvalue", "topk")
     along(2, "softmax_backward", "log_softmax_backward", "linear_recurrence", tensors=2)
     over(1, "fft_c2c", "fft_r2c", "fft_c2r")
