@@ -28,7 +28,7 @@ from ..kernels.storage import dense_like
 from ..random import Generator, default_generator
 from ..tensor import Tensor, new, wrap
 from ..tensor.data import infer_array
-from ..tensor.special import all_values, like_array
+from ..tensor.special import all_values, like_array, operate_on_special
 from .overwrite import overwrite
 from .registry import SPACES, composite
 from .support import int_tuple, store
@@ -310,11 +310,20 @@ def _laid_out(input: Tensor, np_dtype: np.dtype) -> np.ndarray:
     return data if 0 not in data.strides else dense_like(data, np_dtype)
 
 
+def _by_class(function: Callable[..., Any], input: Tensor, *args: Any, **options: Any) -> Any:
+    """What the class of a special tensor makes of ``function(input)``, for who calls it by way of no wrapper."""
+    return operate_on_special(function, (input, *args), {k: v for k, v in options.items() if v is not None})
+
+
 @composite(method=False)
 def zeros_like(
     input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, **kw: Any
 ) -> Tensor:
     """Zeros of the same size and dtype."""
+    if isinstance(input, Tensor) and input.special is not None:
+        own = _by_class(zeros_like, input, dtype=dtype, requires_grad=requires_grad or None, device=device, **kw)
+        if own is not NotImplemented:
+            return own
     np_dtype = _like(input, dtype)
     return _out(np.zeros_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device, kw)
 
@@ -324,6 +333,10 @@ def ones_like(
     input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, **kw: Any
 ) -> Tensor:
     """Ones of the same size and dtype."""
+    if isinstance(input, Tensor) and input.special is not None:
+        own = _by_class(ones_like, input, dtype=dtype, requires_grad=requires_grad or None, device=device, **kw)
+        if own is not NotImplemented:
+            return own
     np_dtype = _like(input, dtype)
     return _out(np.ones_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device, kw)
 
@@ -333,6 +346,10 @@ def empty_like(
     input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, **kw: Any
 ) -> Tensor:
     """Uninitialised memory of the same size and dtype."""
+    if isinstance(input, Tensor) and input.special is not None:
+        own = _by_class(empty_like, input, dtype=dtype, requires_grad=requires_grad or None, device=device, **kw)
+        if own is not NotImplemented:
+            return own
     np_dtype = _like(input, dtype)
     return _out(np.empty_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device, kw)
 
