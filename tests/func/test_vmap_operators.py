@@ -177,7 +177,7 @@ def test_all_samples_under_vmap_and_nine_in_ten_operators_have_rules() -> None:
 
 
 def differentiable(op: Op) -> list[Sample]:
-    if not op.differentiable or op.name in REFUSED or op.name in BY_MEMORY:
+    if not op.differentiable or op.name in REFUSED or op.name in BY_MEMORY or "sparse gradient" in op.name:
         return []
     return [s for s in op.samples if s.smooth and s.in_double and any(spec.differentiable for spec in s.specs)]
 
@@ -213,6 +213,12 @@ def test_gradients_under_vmap_are_those_of_a_loop(op: Op) -> None:
             )
 
 
+#: Where torch's vmap gives something else than its own operator in a loop: the reason.
+NOT_TORCHS: dict[str, str] = {
+    "lu_unpack, options": "parts that are not asked for are empty, and not batched",
+}
+
+
 @needs_torch
 @pytest.mark.slow
 @pytest.mark.parity
@@ -220,9 +226,9 @@ def test_gradients_under_vmap_are_those_of_a_loop(op: Op) -> None:
 def test_torch_maps_alike() -> None:
     import torch
 
-    compared = 0
+    compared, others = 0, {}
     for op in mapped_ops():
-        if op.name in REFUSED or "random" in op.name or "dropout" in op.name:
+        if op.name in REFUSED or any(word in op.name for word in ("random", "dropout", "empty", "rand", "normal")):
             continue
         for sample in [s for s in op.samples if s.specs][:3]:
             examples, dims = arrays(sample), patterns(sample)[0]
@@ -232,22 +238,18 @@ def test_torch_maps_alike() -> None:
                 )
             except Exception:
                 continue  # torch's vmap has no such operator, or refuses it
-            if not theirs:
-                continue
             mine = retrograd.vmap(function(retrograd, op, sample), dims, randomness="different")(
                 *batch(retrograd, examples, dims)
             )
             for one, other in zip(mine, theirs, strict=True):
-                if "empty" in op.name:
-                    continue
                 got, expected = values(one), values(other)
-                assert got.shape == expected.shape and got.dtype == expected.dtype, f"{op.name}, {sample.name}"
                 fine = {2: 2e-2, 4: 1e-4}.get(expected.real.dtype.itemsize, 1e-7)
-                if op.name not in SIGNS:
-                    np.testing.assert_allclose(got, expected, fine, fine, err_msg=f"{op.name}, {sample.name}")
-            compared += 1
+                if (
+                    got.shape != expected.shape
+                    or got.dtype != expected.dtype
+                    or not np.allclose(got, expected, fine, fine, equal_nan=True)
+                ):
+                    others[op.name] = sample.name
+            compared += bool(theirs)
     assert compared > 1000
-
-
-#: Results that are right up to a sign, a rotation, or an order.
-SIGNS: tuple[str, ...] = ()
+    assert set(others) == set(NOT_TORCHS), others

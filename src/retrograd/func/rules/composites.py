@@ -126,5 +126,5 @@ def register() -> None:
     _declare(_isin, "torch", "isin")
     _declare(_attention, "nn.functional", "scaled_dot_product_attention")
     _declare(_grid_sample, "nn.functional", "grid_sample")
-    _declare(loop, "torch", "nonzero_static")
+    _declare(loop, "torch", "nonzero_static", "embedding_bag")
 

@@ -294,7 +294,7 @@ def _index_select_backward(level: Level, function: Function, args: tuple[Any, ..
 
 
 def _index_write(kind: str) -> Any:
-    """index_add, index_copy and index_fill."""
+    """index_add and index_copy."""
 
     def apply(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         target, dim, index, source = args
@@ -309,7 +309,7 @@ def _index_write(kind: str) -> Any:
         place = generated.unsqueeze(target, 0) if ndim == 0 else target
         positions: list[Tensor | None] = [None] * (ndim or 1)
         positions[normalize_dim(dim, ndim)] = index.reshape(-1)
-        if isinstance(source, Tensor) and kind != "fill" and not source._memory.ndim:
+        if isinstance(source, Tensor) and not source._memory.ndim:
             source = source.reshape(1)
         if kind == "add" and kwargs.get("alpha", 1) != 1:
             source = source * kwargs["alpha"]
@@ -317,6 +317,26 @@ def _index_write(kind: str) -> Any:
         return args[0] if writes else target
 
     return apply
+
+
+def _index_fill(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The places along the dimension that are named, be it twice, take one value."""
+    target, dim, index, value = args
+    if function.__name__.endswith("_") and not is_batched(target, level):
+        raise not_inplace(function.__name__)
+    ndim = target._memory.ndim
+    at = normalize_dim(dim, ndim)
+    count = target._memory.shape[at] if ndim else 1
+    places = index.reshape(-1)
+    places = generated.where_self(places < 0, places + count, places)
+    chosen = (plain(np.arange(count)).reshape(-1, 1) == places).any(-1)
+    chosen = chosen.reshape((-1, *(1,) * (ndim - at - 1)) if ndim else ())
+    value = value.to(target.dtype) if isinstance(value, Tensor) else value
+    if isinstance(value, Tensor):
+        result = generated.where_self(chosen, value, target)
+    else:
+        result = generated.masked_fill_Scalar(target, chosen, value)
+    return target.copy_(result) if function.__name__.endswith("_") else result
 
 
 def _take(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -402,7 +422,7 @@ def register() -> None:
     put(_index_select_backward, "index_select_backward")
     put(_index_write("add"), "index_add")
     put(_index_write("copy"), "index_copy")
-    put(_index_write("fill"), "index_fill_int_Scalar", "index_fill_int_Tensor")
+    put(_index_fill, "index_fill_int_Scalar", "index_fill_int_Tensor")
     put(_take, "take")
     put(_put, "put")
     put(_selecting_backward, "value_selecting_reduction_backward")

@@ -105,6 +105,8 @@ def _row_loss(reduction_at: int, weight_at: int | None = None) -> Any:
 
             return loop(level, function, args, kwargs)
         rows, labels = spread(input, level), spread(target, level)
+        if not input._memory.ndim:  # one class
+            rows = generated.unsqueeze(rows, 1)
         inner = list(args)
         reduction, inner[reduction_at] = inner[reduction_at], 0
         several = input._memory.ndim > 1

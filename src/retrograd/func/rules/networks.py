@@ -240,7 +240,7 @@ def _embedding(level: Level, function: Function, args: tuple[Any, ...], kwargs: 
     tables, rows = spread(weight, level), spread(indices, level)
     count = tables._memory.shape[1]
     steps = _steps(level.size, count, rows._memory.ndim)
-    result = wrap(function(folded(tables), rows + steps, -1, by_frequency, sparse), level)
+    result = wrap(function(folded(tables), rows + steps, -1, by_frequency, False), level)
     if padding >= 0:
         result = generated.where_self((indices == padding).unsqueeze(-1), result.detach(), result)
     return result

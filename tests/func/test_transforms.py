@@ -1,0 +1,231 @@
+"""grad, vjp, jvp, jacobians and their compositions, against loops, finite differences and torch.func."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as torch
+from retrograd.func import (
+    functional_call,
+    grad,
+    grad_and_value,
+    hessian,
+    jacfwd,
+    jacrev,
+    jvp,
+    linearize,
+    stack_module_state,
+    vjp,
+    vmap,
+)
+from test_operators import needs_torch
+
+
+def same(got: Any, expected: Any, fine: float = 1e-9) -> None:
+    got, expected = (np.asarray(x.detach().numpy() if hasattr(x, "detach") else x) for x in (got, expected))
+    assert got.shape == expected.shape
+    np.testing.assert_allclose(got, expected, fine, fine)
+
+
+@pytest.fixture(autouse=True)
+def in_double() -> Any:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(0)
+    yield
+    torch.set_default_dtype(before)
+
+
+def f(x: Any) -> Any:
+    """A function of a vector with all derivatives."""
+    return (x.sin() * x.roll(1)).prod() + (x**3).sum() * x.exp().mean()
+
+
+def differences(function: Callable[[np.ndarray], Any], x: np.ndarray, step: float = 1e-5) -> np.ndarray:
+    """The derivative of a function of an array by central differences, along a new last dimension."""
+    columns = []
+    for i in range(x.size):
+        e = np.zeros_like(x)
+        e.flat[i] = step
+        columns.append((np.asarray(function(x + e)) - np.asarray(function(x - e))) / (2 * step))
+    return np.stack(columns, -1)
+
+
+def of_array(function: Callable[[Any], Any]) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda a: function(torch.tensor(a)).detach().numpy()
+
+
+def test_derivatives_to_the_third_order_are_limits_of_differences() -> None:
+    x = torch.randn(4)
+    at = x.numpy().copy()
+    same(grad(f)(x), differences(of_array(f), at), 1e-6)
+    second = differences(of_array(grad(f)), at)
+    third = differences(of_array(hessian(f)), at)
+    for one in (jacrev, jacfwd):
+        for two in (jacrev, jacfwd):
+            same(two(one(f))(x), second, 1e-6)
+            for three in (jacrev, jacfwd):
+                same(three(two(one(f)))(x), third, 1e-5)
+    same(grad(lambda x: grad(lambda x: grad(f)(x)[0])(x)[1])(x), third[0, 1], 1e-5)
+
+
+def test_maps_of_derivatives_are_loops() -> None:
+    xs, w = torch.randn(3, 4), torch.randn(4)
+    transforms: list[Any] = [grad, jacrev, jacfwd, hessian, lambda g: jacrev(hessian(g))]
+    for transform in transforms:
+        d = transform(lambda x, w: f(x * w))
+        same(vmap(d, (0, None))(xs, w), torch.stack([d(x, w) for x in xs]))
+        by_weight = transform(lambda w, x: f(x * w))  # the weight is the same for all: each has a gradient of its own
+        same(vmap(by_weight, (None, 0))(w, xs), torch.stack([by_weight(w, x) for x in xs]))
+    both = vmap(vmap(grad(lambda x, y: f(x * y)), (None, 0)), (0, None))
+    same(both(xs, xs), torch.stack([torch.stack([grad(lambda x: f(x * y))(x) for y in xs]) for x in xs]))
+
+
+def test_derivatives_of_maps() -> None:
+    xs = torch.randn(3, 4)
+    same(grad(lambda xs: vmap(f)(xs).sum())(xs), vmap(grad(f))(xs))
+    same(jacrev(vmap(f))(xs).diagonal(0, 0, 1).t(), vmap(grad(f))(xs))
+    same(jacfwd(vmap(f))(xs).diagonal(0, 0, 1).t(), vmap(grad(f))(xs))
+    out, tangent = jvp(vmap(f), (xs,), (torch.ones(3, 4),))
+    same(tangent, vmap(grad(f))(xs).sum(1))
+    primals, back = vjp(vmap(f), xs)
+    same(back(torch.tensor([1.0, 2.0, 3.0]))[0], vmap(grad(f))(xs) * torch.tensor([[1.0], [2.0], [3.0]]))
+
+
+def test_forward_and_reverse_mode_through_each_other() -> None:
+    x, v = torch.randn(4), torch.randn(4)
+    product = hessian(f)(x) @ v
+    same(jvp(grad(f), (x,), (v,))[1], product)
+    same(grad(lambda x: jvp(f, (x,), (v,))[1])(x), product)
+    same(vjp(grad(f), x)[1](v)[0], product)
+    same(jvp(lambda x: jvp(f, (x,), (v,))[1], (x,), (v,))[1], v @ product)
+    value, forward = linearize(grad(f), x)
+    same(value, grad(f)(x))
+    same(forward(v), product)
+    same(vmap(forward)(torch.eye(4)), hessian(f)(x))
+
+
+def test_arguments_aux_and_trees() -> None:
+    x, y = torch.randn(3), torch.randn(3)
+    g = grad(lambda x, y: (x * y**2).sum(), argnums=(1, 0))
+    same(g(x, y)[0], 2 * x * y)
+    same(g(x, y)[1], y**2)
+    (by_tree, value) = grad_and_value(lambda p: (p["a"] * p["b"][0]).sum())({"a": x, "b": [y]})
+    same(by_tree["a"], y)
+    same(by_tree["b"][0], x)
+    same(value, (x * y).sum())
+    found, aux = grad(lambda x: ((x * x).sum(), {"kept": x + 1, "word": 3}), has_aux=True)(x)
+    same(found, 2 * x)
+    same(aux["kept"], x + 1)
+    assert not aux["kept"].requires_grad and aux["word"] == 3
+    j, aux = jacrev(lambda x: (x**2, x), has_aux=True)(x)
+    same(j, torch.diag(2 * x))
+    j, aux = jacfwd(lambda x: (x**2, x), has_aux=True)(x)
+    same(aux, x)
+    blocks = jacrev(lambda x, y: {"s": x * y, "t": x.sum()}, argnums=(0, 1))(x, y)
+    same(blocks["s"][0], torch.diag(y))
+    same(blocks["t"][1], torch.zeros(3))
+    assert jacrev(torch.sin, chunk_size=2)(x).shape == (3, 3)
+    same(jacrev(torch.sin, chunk_size=2)(x), torch.diag(x.cos()))
+
+
+def test_what_is_outside_is_differentiated_as_well() -> None:
+    """A transform is an operator like others: its result depends on what requires grad."""
+    w, x = torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True)
+    found = grad(lambda y: (w * y**2).sum())(x)
+    by_w, by_x = torch.autograd.grad(found.sum(), (w, x))
+    same(by_w, 2 * x)
+    same(by_x, 2 * w)
+    plain = grad(lambda y: (y**2).sum())(torch.ones(3))
+    assert not plain.requires_grad
+    with torch.no_grad():
+        assert not grad(lambda y: (w * y**2).sum())(x).requires_grad
+        same(grad(lambda y: (y**2).sum())(x), 2 * x)
+    same(grad(lambda y: (y**2 - (y**2).detach()).sum())(x), 2 * x)
+
+    def with_constant(y: Any) -> Any:
+        with torch.no_grad():
+            constant = grad(lambda z: (z**4).sum() / 4)(y)
+        return (y**3 - constant).sum()
+
+    same(grad(with_constant)(x), 3 * x**2)
+
+
+def test_modules_as_functions() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2)).double()
+    params = {k: v.detach() for k, v in model.named_parameters()}
+    xs, ts = torch.randn(6, 4), torch.randn(6, 2)
+
+    def loss(params: Any, x: Any, t: Any) -> Any:
+        return ((functional_call(model, params, (x,)) - t) ** 2).sum()
+
+    per_sample = vmap(grad(loss), (None, 0, 0))(params, xs, ts)
+    for i in range(6):
+        expected = torch.autograd.grad(loss(dict(model.named_parameters()), xs[i], ts[i]), list(model.parameters()))
+        for (name, _), one in zip(model.named_parameters(), expected, strict=True):
+            same(per_sample[name][i], one)
+    models = [torch.nn.Linear(4, 2).double() for _ in range(3)]
+    stacked, buffers = stack_module_state(models)
+    outputs = vmap(lambda p, b, x: functional_call(models[0], (p, b), (x,)), (0, 0, None))(stacked, buffers, xs)
+    same(outputs, torch.stack([m(xs) for m in models]))
+
+
+def test_refusals() -> None:
+    with pytest.raises(RuntimeError, match="0 dims"):
+        grad(torch.sin)(torch.ones(2))
+    with pytest.raises(RuntimeError, match="only 1 positional inputs"):
+        grad(f, argnums=1)(torch.ones(2))
+    with pytest.raises(RuntimeError, match="tuple: \\(output, aux\\)"):
+        grad(f, has_aux=True)(torch.ones(2))
+    with pytest.raises(RuntimeError, match="same python structure"):
+        jvp(f, (torch.ones(2),), (torch.ones(2), torch.ones(2)))
+    with pytest.raises(RuntimeError, match="structure of cotangents"):
+        vjp(torch.sin, torch.ones(2))[1]((torch.ones(2), torch.ones(2)))
+    with pytest.raises(RuntimeError, match="independent of the inputs"):
+        jvp(lambda x: torch.ones(2), (torch.ones(2),), (torch.ones(2),), strict=True)
+    with pytest.raises(RuntimeError, match="floating point"):
+        grad(lambda x: x.sum())(torch.ones(2, dtype=torch.int64))
+
+
+def test_a_failed_transform_leaves_nothing_behind() -> None:
+    from retrograd.core.state import local, process
+
+    for transform in (grad, jacrev, jacfwd, hessian, vmap, lambda g: vmap(jacfwd(g))):
+        with pytest.raises(ZeroDivisionError):
+            transform(lambda x: x.sum() * (1 // 0))(torch.ones(2, 2))
+    state = local.state
+    assert state.batch_levels == () and state.func_depth == 0 and state.grad_enabled is True
+    assert process.dual_levels == () and state.interceptor is None
+
+
+@needs_torch
+@pytest.mark.parity
+def test_torch_composes_alike() -> None:
+    import torch as theirs
+
+    def programs(t: Any) -> list[Any]:
+        F = t.func
+
+        def g(x: Any, y: Any) -> Any:
+            return (t.tanh(x @ y).sin() * x.sum(-1)).sum() + (y * y).prod()
+
+        return [
+            F.grad(g, (0, 1)), F.vmap(F.grad(g), (0, None)), F.vmap(F.grad(g, 1), (None, 0)), F.jacrev(g, (0, 1)),
+            F.jacfwd(g, (0, 1)), F.hessian(g), F.vmap(F.hessian(g, 1), (None, 0)), F.jacrev(F.jacrev(F.jacfwd(g))),
+            F.vmap(F.vmap(g, (0, None)), (None, 0)), F.jacrev(F.vmap(g, (0, None))), F.vmap(F.jacfwd(F.jacrev(g)), (0, None)),
+            F.grad_and_value(lambda x, y: F.vmap(g, (0, None))(x, y).sum()),
+        ]  # fmt: skip
+
+    shapes = [((3,), (3,)), ((4, 3), (3,)), ((3,), (4, 3)), ((3,), (3,)), ((3,), (3,)), ((3,), (3,)), ((3,), (4, 3)),
+              ((3,), (3,)), ((4, 3), (2, 3)), ((4, 3), (3,)), ((4, 3), (3,)), ((4, 3), (3,))]  # fmt: skip
+    rng = np.random.default_rng(0)
+    for mine, other, (a, b) in zip(programs(torch), programs(theirs), shapes, strict=True):
+        x, y = rng.normal(size=a), rng.normal(size=b)
+        got, expected = mine(torch.tensor(x), torch.tensor(y)), other(theirs.tensor(x), theirs.tensor(y))
+        got, expected = (r if isinstance(r, tuple) else (r,) for r in (got, expected))
+        for one, two in zip(got, expected, strict=True):
+            same(one, two.numpy(), 1e-8)
