@@ -204,7 +204,10 @@ def test_saved_names(entries):
         if entry.differentiable:
             cls = getattr(nodes, entry.node)
             for name in cls.saved_tensors_names:
-                assert isinstance(inspect.getattr_static(cls, f"_saved_{name}"), property)
+                shown = [other for other, f in entry.saved.items() if f is not None and f.text == name]
+                if name in entry.saved and entry.saved[name] is None and not shown:
+                    continue  # for the formulas alone
+                assert isinstance(inspect.getattr_static(cls, f"_saved_{(shown or [name])[0]}"), property)
 
 
 def test_every_line_of_a_wrapper_is_straight(entries):

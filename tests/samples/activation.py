@@ -78,6 +78,7 @@ ACTIVATIONS = [
     activation("mish", [], extra=True),
     activation("leaky_relu", [S("slope", nonzero(2, 3), 0.2)], nonzero, extra=True),
     activation("elu", [S("alpha", nonzero(2, 3), 0.5)], nonzero, extra=True),
+    Op("aten.elu", "ops.aten.elu", [S("scales", nonzero(2, 3), 0.5, 1.5, 0.8)]),
     activation("logsigmoid", [], extra=True),
     activation("hardtanh", [], lambda *s, **k: T(s, avoid=(-1.0, 1.0), **k), extra=True),
 ]

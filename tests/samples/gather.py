@@ -290,6 +290,10 @@ OPS = [
         V("reduced", real(3, requires_grad=False), 0, index([1]), 2.0, reduce="multiply"),
     ),
     more(
+        "scatter_reduce",
+        V("without self", real(3, requires_grad=False), 0, index([0, 0]), real(2), "mean", include_self=False),
+    ),
+    more(
         "index_reduce_",
         V("without self", real(3), 0, index([1]), real(1), "prod", include_self=False),
         fn=lambda torch, x, *args, **kwargs: (x * 1).index_reduce_(*args, **kwargs),

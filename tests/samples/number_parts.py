@@ -63,5 +63,6 @@ OPS = [
         inplace="copysign_",
         reference=np.copysign,
     ),
+    more("special.round", V("decimals", real(3), decimals=1)),
     more("nextafter", V("gradient", given([1.0, 2.0]), given([3.0, 2.0]))),
 ]

@@ -116,7 +116,7 @@ def _node(entry: Entry, names: Names) -> str:
     lines.append(f"    __slots__ = ({''.join(repr(n) + ', ' for n in sorted(slots.names()))})")
     numbers = {a.name for a in slots.tensors if a.type == "Tensor|Scalar"} if entry.tensor_node else set()
     saved = _saved_names(slots)
-    lines += _names_line(saved, numbers)
+    lines += _names_line(_saved_names(Slots(entry.for_numbers())), numbers)
     if slots.results:
         places = ", ".join(f"{r!r}: {entry.output_nr(position)}" for r, position in slots.results)
         lines.append(f"    saved_outputs = {{{places}}}")

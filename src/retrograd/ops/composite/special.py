@@ -40,6 +40,12 @@ def mvlgamma_(input: Tensor, p: int) -> Tensor:
     return generated._mvlgamma_(input, p)
 
 
+@composite(method=False)
+def special_round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:
+    """Rounded to `decimals` places, halves to even."""
+    return generated.round(input, decimals=decimals, out=out)
+
+
 @composite(name="polygamma", space="Tensor")
 def _polygamma_method(input: Tensor, n: int) -> Tensor:
     """The n-th derivative of digamma."""
