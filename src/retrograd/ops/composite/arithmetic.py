@@ -16,14 +16,14 @@ from ..support import NUMBERS, reflected
 
 
 @composite("divide")
-def div(input: Tensor, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
+def div(input: Tensor, other: Any, *, rounding_mode: Any = ..., out: Tensor | None = None) -> Tensor:
     """``input / other``, rounded toward zero ("trunc") or down ("floor") if asked.
 
     >>> import retrograd as torch
     >>> torch.div(torch.tensor([-7., 7.]), 2, rounding_mode="floor")
     tensor([-4.,  3.])
     """
-    if rounding_mode is None:
+    if rounding_mode is ...:  # None is a way to round, with a node of its own
         return generated.div(input, other, out=out)
     if not isinstance(input, Tensor) and isinstance(other, Tensor):
         input = number_as_tensor(input, other)
@@ -31,9 +31,9 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None, out: Ten
 
 
 @composite("divide_", space="Tensor")
-def div_(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+def div_(input: Tensor, other: Any, *, rounding_mode: Any = ...) -> Tensor:
     """In-place `div`."""
-    if rounding_mode is None:
+    if rounding_mode is ...:
         return generated.div_(input, other)
     return generated.div_rounding_mode_(input, other, rounding_mode=rounding_mode)
 
