@@ -105,6 +105,7 @@ def tables() -> dict[str, list[tuple[str, str]]]:
     """By the name of a table: what differs, and why; from where the tests have it."""
     from aliasing.exits import EXITS
     from autograd.test_dispatch_trace import COMPOSED_OTHERWISE
+    from graph_differences import _LISTED, _SHOWN
     from programs.rules import RULES
     from special_value_exceptions import _BY_REASON, WHY
     from test_bfloat16 import TORCH_DIFFERS
@@ -114,7 +115,12 @@ def tables() -> dict[str, list[tuple[str, str]]]:
     def names(found: Any) -> str:
         return ", ".join(f"`{name}`" for name in found)
 
+    graphs: dict[str, list[str]] = {}
+    for reason, _, operators in _LISTED:
+        graphs.setdefault(reason, []).extend(operators)
     return {
+        "graphs": [(names(operators), why) for why, operators in graphs.items()],
+        "attributes of nodes": [(names(attributes), why) for why, attributes in _SHOWN],
         "special values": [(names(_BY_REASON[reason]), why) for reason, why in WHY.items()],
         "bfloat16": [(f"`{name}`", why) for name, why in TORCH_DIFFERS.items()],
         "programs": [(rule.name, rule.reason) for rule in RULES],
