@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ..autograd.intercept import observing, results_of
-from ..core.state import local
 from ..ops.overload import overload_of
 from ..tensor import Tensor
 from .events import EventList, FunctionEvent
@@ -36,6 +35,8 @@ def _lines() -> list[str]:
 
 class Recorder:
     """The observer of a profile: what a thread runs while it is on."""
+
+    needs_tensors = True  # so that backward passes run operators, which can be seen
 
     def __init__(self, record_shapes: bool, profile_memory: bool, with_stack: bool) -> None:
         self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
@@ -82,13 +83,12 @@ class recording:
     def __enter__(self) -> Recorder:
         self.observing = observing(self.recorder)
         self.observing.__enter__()
-        self.before = getattr(_this, "recorders", ()), local.state.needs_tensors
-        _this.recorders = (*self.before[0], self.recorder)
-        local.state.needs_tensors = True  # so that backward passes run operators, which can be seen
+        self.before = getattr(_this, "recorders", ())
+        _this.recorders = (*self.before, self.recorder)
         return self.recorder
 
     def __exit__(self, *exc_info: object) -> None:
-        _this.recorders, local.state.needs_tensors = self.before
+        _this.recorders = self.before
         self.observing.__exit__(*exc_info)
         for event in list(self.recorder.running):
             self.recorder.end(event)
