@@ -20,6 +20,8 @@ at its thread's state alone, so a thread has to hear of them there, and what it 
   later is told by its first look at its state.
 * A thread whose last observer goes looks *after* it has said so whether it knows the modes: the other one changes the
   modes *before* he looks who has no observers, so that one of the two sees what the other has done.
+* For the same reason, who hides the interceptor for a while (sets it to None) does so only where there is one: putting
+  a None back could undo what somebody else has said meanwhile.
 
 Note [Interrupts and modes]
 Ctrl-C may come in the middle of entering or leaving a mode, and must leave none behind.  Python raises
