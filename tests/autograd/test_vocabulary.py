@@ -13,6 +13,7 @@ import pytest
 
 import retrograd
 import retrograd.autograd.forward_ad as fwAD
+from retrograd.autograd.anomaly_mode import AnomalyMode
 from retrograd.autograd.edge import Edge
 from retrograd.autograd.engine import Engine, engine
 from retrograd.autograd.graph_task import (
@@ -251,4 +252,13 @@ def test_the_engine_s_signature_is_torch_s():
         "self", "tensors", "grad_tensors", "keep_graph", "create_graph", "inputs", "allow_unreachable",
         "accumulate_grad",
     ]  # fmt: skip
-    assert retrograd.autograd.Variable._execution_engine is engine
+    assert retrograd.autograd.Variable._execution_engine is engine is Engine.get_default_engine()
+
+
+def test_the_switch_of_anomaly_mode():
+    AnomalyMode.set_enabled(True, False)
+    try:
+        assert retrograd.is_anomaly_enabled() and AnomalyMode.is_enabled() and not AnomalyMode.should_check_nan()
+    finally:
+        AnomalyMode.set_enabled(False)
+    assert not AnomalyMode.is_enabled() and AnomalyMode.should_check_nan()

@@ -20,7 +20,7 @@ from ..tensor import Tensor, wrap
 from ..tensor.lazy_conjugation import write_back
 from ..tensor.special import boxed
 from .hooks import run_post_accumulate_grad_hooks
-from .node import Node
+from .node import Node, tell_modes
 from .ownership import held_alone, special_held_alone
 
 #: Larger than any sequence number that a thread will reach.
@@ -162,9 +162,7 @@ def grad_accumulator(tensor: Tensor) -> AccumulateGrad:
             if meta.hooks is not None:
                 node.materialize_extras().tensor_hooks.append((0, meta.hooks))
             if process.modes:
-                from .anomaly_mode import remember_forward  # it is about nodes
-
-                remember_forward(local.state, node)
+                tell_modes(local.state, node)
             meta.grad_accumulator = weakref.ref(node)
     return node
 

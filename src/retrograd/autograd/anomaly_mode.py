@@ -111,6 +111,19 @@ class detect_anomaly(set_detect_anomaly):
             raise
 
 
+class AnomalyMode:
+    """Torch's name for the switch.
+
+    >>> from retrograd.autograd.anomaly_mode import AnomalyMode
+    >>> AnomalyMode.is_enabled(), AnomalyMode.should_check_nan()
+    (False, True)
+    """
+
+    is_enabled = staticmethod(is_anomaly_enabled)
+    should_check_nan = staticmethod(is_anomaly_check_nan_enabled)
+    set_enabled = staticmethod(set_anomaly_enabled)
+
+
 def current_anomaly() -> Anomaly | None:
     """Anomaly mode, if it is on."""
     for mode in process.modes:
@@ -152,12 +165,19 @@ class Anomaly:
         result = proceed()
         node = new_node(result, since)
         if node is not None:
-            remember_forward(state, node)
+            self.remember_forward(state, node)
         else:
             self._note_lost_history(state, operator, args, kwargs, result)
         if self.forward:
             self._check_forward(operator, already, result)
         return result
+
+    def remember_forward(self, state: ThreadState, node: Node) -> None:
+        """Note on a new node where it was made, and by which node if a backward pass made it."""
+        metadata = node.metadata
+        metadata["traceback_"] = ForwardTraceback.here()
+        if state.current_node is not None:
+            metadata["parent_"] = state.current_node
 
     def _check_forward(self, operator: Callable[..., Any], already: frozenset[str], result: Any) -> None:
         for position, tensor in enumerate(results_of(result)):
@@ -350,15 +370,6 @@ class ForwardTraceback(Sequence):
 
     def __repr__(self) -> str:
         return repr(self.lines)
-
-
-def remember_forward(state: ThreadState, node: Node) -> None:
-    """Note on a new node where it was made, and by which node if a backward pass made it."""
-    if current_anomaly() is not None:
-        metadata = node.metadata
-        metadata["traceback_"] = ForwardTraceback.here()
-        if state.current_node is not None:
-            metadata["parent_"] = state.current_node
 
 
 # ----------------------------------------------------------------------------------------------------- what is reported

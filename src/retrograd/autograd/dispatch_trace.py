@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import cache
-from types import CodeType, FrameType
+from types import CodeType, FrameType, SimpleNamespace
 from typing import Any, NamedTuple, TextIO
 
 from ..core.records import record_of
@@ -133,9 +133,7 @@ class dispatch_trace:
     def __call__(
         self, operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any, Any], proceed: Callable[[], Any]
     ) -> Any:
-        from ..ops.overload import overload_of  # operators are made of autograd
-
-        overload = overload_of(operator)
+        overload = _operators().overload.overload_of(operator)
         packet, form = overload.overloadpacket.__name__, overload._overloadname
         device = _device_of(args, kwargs)
         record = record_of(operator)
@@ -221,10 +219,8 @@ def _arguments(frame: FrameType) -> list[Any]:
 @cache
 def _composites() -> dict[CodeType, list[tuple[str, Any]]]:
     """The functions that are no operators of the table, by their code, each with the name of torch's operator."""
-    from ..ops.registry import DECLARED  # operators are made of autograd
-
     found: dict[CodeType, list[tuple[str, Any]]] = {}
-    for space, functions in DECLARED.items():
+    for space, functions in _operators().registry.DECLARED.items():
         for title, f in functions.items():
             name = aten_name_of(space, title, f)
             of_the_class = f.__module__.startswith("retrograd.tensor.")  # stride(), requires_grad_(): no operators run
@@ -253,10 +249,15 @@ def _name_of(candidates: list[tuple[str, Any]], frame: FrameType) -> str:
 
 
 def _aten_name(name: str) -> str:
-    from ..ops.signatures import overloads_of_composites  # operators are made of autograd
-
-    overload = overloads_of_composites(name)[0]
+    overload = _operators().signatures.overloads_of_composites(name)[0]
     return f"aten::{name}" if overload == "default" else f"aten::{name}.{overload}"
+
+
+def _operators() -> Any:
+    """What operators are called (`overload`, `signatures`), and which are declared (`registry`)."""
+    from ..ops import overload, registry, signatures  # operators are made of autograd
+
+    return SimpleNamespace(overload=overload, registry=registry, signatures=signatures)
 
 
 def _device_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

@@ -48,6 +48,9 @@ from .saved_variable import Freed
 from .validation import validate_array, validate_tensor
 from .worker_threads import MAX_DEPTH, pool
 
+#: `Engine.run_backward` with its arguments checked: run_backward.py, which is made of the engine, says so.
+run_as_engine: Any = None
+
 #: What runs a pass: `run_pass` and those that stand in for it.
 Loop = Callable[[ThreadState, GraphTask, Node, Sequence, bool, Call], None]
 
@@ -205,11 +208,14 @@ class Engine:
         >>> run((y,), (torch.ones(2),), False, False, accumulate_grad=True); x.grad
         tensor([2., 4.])
         """
-        from .run_backward import run_as_engine  # it is made of the engine
-
         return run_as_engine(
             tensors, grad_tensors, keep_graph, create_graph, inputs or (), allow_unreachable, accumulate_grad
         )
+
+    @staticmethod
+    def get_default_engine() -> Engine:
+        """The engine: there is one."""
+        return engine
 
     def queue_callback(self, callback: Callable[[], None]) -> None:
         """Call ``callback()`` when the backward pass that this thread is running has finished.

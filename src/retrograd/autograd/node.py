@@ -27,6 +27,7 @@ from .input_metadata import _InputMetadata
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ..core.state import ThreadState
     from ..tensor import Tensor
     from .edge import EdgeTuple
     from .saved_variable import Freed
@@ -303,6 +304,14 @@ def name_of(node: Node) -> str:
     return type(node).name(node)
 
 
+def tell_modes(state: ThreadState, node: Node) -> None:
+    """A node was made outside of the operators that modes observe: anomaly mode wants to know."""
+    for mode in process.modes:
+        remember = getattr(mode, "remember_forward", None)
+        if remember is not None:
+            remember(state, node)
+
+
 def init_node(node: Node, next_edges: tuple[EdgeTuple | None, ...]) -> None:
     """Number a node and connect it: what generated wrappers do inline, for nodes made elsewhere."""
     state = local.state
@@ -316,9 +325,7 @@ def init_node(node: Node, next_edges: tuple[EdgeTuple | None, ...]) -> None:
     node.topological_nr = topological_nr + 1
     node.extras = None
     if process.modes:
-        from .anomaly_mode import remember_forward  # it is about nodes
-
-        remember_forward(state, node)
+        tell_modes(state, node)
     if isinstance(node, MultiOutputNode):
         node.shape = None
         node.metadata_of_inputs = ()

@@ -16,6 +16,7 @@ from ..core.state import local
 from ..kernels import ndarray, one_like, ones, zeros_like
 from ..tensor import Tensor, autograd_attributes, wrap
 from ..tensor.special import bare
+from . import engine as engine_module
 from .basic_nodes import Identity
 from .edge import EdgeTuple, gradient_edge
 from .engine import engine
@@ -418,3 +419,4 @@ def _wanted_edge(tensor: TensorOrEdge, retain: bool = False) -> EdgeTuple:
 
 
 autograd_attributes.run_backward = backward  # for Tensor.backward
+engine_module.run_as_engine = run_as_engine  # for Engine.run_backward

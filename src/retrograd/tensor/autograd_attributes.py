@@ -27,6 +27,12 @@ else:
 run_backward: Any = None
 
 
+def _view_functions() -> Any:
+    from ..autograd import view_func  # autograd is made of Tensors
+
+    return view_func
+
+
 class TensorAutograd(TensorOperators):
     """What a Tensor knows of its history. `Tensor` has the slots that this reads."""
 
@@ -140,21 +146,15 @@ class TensorAutograd(TensorOperators):
 
     def _view_func(self, new_base: Tensor, **visitors: Any) -> Tensor | None:
         """The same view of another tensor; None if that is not laid out like the base."""
-        from ..autograd.view_func import view_func  # autograd is made of Tensors
-
-        return view_func(self, new_base, **visitors)  # type: ignore[arg-type]
+        return _view_functions().view_func(self, new_base, **visitors)
 
     def _view_func_unsafe(self, new_base: Tensor, **visitors: Any) -> Tensor | None:
         """The same view of another tensor, whatever its layout."""
-        from ..autograd.view_func import view_func  # autograd is made of Tensors
-
-        return view_func(self, new_base, check=False, **visitors)  # type: ignore[arg-type]
+        return _view_functions().view_func(self, new_base, check=False, **visitors)
 
     def _rev_view_func_unsafe(self, new_view: Tensor) -> Tensor | None:
         """The tensor of which `new_view` would be this view."""
-        from ..autograd.view_func import reverse_view_func  # autograd is made of Tensors
-
-        return reverse_view_func(self, new_view)  # type: ignore[arg-type]
+        return _view_functions().reverse_view_func(self, new_view)
 
     def _is_view(self) -> bool:
         return self._meta is not None and self._meta.is_view
