@@ -65,3 +65,63 @@ def test_what_is_not_here_yet_says_so(name):
         getattr(retrograd, name)
     with pytest.raises(AttributeError, match="has no attribute 'vmapp'"):
         _ = retrograd.vmapp
+
+
+def test_scaled_mm():
+    theirs = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(4, 8)).astype(np.float32), rng.normal(size=(5, 8)).astype(np.float32)
+    scales = {"one": ((), ()), "rows": ((4, 1), (1, 5))}
+    for shapes, dtype in itertools.product(scales.values(), (None, "float32", "bfloat16")):
+        found = []
+        for m in (retrograd, theirs):
+            x, y = m.from_numpy(a).to(m.float8_e4m3fn), m.from_numpy(b).to(m.float8_e4m3fn).t()
+            first, second = (m.full(shape, value) for shape, value in zip(shapes, (2.0, 0.5), strict=True))
+            out = None if dtype is None or shapes[0] else getattr(m, dtype)
+            out = m.bfloat16 if shapes[0] else out
+            bias = m.arange(5.0).to(m.bfloat16 if shapes[0] else m.float32)
+            found.append(m._scaled_mm(x, y, first, second, bias=bias, out_dtype=out).float().numpy())
+        np.testing.assert_allclose(*found, rtol=1e-2)
+    with pytest.raises(ValueError, match="Invalid scaling configuration"):
+        retrograd._scaled_mm(retrograd.ones(2, 2), retrograd.ones(2, 2), *[retrograd.tensor(1.0)] * 2)
+
+
+def test_batch_norms_of_aten(torch):
+    rng = np.random.default_rng(0)
+    x = torch.from_numpy(rng.normal(size=(3, 2, 4))).requires_grad_()
+    mean, var = torch.zeros(2).double(), torch.ones(2).double()
+    kept = mean.clone(), var.clone()
+    results = torch.ops.aten._batch_norm_with_update(x, None, None, mean, var, 0.1, 1e-5)
+    expected = torch.nn.functional.batch_norm(x, *kept, training=True)
+    np.testing.assert_allclose(results[0].detach().numpy(), expected.detach().numpy())
+    np.testing.assert_allclose(mean.numpy(), kept[0].numpy())
+    assert [r.requires_grad for r in results] == [True, False, False, False]
+    assert results[3].dtype is torch.uint8 and not results[3].numel()
+    still = torch.ops.aten._batch_norm_no_update(x, None, None, mean, var, 0.1, 1e-5)
+    expected = torch.nn.functional.batch_norm(x, mean, var)
+    np.testing.assert_allclose(still[0].detach().numpy(), expected.detach().numpy())
+    mine = torch._native_batch_norm_legit(x, None, None, mean, var, True, 0.1, 1e-5)
+    np.testing.assert_allclose(mine[1].numpy(), x.detach().numpy().mean((0, 2)))
+
+
+def test_gradients_of_pools_and_dropout(torch):
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(1, 2, 4, 4))).requires_grad_()
+    values, where = torch.nn.functional.max_pool2d(x, 3, 1, padding=1, return_indices=True)
+    grad = torch.arange(values.numel()).double().view(values.shape).requires_grad_()
+    (expected,) = torch.autograd.grad(values, x, grad)
+    backward = torch.ops.aten.max_pool2d_with_indices_backward
+    found = backward(grad, x.detach(), [3, 3], [1, 1], [1, 1], [1, 1], False, where)
+    np.testing.assert_array_equal(found.detach().numpy(), expected.detach().numpy())
+    (again,) = torch.autograd.grad(found.sum(), grad)
+    assert again.eq(1).all()
+    mask = torch.tensor([True, False])
+    assert torch.ops.aten.native_dropout_backward(torch.ones(2), mask, 2.0).tolist() == [2.0, 0.0]
+    assert torch.tensor([4.0, 2.0]).__rdiv__(8).tolist() == [2.0, 4.0]
+
+
+@pytest.mark.parametrize("name", ["bilinear", "bicubic"])
+def test_antialiased(torch, name):
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(1, 2, 6, 5)))
+    expected = torch.nn.functional.interpolate(x, size=(3, 4), mode=name, antialias=True)
+    found = getattr(torch.ops.aten, f"_upsample_{name}2d_aa")(x, [3, 4], False)
+    np.testing.assert_allclose(found.numpy(), expected.numpy())

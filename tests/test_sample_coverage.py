@@ -45,6 +45,7 @@ EXEMPT = {
         Tensor.__rrshift__ _conj_copy _neg_view_copy detach get_device
     """,
     "asks for a device that is not here; tests/test_around.py has its test": "Tensor.cuda",
+    "takes float8; tests/test_aten_functions.py has its test": "_scaled_mm",
     "takes a Python function for each element": "Tensor.apply_ Tensor.map_ Tensor.map2_",
     "is called by formulas alone: the second derivatives of the operator that it belongs to are its test": """
         adaptive_avg_pool_backward avg_pool_backward convolution_backward_input convolution_backward_weight
@@ -76,6 +77,7 @@ EXEMPT_OPTIONS: dict[str, dict[str, str]] = {
     """},
     "segment_reduce": {"is refused": "indices", "leaves out checks": "unsafe"},
     "expand_copy": {"means nothing": "implicit"},
+    "hash_tensor": {"is refused, which is an error sample": "mode"},
     **{
         name: {"is that of the view operator, which has it": options}
         for name, options in {

@@ -149,4 +149,22 @@ OPS = [
         inplace="masked_scatter_",
         supports_complex=True,
     ),
+    Op(
+        "_unsafe_masked_index",
+        "_unsafe_masked_index",
+        [
+            S("vector", real(4), mask([True, False, True]), [index([1, 9, 1])], 2.5),
+            S("rows", real(3, 2), mask([[True], [False]]), [index([2, -7])], 0.0),
+            V("of nothing", real(0, 2, requires_grad=False), mask([False, False]), [index([2, 1]), index([0, 0])], 1.5),
+        ],
+    ),
+    Op(
+        "_unsafe_masked_index_put_accumulate",
+        "_unsafe_masked_index_put_accumulate",
+        [
+            S("vector", real(4), mask([True, False, True]), [index([1, 9, 1])], real(3)),
+            S("rows", real(3, 2), mask([[True], [False]]), [index([2, -7])], real(2, 2)),
+            V("into nothing", real(0, requires_grad=False), mask([False]), [index([2])], real(1, requires_grad=False)),
+        ],
+    ),
 ]

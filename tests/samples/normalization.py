@@ -27,6 +27,8 @@ def _instances(torch, input, *args, **kwargs):  # type: ignore[no-untyped-def]
 WEIGHTS = positive(3, requires_grad=False)
 
 
+_RUNNING = (real(2, requires_grad=False), positive(2, requires_grad=False))
+
 OPS = [
     Op(
         F + "layer_norm",
@@ -226,5 +228,13 @@ OPS = [
         F + "batch_norm",
         E("one of two", ValueError, "both be None or neither", real(2, 2), None, index([1, 1]), training=True),
         E("eps", ValueError, "eps must be positive", real(2, 2), None, None, training=True, eps=-1.5),
+    ),
+    Op(
+        "_native_batch_norm_legit",
+        "_native_batch_norm_legit",
+        [
+            S("plain", real(3, 2, 2), real(2), real(2), True, 0.1, 1e-5),
+            S("by the running ones", real(3, 2), real(2), None, *_RUNNING, False, 0.1, 1e-5),
+        ],
     ),
 ]

@@ -313,4 +313,20 @@ OPS = [
     more(
         "slice_scatter", S("dim", real(2, 3), real(2, 1), 1, 1, 2), S("step", real(4), real(2), start=0, end=4, step=2)
     ),
+    Op(
+        "_chunk_cat",
+        "_chunk_cat",
+        [
+            S("even", [real(4, 2), real(2, 3)], 0, 2, torch_first=False),
+            S("filled up", [real(3, 2), real(5)], 0, 2, torch_first=False),
+            S("inner", [real(2, 3, 2), real(2, 5)], 1, 3, torch_first=False),
+        ],
+        errors=[
+            E("none", RuntimeError, "_chunk_cat expects a non-empty input tensor list", [], 0, 2),
+            E("no chunks", RuntimeError, "_chunk_cat expects positive num_chunks", [real(2)], 0, 0),
+            E("nothing", RuntimeError, "_chunk_cat expects non-empty tensor", [real(0)], 0, 2),
+            E("dtypes", RuntimeError, "with the same dtype", [real(2), integers(2)], 0, 2),
+            E("sizes", RuntimeError, r"expects same sizes of 0,...,dim-1 dimensions", [real(2, 2), real(3, 2)], 1, 2),
+        ],
+    ),
 ]

@@ -469,4 +469,24 @@ OPS = [
     more("nanmean", V("dtype", given([1.0, float("nan")], "float32"), dtype=Attr("float64"))),
     more("nansum", V("dtype", given([1.0, float("nan")], "float32"), dtype=Attr("float64"))),
     more("max", S("other", distinct(3), other=given([-5.0, 0.05, 5.0]))),
+    Op(
+        "hash_tensor",
+        "hash_tensor",
+        [
+            V("all", real(3, 4)),
+            V("rows", real(3, 4), 1),
+            V("kept", real(3, 4), (0, 1), keepdim=True),
+            V("float32", real(5, dtype="float32")),
+            V("int32", integers(5, dtype="int32")),
+            V("bool", T((5,), "bool")),
+            V("0-d", real()),
+        ],
+        differentiable=False,
+        method="hash_tensor",
+        errors=[
+            E("mode", RuntimeError, "Unknown hash_tensor mode: 1", real(2), mode=1),
+            E("complex", NotImplementedError, "xor_sum_cpu", T((2,), "complex64")),
+            E("empty", RuntimeError, "Expected reduction dim to be specified", real(0)),
+        ],
+    ),
 ]

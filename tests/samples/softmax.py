@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from samples.spec import Attr, E, Op, S, Sample, V, given, integers, real
+from samples.spec import Attr, E, Op, S, Sample, V, given, integers, positive, real
 
 F = "nn.functional."
 NAN, INF = float("nan"), float("inf")
@@ -55,4 +55,25 @@ OPS = [
             V("far", given([1000.0, 0.0, -1000.0]), 0),
         ],
     ),
+    Op(
+        "_safe_softmax",
+        "_safe_softmax",
+        [
+            S("last", real(2, 3), -1),
+            S("first", real(3, 2), 0),
+            V("nothing", given([[-INF, -INF], [-INF, 1.0]]), 1),
+            V("dtype", real(3, dtype="float32"), 0, dtype=Attr("float64")),
+        ],
+    ),
+    *[
+        Op(
+            name,
+            name,
+            [
+                S("last", real(2, 3), positive(2, 3), 1, Attr("float64")),
+                S("first", real(3, 2), real(3, 2, low=-2.0, high=-0.1), 0, Attr("float64")),
+            ],
+        )
+        for name in ("_softmax_backward_data", "_log_softmax_backward_data")
+    ],
 ]

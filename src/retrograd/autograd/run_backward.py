@@ -358,7 +358,7 @@ def make_grad(output: TensorOrEdge, grad: Tensor | None, position: int) -> Tenso
             f"Mismatch in shape: grad_output[{position}] has a shape of {grad.shape} and output[{position}] has a "
             f"shape of torch.Size({list(shape)})."
         )
-    if (data.dtype.kind in "cW") != (np_dtype.kind == "c"):
+    if (data.dtype.kind in "cW") != (np_dtype.kind in "cW"):
         raise RuntimeError(
             "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
             f"grad_output[{position}] has a dtype of {grad.dtype} and output[{position}] has a dtype of "

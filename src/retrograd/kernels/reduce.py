@@ -17,7 +17,8 @@ from ..core import dtypes
 from . import compiled
 from .compiled import LARGE
 from .dims import axes, normalize_dim, normalize_dims
-from .promotion import as_array, is_half, operand, real_dtype, scalar_name, unsupported, work_dtype
+from .dtypes import convert
+from .promotion import as_array, is_half, is_stored, operand, real_dtype, scalar_name, unsupported, work_dtype
 
 Dims = int | Sequence[int] | None
 
@@ -372,6 +373,15 @@ def count_nonzero(a: ndarray, dim: Dims = None) -> ndarray:
     """How many elements are not zero."""
     axis = None if dim is None else axes(dim, a.ndim)
     return as_array(_reduce(np.add, np.not_equal(a, 0), axis, dtype=_INT64))
+
+
+def hash_tensor(a: ndarray, dims: tuple[int, ...], keepdim: bool) -> ndarray:
+    """The bits of the elements as 64-bit numbers, exclusively or'ed over `dims`."""
+    if a.dtype.kind in "cW" or is_stored(a.dtype):
+        unsupported("xor_sum_cpu", a.dtype)
+    wide = convert(a, np.dtype(np.float64 if a.dtype.kind in "fV" else np.int64)) if a.itemsize < 8 else a
+    bits = np.ascontiguousarray(wide).view(np.uint64).reshape(a.shape)
+    return np.asarray(np.bitwise_xor.reduce(bits, dims, keepdims=keepdim))
 
 
 # Every public function of this module is a kernel.

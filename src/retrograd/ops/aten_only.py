@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 
 from .. import kernels
+from ..core import dtypes
 from ..derivatives import formulas
 from ..tensor import Tensor, wrap
 from . import namespace as ops
-from .registry import composite
+from .registry import SPACES, composite
 
 
 @composite(space="aten")
@@ -110,3 +111,83 @@ def _bools(tensor: Tensor, name: str) -> Tensor:
     if tensor._memory.dtype.kind != "b":
         raise RuntimeError(f"{name}(): expected a tensor of bools, but got one of {tensor.dtype}")
     return tensor
+
+
+@composite(space="aten")
+def _batch_norm_with_update(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor,
+    momentum: float, eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """`native_batch_norm` in training, and memory for what other libraries save: none."""
+    results = SPACES["torch"]["native_batch_norm"](input, weight, bias, running_mean, running_var, True, momentum, eps)
+    return *results, input.new_zeros(0, dtype=dtypes.uint8)  # type: ignore[attr-defined,return-value]
+
+
+@composite(space="aten")
+def _batch_norm_no_update(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
+    momentum: float, eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """`native_batch_norm` by the running statistics, and memory for what other libraries save: none."""
+    results = SPACES["torch"]["native_batch_norm"](input, weight, bias, running_mean, running_var, False, momentum, eps)
+    return *results, input.new_zeros(0, dtype=dtypes.uint8)  # type: ignore[attr-defined,return-value]
+
+
+@composite(space="aten")
+def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> Tensor:
+    """The gradient of dropout: what was kept, scaled as it was.
+
+    >>> import retrograd as torch
+    >>> native_dropout_backward(torch.ones(2), torch.tensor([True, False]), 2.0)
+    tensor([2., 0.])
+    """
+    return grad_output * mask * scale  # type: ignore[operator]
+
+
+@composite(space="aten")
+def max_pool2d_with_indices_backward(
+    grad_output: Tensor, input: Tensor, kernel_size: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+    dilation: Sequence[int], ceil_mode: bool, indices: Tensor,
+) -> Tensor:  # fmt: skip
+    """The gradient of max_pool2d: each element of `grad_output` added where its maximum was.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor([[[1., 2.], [3., 0.]]])
+    >>> values, where = torch.nn.functional.max_pool2d(x, 2, return_indices=True)
+    >>> max_pool2d_with_indices_backward(torch.ones(1, 1, 1), x, [2], [2], [0], [1], False, where)
+    tensor([[[0., 0.],
+             [1., 0.]]])
+    """
+    if indices._memory.shape != grad_output._memory.shape:
+        raise RuntimeError(
+            f"Expected the indices to have the shape of the gradient, {list(grad_output.shape)}, but got "
+            f"{list(indices.shape)}"
+        )
+    for name, value in (("kernel_size", kernel_size), ("padding", padding), ("dilation", dilation)):
+        if not isinstance(value, int) and len(value) not in (1, 2):
+            raise RuntimeError(f"max_pool2d: {name} must be one int or two, got {list(value)}")
+    # Where the maxima were found says all; windows, steps and rounding were for finding them.
+    del stride, ceil_mode
+    return formulas.pool_scatter(ops, grad_output, indices, input.shape, 2)
+
+
+def _antialiased(name: str) -> None:
+    def upsample(
+        input: Tensor, output_size: Sequence[int] | None, align_corners: bool, scales_h: float | None = None,
+        scales_w: float | None = None, scale_factors: Sequence[float] | None = None,
+    ) -> Tensor:  # fmt: skip
+        scales = (scales_h, scales_w)
+        if output_size is None:
+            if scale_factors is None:
+                raise RuntimeError(f"{name}: Must specify exactly one of output_size and scale_factors")
+            scales = tuple(scale_factors)  # type: ignore[assignment]
+            output_size = [int(n * factor) for n, factor in zip(input.shape[2:], scale_factors, strict=True)]
+        return getattr(ops, name)(input, output_size, f"antialias-{kind}", align_corners, scales)
+
+    kind = "linear" if "bilinear" in name else "cubic"
+    upsample.__doc__ = f"Images in another size, {kind}ly interpolated over what a pixel of the result covers."
+    composite(name=name, space="aten")(upsample)
+
+
+for _name in ("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"):
+    _antialiased(_name)

@@ -77,7 +77,7 @@ def __pos__(self: Tensor) -> Tensor:
     return positive(self)
 
 
-@composite(space="Tensor", bare=True)
+@composite("__rdiv__", space="Tensor", bare=True)
 def __rtruediv__(self: Tensor, other: Any) -> Any:
     return generated.reciprocal(self) * other if isinstance(other, (Tensor, *NUMBERS)) else NotImplemented
 

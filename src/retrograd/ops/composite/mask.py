@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from ...core.where import users_level
 from ...tensor import Tensor, fresh
 from ..registry import composite
 from ..support import number
-from .index import _LONG
+from .index import _LONG, index_put
 
 
 @composite(method=False)
@@ -85,3 +86,45 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     rows = np.full((size, found.shape[1]), fill_value, np.int64)
     rows[: len(found)] = found
     return fresh(rows)
+
+
+def _within(input: Tensor, indices: Sequence[Any]) -> list[Any]:
+    """Indices, those that are beside the tensor moved to its edge."""
+    sizes = input._memory.shape
+    return [None if i is None else i.clamp(-n, n - 1) for i, n in zip(indices, sizes, strict=False)]
+
+
+@composite(method=False)
+def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: Sequence[Any], fill: Any) -> Tensor:
+    """``input[indices]`` where the mask holds, `fill` elsewhere: there indices may lie beside the tensor.
+
+    >>> import retrograd as torch
+    >>> torch._unsafe_masked_index(torch.ones(2), torch.tensor([True, False]), [torch.tensor([1, 9])], 5.)
+    tensor([1., 5.])
+    """
+    if not input._memory.size:
+        shape = np.broadcast_shapes(*[i._memory.shape for i in indices if i is not None])
+        rest = input._memory.shape[len(indices) :]
+        return input.new_full((*shape, *rest), fill)  # type: ignore[attr-defined]
+    found = input[tuple(_all if i is None else i for i in _within(input, indices))]  # type: ignore[index]
+    return found.masked_fill(mask.logical_not(), fill)  # type: ignore[attr-defined]
+
+
+_all = slice(None)
+
+
+@composite(method=False)
+def _unsafe_masked_index_put_accumulate(
+    input: Tensor, mask: Tensor, indices: Sequence[Any], values: Tensor
+) -> Tensor:
+    """`input` with `values` added at the indices where the mask holds: elsewhere indices may lie beside the tensor.
+
+    >>> import retrograd as torch
+    >>> places, mask = [torch.tensor([1, 1, 9])], torch.tensor([True, True, False])
+    >>> torch._unsafe_masked_index_put_accumulate(torch.zeros(2), mask, places, torch.ones(3))
+    tensor([0., 2.])
+    """
+    if not input._memory.size:
+        return generated.clone(input)
+    kept = values.masked_fill(mask.logical_not(), 0)  # type: ignore[attr-defined]
+    return index_put(input, _within(input, indices), kept, True)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..._generated import functions as generated
+from ...core import dtypes
 from ...kernels.dims import normalize_dim
 from ...kernels.einsum import parse_equation
 from ...kernels.promotion import scalar_name
@@ -433,3 +434,53 @@ def _multiply_chain(matrices: Sequence[Tensor], split: dict, i: int, j: int) -> 
         return matrices[i]
     k = split[i, j]
     return generated.mm(_multiply_chain(matrices, split, i, k), _multiply_chain(matrices, split, k + 1, j))
+
+
+@composite(method=False, out=True)
+def _scaled_mm(
+    input: Tensor,
+    mat2: Tensor,
+    scale_a: Tensor,
+    scale_b: Tensor,
+    bias: Tensor | None = None,
+    scale_result: Tensor | None = None,
+    out_dtype: Any = None,
+    use_fast_accum: bool = False,
+) -> Tensor:
+    """The product of two matrices of float8, scaled as a whole or by rows and columns, computed in float32.
+
+    >>> import retrograd as torch
+    >>> a, one = torch.ones(2, 3).to(torch.float8_e4m3fn), torch.tensor(1.)
+    >>> torch._scaled_mm(a, a.t(), one, one * 2, out_dtype=torch.float32)
+    tensor([[6., 6.],
+            [6., 6.]])
+    """
+    del use_fast_accum  # sums are in float32 either way
+    if scale_result is not None:
+        raise RuntimeError("_scaled_mm: scale_result is for GPUs (torch ignores it on the CPU): scale the result yourself")
+    for name, matrix in (("mat1", input), ("mat2", mat2)):
+        if matrix.ndim != 2:
+            raise RuntimeError(f"{name} must be a matrix, got {matrix.ndim}-D tensor")
+        if matrix.dtype.name not in dtypes.FLOAT8:
+            raise ValueError(
+                "Invalid scaling configuration.\n- For TensorWise and RowWise scaling, a and b should be float8, "
+                f"scales should be float: {name} is {matrix.dtype}"
+            )
+    if input.shape[1] != mat2.shape[0]:
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({input.shape[0]}x{input.shape[1]} and "
+            f"{mat2.shape[0]}x{mat2.shape[1]})"
+        )
+    for name, scale, rows in (("scale_a", scale_a, (input.shape[0], 1)), ("scale_b", scale_b, (1, mat2.shape[1]))):
+        if scale.dtype is not dtypes.float32 or (scale.numel() != 1 and tuple(scale.shape) != rows):
+            raise ValueError(
+                f"Invalid scaling configuration.\n- {name} should be float32, one number or of shape {rows}, got "
+                f"{scale.dtype} of shape {tuple(scale.shape)}"
+            )
+    pairs: Any = ((input, scale_a), (mat2, scale_b))
+    wide = [m.to(dtypes.float32) * (s if s.numel() > 1 else s.reshape(())) for m, s in pairs]
+    result: Any = generated.mm(*wide)
+    if bias is not None:
+        result = result + bias.to(dtypes.float32)  # type: ignore[attr-defined]
+    target = input.dtype if out_dtype is None else out_dtype
+    return result.to(target)

@@ -451,3 +451,38 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     chosen = np.array(list(choose(range(input._memory.shape[0]), r)), np.int64).reshape(-1, r)
     return generated.index_select(input, 0, wrap(chosen.reshape(-1))).reshape(chosen.shape)
+
+
+@composite(method=False, out=True)
+def _chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int) -> Tensor:
+    """Tensors cut into `num_chunks` along `dim`, filled up with zeros to equal sizes, and joined chunk by chunk.
+
+    >>> import retrograd as torch
+    >>> torch._chunk_cat([torch.tensor([1, 2, 3]), torch.tensor([4, 5])], 0, 2)
+    tensor([[1, 2, 4],
+            [3, 0, 5]])
+    """
+    if not tensors:
+        raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
+    if num_chunks < 1:
+        raise RuntimeError(f"_chunk_cat expects positive num_chunks, got {num_chunks}")
+    first = tensors[0]
+    dim = normalize_dim(dim, first.ndim)
+    lead = first._memory.shape[:dim]
+    parts = []
+    for tensor in tensors:
+        shape = tensor._memory.shape
+        if not tensor._memory.size:
+            raise RuntimeError(f"_chunk_cat expects non-empty tensor, got one of shape {list(shape)}")
+        if tensor.dtype is not first.dtype:
+            both = f"{first.dtype}, {tensor.dtype}"
+            raise RuntimeError(f"_chunk_cat expects all input tensors with the same dtype: {both}")
+        if tensor.ndim <= dim or shape[:dim] != lead:
+            raise RuntimeError(
+                f"_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors: {list(lead)}, {list(shape)}"
+            )
+        missing = -shape[dim] % num_chunks
+        if missing:
+            tensor = generated.cat([tensor, tensor.new_zeros((*lead, missing, *shape[dim + 1 :]))], dim)  # type: ignore[attr-defined]
+        parts.append(tensor.reshape(*lead, num_chunks, -1))  # type: ignore[attr-defined]
+    return generated.cat(parts, dim + 1)

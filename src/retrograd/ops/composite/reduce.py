@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from ... import kernels
 from ..._generated import functions as generated
 from ...core import dtypes
 from ...core.where import users_level
+from ...kernels.dims import normalize_dims
 from ...kernels.promotion import scalar_name
-from ...tensor import Tensor, wrap
+from ...tensor import Tensor, fresh, wrap
 from ..arguments import wrong_type
 from ..registry import composite
 from ..support import write_out
@@ -315,3 +317,24 @@ def _counts(data: Tensor, lengths: Tensor | None, offsets: Tensor | None, axis: 
                 "!unsafe."
             )
     return given._data
+
+
+@composite(out=True)
+def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Tensor:
+    """One number for all elements, or for those along `dim`: their bits as 64-bit numbers, exclusively or'ed.
+
+    >>> import retrograd as torch
+    >>> torch.hash_tensor(torch.tensor([5, 3]))
+    tensor(6, dtype=torch.uint64)
+    """
+    if mode != 0:
+        raise RuntimeError(f"Unknown hash_tensor mode: {mode}: 0 (exclusive or) is the only one")
+    data = input._data
+    dims = tuple(normalize_dims((dim,) if isinstance(dim, int) else dim, data.ndim)) if data.ndim else ()
+    dims = dims or tuple(range(data.ndim))
+    if not data.size and dim in ((), []):
+        raise RuntimeError(
+            "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+            "with the 'dim' argument."
+        )
+    return fresh(kernels.hash_tensor(data, dims, keepdim))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..._generated import functions as generated
+from ...core import dtypes
 from ...tensor import Tensor
 from ..registry import composite
 
@@ -19,3 +21,49 @@ def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
 def log_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """`nn.functional.log_softmax` as a function and method."""
     return generated._log_softmax(input if dtype is None else input.to(dtype), dim)
+
+
+@composite(method=False, out=True)
+def _safe_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
+    """`softmax`, and zeros where all is -inf.
+
+    >>> import retrograd as torch
+    >>> torch._safe_softmax(torch.tensor([[-torch.inf, -torch.inf], [0., 0.]]), 1)
+    tensor([[0.0000, 0.0000],
+            [0.5000, 0.5000]])
+    """
+    nothing = input.eq(-math.inf).all(dim, keepdim=True)  # type: ignore[attr-defined]
+    # No gradient goes where all is -inf, nor is one computed there.
+    return softmax(input.masked_fill(nothing, 0.0), dim, dtype).masked_fill(nothing, 0.0)  # type: ignore[attr-defined]
+
+
+def _narrowed(grad: Tensor, grad_output: Tensor, input_dtype: Any) -> Tensor:
+    """The gradient of an input that was converted on the way: halves, whose softmax was computed in float32."""
+    given = grad_output.dtype
+    if input_dtype is given or not (given is dtypes.float32 and input_dtype is dtypes.float16):
+        return grad
+    return grad.to(input_dtype)  # type: ignore[attr-defined]
+
+
+@composite(method=False, out=True)
+def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
+    """The gradient of `softmax` for its input, by that for its `output`.
+
+    >>> import retrograd as torch
+    >>> y = torch.tensor([0.25, 0.75])
+    >>> torch._softmax_backward_data(torch.tensor([1., 0.]), y, 0, torch.float32)
+    tensor([ 0.1875, -0.1875])
+    """
+    return _narrowed(generated.softmax_backward(grad_output, output, dim), grad_output, input_dtype)
+
+
+@composite(method=False, out=True)
+def _log_softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
+    """The gradient of `log_softmax` for its input, by that for its `output`.
+
+    >>> import retrograd as torch
+    >>> y = torch.tensor([0.25, 0.75]).log()
+    >>> torch._log_softmax_backward_data(torch.tensor([1., 0.]), y, 0, torch.float32)
+    tensor([ 0.7500, -0.7500])
+    """
+    return _narrowed(generated.log_softmax_backward(grad_output, output, dim), grad_output, input_dtype)
