@@ -130,3 +130,88 @@ def test_which_arguments_may_be_written_to(torch, call) -> None:
         elif names[name].dtype == (expected[0] if isinstance(expected, tuple) else expected).dtype:
             with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor"):
                 eval(call.format(name), names)
+
+
+# ------------------------------------------------------------------------------------------------- of another dtype
+
+#: What becomes of an ``out=`` of another dtype differs from torch, and why.
+OF_OTHER_DTYPES = {
+    "ldexp": "torch ends in an internal assertion",
+    "nansum": "computed here in the dtype of the result, and cast",
+    "nanmean": "computed here in the dtype of the result, and cast",
+    "var": "computed here in the dtype of the result, and cast",
+    "std": "computed here in the dtype of the result, and cast",
+    "sum": "torch computes in the dtype of out=, also where the result does not fit",
+    "prod": "torch computes in the dtype of out=, also where the result does not fit",
+    "cumsum": "torch computes in the dtype of out=, also where the result does not fit",
+    "cumprod": "torch computes in the dtype of out=, also where the result does not fit",
+    "split_copy": "torch casts where it refuses it of every other copy",
+    "geqrf": "torch writes to float32 what it computed in float64",
+    "chain_matmul": "torch copies where there is but one matrix",
+    "median": "torch has no out= here",
+    "nanmedian": "torch has no out= here",
+    "argsort": "torch has no out= here unless stable is given",
+    "inner": "torch casts where one is a number",
+    "lerp": "torch casts a number's result and not a tensor's",
+    "clamp_min": "torch casts a tensor's result and not a number's",
+    "clamp_max": "torch casts a tensor's result and not a number's",
+    "diff": "torch casts unless there is nothing to subtract",
+    **{f"fft.{name}": "torch refuses complex out=" for name in ("irfft", "hfft", "irfft2", "hfft2", "irfftn", "hfftn")},
+}
+
+
+def _into(module: Any, op: Op, sample: Sample, dtype: str) -> Any:
+    """What ``out=`` of a dtype holds afterwards, or the error; None where there is nothing to compare."""
+    built = sample.build(module, requires_grad=False)
+    try:
+        result = op.call(module, built.args, built.kwargs)
+    except Exception:
+        return None
+    results = result if isinstance(result, tuple) else (result,)
+    outs = [module.zeros(tuple(r.shape), dtype=getattr(module, dtype)) for r in results]
+    built = sample.build(module, requires_grad=False)
+    try:
+        op.call(module, built.args, {**built.kwargs, "out": tuple(outs) if isinstance(result, tuple) else outs[0]})
+    except Exception as error:
+        assert module is not retrograd or all(not out.any() for out in outs), "a refused call has written"
+        return error
+    return [out.resolve_conj().numpy() for out in outs]
+
+
+def _differ(theirs: Any, samples: int, dtypes: tuple[str, ...]) -> tuple[set[str], int]:
+    differ, compared = set(), 0
+    for op in OPS:
+        if not _takes_out(op) or op.missing_from(theirs):
+            continue
+        for sample in op.samples[:samples]:
+            for dtype in dtypes:
+                ours, expected = _into(retrograd, op, sample, dtype), _into(theirs, op, sample, dtype)
+                if ours is None or expected is None or (isinstance(expected, TypeError) and "out" in str(expected)):
+                    continue
+                compared += 1
+                if isinstance(ours, Exception) or isinstance(expected, Exception):
+                    same = type(ours) is type(expected)
+                else:
+                    pairs = zip(ours, expected, strict=True)
+                    same = all(np.allclose(a, b, 2e-3, 2e-3, equal_nan=True) for a, b in pairs)
+                if not same:
+                    differ.add(re.split(r", |\.unbiased", op.name)[0])
+    return differ, compared
+
+
+@pytest.mark.parity
+def test_out_of_another_dtype() -> None:
+    """It is refused or cast as torch does it, and what is refused is not written to."""
+    differ, compared = _differ(pytest.importorskip("torch"), 1, ("float32", "int64"))
+    assert compared > 400
+    assert differ - set(OF_OTHER_DTYPES) == set()
+
+
+@pytest.mark.parity
+@pytest.mark.slow
+def test_out_of_every_other_dtype() -> None:
+    dtypes = ("float64", "float32", "float16", "complex128", "int64", "bool")
+    differ, compared = _differ(pytest.importorskip("torch"), 3, dtypes)
+    assert compared > 3000
+    assert differ - set(OF_OTHER_DTYPES) == set()
+    assert set(OF_OTHER_DTYPES) - differ == set(), "these agree now: take them off the list"

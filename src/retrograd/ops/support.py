@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Sequence
+from functools import cache
 from types import FunctionType
 from typing import Any
 
@@ -16,8 +18,10 @@ from ..core.description import NoArray
 from ..core.records import record_of
 from ..core.state import local, process
 from ..core.where import users_level
+from ..kernels.dtypes import convert
 from ..kernels.promotion import can_cast
 from ..tensor import Tensor, wrap
+from ..tensor.autograd_attributes import C_NAMES
 from ..tensor.lazy_conjugation import write_back
 from ..tensor.special import operate_on_special, special_tensors
 from .arguments import argument, as_number
@@ -242,6 +246,7 @@ def write_out(
         begin_inplace(state, target, False)
     result = function(*args, **kwargs)
     if isinstance(out, Tensor) and isinstance(result, Tensor):
+        _check_exact(name, out, result)
         _check_target(out, result, tensors, apart)
         return store(out, result._data, True)
     if not isinstance(result, tuple) or len(result) != len(outs):
@@ -249,7 +254,10 @@ def write_out(
         raise TypeError(f"{name}(): argument 'out' must be tuple of {count} Tensors, one for each result")
     for target, value in zip(outs, result, strict=True):
         if target._memory.dtype != value._memory.dtype:
-            raise RuntimeError(f"Expected out tensor to have dtype {value.dtype}, but got {target.dtype} instead")
+            raise RuntimeError(
+                f"Expected out tensor to have dtype {C_NAMES[value.dtype.name]}, but got {C_NAMES[target.dtype.name]} "
+                "instead"
+            )
         _check_target(target, value, tensors, apart)
     for target, value in zip(outs, result, strict=True):
         store(target, value._data, True)
@@ -263,6 +271,31 @@ def _apart(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any
         return []
     given = {**dict(zip(record.arguments, args, strict=False)), **kwargs}
     return _tensors_in([given[name] for name in record.apart if name in given])
+
+
+@cache
+def _exact() -> dict[str, str]:
+    """By name: the words in which a function refuses an ``out=`` of another dtype than its result has."""
+    found = {}
+    with open(os.path.join(os.path.dirname(__file__), "out_dtypes.txt")) as lines:
+        for line in lines:
+            if not line.startswith("#"):
+                words, _, names = line.rpartition(" | ")
+                found.update(dict.fromkeys(names.split(), words))
+    return found
+
+
+def _check_exact(name: str, out: Tensor, result: Tensor) -> None:
+    if out._memory.dtype == result._memory.dtype:
+        return
+    words = _exact().get(name)
+    if words is not None:
+        raise RuntimeError(
+            words.format(
+                result=C_NAMES[result.dtype.name], out=C_NAMES[out.dtype.name], Result=result._type_name()[:-6],
+                Out=out._type_name()[:-6],
+            )
+        )  # fmt: skip
 
 
 def _check_target(out: Tensor, result: Tensor, read: list[Tensor], apart: list[Tensor]) -> None:
@@ -291,6 +324,9 @@ def store(out: Tensor, result: Any, warn: bool = False) -> Tensor:
             )
         out._memory = np.empty_like(result, out._memory.dtype)
     array = out._data
+    if array.dtype != result.dtype:
+        with np.errstate(over="ignore", invalid="ignore"):  # what does not fit is infinite
+            result = convert(result, array.dtype) if array.dtype.num >= 256 else result.astype(array.dtype)
     array[...] = result
     write_back(out, array)
     out._bump_version()

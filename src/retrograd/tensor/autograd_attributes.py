@@ -193,7 +193,7 @@ class TensorAutograd(TensorOperators):
         expected = self.grad_dtype if self.is_leaf else self.dtype
         if expected is not None and grad.dtype is not expected:
             raise RuntimeError(
-                f"attempting to assign a gradient with dtype '{_C_NAMES[grad.dtype.name]}' to a tensor with grad_dtype "
+                f"attempting to assign a gradient with dtype '{C_NAMES[grad.dtype.name]}' to a tensor with grad_dtype "
                 f"'{dtypes.SCALAR_NAMES[expected.name]}'. The gradient must match the tensor's grad_dtype (by default "
                 f"the tensor's dtype): use grad.to({expected}), or set grad_dtype (None allows any dtype)"
             )
@@ -362,7 +362,7 @@ class TensorAutograd(TensorOperators):
 
 
 #: What messages call a dtype, as torch's do, by its C type.
-_C_NAMES = {
+C_NAMES = {
     "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int",
     "int64": "long int", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
     "complex64": "c10::complex<float>", "complex128": "c10::complex<double>", "uint16": "unsigned short",

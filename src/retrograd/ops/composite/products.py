@@ -457,7 +457,7 @@ def _scaled_mm(
     """
     del use_fast_accum  # sums are in float32 either way
     if scale_result is not None:
-        raise RuntimeError("_scaled_mm: scale_result is for GPUs (torch ignores it on the CPU): scale the result yourself")
+        raise RuntimeError("_scaled_mm: scale_result is for GPUs, and ignored by torch on the CPU: scale the result")
     for name, matrix in (("mat1", input), ("mat2", mat2)):
         if matrix.ndim != 2:
             raise RuntimeError(f"{name} must be a matrix, got {matrix.ndim}-D tensor")
