@@ -283,3 +283,180 @@ def test_devices_that_are_not_here(both):
             found += [str(torch.zeros(1).device), str(where)]
         answers.append(found)
     assert answers[0] == answers[1]
+
+
+# ---------------------------------------------------------------------------------- more that programs import and ask
+
+
+@pytest.mark.parity
+def test_points_of_sobol_are_torchs(both):
+    for options in ({"dimension": 4}, {"dimension": 3, "scramble": True, "seed": 7}, {"dimension": 1, "scramble": True}):
+        drawn = []
+        for torch in both:
+            torch.manual_seed(5)
+            engine = torch.quasirandom.SobolEngine(**options)
+            points = [engine.draw(3), engine.fast_forward(5).draw(2, dtype=torch.float64), engine.reset().draw_base2(2)]
+            with pytest.raises(ValueError, match="power of 2"):
+                engine.draw_base2(3)
+            drawn.append(([p.tolist() for p in points], [str(p.dtype) for p in points], repr(engine)))
+        assert drawn[0] == drawn[1]
+
+
+@pytest.mark.parity
+def test_versions_are_compared_as_torch_compares_them(both):
+    from itertools import product
+
+    texts = ("2.13.0+cpu", "2.13.0", "2.13", "1.9.1", "2.0.0a0", "2.0.0", "10.0")
+    others = (*texts, (2, 13), (1, 10), "2.13.1", "2", "3.0.0rc1")
+    results = []
+    for torch in both:
+        T = importlib.import_module(f"{torch.__name__}.torch_version").TorchVersion
+        results.append([
+            # Without !=: torch's says True of versions that are equal and written differently.
+            (T(a) < b, T(a) <= b, T(a) == b, T(a) >= b, T(a) > b) for a, b in product(texts, others)
+        ])  # fmt: skip
+    assert results[0] == results[1]
+    T = importlib.import_module("retrograd.torch_version").TorchVersion
+    assert not T("2.13.0") != "2.13" and T("2.13.0") != "2.14"
+
+
+def test_the_version_that_programs_read(tmp_path):
+    """Programs do without what came after torch's version: under `python -m retrograd` it is the one that is followed."""
+    (tmp_path / "program.py").write_text(
+        "import torch\n"
+        "assert torch.__version__ >= '2.13' and int(torch.__version__.split('.')[0]) == 2 and torch.__version__ < (2, 14)\n"
+        "from torch.version import __version__ as v\n"
+        "print(torch.__version__, v, torch.__name__)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(retrograd.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-m", "retrograd", "program.py"], capture_output=True, text=True, cwd=tmp_path, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    own = retrograd.__version__
+    assert done.stdout.split() == [f"2.13.0+retrograd.{own}"] * 2 + ["retrograd"] and own.startswith("0.")
+
+
+@pytest.mark.parity
+def test_operators_of_a_program(both):
+    """Defined from a function, with a formula; called by its name; refused in the same cases."""
+    results = []
+    for torch in both:
+        space = f"test_names_{torch.__name__}"
+
+        def scaled(x, by: float = 2.0):
+            return x * by
+
+        scaled.__annotations__ = {"x": torch.Tensor, "by": float, "return": torch.Tensor}
+        operator = torch.library.custom_op(f"{space}::scaled", scaled, mutates_args=())
+        x = torch.arange(3.0, requires_grad=True)
+        with pytest.raises(RuntimeError, match="register_autograd|autograd formula|no formula|does not require grad"):
+            operator(x, 3.0).sum().backward()
+        operator.register_autograd(
+            lambda ctx, grad: (grad * ctx.by, None), setup_context=lambda ctx, inputs, output: setattr(ctx, "by", inputs[1])
+        )
+        y = getattr(torch.ops, space).scaled(x, by=3.0)
+        y.sum().backward()
+
+        def fill(x, value: float) -> None:
+            x.fill_(value)
+
+        fill.__annotations__ = {"x": torch.Tensor, "value": float, "return": None}
+        writes = torch.library.custom_op(f"{space}::fill", fill, mutates_args={"x"})
+        z = torch.zeros(2)
+        writes(z, 4.0)
+        for wrong in ("nocolons", 3):
+            with pytest.raises((ValueError, AttributeError, TypeError)):
+                torch.library.custom_op(wrong, scaled, mutates_args=())
+        results.append((y.tolist(), x.grad.tolist(), z.tolist(), operator(x).tolist()))
+    assert results[0] == results[1]
+
+
+def test_parts_of_a_batch():
+    """Where there is one device: torch's functions want an accelerator."""
+    torch, parallel = retrograd, retrograd.nn.parallel
+    net = torch.nn.Linear(2, 2)
+    x = torch.ones(3, 2)
+    assert torch.equal(parallel.data_parallel(net, x), net(x))
+    one, other = parallel.parallel_apply([net, torch.nn.ReLU()], [x, -x])
+    assert torch.equal(one, net(x)) and other.sum() == 0
+    assert parallel.replicate(net, ["cpu"]) == [net] and parallel.scatter(x, ["cpu"])[0] is x
+    assert torch.equal(parallel.gather([x[:1], x[1:]], "cpu"), x)
+    assert parallel.gather([{"a": x}, {"a": x}], "cpu")["a"].shape == (6, 2)
+
+
+@pytest.mark.parity
+def test_the_older_comparison(both):
+    for torch in both:
+        close = torch.testing.assert_allclose
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            close(torch.ones(2), torch.ones(2, dtype=torch.float64) + 5e-5)
+            close(torch.tensor([float("nan")]), torch.tensor([float("nan")]))
+            close([1.0, 2.0], torch.tensor([1.0, 2.0]))
+            for actual, expected in ((torch.ones(2), torch.ones(2) + 2e-4), (torch.ones(2), torch.ones(3))):
+                with pytest.raises(AssertionError):
+                    close(actual, expected)
+            with pytest.raises(AssertionError):
+                close(torch.tensor([float("nan")]), torch.tensor([float("nan")]), equal_nan=False)
+
+
+@pytest.mark.parity
+def test_older_arguments_of_losses(both):
+    found = []
+    for torch in both:
+        module = importlib.import_module(f"{torch.__name__}.nn._reduction")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            pairs = [(a, b) for a in (None, True, False) for b in (None, True, False)]
+            words = [module.legacy_get_string(*pair) for pair in pairs] + [module.legacy_get_enum(*p) for p in pairs]
+        with pytest.raises(ValueError, match="nosuch is not a valid value for reduction"):
+            module.get_enum("nosuch")
+        found.append(words)
+    assert found[0] == found[1]
+
+
+MORE_IMPORTS = (
+    "import torch._dynamo; torch._dynamo.config.suppress_errors = True; torch._dynamo.reset()",
+    "from torch._inductor import config; config.triton.unique_kernel_names = True",
+    "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, MixedPrecision, ShardingStrategy",
+    "from torch.distributed.tensor import DTensor, Replicate; from torch.distributed.device_mesh import init_device_mesh",
+    "import torch.distributed.checkpoint as dcp; import torch.distributed.rpc as rpc",
+    "from torch.distributed.optim import ZeroRedundancyOptimizer; import torch.distributed.nn",
+    "from torch.distributed.elastic.multiprocessing.errors import record",
+    "from torch.distributed.algorithms.join import Join; from torch.distributed import ProcessGroup",
+    "from torch.nn.parallel.scatter_gather import gather, scatter; from torch.nn.parallel.parallel_apply import *",
+    "import torch.xpu, torch.mps, torch.cpu, torch.mtia; assert not torch.xpu.is_available()",
+    "import torch.cuda.nvtx, torch.cuda.memory, torch.cuda.random, torch.cuda.streams",
+    "from torch.fx import symbolic_trace, wrap; import torch.functional; torch.functional.einsum",
+    "from torch._tensor import Tensor; from torch.nn import _reduction; from torch.jit import TracerWarning",
+    "from torch.distributions.utils import _standard_normal, _sum_rightmost",
+    "from torch.distributions.transforms import _InverseTransform",
+)
+
+
+@pytest.mark.parametrize("line", MORE_IMPORTS)
+def test_import_lines(line):
+    exec(line.replace("torch", "retrograd"), {})
+
+
+def test_what_they_refuse_has_a_reason():
+    from retrograd.distributed import fsdp
+
+    for call, words in (
+        (lambda: fsdp.FullyShardedDataParallel(retrograd.nn.Linear(1, 1)), "is_available"),
+        (lambda: retrograd.distributed.init_process_group("gloo"), "is_available"),
+        (lambda: retrograd.fx.symbolic_trace(retrograd.nn.Linear(1, 1)), "TorchDispatchMode"),
+        (lambda: retrograd.cuda.nvtx.range_push("x"), "NVTX"),
+        (lambda: retrograd.library.Library("mine", "DEF"), "custom_op"),
+        (lambda: retrograd._dynamo.explain(max), "compiles nothing"),
+        (lambda: retrograd.mps.synchronize(), "mps"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            call()
+    with pytest.raises(AssertionError, match="XPU"):
+        retrograd.xpu.synchronize()
+    assert not isinstance(3, fsdp.FullyShardedDataParallel)
+    with retrograd._dynamo.config.patch(verbose=True):
+        assert retrograd._dynamo.config.verbose is True
+    assert not retrograd._dynamo.config.verbose

@@ -148,8 +148,10 @@ from .version import __version__
 
 #: Namespaces that are imported by who asks for them.
 _ON_DEMAND = (
-    "__config__", "__future__", "_functorch", "_tensor", "accelerator", "ao", "compiler", "distributed", "distributions", "func", "futures",
-    "hub", "jit", "masked", "multiprocessing", "nested", "onnx", "profiler", "scipy", "signal", "sparse", "testing",
+    "__config__", "__future__", "_dynamo", "_functorch", "_inductor", "_tensor", "accelerator", "ao", "compiler",
+    "cpu", "distributed", "distributions", "func", "functional", "futures", "fx", "hub", "jit", "library", "masked",
+    "mps", "mtia", "multiprocessing", "nested", "onnx", "profiler", "quasirandom", "scipy", "signal", "sparse",
+    "testing", "torch_version", "xpu",
 )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """``import torch`` means retrograd: for programs that are to run as they are.
 
 ``python -m retrograd program.py`` runs a program so; ``retrograd.as_torch.install()`` does it from within. Modules are
-not loaded twice: ``torch.nn`` is the module ``retrograd.nn``.
+not loaded twice: ``torch.nn`` is the module ``retrograd.nn``. ``torch.__version__`` is then that of the torch which
+this package follows.
 """
 
 from __future__ import annotations
@@ -15,9 +16,13 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
 
+from . import version
+from .torch_version import TorchVersion
+
 __all__ = ["install", "installed", "uninstall"]
 
 _PACKAGE = __name__.partition(".")[0]
+_VERSION = version.__version__
 
 
 class _Alias(MetaPathFinder, Loader):
@@ -63,6 +68,11 @@ def _tell(name: str) -> dict:
     return {**_told(name), _PACKAGE: _Installing()}
 
 
+def _say_version(text: str) -> None:
+    """Programs ask torch's version, and do without what came later."""
+    vars(sys.modules[_PACKAGE])["__version__"] = vars(version)["__version__"] = text
+
+
 def installed() -> bool:
     """Does ``import torch`` mean retrograd in this process?"""
     return _alias in sys.meta_path
@@ -75,6 +85,7 @@ def install() -> None:
         raise RuntimeError("torch itself is imported already: call retrograd.as_torch.install() before anything does")
     if not installed():
         sys.meta_path.insert(0, _alias)
+        _say_version(TorchVersion(f"{version.follows}+{_PACKAGE}.{_VERSION}"))
         multiprocessing.spawn.get_preparation_data = _tell
 
 
@@ -82,6 +93,7 @@ def uninstall() -> None:
     """Let ``import torch`` mean torch again, for modules that are imported after this."""
     if installed():
         sys.meta_path.remove(_alias)
+        _say_version(_VERSION)
         multiprocessing.spawn.get_preparation_data = _told
         for name in [name for name in sys.modules if name == "torch" or name.startswith("torch.")]:
             del sys.modules[name]

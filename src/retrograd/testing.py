@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from .core import dtypes
-from .ops.factories import from_numpy
+from .ops.factories import as_tensor, from_numpy
 from .random import default_generator
 from .tensor import Tensor, wrap
 
-__all__ = ["assert_close", "make_tensor"]
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]
 
 #: (rtol, atol) of a dtype; of any other, both are 0.
 _TOLERANCES = {
@@ -53,6 +53,26 @@ def assert_close(
     found = _difference(actual, expected, options, "")
     if found is not None:
         raise AssertionError(found if msg is None else msg(found) if callable(msg) else msg)
+
+
+#: (rtol, atol) of the older comparison.
+_OLDER_TOLERANCES = {"float16": (1e-3, 1e-3), "float32": (1e-4, 1e-5), "float64": (1e-5, 1e-8)}
+
+
+def assert_allclose(
+    actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None, equal_nan: bool = True, msg: str = ""
+) -> None:
+    """The older `assert_close`: dtypes may differ, NaNs are equal, and what is no tensor becomes one.
+
+    >>> import retrograd as torch
+    >>> torch.testing.assert_allclose(torch.ones(2), [1.0, 1.0])
+    """
+    pair = [actual if isinstance(actual, Tensor) else as_tensor(actual)]
+    pair.append(expected if isinstance(expected, Tensor) else as_tensor(expected, dtype=pair[0].dtype))
+    if rtol is None and atol is None:
+        both = [_OLDER_TOLERANCES.get(str(tensor.dtype).rpartition(".")[2], (0.0, 0.0)) for tensor in pair]
+        rtol, atol = (max(values) for values in zip(*both))
+    assert_close(*pair, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, msg=msg or None)
 
 
 def _difference(actual: Any, expected: Any, options: tuple, where: str) -> str | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 __version__ = "0.1.0"
+#: The version of torch whose names and behaviour these are.
+follows = "2.13.0"
 debug = False
 cuda: str | None = None
 hip: str | None = None

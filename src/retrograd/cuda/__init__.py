@@ -171,10 +171,10 @@ _initialized = False
 
 
 def __getattr__(name: str) -> Any:
-    if name == "amp":  # the older home of mixed precision
+    if name in ("amp", "memory", "nvtx", "random", "streams"):  # `amp` is the older home of mixed precision
         from importlib import import_module
 
-        return import_module(".amp", __name__)
+        return import_module("." + name, __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -6,7 +6,10 @@ One process computes. What asks for more of them is refused with the reason.
 from __future__ import annotations
 
 import enum
-from typing import Any, NoReturn
+from importlib import import_module
+from typing import Any
+
+from .refusals import refuse, refusing
 
 _REFUSED = (
     "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single",
@@ -16,8 +19,8 @@ _REFUSED = (
 )  # fmt: skip
 
 __all__ = [
-    "ReduceOp", "group", "is_available", "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available",
-    "is_torchelastic_launched", *_REFUSED,
+    "ProcessGroup", "ReduceOp", "get_default_backend_for_device", "group", "is_available", "is_gloo_available",
+    "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", *_REFUSED,
 ]  # fmt: skip
 
 
@@ -76,19 +79,27 @@ class group:
     WORLD = None
 
 
-def _refusing(name: str) -> Any:
-    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
-        raise RuntimeError(
-            f"torch.distributed.{name}(): retrograd runs in one process and has no process groups. Ask "
-            "torch.distributed.is_available() first"
-        )
+class ProcessGroup:
+    """Processes that talk to each other: refused, there is one."""
 
-    refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__ = f"Refused: there are no processes to {name.replace('_', ' ')} with."
-    return refuse
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        refuse("ProcessGroup")
+
+
+def get_default_backend_for_device(device: Any) -> str:
+    """What processes on a device would talk through."""
+    return "gloo"
+
+
+#: What torch builds on processes that talk to each other: modules whose names can be imported, and refuse.
+_ON_DEMAND = (
+    "algorithms", "checkpoint", "device_mesh", "elastic", "fsdp", "nn", "optim", "pipelining", "rpc", "tensor",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name in _REFUSED:
-        return _refusing(name)
+        return refusing(__name__, name)
+    if name in _ON_DEMAND:
+        return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -24,7 +24,7 @@ from .composed_transforms import (
     StackTransform,
     identity_transform,
 )
-from .transform import Transform
+from .transform import Transform, _InverseTransform  # noqa: F401 - the second for libraries that look for it here
 from .utils import broadcast_all, lazy_property, tril_matrix_to_vec, vec_to_tril_matrix
 
 __all__ = [

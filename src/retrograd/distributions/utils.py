@@ -181,3 +181,12 @@ def one_of(probs: Any, logits: Any) -> tuple[str, Any]:
     if (probs is None) == (logits is None):
         raise ValueError("Either `probs` or `logits` must be specified, but not both.")
     return ("probs", probs) if logits is None else ("logits", logits)
+
+
+# torch's own names for two of them, which other libraries of distributions import.
+_sum_rightmost = sum_rightmost
+
+
+def _standard_normal(shape: Sequence[int], dtype: Any, device: Any) -> Tensor:
+    """Normal numbers of a shape."""
+    return ops.empty(shape, dtype=dtype, device=device).normal_()

@@ -15,13 +15,19 @@ from ..nn.modules.module import Module
 from ..nn.parameter import is_lazy
 
 __all__ = [
-    "Attribute", "Final", "ScriptFunction", "ScriptModule", "annotate", "export", "fork", "freeze", "ignore",
+    "Attribute", "Final", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate", "export", "fork", "freeze", "ignore",
     "interface", "is_scripting", "is_tracing", "isinstance", "load", "optimize_for_inference", "optimized_execution",
     "save", "script", "script_if_tracing", "script_method", "set_fusion_strategy", "trace", "trace_module", "unused",
     "wait",
 ]  # fmt: skip
 
 F = TypeVar("F")
+
+
+class TracerWarning(Warning):
+    """What torch says of code that a trace cannot follow. Nothing is traced here."""
+
+
 _isinstance = isinstance
 #: What torch gives back in the place of a function: here the function itself.
 ScriptFunction = type(lambda: None)

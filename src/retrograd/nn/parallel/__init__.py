@@ -1,6 +1,11 @@
 """``torch.nn.parallel``: one module on several devices."""
 
-from .data_parallel import DataParallel
+from .data_parallel import DataParallel, data_parallel
 from .distributed import DistributedDataParallel
+from .parallel_apply import parallel_apply
+from .replicate import replicate
+from .scatter_gather import gather, scatter
 
-__all__ = ["DataParallel", "DistributedDataParallel"]
+__all__ = [
+    "DataParallel", "DistributedDataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter",
+]  # fmt: skip

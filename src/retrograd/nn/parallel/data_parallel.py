@@ -30,3 +30,16 @@ class DataParallel(Module):
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         return self.module(*inputs, **kwargs)
+
+
+def data_parallel(
+    module: Module,
+    inputs: Any,
+    device_ids: Sequence[Any] | None = None,
+    output_device: Any = None,
+    dim: int = 0,
+    module_kwargs: dict[str, Any] | None = None,
+) -> Any:
+    """`module` run on parts of the batch, as `DataParallel` does it."""
+    inputs = inputs if isinstance(inputs, tuple) else (inputs,) if inputs is not None else ()
+    return DataParallel(module, device_ids, output_device, dim)(*inputs, **(module_kwargs or {}))

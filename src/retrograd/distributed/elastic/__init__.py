@@ -1,0 +1,1 @@
+"""``torch.distributed.elastic``: processes that come and go. Here is one."""
