@@ -220,3 +220,34 @@ def test_nothing_is_left_when_it_is_off():
     with retrograd.autocast("cpu"):
         pass
     assert local.state.observers == () and local.state.interceptor is None
+
+
+LINALG = {
+    "eigh": lambda t, a, b: t.linalg.eigh(a)[0], "eigvalsh": lambda t, a, b: t.linalg.eigvalsh(a),
+    "eig": lambda t, a, b: t.linalg.eig(a)[0], "eigvals": lambda t, a, b: t.linalg.eigvals(a),
+    "svd": lambda t, a, b: t.linalg.svd(a)[1], "svdvals": lambda t, a, b: t.linalg.svdvals(a),
+    "inv": lambda t, a, b: t.linalg.inv(a), "solve": lambda t, a, b: t.linalg.solve(a, b),
+    "cholesky": lambda t, a, b: t.linalg.cholesky(a), "qr": lambda t, a, b: t.linalg.qr(a)[0],
+    "lstsq": lambda t, a, b: t.linalg.lstsq(a, b[:, None])[0], "matrix_rank": lambda t, a, b: t.linalg.matrix_rank(a),
+    "cond": lambda t, a, b: t.linalg.cond(a), "cholesky_solve": lambda t, a, b: t.cholesky_solve(b[:, None], a),
+    "cholesky_inverse": lambda t, a, b: t.cholesky_inverse(a), "geqrf": lambda t, a, b: t.geqrf(a)[0],
+    "triangular_solve": lambda t, a, b: t.triangular_solve(b[:, None], a)[0],
+    "tensordot": lambda t, a, b: t.tensordot(a, a),
+    "reflect": lambda t, a, b: t.nn.functional.pad(a[None], (1, 1), mode="reflect"),
+    "replicate": lambda t, a, b: t.nn.functional.pad(a[None, None], (1, 1, 1, 1), mode="replicate"),
+    "adaptive_avg_pool3d": lambda t, a, b: t.nn.functional.adaptive_avg_pool3d(a[None, None], 1),
+    "inner": lambda t, a, b: t.inner(b.float(), b.float()),
+}  # fmt: skip
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", LINALG)
+def test_matrices_are_taken_apart_in_float32(name):
+    """What is computed of low precision within the block has no solver of that precision: torch takes float32."""
+    found = []
+    for torch in (retrograd, pytest.importorskip("torch")):
+        a = torch.eye(3, dtype=torch.bfloat16) * 2
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            result = LINALG[name](torch, a, torch.ones(3, dtype=torch.bfloat16))
+        found.append((str(result.dtype), [abs(complex(x)) for x in result.flatten().tolist()]))
+    assert found[0][0] == found[1][0] and found[0][1] == pytest.approx(found[1][1], rel=1e-5)

@@ -43,10 +43,18 @@ FLOAT32 = frozenset("""
     huber_loss kl_div l1_loss lstsq margin_ranking_loss matrix_norm matrix_rank max_unpool2d max_unpool3d mse_loss
     multi_margin_loss multilabel_margin_loss nll_loss poisson_nll_loss polar prod qr slogdet smooth_l1_loss
     soft_margin_loss trace triplet_margin_loss view_as_complex
+    adaptive_avg_pool3d reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d
+    replication_pad2d replication_pad3d _reflection_pad1d_map _reflection_pad2d_map _reflection_pad3d_map
+    _replication_pad1d_map _replication_pad2d_map _replication_pad3d_map
+    cholesky cholesky_inverse cholesky_solve geqrf inverse lu_solve orgqr ormqr pinverse svd triangular_solve
+    linalg_cholesky linalg_cholesky_ex linalg_cond linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
+    linalg_householder_product linalg_inv linalg_inv_ex linalg_lstsq linalg_matrix_rank linalg_qr linalg_solve linalg_svd
+    linalg_svdvals linalg_tensorinv linalg_tensorsolve _linalg_eigh _linalg_eigvals _linalg_svd
+    _linalg_solve_ex
 """.split())
 WIDEST = frozenset(["cat", "concat", "concatenate", "index_copy", "stack"])
 #: Composed of operators of the first list here, but not there.
-AS_GIVEN = frozenset(["addmv", "addr", "bilinear", "dot", "ger", "mv", "outer", "vdot"])
+AS_GIVEN = frozenset(["addmv", "addr", "bilinear", "dot", "ger", "inner", "mv", "outer", "tensordot", "vdot"])
 
 _CASTABLE = ("float32", "float16", "bfloat16")
 
