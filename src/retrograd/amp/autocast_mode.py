@@ -48,8 +48,8 @@ FLOAT32 = frozenset("""
     _replication_pad1d_map _replication_pad2d_map _replication_pad3d_map
     cholesky cholesky_inverse cholesky_solve geqrf inverse lu_solve orgqr ormqr pinverse svd triangular_solve
     linalg_cholesky linalg_cholesky_ex linalg_cond linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
-    linalg_householder_product linalg_inv linalg_inv_ex linalg_lstsq linalg_matrix_rank linalg_qr linalg_solve linalg_svd
-    linalg_svdvals linalg_tensorinv linalg_tensorsolve _linalg_eigh _linalg_eigvals _linalg_svd
+    linalg_householder_product linalg_inv linalg_inv_ex linalg_lstsq linalg_matrix_rank linalg_qr linalg_solve
+    linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve _linalg_eigh _linalg_eigvals _linalg_svd
     _linalg_solve_ex
 """.split())
 WIDEST = frozenset(["cat", "concat", "concatenate", "index_copy", "stack"])
