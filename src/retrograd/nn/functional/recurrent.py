@@ -34,14 +34,20 @@ class Weights:
         hr: Tensor | None = None,
     ) -> None:
         self.ih, self.hh, self.b_ih, self.b_hh, self.hr = ih, hh, b_ih, b_hh, hr
+        self.hh_t: Tensor | None = None
 
     def of_input(self, input: Tensor) -> Tensor:
         """The contribution of the inputs, of one step or of many."""
         return functional.linear(input, self.ih, self.b_ih)
 
     def of_hidden(self, hidden: Tensor) -> Tensor:
-        """The contribution of the hidden state."""
-        return functional.linear(hidden, self.hh, self.b_hh)
+        """The contribution of the hidden state: `linear`, of which a step needs the product alone, as the weights are
+        transposed once for all steps."""
+        if hidden._memory.ndim != 2 or self.b_hh is None:
+            return functional.linear(hidden, self.hh, self.b_hh)
+        if self.hh_t is None:
+            self.hh_t = self.hh.t()
+        return ops.addmm(self.b_hh, hidden, self.hh_t)
 
 
 # ---------------------------------------------------------------------------------------------------------------- steps
