@@ -9,6 +9,8 @@ SELECT ?= not slow
 ARGS   ?=
 # Which versions of Python `make test-versions` is about; all if empty.
 VERSIONS ?=
+# Where the checkouts are that `make programs` runs.
+CHECKOUTS ?=
 # Which scripts `make examples` runs.
 EXAMPLE ?= digits char_transformer vae lstm_names neural_ode hamiltonian gaussian_process cart_pole scipy_fit
 
@@ -25,7 +27,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo examples test test-parity test-slow test-programs test-fast test-versions check fast fast-wheel bench \
-        bench-kernels bench-optim coverage generate clean
+        bench-kernels bench-optim programs coverage generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +81,10 @@ bench-optim: $(GENERATED) $(VENV)/parity.stamp ## steps of optimizers beside tor
 bench-kernels: $(GENERATED) $(VENV)/parity.stamp ## operators on large tensors beside torch; ARGS=--only=softmax for some
 	@$(PY) benchmarks/bench_kernels.py $(ARGS)
 
+programs: $(GENERATED) $(VENV)/parity.stamp $(VENV)/programs.stamp ## public programs on torch and here: docs/PROGRAMS.md
+	@test -n "$(CHECKOUTS)" || { echo "name the folder with their checkouts: make programs CHECKOUTS=folder" >&2; exit 1; }
+	@$(PY) benchmarks/public_programs/run.py $(CHECKOUTS) --table docs/PROGRAMS.md $(ARGS)
+
 coverage: $(GENERATED) $(VENV)/parity.stamp ## torch's public functions against ours: docs/COVERAGE.md
 	@$(PY) docs/coverage.py
 
@@ -130,6 +136,11 @@ $(VENV)/fast.stamp: $(VENV)/install.stamp $(wildcard fast/*.py fast/*.toml fast/
 	@echo "compiling the optional kernels"
 	@rm -rf fast/build
 	@$(PIP) --force-reinstall --no-deps ./fast
+	@touch $@
+
+$(VENV)/programs.stamp: $(VENV)/install.stamp
+	@echo "installing what the programs import"
+	@$(PIP) --editable '.[programs]'
 	@touch $@
 
 $(VENV)/parity.stamp: $(VENV)/install.stamp

@@ -460,3 +460,24 @@ def test_what_they_refuse_has_a_reason():
     with retrograd._dynamo.config.patch(verbose=True):
         assert retrograd._dynamo.config.verbose is True
     assert not retrograd._dynamo.config.verbose
+
+
+@pytest.mark.parity
+def test_older_types_of_sparse_tensors(both):
+    found = []
+    for torch in both:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            where, values = torch.tensor([[0, 1], [1, 0]]), torch.tensor([1.0, 2.0])
+            made = [
+                torch.sparse.FloatTensor(where, values, torch.Size([2, 3])), torch.sparse.FloatTensor(where, values),
+                torch.sparse.DoubleTensor(2, 3), torch.sparse.LongTensor(),
+            ]  # fmt: skip
+            with pytest.raises(RuntimeError, match="expected scalar type Long but found Float"):
+                torch.sparse.FloatTensor(where.float(), values)
+        types = (torch.sparse.FloatTensor, torch.sparse.DoubleTensor, torch.FloatTensor)
+        found.append([
+            (x.to_dense().tolist(), tuple(x.shape), str(x.dtype), x._nnz(), [isinstance(x, t) for t in types[:2]])
+            for x in made
+        ] + [isinstance(values, types[0]), repr(types[0])])  # fmt: skip
+    assert found[0] == found[1]

@@ -23,11 +23,14 @@ from .products import multiply, multiply_and_reduce
 from .products import sampled_addmm as _sampled_addmm
 from .reductions import softmax as _softmax
 from .reductions import sum_over
+from .tensor_types import TYPES as _TYPES
 
 __all__ = [
     "addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm", "softmax",
-    "spdiags", "sum",
+    "spdiags", "sum", *_TYPES,
 ]  # fmt: skip
+
+globals().update(_TYPES)
 
 
 def _need_sparse(name: str, *tensors: Any) -> None:
