@@ -41,7 +41,7 @@ from ..ops import namespace as ops
 from ..tensor import Tensor
 
 #: Elements in a block of a large parameter: a few blocks (value, gradient, state, temporaries) fit into the cache.
-BLOCK = 1 << 14
+BLOCK = 1 << 15
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 _REAL = {np.dtype(np.complex64): _FLOAT32, np.dtype(np.complex128): _FLOAT64}
