@@ -17,7 +17,7 @@ from . import compiled
 from .blocks import dots, row_blocks
 from .compiled import LARGE
 from .promotion import cast_number, is_half, scalar_name, unsupported
-from .storage import shape_text
+from .storage import keeps_channels_last, shape_text
 
 Array = np.ndarray
 
@@ -104,6 +104,7 @@ def _combine(grad: Array, x: Array, mean: Array, a: Array, b: Array, c: Array) -
 # ------------------------------------------------------------------------------------------------------ batch norm
 
 
+@keeps_channels_last
 def native_batch_norm(
     input: Array,
     weight: Array | None,
@@ -212,6 +213,7 @@ def _check_batch_norm(
 # ------------------------------------------------------------------------------------------------------ group norm
 
 
+@keeps_channels_last
 def native_group_norm(
     input: Array, weight: Array | None, bias: Array | None, N: int, C: int, HxW: int, group: int, eps: float
 ) -> tuple[Array, Array, Array]:

@@ -16,7 +16,7 @@ import numpy as np
 from . import compiled
 from .compiled import LARGE
 from .promotion import unsupported, work_dtype
-from .storage import shape_text
+from .storage import keeps_channels_last, keeps_channels_last_of_images, shape_text
 
 Ints = Sequence[int]
 _LETTERS = ("kT", "kH", "kW")
@@ -113,6 +113,7 @@ def _blocks(planes: int, size: int) -> Iterator[slice]:
 # ---------------------------------------------------------------------------------------------------------- maximum
 
 
+@keeps_channels_last
 def max_pool(
     a: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -223,6 +224,7 @@ def max_pool_indices(
     return result
 
 
+@keeps_channels_last_of_images
 def adaptive_max_pool(a: np.ndarray, output_size: Ints) -> tuple[np.ndarray, np.ndarray]:
     """The maxima of the windows that divide the input into `output_size` parts, and their flat indices."""
     dims = len(output_size)
@@ -261,6 +263,7 @@ def adaptive_bounds(size: int, parts: int) -> list[tuple[int, int]]:
 # ------------------------------------------------------------------------------------------------------------- mean
 
 
+@keeps_channels_last_of_images
 def avg_pool(
     a: np.ndarray,
     kernel: Ints,

@@ -15,7 +15,7 @@ import numpy as np
 from .dims import check_long, normalize_dim, normalize_dims
 from .promotion import as_array, broadcast_shape, cast_number, promote_dtypes, result_dtype, store, unsupported
 from .shape import diagonal, expand, select, slice
-from .storage import shape_text
+from .storage import has_channels_last, keeps_channels_last, shape_text
 
 _slice = builtins.slice
 _ALL = _slice(None)
@@ -66,8 +66,12 @@ def _cat(arrays: Sequence[np.ndarray], dim: int) -> np.ndarray:
                     f"tensor number {i} in the list."
                 )
         shape[dim] += a.shape[dim]
-    # `out` keeps NumPy from choosing a column-major result.
-    out = np.empty_like(first, dtype=dtype, order="C", shape=tuple(shape))
+    # `out` keeps NumPy from choosing a column-major result; channels that are innermost in all stay there, as in torch.
+    if all(has_channels_last(a) for _, a in kept) and not first.flags.c_contiguous:
+        moved = [shape[0], *shape[2:], shape[1]]
+        out = np.moveaxis(np.empty_like(first, dtype=dtype, order="C", shape=tuple(moved)), -1, 1)
+    else:
+        out = np.empty_like(first, dtype=dtype, order="C", shape=tuple(shape))
     return np.concatenate([a for _, a in kept], dim, out=out, casting="unsafe")
 
 
@@ -261,6 +265,7 @@ def repeat_interleave(
 # ------------------------------------------------------------------------------------------------------ padding
 
 
+@keeps_channels_last
 def constant_pad_nd(a: np.ndarray, pad: Sequence[int], value: Any = 0) -> np.ndarray:
     """`a` with `value` around it: `pad` has two numbers per dimension, the last dimension first; negative ones crop."""
     if len(pad) % 2:

@@ -15,6 +15,7 @@ import numpy as np
 
 from .pool import adaptive_bounds
 from .promotion import unsupported, work_dtype
+from .storage import keeps_channels_last
 
 Ints = Sequence[int]
 
@@ -122,6 +123,7 @@ def _map(mode: str, size: int, out: int, align_corners: bool, scale: float | Non
 # ------------------------------------------------------------------------------------------------ all dimensions
 
 
+@keeps_channels_last
 def resample(
     a: np.ndarray, output_size: Ints, mode: str, align_corners: bool, scales: Sequence[float | None]
 ) -> np.ndarray:
@@ -208,6 +210,8 @@ def adaptive_avg_pool(a: np.ndarray, output_size: Ints) -> np.ndarray:
     """The means of the windows that divide the last dimensions into `output_size` parts."""
     if a.dtype.kind not in "fV":
         unsupported(f"adaptive_avg_pool{len(output_size)}d", a.dtype)
+    if a.ndim == 5:  # torch has no other layout for these
+        a = np.ascontiguousarray(a)
     return resample(a, output_size, "area", False, (None,) * len(output_size))
 
 
@@ -219,6 +223,7 @@ def adaptive_avg_pool_backward(grad: np.ndarray, input_size: Ints, dims: int) ->
 # ------------------------------------------------------------------------------------------------ pixels and channels
 
 
+@keeps_channels_last
 def pixel_shuffle(a: np.ndarray, upscale_factor: int) -> np.ndarray:
     """(..., C * r * r, H, W) as (..., C, H * r, W * r)."""
     r = upscale_factor
@@ -240,6 +245,7 @@ def pixel_shuffle(a: np.ndarray, upscale_factor: int) -> np.ndarray:
     return np.array(moved, order="C").reshape(*lead, c // (r * r), h * r, w * r)
 
 
+@keeps_channels_last
 def pixel_unshuffle(a: np.ndarray, downscale_factor: int) -> np.ndarray:
     """(..., C, H * r, W * r) as (..., C * r * r, H, W)."""
     r = downscale_factor

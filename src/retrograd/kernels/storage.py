@@ -6,8 +6,9 @@ between the two.  `shape.py` builds its views with `restride`, and `memory.py` i
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -182,6 +183,35 @@ def is_contiguous(a: np.ndarray, memory_format: Any = None) -> bool:
     if memory_format is None or "channels_last" not in str(memory_format):
         return a.flags.c_contiguous
     return a.ndim == (5 if "3d" in str(memory_format) else 4) and np.moveaxis(a, 1, -1).flags.c_contiguous
+
+
+def keeps_channels_last(kernel: Callable[..., Any], most_dims: int = 5) -> Callable[..., Any]:
+    """A kernel whose results lie in memory as torch's do: channels innermost, where its first array has them so."""
+
+    @functools.wraps(kernel)
+    def laid_out(a: np.ndarray, *args: Any, **kwargs: Any) -> Any:
+        result = kernel(a, *args, **kwargs)
+        if a.flags.c_contiguous or a.ndim > most_dims or not has_channels_last(a):
+            return result
+        if isinstance(result, tuple):
+            return tuple([_with_channels_last(part) if part.ndim == a.ndim else part for part in result])
+        return _with_channels_last(result)
+
+    return laid_out
+
+
+def keeps_channels_last_of_images(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """The same where torch has no such layout for volumes."""
+    return keeps_channels_last(kernel, most_dims=4)
+
+
+def has_channels_last(a: np.ndarray) -> bool:
+    """Does dimension 1 of images or volumes follow each other in memory, and the others go round it in their order?"""
+    return a.ndim in (4, 5) and np.moveaxis(a, 1, -1).flags.c_contiguous
+
+
+def _with_channels_last(a: np.ndarray) -> np.ndarray:
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 1, -1)), -1, 1)
 
 
 def _check_channels(a: np.ndarray, memory_format: str) -> np.ndarray:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-
 #: From this many elements on, a call of BLAS is worth it.
 _LARGE = 1 << 13
 

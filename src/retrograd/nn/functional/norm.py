@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ..._generated import functions as generated
 from ...autograd.grad_mode import no_grad
 from ...core.dtypes import float_limits
+from ...kernels.storage import has_channels_last
 from ...ops import namespace as ops
 from ...ops.registry import composite
 from ...tensor import Tensor
@@ -108,8 +109,9 @@ def group_norm(
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(shape)}")
     spatial = math.prod(shape[2:])
     return generated.native_group_norm(
-        input.contiguous(), weight, bias, shape[0], shape[1], spatial, num_groups, float(eps)
-    )[0]
+        input if has_channels_last(input._memory) else input.contiguous(),
+        weight, bias, shape[0], shape[1], spatial, num_groups, float(eps),
+    )[0]  # fmt: skip
 
 
 @composite(space="nn.functional")
