@@ -519,7 +519,18 @@ def col2im(
     a: np.ndarray, output_size: Ints, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints
 ) -> np.ndarray:
     """(batch, channels * taps, windows) added up in (batch, channels, height, width)."""
+    if math.prod(kernel) >= 1 << 63:
+        raise RuntimeError(
+            f"Given kernel_width = {kernel[1]} and kernel_height = {kernel[0]} the product of kernel_width and "
+            "kernel_height overflowed."
+        )
     windows = _windows(output_size, kernel, dilation, padding, stride)
+    if min(windows.out) < 1:
+        raise RuntimeError(
+            f"Given output_size={_pair(output_size)}, kernel_size={_pair(kernel)}, dilation={_pair(dilation)}, "
+            f"padding={_pair(padding)}, stride={_pair(stride)}, calculated shape of the array of sliding blocks as "
+            f"{_pair(windows.out)}, which is too small (non-positive)"
+        )
     if a.ndim != 3 or 0 in a.shape[1:]:
         raise RuntimeError(
             "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for "

@@ -109,7 +109,15 @@ def dist(a: ndarray, b: ndarray, p: float = 2) -> ndarray:
 
 def cdist(x1: ndarray, x2: ndarray, p: float) -> ndarray:
     """The p-norms of the differences between every row of one and every row of the other."""
-    return norm(sub(x1[..., :, None, :], x2[..., None, :, :]), p, (-1,))
+    return _distances(sub(x1[..., :, None, :], x2[..., None, :, :]), p)
+
+
+def _distances(differences: ndarray, p: float) -> ndarray:
+    """Their norms; where differences are counted (p = 0) one that is none makes the count none, as in torch."""
+    result = norm(differences, p, (-1,))
+    if p == 0 and differences.dtype.kind == "f":
+        result[np.isnan(differences).any(-1)] = np.nan
+    return result
 
 
 def euclidean_dist(x1: ndarray, x2: ndarray) -> ndarray:
@@ -120,7 +128,7 @@ def euclidean_dist(x1: ndarray, x2: ndarray) -> ndarray:
 def pdist(a: ndarray, p: float) -> ndarray:
     """The p-norms of the differences between the rows, each pair once."""
     first, second = np.triu_indices(a.shape[0], 1)
-    return norm(sub(a[first], a[second]), p, (-1,))
+    return _distances(sub(a[first], a[second]), p)
 
 
 def renorm(a: ndarray, p: float, dim: int, maxnorm: float, out: ndarray | None = None) -> ndarray:

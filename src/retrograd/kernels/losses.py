@@ -149,7 +149,7 @@ def mse_loss(a: np.ndarray, b: np.ndarray, reduction: int = _MEAN) -> np.ndarray
 def _reduced(x: np.ndarray, reduction: int) -> np.ndarray:
     # The elements of a loss, their mean or their sum.
     if reduction == _NONE:
-        return x
+        return np.asarray(x)  # a product of 0-d arrays is a scalar of NumPy's
     total = np.add.reduce(x, None, work_dtype(x.dtype))
     return np.asarray(total if reduction == _SUM else total / total.dtype.type(x.size)).astype(x.dtype, copy=False)
 
@@ -243,7 +243,10 @@ def multi_margin_loss(
     if weight is not None:
         gaps *= weight[index]
     np.put_along_axis(gaps, index, 0, 1)
-    return _reduced_rows(gaps.sum(1) / gaps.dtype.type(rows.shape[1]), a, reduction)
+    losses = gaps.sum(1) / gaps.dtype.type(rows.shape[1])
+    if reduction == _NONE:
+        return losses.reshape(target.shape).astype(a.dtype, copy=False)
+    return _reduced_rows(losses, a, reduction)
 
 
 def multilabel_margin_loss(a: np.ndarray, target: np.ndarray, reduction: int) -> tuple[np.ndarray, np.ndarray]:

@@ -231,6 +231,8 @@ def adaptive_max_pool(a: np.ndarray, output_size: Ints) -> tuple[np.ndarray, np.
     size = a.shape[a.ndim - dims :]
     if a.dtype.kind not in "fV":
         unsupported(f"adaptive_max_pool{dims}d", a.dtype)
+    if a.ndim == 5:  # torch has no other layout for these
+        a = np.ascontiguousarray(a)
     if all(o and s % o == 0 for s, o in zip(size, output_size, strict=True)):
         kernel = [s // o for s, o in zip(size, output_size, strict=True)]
         rest = [0] * dims, [1] * dims
@@ -398,11 +400,13 @@ def fractional_max_pool(
     return values, np.take_along_axis(flat, best, -1).reshape(shape_out)
 
 
+@keeps_channels_last_of_images
 def max_unpool(a: np.ndarray, indices: np.ndarray, output_size: Sequence[int]) -> np.ndarray:
     """The elements of `a` at their indices in images of zeros."""
     lead = a.shape[: a.ndim - len(output_size)]
+    cells = math.prod(a.shape[len(lead) :])
     result = np.zeros_like(a, shape=(*lead, math.prod(output_size)), order="C")
-    np.put_along_axis(result, indices.reshape(*lead, -1), a.reshape(*lead, -1), -1)
+    np.put_along_axis(result, indices.reshape(*lead, cells), a.reshape(*lead, cells), -1)
     return result.reshape(*lead, *output_size)
 
 

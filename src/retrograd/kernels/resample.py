@@ -233,6 +233,8 @@ def pixel_shuffle(a: np.ndarray, upscale_factor: int) -> np.ndarray:
         )
     if r <= 0:
         raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
+    if r * r >= 1 << 63:
+        raise ValueError(f"upscale factor is too large, (upscale_factor)^2 overflowed: upscale_factor={r}")
     *lead, c, h, w = a.shape
     if c % (r * r):
         raise RuntimeError(

@@ -206,8 +206,18 @@ def keeps_channels_last_of_images(kernel: Callable[..., Any]) -> Callable[..., A
 
 
 def has_channels_last(a: np.ndarray) -> bool:
-    """Does dimension 1 of images or volumes follow each other in memory, and the others go round it in their order?"""
-    return a.ndim in (4, 5) and np.moveaxis(a, 1, -1).flags.c_contiguous
+    """Is dimension 1 of images or volumes innermost in memory, with the others around it in their order?
+
+    As torch sees it, with gaps or without, and not where the strides would say the same of another order.
+    """
+    if a.ndim not in (4, 5):
+        return False
+    least = 0
+    for d in (1, *range(a.ndim - 1, 1, -1), 0):
+        if not a.shape[d] or a.strides[d] < least or (d == 0 and least == a.strides[1]):
+            return False
+        least = a.strides[d] * a.shape[d]
+    return True
 
 
 def _with_channels_last(a: np.ndarray) -> np.ndarray:

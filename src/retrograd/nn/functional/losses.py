@@ -360,6 +360,9 @@ def ctc_loss(
     single[:, 1] = wanted == 0
     losses = -ops.logsumexp(found.masked_fill(wrap(single), floor), 1)
     impossible = losses._data > -floor / 2
+    if not lengths.all():  # of no input nothing can be read, and of nothing that is certain
+        losses = losses.masked_fill(wrap(lengths == 0), 0.0)
+        impossible = np.where(lengths == 0, wanted > 0, impossible)
     if impossible.any():
         losses = losses.masked_fill(wrap(impossible), 0.0 if zero_infinity else math.inf)
     if number == 1:

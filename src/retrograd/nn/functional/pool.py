@@ -481,6 +481,9 @@ def _max_unpool(
             f"Input to max_unpooling{dims}d should be a {dims + 1}d or {dims + 2}d Tensor, but got a tensor with "
             f"{len(shape)} dims"
         )
+    if len(kernel) != dims:
+        needed = {1: "one element", 2: "two elements (height, width)", 3: "three elements (depth, height, width)"}[dims]
+        raise RuntimeError(f"There should be exactly {needed} in output_size, but got {len(kernel)} elements.")
     size = _output_size(shape, kernel, step, per_dimension(padding, dims), output_size)
     volume = math.prod(size)
     places = all_values(indices)

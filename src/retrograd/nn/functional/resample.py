@@ -290,6 +290,12 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         )
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {tuple(size)}")
+    if align_corners and 1 in size[2:]:
+        warnings.warn(
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True: their "
+            "only place is the middle, 0, not the edge, -1. See the documentation of affine_grid for details.",
+            stacklevel=users_level(),
+        )
     if theta._memory.shape[0] != size[0]:
         raise RuntimeError(
             f"Expected a batch of {size[0]} affine matrices for size {tuple(size)}, but got {theta._memory.shape[0]}"
@@ -405,16 +411,21 @@ def _at(input: Tensor, cells: list[Any], sizes: Sequence[int], padding: str, ali
             cell = np.rint(_inside(wrap(np.asarray(cell)), n, padding, align_corners)._data)
         known &= (cell >= 0) & (cell < n)
         flat = flat * n + np.clip(np.nan_to_num(cell), 0, n - 1).astype(np.int64)
-    out = (shape[0], shape[1], flat[0].size)
-    index = np.broadcast_to(flat.reshape(shape[0], 1, -1), out)
-    found = input.reshape((*shape[:2], -1)).gather(2, wrap(index.copy()))
+    count = math.prod(flat.shape[1:])
+    index = np.broadcast_to(flat.reshape(shape[0], 1, count), (*shape[:2], count))
+    found = input.reshape((*shape[:2], math.prod(shape[2:]))).gather(2, wrap(index.copy()))
     if not known.all():
-        found = found.masked_fill(wrap(~known.reshape(shape[0], 1, -1)), 0)
+        found = found.masked_fill(wrap(~known.reshape(shape[0], 1, count)), 0)
     return found.reshape((*shape[:2], *flat.shape[1:]))
 
 
 def _check(input: Tensor, grid: Tensor, mode: str) -> None:
     shape, places = input._memory.shape, grid._memory.shape
+    if shape[:1] == places[:1] and places and places[-1] != len(shape) - 2:
+        raise RuntimeError(
+            f"grid_sampler(): expected grid to have size {len(shape) - 2} in last dimension, but got grid with sizes "
+            f"{list(places)}"
+        )
     if len(shape) not in (4, 5) or len(places) != len(shape):
         raise RuntimeError(
             "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got input with "
@@ -424,11 +435,6 @@ def _check(input: Tensor, grid: Tensor, mode: str) -> None:
         raise RuntimeError(
             f"grid_sampler(): expected grid and input to have same batch size, but got input with sizes {list(shape)} "
             f"and grid with sizes {list(places)}"
-        )
-    if places[-1] != len(shape) - 2:
-        raise RuntimeError(
-            f"grid_sampler(): expected grid to have size {len(shape) - 2} in last dimension, but got grid with sizes "
-            f"{list(places)}"
         )
     if mode == "bicubic" and len(shape) != 4:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")

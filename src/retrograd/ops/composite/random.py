@@ -289,7 +289,7 @@ def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tens
         waits = g.twister.standard_exponential(concentration.shape)
         logarithms = np.log(g.twister.standard_gamma(concentration + 1)) - waits / concentration
     parts = np.exp(logarithms - logarithms.max(-1, keepdims=True, initial=-np.inf))
-    parts = (parts / parts.sum(-1, keepdims=True)).astype(dtype)
+    parts = np.asarray(parts / parts.sum(-1, keepdims=True)).astype(dtype)
     limits = float_limits(dtype)  # a part is never all or nothing, where its logarithm and slope would be infinite
     return functions.dirichlet_drawn(input, fresh(parts.clip(limits.tiny, 1 - limits.eps)))
 

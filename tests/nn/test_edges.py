@@ -1,0 +1,75 @@
+"""Layers and losses at the edges of what they take: numbers without dimensions, nothing at all, sizes that do not fit."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+
+def test_losses_of_single_numbers(torch: Any) -> None:
+    F = torch.nn.functional
+    x = torch.tensor(0.3, dtype=torch.float64, requires_grad=True)
+    y, weight = torch.tensor(1.0, dtype=torch.float64), torch.tensor(0.5, dtype=torch.float64)
+    loss = F.binary_cross_entropy(x, y, weight=weight, reduction="none")
+    assert loss.shape == () and loss.device.type == "cpu" and loss.item() == pytest.approx(-0.5 * math.log(0.3))
+    loss.backward()
+    assert x.grad.item() == pytest.approx(-0.5 / 0.3)
+    x.grad = None
+    F.binary_cross_entropy_with_logits(x, y, weight=weight, reduction="none").backward()
+    assert x.grad.item() == pytest.approx(-0.5 / (1 + math.exp(0.3)))
+    row = torch.tensor([0.1, 0.4, 0.2])
+    assert F.multi_margin_loss(row, torch.tensor(1), reduction="none").shape == ()
+    assert F.multi_margin_loss(row, torch.tensor([1]), reduction="none").shape == (1,)
+
+
+def test_distances_that_are_counted_keep_nan(torch: Any) -> None:
+    x = torch.tensor([[math.inf, 1.0], [math.inf, 2.0], [3.0, 2.0]], dtype=torch.float64)
+    np.testing.assert_array_equal(torch.nn.functional.pdist(x, p=0.0), [math.nan, 2, 1])
+    np.testing.assert_array_equal(torch.cdist(x[:1], x, p=0.0), [[math.nan, math.nan, 2]])
+
+
+def test_ctc_loss_of_no_input(torch: Any) -> None:
+    probabilities = torch.zeros(1, 3, 5).log_softmax(2).requires_grad_()
+    targets, nothing = torch.ones(3, 2, dtype=torch.int64), torch.zeros(3, dtype=torch.int64)
+    for wanted, loss in ((nothing, 0.0), (nothing + 1, math.inf)):
+        losses = torch.nn.functional.ctc_loss(probabilities, targets, nothing, wanted, reduction="none")
+        assert losses.tolist() == [loss] * 3
+        losses.sum().backward()
+        assert not probabilities.grad.any()
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+def test_grids_of_nothing(torch: Any, dims: int) -> None:
+    grid_sample = torch.nn.functional.grid_sample
+    for batch, channels in ((2, 0), (0, 2)):
+        image = torch.zeros(batch, channels, *[3] * dims)
+        places = torch.zeros(batch, *[2] * dims, dims)
+        assert grid_sample(image, places, align_corners=False).shape == (batch, channels, *[2] * dims)
+    with pytest.raises(RuntimeError, match=f"expected grid to have size {dims} in last dimension"):
+        grid_sample(torch.zeros(1, 1, *[3] * dims), torch.zeros(1, 1, 1, 1), align_corners=False)
+
+
+def test_a_grid_of_one_place_is_warned_of(torch: Any) -> None:
+    with pytest.warns(UserWarning, match="See the documentation of affine_grid for details"):
+        torch.nn.functional.affine_grid(torch.ones(1, 2, 3), (1, 1, 2, 1), align_corners=True)
+
+
+def test_unpooling(torch: Any) -> None:
+    F = torch.nn.functional
+    indices = torch.zeros(0, 2, 3, 3, dtype=torch.int64)
+    assert F.max_unpool2d(torch.zeros(0, 2, 3, 3), indices, 2).shape == (0, 2, 6, 6)
+    with pytest.raises(RuntimeError, match="There should be exactly three elements"):
+        F.max_unpool3d(torch.ones(1, 3, 1, 1, 1), torch.zeros(1, 3, 1, 1, 1, dtype=torch.int64), [1, 1])
+
+
+def test_sizes_that_do_not_fit(torch: Any) -> None:
+    F = torch.nn.functional
+    with pytest.raises(RuntimeError, match=r"calculated shape of the array of sliding blocks as \(-4, -3\)"):
+        F.fold(torch.zeros(1, 12, 12), (4, 5), (2, 2), dilation=8)
+    with pytest.raises(RuntimeError, match="the product of kernel_width and kernel_height overflowed"):
+        F.fold(torch.zeros(3, 7), 16, 7318349394477056)
+    with pytest.raises(ValueError, match="upscale factor is too large"):
+        F.pixel_shuffle(torch.zeros(1, 16, 4, 4), 2975275351648613580)
