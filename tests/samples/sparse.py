@@ -100,24 +100,24 @@ def products() -> list[Op]:
         Op("sparse mm, csr", lambda torch, v, b: torch.sparse.mm(csr(torch, v), b), [S("matrix", real(4), real(4, 2))]),
         *[
             Op(f"sparse mm, {reduce}", lambda torch, v, b, reduce=reduce: torch.sparse.mm(csr(torch, v), b, reduce),
-               [S("matrix", real(4), real(4, 2), torch_first=False)])
+               [S("matrix", real(4), real(4, 2))], torch_gradient=False)
             for reduce in ("mean", "amax", "amin")
         ],
         Op("sparse bmm", lambda torch, v, b: torch.stack([coo(torch, v)] * 2).bmm(b),
-           [S("matrices", real(4), real(2, 4, 2), torch_first=False)]),
+           [S("matrices", real(4), real(2, 4, 2))], torch_gradient=False),
         Op("smm", lambda torch, v, b: torch.smm(coo(torch, v), b).to_dense(),
-           [S("matrix", real(4), real(4, 2), torch_first=False)]),
+           [S("matrix", real(4), real(4, 2))], torch_gradient=False),
         Op("hspmm", lambda torch, v, b: torch.hspmm(coo(torch, v), b).to_dense(),
-           [S("matrix", real(4), real(4, 2), torch_first=False)]),
+           [S("matrix", real(4), real(4, 2))], torch_gradient=False),
         Op("spmm", lambda torch, v, b: torch.spmm(coo(torch, v), b), [S("matrix", real(4), real(4, 2))]),
         Op("saddmm", lambda torch, v, b: torch.saddmm(coo(torch, v), coo(torch, v), b).to_dense(),
-           [S("matrix", real(4), real(4, 4), torch_first=False)]),
+           [S("matrix", real(4), real(4, 4))], torch_gradient=False),
         Op("sspaddmm",
            lambda torch, v, b, w: torch.sspaddmm(coo(torch, w), coo(torch, v), b, beta=2, alpha=0.5).to_dense(),
-           [S("matrix", real(4), real(4, 4), real(4), torch_first=False)]),
+           [S("matrix", real(4), real(4, 4), real(4))], torch_gradient=False),
         Op("sparse.sampled_addmm",
            lambda torch, v, a, b: torch.sparse.sampled_addmm(csr(torch, v), a, b, beta=0.5, alpha=2.0).to_dense(),
-           [S("matrices", real(4), real(3, 2), real(2, 4), torch_first=False)]),
+           [S("matrices", real(4), real(3, 2), real(2, 4))], torch_gradient=False),
     ]  # fmt: skip
 
 
@@ -202,7 +202,7 @@ def parts() -> list[Op]:
     return [
         Op("sparse parts", all_parts, [V("values", real(4))], differentiable=False),
         Op("sparse resized", resized, [V("values", real(4, requires_grad=False))], differentiable=False),
-        Op("sparse constructed", constructed, [S("values", real(4), torch_first=False)]),
+        Op("sparse constructed", constructed, [S("values", real(4))], torch_gradient=False),
     ]
 
 

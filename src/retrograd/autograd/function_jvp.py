@@ -86,7 +86,7 @@ def _arguments(ctx: Any, tensors: Sequence[Tensor], tangents: Sequence[Tensor | 
             leaves.append(None)
             continue
         tensor, tangent = next(given)
-        data = tensor._data
+        data = tensor._memory
         if tangent is None and ctx.materialize_grads and data.dtype.kind in "fcVW":
             tangent = zeros_of((data.shape, data.dtype, data.__class__))
         leaves.append(tangent)

@@ -57,7 +57,7 @@ _BY_NAME = {
     "driver": "str | None", "iK": "Tensor | None", "indices": "Sequence[Tensor | None]", "largest": "_bool | None",
     "memory_format": "memory_format | None", "method": "str | None", "output_ratio": "_float | Sequence[_float] | None",
     "output_size": "Sequence[_int] | None", "q": "_int | None", "recompute_scale_factor": "_bool | None",
-    "rounding_mode": "str | None", "values": "Tensor", "var": "Tensor | _float",
+    "rounding_mode": "str | None", "values": "Tensor | Sequence[Any]", "var": "Tensor | _float",
 }  # fmt: skip
 #: NumPy's names for arguments.
 NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims"}

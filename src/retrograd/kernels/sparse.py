@@ -19,7 +19,7 @@ from .index import add_rows
 __all__ = [
     "BscArray", "BsrArray", "CompressedArray", "CscArray", "CsrArray", "SparseArray", "add_at_coordinates",
     "add_sparse", "coalesce", "coordinates_to_numbers", "embedding_sparse_gradient", "first_of_each", "gather_sparse_gradient",
-    "multiply_sparse_dense", "sampled_products", "values_at",
+    "multiply_sparse", "multiply_sparse_dense", "sampled_products", "values_at",
 ]  # fmt: skip
 
 
@@ -312,8 +312,31 @@ def multiply_sparse_dense(a: Any, b: np.ndarray, adjoint: bool = False) -> np.nd
     return result if result.dtype == b.dtype else result.astype(b.dtype)
 
 
+def multiply_sparse(a: SparseArray, b: SparseArray) -> SparseArray:
+    """The product of two sparse matrices, with a value wherever their values meet, be it zero."""
+    first, second = a.matrix(), b.matrix()
+    product = first @ second
+    # SciPy leaves out sums that are zero: where there is one, the product of ones says.
+    ones = [one.__class__((np.ones(one.data.size), one.indices, one.indptr), shape=one.shape) for one in (first, second)]
+    places = ones[0] @ ones[1]
+    for one in (product, places):
+        one.sort_indices()
+    indices = [
+        np.stack([np.repeat(np.arange(one.shape[0]), np.diff(one.indptr)), one.indices.astype(np.int64)])
+        for one in (product, places)
+    ]
+    shape = (a.shape[0], b.shape[1])
+    values = product.data
+    if product.nnz != places.nnz:
+        values = np.zeros(places.nnz, product.dtype)
+        values[np.searchsorted(*[coordinates_to_numbers(at, shape) for at in reversed(indices)])] = product.data
+    return SparseArray(indices[1], values.astype(a.dtype, copy=False), shape, True)
+
+
 def sampled_products(a: np.ndarray, b: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """The elements of ``a @ b.T`` at rows and columns."""
+    if a.dtype.kind == "V" or a.itemsize == 2:
+        return sampled_products(a.astype(np.float32), b.astype(np.float32), rows, columns).astype(a.dtype)
     result = np.empty(rows.size, np.result_type(a, b))
     width = max(1, a.shape[1])
     block = max(1, 1 << 18 >> max(0, width.bit_length() - 1))

@@ -17,7 +17,7 @@ import numpy as np
 
 from .. import kernels
 from ..autograd.function import Function
-from ..core.state import local
+from ..core.state import local, process
 from ..kernels import CompressedArray, SparseArray
 from ..ops import namespace as ops
 from ..tensor import Tensor, wrap
@@ -38,6 +38,37 @@ def named(name: str, *saved: str) -> Any:
         return cls
 
     return rename
+
+
+def linear(*positions: int) -> Any:
+    """Say in which of its arguments a Function is linear, in each for itself: that is its forward mode.
+
+    (Nobody watches arguments that are not linear: they are numbers, or what was there before.)
+    """
+
+    def add(cls: Any) -> Any:
+        forward = cls.forward
+
+        def keeping(ctx: Any, *args: Any) -> Any:
+            if process.dual_levels:
+                ctx.arguments = args
+                ctx.materialize_grads = False  # for jvp: what does not vary adds nothing
+            return forward(ctx, *args)
+
+        def jvp(ctx: Any, *tangents: Any) -> Any:
+            total = None
+            for position in positions:
+                if tangents[position] is not None:
+                    args = list(ctx.arguments)
+                    args[position] = tangents[position]
+                    part = cls.apply(*args)
+                    total = part if total is None else total + part
+            return total
+
+        cls.forward, cls.jvp = staticmethod(keeping), staticmethod(jvp)
+        return cls
+
+    return add
 
 
 def on(array: Any) -> Any:
@@ -64,6 +95,7 @@ def empty_array(shape: tuple[int, ...], dtype: Any, sparse_dim: int | None = Non
 
 
 @named("SparseCooTensorWithDimsAndTensorsBackward0")
+@linear(0)
 class FromValues(Function):
     """A sparse tensor of these values; `like` has the coordinates."""
 
@@ -95,8 +127,19 @@ class Values(Function):
             grad = grad.index_select(0, wrap(first))
         return FromValues.apply(grad, like)
 
+    @staticmethod
+    def jvp(ctx: Any, tangent: Any) -> Any:
+        like = ctx.like
+        if not isinstance(like, SparseArray) or tangent._memory.indices is like.indices:
+            return values_of_gradient(tangent, like)
+        pattern, first = kernels.first_of_each(like)
+        values = values_at(tangent, pattern.indices)
+        zeros = ops.zeros((like.nnz, *values.shape[1:]), dtype=values.dtype)
+        return zeros.index_copy(0, wrap(first), values)
+
 
 @named("CoalesceBackward0")
+@linear(0)
 class Coalesce(Function):
     """Each coordinate once, in order."""
 
@@ -204,6 +247,7 @@ def dense_array(array: Any) -> np.ndarray:
 
 
 @named("ToDenseBackward0")
+@linear(0)
 class ToDense(Function):
     @staticmethod
     def forward(ctx: Any, tensor: Any, masked_grad: bool | None) -> Tensor:
@@ -241,6 +285,7 @@ def nonzero_array(array: np.ndarray, sparse_dim: int) -> SparseArray:
 
 
 @named("ToSparseBackward0")
+@linear(0)
 class ToCoo(Function):
     """The elements of a plain tensor that are not zero."""
 
@@ -254,6 +299,7 @@ class ToCoo(Function):
 
 
 @named("ToSparseBackward0")
+@linear(0)
 class CompressedToCoo(Function):
     @staticmethod
     def forward(ctx: Any, tensor: Any) -> Any:
@@ -314,6 +360,7 @@ def compress(array: SparseArray, kind: type[CompressedArray], blocksize: tuple[i
     )  # fmt: skip
 
 
+@linear(0)
 class ToCompressed(Function):
     """Any tensor with its rows or columns compressed."""
 
@@ -354,6 +401,9 @@ class Add(Function):
     @staticmethod
     def forward(ctx: Any, a: Any, b: Any, alpha: Any) -> Any:
         ctx.alpha = alpha
+        if process.dual_levels:
+            ctx.arguments = a, b
+            ctx.materialize_grads = False
         dtype = ops.result_type(a, b).np
         x, y = (one._memory if isinstance(one, AnySparse) else one._data for one in (a, b))
         if isinstance(x, np.ndarray):
@@ -370,8 +420,14 @@ class Add(Function):
     def backward(ctx: Any, grad: Any) -> Any:
         return grad, grad if ctx.alpha == 1 else grad * _conjugate(ctx.alpha), None
 
+    @staticmethod
+    def jvp(ctx: Any, a: Any, b: Any, alpha: Any) -> Any:
+        one, other = (x if x is not None else ops.zeros_like(y) for x, y in ((a, ctx.arguments[0]), (b, ctx.arguments[1])))
+        return Add.apply(one, other, ctx.alpha)
+
 
 @named("MulBackward0")
+@linear(0, 1)
 class Scale(Function):
     """A sparse tensor times a number or a tensor of one element."""
 
@@ -405,6 +461,7 @@ def _conjugate(number: Any) -> Any:
 
 
 @named("CloneBackward0")
+@linear(0)
 class Clone(Function):
     @staticmethod
     def forward(ctx: Any, tensor: Any) -> Any:
@@ -423,6 +480,7 @@ def copied(array: Any) -> Any:
 
 
 @named("PermuteBackward0")
+@linear(0)
 class Permute(Function):
     """A sparse tensor of coordinates with its dimensions in another order: sparse ones first, as they were."""
 
@@ -443,6 +501,7 @@ class Permute(Function):
 
 
 @named("SparseMaskBackward0")
+@linear(0)
 class Mask(Function):
     """The values of a tensor at the coordinates of a mask."""
 

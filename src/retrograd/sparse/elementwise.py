@@ -9,7 +9,7 @@ import numpy as np
 from .. import kernels
 from ..autograd.function import Function
 from ..autograd.inplace import begin_inplace, bump_version, rebase_history
-from ..core.state import local
+from ..core.state import local, process
 from ..kernels import SparseArray
 from ..kernels.promotion import can_cast
 from ..ops import namespace as ops
@@ -23,6 +23,7 @@ from .derivatives import (
     coalesced,
     dense_values_at,
     find,
+    linear,
     masked,
     named,
     on,
@@ -68,6 +69,7 @@ def positive(input: Any) -> Any:
 
 
 @named("NegBackward0")
+@linear(0)
 class _Neg(Function):
     @staticmethod
     def forward(ctx: Any, tensor: Any) -> Any:
@@ -210,6 +212,8 @@ def _add_in_place(input: Any, other: Any, alpha: Any, name: str) -> Any:
         raise RuntimeError(
             f"result type {other._type_name()[:-6]} can't be cast to the desired output type {input._type_name()[:-6]}"
         )
+    if process.dual_levels:
+        return input.copy_(_add(input, other, alpha, name))
     edge = None
     if record:
         recorded = _Written.apply(input, other, alpha)
@@ -303,6 +307,7 @@ def _mul_sparse(input: Any, other: Any) -> Any:
 
 
 @named("MulBackward0", "self", "other")
+@linear(0, 1)
 class _Mul(Function):
     """The product of two sparse tensors of one shape, where both have values."""
 
@@ -323,6 +328,7 @@ class _Mul(Function):
 
 
 @named("DivBackward0")
+@linear(0)
 class _Div(Function):
     @staticmethod
     def forward(ctx: Any, tensor: Any, divisor: Any, rounding_mode: str | None) -> Any:

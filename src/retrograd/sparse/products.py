@@ -21,6 +21,7 @@ from .construction import to_layout
 from .derivatives import (
     FromValues,
     coalesced,
+    linear,
     masked,
     named,
     on,
@@ -34,6 +35,7 @@ from .forms import both, compressed, coo
 
 
 @named("SparseAddmmBackward0")
+@linear(0, 1)
 class Multiply(Function):
     """``a @ b``, or ``a.mH @ b``, of a sparse matrix and a plain matrix or vector."""
 
@@ -61,6 +63,7 @@ class Multiply(Function):
         return of_a, of_b, None
 
 
+@linear(0, 1)
 class SampleProducts(Function):
     """The elements of ``a @ b.mH`` at the coordinates of `like`, one for each of its values."""
 
@@ -119,6 +122,7 @@ def multiply_adjoint(a: Any, b: Any) -> Any:
 
 
 @named("SparseSparseMatmulBackward0")
+@linear(0, 1)
 class _SparseProduct(Function):
     """The product of two sparse matrices, by coordinates."""
 
@@ -127,12 +131,7 @@ class _SparseProduct(Function):
         needs = ctx.needs_input_grad
         ctx.save_for_backward(a if needs[1] else None, b if needs[0] else None)
         ctx.like = a._memory, b._memory
-        made = (a._memory.matrix() @ b._memory.matrix()).tocsr()
-        made.sort_indices()
-        counts = np.diff(made.indptr)
-        rows = np.repeat(np.arange(made.shape[0]), counts)
-        indices = np.stack([rows, made.indices.astype(np.int64)])
-        return on(SparseArray(indices, made.data, (a.shape[0], b.shape[1]), True))
+        return on(kernels.multiply_sparse(a._memory, b._memory))
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:

@@ -13,11 +13,12 @@ from ..kernels.dims import normalize_dim
 from ..ops import namespace as ops
 from ..tensor import Tensor, wrap
 from ..tensor.sparse import AnySparse, SparseTensor
-from .derivatives import FromValues, coalesced, named, to_coo, to_layout_of, values_of, with_values
+from .derivatives import FromValues, coalesced, linear, named, to_coo, to_layout_of, values_of, with_values
 from .forms import both, coo
 
 
 @named("SumBackward0")
+@linear(0)
 class _Sum(Function):
     """The sum of all elements; its gradient is that of every element, be there a value or not."""
 
@@ -145,7 +146,6 @@ def softmax(input: Any, dim: int, dtype: Any = None, logarithm: bool = False) ->
     # The largest of each group is taken off, for the sake of precision alone: it has no gradient.
     most = np.full((count, *array.values.shape[1:]), -np.inf, array.dtype)
     np.maximum.at(most, group, array.values)
-    most[~np.isfinite(most)] = 0
     index = wrap(group)
     shifted = values - wrap(most[group])
     exponentials = shifted.exp()

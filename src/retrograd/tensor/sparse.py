@@ -37,6 +37,8 @@ class AnySparse(SpecialTensor):
 
     special = 1
     backend: str
+    #: Its operators are Functions, and operators on its values.
+    transparent = True
 
     @classmethod
     def on(cls, array: Any) -> Self:
