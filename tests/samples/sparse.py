@@ -144,7 +144,7 @@ def sums_of_two() -> list[Op]:
         *both_ways("add_", lambda torch, s, x: (x * 1).add_(s, alpha=3), S("both", real(4), real(3, 4))),
         *both_ways("mul", lambda torch, s, w: (s * coo(torch, w, other)).to_dense(), S("both", real(4), real(4))),
         *both_ways("mul by a number", lambda torch, s: (s * 3).to_dense(), S("values", real(4))),
-        *both_ways("mul by a plain tensor", lambda torch, s, x: (s * x).to_dense(), S("both", real(4), real(3, 4)),
+        *both_ways("mul by a plain tensor", lambda torch, s, x: (s * x).to_dense() + x, S("both", real(4), real(3, 4)),
                    torch_gradient=False),
         *both_ways("div", lambda torch, s: (s / 3).to_dense(), S("values", real(4))),
         *both_ways("pow", lambda torch, s: (s**3).to_dense(), S("values", nonzero(4)), torch_gradient=False),

@@ -192,8 +192,10 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if not isinstance(tensor, Tensor) or not isinstance(tangent, Tensor):
         name, value = ("tangent", tangent) if isinstance(tensor, Tensor) else ("tensor", tensor)
         raise TypeError(f"make_dual(): argument '{name}' must be Tensor, not {type(value).__name__}")
-    if tensor.special is not None and tensor.transparent:  # type: ignore[attr-defined]
-        return tensor.make_dual(tangent, level)  # type: ignore[attr-defined]
+    if tensor.special is not None:
+        own = tensor.make_dual(tangent, level)  # type: ignore[attr-defined]
+        if own is not NotImplemented:
+            return own
     at = _level(level)
     if at is None:
         raise RuntimeError(
@@ -252,8 +254,10 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"unpack_dual(): argument 'tensor' must be Tensor, not {type(tensor).__name__}")
-    if tensor.special is not None and tensor.transparent:  # type: ignore[attr-defined]
-        return tensor.unpack_dual(level)  # type: ignore[attr-defined]
+    if tensor.special is not None:
+        own = tensor.unpack_dual(level)  # type: ignore[attr-defined]
+        if own is not NotImplemented:
+            return own
     at = _level(level)
     if at is None:
         return UnpackedDualTensor(tensor, None)

@@ -14,7 +14,7 @@ import numpy as np
 from ..core import dtypes
 from ..core.devices import device
 from ..core.layout import layout
-from ..kernels import storage_offset, storage_root, strides
+from ..kernels import CompressedArray, SparseArray, storage_offset, storage_root, strides
 from ..nn.parameter import Parameter
 from ..storage import TYPES, TypedStorage, UntypedStorage
 from ..tensor import Tensor, wrap
@@ -148,6 +148,10 @@ _OWN = (Tensor.__reduce_ex__, LazyTensor.__reduce_ex__)
 
 def _reduce_tensor(tensor: Tensor) -> Any:
     cls = type(tensor)
+    if isinstance(tensor._memory, (SparseArray, CompressedArray)):
+        parts = [wrap(getattr(tensor._memory, name)) for name in tensor._memory.parts]
+        coalesced = (tensor._memory.coalesced,) if tensor.is_sparse else ()
+        return rebuild._rebuild_sparse_tensor, (tensor.layout, (*parts, tensor.shape, *coalesced))
     if cls.__reduce_ex__ not in _OWN or cls.__reduce__ is not object.__reduce__:
         return NotImplemented  # a subclass that says itself how it is pickled
     if tensor._backward_hooks:

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from ..core import dtypes
-from ..core.layout import jagged, strided
+from ..core import layout as layouts
 from ..core.size import Size
 from ..kernels import as_strided, contiguous_strides
 from ..nn.parameter import Parameter
+from ..ops import namespace as ops
 from ..storage import TypedStorage, UntypedStorage
 from ..tensor import Tensor, new, wrap
 from ..tensor.lazy_conjugation import set_bits
@@ -167,9 +168,35 @@ def _rebuild_njt(constructor_kwargs: Any) -> Tensor:
     return NestedTensor(**{**given, "values": given["values"].detach(), "_metadata_cache": lengths})
 
 
+def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
+    """A sparse tensor of its parts."""
+    parts = data[:-1] if type(data) is tuple and len(data) > 2 else ()
+    if layout is layouts.sparse_coo and len(data) == 4 and type(data[3]) is bool:  # since torch 2.1
+        parts, size, options = data[:2], data[2], {"is_coalesced": data[3]}
+    else:
+        size, options = data[-1] if parts else None, {}
+    number = 2 if layout is layouts.sparse_coo else 3
+    if len(parts) != number or not all(isinstance(t, Tensor) and t.special is None for t in parts) or not (
+        isinstance(size, tuple) and all(type(n) is int and n >= 0 for n in size)
+    ):
+        raise LoadError("a sparse tensor in the file is described in a way that makes no sense")
+    try:
+        if layout is layouts.sparse_coo:
+            return ops.sparse_coo_tensor(*parts, size, check_invariants=True, **options)
+        return ops.sparse_compressed_tensor(*parts, size, layout=layout, check_invariants=True)
+    except (RuntimeError, TypeError) as error:
+        raise LoadError(f"a sparse tensor in the file is none: {error}") from None
+
+
+_LAYOUTS = (
+    layouts.strided, layouts.jagged, layouts.sparse_coo, layouts.sparse_csr, layouts.sparse_csc, layouts.sparse_bsr,
+    layouts.sparse_bsc,
+)  # fmt: skip
+
+
 def _get_layout(name: Any) -> Any:
-    """``torch.strided`` or ``torch.jagged``."""
-    for known in (strided, jagged):
+    """A layout, such as ``torch.strided``, by its name."""
+    for known in _LAYOUTS:
         if name == repr(known):
             return known
     raise LoadError(f"the file has a layout that is not here: {str(name)[:50]!r}")
@@ -178,5 +205,5 @@ def _get_layout(name: Any) -> Any:
 #: The functions that make a tensor of arguments alone.
 TENSORS = (
     _rebuild_tensor, _rebuild_tensor_v2, _rebuild_tensor_v3, _rebuild_parameter, _rebuild_parameter_with_state,
-    _rebuild_nested_tensor, _rebuild_njt,
+    _rebuild_nested_tensor, _rebuild_njt, _rebuild_sparse_tensor,
 )  # fmt: skip

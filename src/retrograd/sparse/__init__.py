@@ -52,7 +52,8 @@ def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
     """
     if reduce != "sum":
         return multiply_and_reduce(mat1, mat2, reduce)
-    _need_sparse("mm", mat1, mat2)
+    if not isinstance(mat1, AnySparse) and not isinstance(mat2, AnySparse):
+        return mat1.mm(mat2)
     return multiply(mat1, mat2, "sparse.mm")
 
 

@@ -25,10 +25,10 @@ def sparse_str(tensor: Any, tensor_contents: str | None = None) -> str:
     array = tensor._memory
     prefix = "tensor("
     indent = len(prefix)
-    parts = [("indices", array.indices), ("values", array.values)]
+    names = array.parts
     if not isinstance(array, SparseArray):
-        names = ("crow_indices", "col_indices") if array.by_rows else ("ccol_indices", "row_indices")
-        parts = [(names[0], array.starts), (names[1], array.places), ("values", array.values)]
+        names = ("crow_indices", "col_indices", "values") if array.by_rows else ("ccol_indices", "row_indices", "values")
+    parts = [(name, getattr(array, part)) for name, part in zip(names, array.parts, strict=True)]
     text = prefix + (
         (",\n" + " " * indent).join(_part(name, part, indent) for name, part in parts)
         if tensor_contents is None

@@ -92,6 +92,14 @@ class SpecialTensor(Tensor):
         """
         return NotImplemented
 
+    def make_dual(self, tangent: Tensor, level: int | None) -> Any:
+        """This tensor with a tangent; NotImplemented: as any tensor has one."""
+        return NotImplemented
+
+    def unpack_dual(self, level: int | None) -> Any:
+        """The primal and the tangent of this tensor; NotImplemented: as any tensor has them."""
+        return NotImplemented
+
     def as_gradient(self, grad: Tensor) -> Tensor:
         """What users see of the gradient of this tensor, which the engine has computed."""
         return grad

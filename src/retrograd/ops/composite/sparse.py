@@ -224,7 +224,10 @@ def _values(input: Tensor) -> Tensor:
 
 @composite(space="Tensor")
 def _nnz(input: Tensor) -> int:
-    raise _expected("_nnz", "sparse tensor layout", input)
+    raise NotImplementedError(
+        f"Could not run 'aten::_nnz' with arguments from the 'CPU' backend: a tensor of layout {input.layout} has a value "
+        "for each of its elements, x.numel()"
+    )
 
 
 @composite("_dimI", space="Tensor")
