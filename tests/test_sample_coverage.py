@@ -46,6 +46,12 @@ EXEMPT = {
     """,
     "asks for a device that is not here; tests/test_around.py has its test": "Tensor.cuda",
     "takes float8; tests/test_aten_functions.py has its test": "_scaled_mm",
+    "is a question to sparse tensors, who answer it themselves; samples/sparse.py has it": """
+        Tensor._coalesced_ Tensor._indices Tensor._nnz Tensor._values Tensor.ccol_indices Tensor.coalesce
+        Tensor.col_indices Tensor.crow_indices Tensor.indices Tensor.is_coalesced Tensor.row_indices Tensor.sparse_mask
+        Tensor.sparse_resize_ Tensor.sparse_resize_and_clear_ Tensor.to_sparse_coo Tensor.values hspmm resize_as_sparse_
+        smm spmm sspaddmm
+    """,
     "takes a Python function for each element": "Tensor.apply_ Tensor.map_ Tensor.map2_",
     "is called by formulas alone: the second derivatives of the operator that it belongs to are its test": """
         adaptive_avg_pool_backward avg_pool_backward convolution_backward_input convolution_backward_weight
@@ -91,10 +97,15 @@ EXEMPT_OPTIONS: dict[str, dict[str, str]] = {
     "_linalg_eigh": {"is false for eigenvalues alone, which have no formula of their own": "compute_v"},
     "_linalg_svd": {"is false for singular values alone, which have no formula of their own": "compute_uv"},
     **{
-        name: {"is refused, for want of sparse tensors": "sparse"}
-        for name in ("embedding", "nn.functional.embedding", "nn.functional.embedding_bag")
+        f"Tensor.to_sparse{form}": {"tests/sparse has its tests": options}
+        for form, options in {
+            "": "blocksize dense_dim", "_csr": "dense_dim", "_csc": "dense_dim", "_bsr": "dense_dim", "_bsc": "dense_dim",
+        }.items()
     },
-    "gather": {"is refused, for want of sparse tensors": "sparse_grad"},
+    **{
+        name: {"tests/sparse has its tests": "dtype layout check_invariants"}
+        for name in ("sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor")
+    },
     **{
         name: {"chooses a method of cuSOLVER, and is refused on the CPU": "driver"}
         for name in ("linalg_svd", "linalg_svdvals")

@@ -73,23 +73,6 @@ def test_bags_and_what_is_outside(torch: Any) -> None:
         torch.nn.EmbeddingBag(4, 2, padding_idx=4)
 
 
-def test_functions_refuse_sparse_gradients() -> None:
-    weight, rows = retrograd.ones(3, 2, requires_grad=True), retrograd.tensor([0, 2])
-    for call in (
-        lambda: retrograd.nn.functional.embedding(rows, weight, sparse=True),
-        lambda: retrograd.nn.functional.embedding_bag(rows[None], weight, sparse=True),
-        lambda: weight.gather(0, retrograd.tensor([[0, 1]]), sparse_grad=True),
-    ):
-        with pytest.raises(NotImplementedError, match="asks for a gradient that is a sparse tensor"):
-            call()
-
-
-def test_sparse_gradients_are_refused() -> None:
-    for kind in (retrograd.nn.Embedding, retrograd.nn.EmbeddingBag):
-        with pytest.raises(NotImplementedError, match="gradients that are sparse tensors"):
-            kind(3, 2, sparse=True)
-
-
 def test_convolutions_refuse(torch: Any) -> None:
     nn = torch.nn
     for call, text in (

@@ -11,18 +11,6 @@ import pytest
 import retrograd
 
 
-class Sparse:
-    """What optimizers ask of a sparse gradient: here of the rows of a matrix, already coalesced."""
-
-    is_sparse = True
-
-    def __init__(self, indices: Any, values: Any) -> None:
-        self._indices, self._values = (lambda: indices), (lambda: values)
-
-    def coalesce(self) -> Sparse:
-        return self
-
-
 ROWS = [[0, 2], [2, 3], [1, 2], []]
 
 
@@ -37,59 +25,47 @@ def gradients(torch: Any) -> list[tuple[Any, Any]]:
     ]
 
 
-@pytest.mark.parity
-@pytest.mark.parametrize("maximize", [False, True])
-def test_sparse_adam(maximize: bool) -> None:
-    """Through the functional form, which is all of it that does not need sparse tensors."""
-    torch = pytest.importorskip("torch")
-    start = np.random.default_rng(4).standard_normal((4, 2))
-    w = torch.from_numpy(start.copy()).requires_grad_()
-    optimizer = torch.optim.SparseAdam([w], lr=0.1, maximize=maximize)
+def run(torch: Any, name: str, **settings: Any) -> tuple[Any, Any]:
+    w = torch.from_numpy(np.random.default_rng(4).standard_normal((4, 2))).requires_grad_()
+    optimizer = getattr(torch.optim, name)([w], **settings)
     for indices, values in gradients(torch):
         w.grad = torch.sparse_coo_tensor(indices, values, (4, 2), check_invariants=True)
         optimizer.step()
-    mine = retrograd.from_numpy(start.copy())
-    state = [retrograd.zeros(4, 2, dtype=retrograd.float64) for _ in range(2)]
-    sparse_adam = import_module("retrograd.optim._functional").sparse_adam
-    for step, (indices, values) in enumerate(gradients(retrograd), 1):
-        sparse_adam(
-            [mine], [Sparse(indices, values)], state[:1], state[1:], [step], eps=1e-8, beta1=0.9, beta2=0.999, lr=0.1,
-            maximize=maximize,
-        )  # fmt: skip
-    np.testing.assert_allclose(mine.numpy(), w.detach().numpy(), rtol=1e-12)
-    np.testing.assert_allclose(state[0].numpy(), optimizer.state[w]["exp_avg"].numpy(), rtol=1e-12)
-    np.testing.assert_allclose(state[1].numpy(), optimizer.state[w]["exp_avg_sq"].numpy(), rtol=1e-12)
+    return w, optimizer.state[w]
 
 
 @pytest.mark.parity
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks")  # torch's Adagrad makes tensors itself
-def test_adagrad_with_sparse_gradients() -> None:
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("SparseAdam", {"lr": 0.1}),
+        ("SparseAdam", {"lr": 0.1, "maximize": True}),
+        ("Adagrad", {"lr": 0.1, "lr_decay": 0.1}),
+        ("SGD", {"lr": 0.1, "momentum": 0.9}),
+    ],
+)
+def test_sparse_gradients(name: str, settings: Any) -> None:
     torch = pytest.importorskip("torch")
-    start = np.random.default_rng(4).standard_normal((4, 2))
-    w = torch.from_numpy(start.copy()).requires_grad_()
-    optimizer = torch.optim.Adagrad([w], lr=0.1, lr_decay=0.1)
-    for indices, values in gradients(torch)[:3]:
-        w.grad = torch.sparse_coo_tensor(indices, values, (4, 2), check_invariants=True)
-        optimizer.step()
-    mine, total, step = retrograd.from_numpy(start.copy()), retrograd.zeros(4, 2).double(), retrograd.tensor(0.0)
-    adagrad = import_module("retrograd.optim.adagrad").adagrad
-    settings = {"lr": 0.1, "lr_decay": 0.1, "eps": 1e-10, "maximize": False}
-    for indices, values in gradients(retrograd)[:3]:
-        adagrad([mine], [Sparse(indices, values)], [total], [step], weight_decay=0, **settings)
-    np.testing.assert_allclose(mine.numpy(), w.detach().numpy(), rtol=1e-12)
+    (mine, own), (theirs, state) = (run(module, name, **settings) for module in (retrograd, torch))
+    np.testing.assert_allclose(mine.detach().numpy(), theirs.detach().numpy(), rtol=1e-12)
+    assert set(own) == set(state)
+    for key, value in state.items():
+        if key != "step":
+            np.testing.assert_allclose(own[key].to_dense().numpy(), value.to_dense().numpy(), rtol=1e-12)
+
+
+def test_adagrad_refuses_weight_decay_of_sparse_gradients() -> None:
     with pytest.raises(RuntimeError, match="weight_decay option is not compatible with sparse gradients"):
-        adagrad([mine], [Sparse(indices, values)], [total], [step], weight_decay=1, **settings)
+        run(retrograd, "Adagrad", weight_decay=1)
 
 
 @pytest.mark.parametrize(
     "name", ["Adam", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "Adadelta", "ASGD", "Adafactor"]
 )
 def test_dense_optimizers_refuse_sparse_gradients(name: str) -> None:
-    class Parameter(retrograd.Tensor):
-        grad = Sparse(None, None)  # type: ignore[assignment]
-
-    p = retrograd.ones(2)
-    p.__class__ = Parameter
+    p = retrograd.ones(2, requires_grad=True)
+    p.grad = retrograd.sparse_coo_tensor([[0]], [1.0], (2,))
     with pytest.raises(RuntimeError, match=f"{name} does not support sparse gradients"):
         getattr(retrograd.optim, name)([p]).step()
 

@@ -55,7 +55,6 @@ ACCEPTED = [
 
 #: What torch takes and we do not: nothing here has a value that one could want.
 REFUSED = [
-    Reason(r"(Tensor\.)?gather: sparse_grad is True", 2, "a gradient that is a sparse tensor, which is not here"),
     Reason(r"triplet_margin_loss: argument 4 is -7", 1, "a negative margin, as nn.functional's refuses it"),
     Reason(r"(\w+_loss|kl_div|grid_sampler\w*): (argument \d|reduction)(=| is )(-7|3|10\*\*15)", 37,
            "a number that is no reduction, interpolation or padding mode (top-level losses, grid samplers)"),

@@ -276,7 +276,8 @@ TYPE_NAMES: dict[str, str] = {name: word + "Tensor" for name, word in list(dtype
 
 def type_name(tensor: Tensor) -> str:
     """``'torch.FloatTensor'``: dtype and device in one word, for messages."""
-    return f"torch.{'' if tensor.device.type == 'cpu' else tensor.device.type + '.'}{tensor._type_name()}"
+    layout = "sparse." if tensor.is_sparse else ""
+    return f"torch.{layout}{'' if tensor.device.type == 'cpu' else tensor.device.type + '.'}{tensor._type_name()}"
 
 
 def _keep_bits(source: Tensor, alias: Tensor) -> None:
