@@ -49,14 +49,15 @@ EXEMPT = {
     "is a question to sparse tensors, who answer it themselves; samples/sparse.py has it": """
         Tensor._coalesced_ Tensor._indices Tensor._nnz Tensor._values Tensor.ccol_indices Tensor.coalesce
         Tensor.col_indices Tensor.crow_indices Tensor.indices Tensor.is_coalesced Tensor.row_indices Tensor.sparse_mask
-        Tensor.sparse_resize_ Tensor.sparse_resize_and_clear_ Tensor.to_dense Tensor.values hspmm resize_as_sparse_ smm spmm
-        sspaddmm
+        Tensor.sparse_resize_ Tensor.sparse_resize_and_clear_ Tensor.to_dense Tensor.values hspmm resize_as_sparse_ smm
+        spmm sspaddmm
     """,
     "torch has no form of it for sparse tensors of coordinates; tests/sparse has its test": "indices_copy values_copy",
     "takes a Python function for each element": "Tensor.apply_ Tensor.map_ Tensor.map2_",
     "is called by formulas alone: the second derivatives of the operator that it belongs to are its test": """
         adaptive_avg_pool_backward avg_pool_backward convolution_backward_input convolution_backward_weight
-        diagonal_backward embedding_dense_backward embedding_sparse_gradient gather_backward gather_sparse_gradient gelu_backward index_backward index_select_backward
+        diagonal_backward embedding_dense_backward embedding_sparse_gradient gather_backward gather_sparse_gradient
+        gelu_backward index_backward index_select_backward
         linear_recurrence log_softmax_backward max_pool_backward max_pool_gather native_batch_norm_backward
         native_group_norm_backward native_layer_norm_backward nll_loss_backward resample_backward select_backward
         sigmoid_backward silu_backward slice_backward softmax_backward
@@ -100,7 +101,8 @@ EXEMPT_OPTIONS: dict[str, dict[str, str]] = {
     **{
         f"Tensor.to_sparse{form}": {"tests/sparse has its tests": options}
         for form, options in {
-            "": "blocksize dense_dim", "_csr": "dense_dim", "_csc": "dense_dim", "_bsr": "dense_dim", "_bsc": "dense_dim",
+            "": "blocksize dense_dim",
+            **dict.fromkeys(("_csr", "_csc", "_bsr", "_bsc"), "dense_dim"),
         }.items()
     },
     **{

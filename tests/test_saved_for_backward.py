@@ -47,7 +47,9 @@ def needed(module: Any, op: Op, sample: Any) -> set[tuple[str, int]]:
     return found
 
 
-@pytest.mark.parametrize("op", [op for op in OPS if op.torch_gradient and op.name not in ALSO_SAVED_HERE], ids=lambda op: op.name)
+@pytest.mark.parametrize(
+    "op", [op for op in OPS if op.torch_gradient and op.name not in ALSO_SAVED_HERE], ids=lambda op: op.name
+)
 def test_nothing_is_needed_that_torch_does_not_need(op):
     for sample in op.samples[:2]:
         with warnings.catch_warnings():

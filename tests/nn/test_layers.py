@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-import retrograd
-
 
 def test_inplace_activations(torch: Any) -> None:
     for name in ("ReLU", "ReLU6", "SiLU", "Mish", "SELU", "Hardsigmoid", "Hardswish", "LeakyReLU", "ELU", "CELU"):

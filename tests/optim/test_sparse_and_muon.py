@@ -10,7 +10,6 @@ import pytest
 
 import retrograd
 
-
 ROWS = [[0, 2], [2, 3], [1, 2], []]
 
 

@@ -90,7 +90,9 @@ def products() -> list[Op]:
                     supports_complex=True)  # fmt: skip
     ops += both_ways("addmm", lambda torch, s, m, b: torch.sparse.addmm(m, s, b, beta=0.5, alpha=2.0),
                      S("matrix", real(4), real(3, 2), real(4, 2)))  # fmt: skip
-    ops += both_ways("matmul", lambda torch, s, b: s @ b, S("matrix", real(4), real(4, 2)), S("vector", real(4), real(4)))
+    ops += both_ways(
+        "matmul", lambda torch, s, b: s @ b, S("matrix", real(4), real(4, 2)), S("vector", real(4), real(4))
+    )
     return [
         *ops,
         Op("sparse mm, plain first", lambda torch, v, b: torch.mm(b, coo(torch, v).coalesce()),
@@ -129,8 +131,9 @@ def sums() -> list[Op]:
         *both_ways("norm", lambda torch, s: s.norm(), S("values", nonzero(4)), torch_gradient=False),
         *both_ways("softmax", lambda torch, s: torch.sparse.softmax(s, 1).to_dense(), S("values", real(4)),
                    S("hybrid", real(4, 2))),
-        *both_ways("softmax over the first", lambda torch, s: torch.sparse.softmax(s, 0).to_dense(), S("values", real(4))),
-        *both_ways("log_softmax", lambda torch, s: torch.sparse.log_softmax(s, 1).to_dense(), S("values", real(4))),
+        *both_ways("softmax over the first", lambda torch, s: torch.sparse.softmax(s, 0).to_dense(), S("values",
+        real(4))), *both_ways("log_softmax", lambda torch, s: torch.sparse.log_softmax(s, 1).to_dense(), S("values",
+        real(4))),
     ]  # fmt: skip
 
 
@@ -140,8 +143,8 @@ def sums_of_two() -> list[Op]:
         *both_ways("add", lambda torch, s, w: torch.add(s, coo(torch, w, other), alpha=2).to_dense(),
                    S("both", real(4), real(4))),
         *both_ways("sub", lambda torch, s, w: (s - coo(torch, w, other)).to_dense(), S("both", real(4), real(4))),
-        *both_ways("add to a plain tensor", lambda torch, s, x: torch.add(x, s, alpha=3), S("both", real(4), real(3, 4))),
-        *both_ways("add_", lambda torch, s, x: (x * 1).add_(s, alpha=3), S("both", real(4), real(3, 4))),
+        *both_ways("add to a plain tensor", lambda torch, s, x: torch.add(x, s, alpha=3), S("both", real(4), real(3,
+        4))), *both_ways("add_", lambda torch, s, x: (x * 1).add_(s, alpha=3), S("both", real(4), real(3, 4))),
         *both_ways("mul", lambda torch, s, w: (s * coo(torch, w, other)).to_dense(), S("both", real(4), real(4))),
         *both_ways("mul by a number", lambda torch, s: (s * 3).to_dense(), S("values", real(4))),
         *both_ways("mul by a plain tensor", lambda torch, s, x: (s * x).to_dense() + x, S("both", real(4), real(3, 4)),
@@ -173,8 +176,9 @@ def parts() -> list[Op]:
             rows.crow_indices(), rows.col_indices(), torch.crow_indices_copy(rows), torch.col_indices_copy(rows),
             columns.ccol_indices(), columns.row_indices(), torch.ccol_indices_copy(columns),
             torch.row_indices_copy(columns),
-            torch.tensor([s._nnz(), s.sparse_dim(), s.dense_dim(), s._dimI(), s._dimV(), v.sparse_dim(), v.dense_dim()]),
-            torch.tensor([s.is_coalesced(), coo(torch, v).is_coalesced(), coo(torch, v)._coalesced_(True).is_coalesced()]),
+            torch.tensor([s._nnz(), s.sparse_dim(), s.dense_dim(), s._dimI(), s._dimV(), v.sparse_dim(),
+            v.dense_dim()]), torch.tensor([s.is_coalesced(), coo(torch, v).is_coalesced(), coo(torch,
+            v)._coalesced_(True).is_coalesced()]),
         )  # fmt: skip
 
     def resized(torch: Any, v: Any) -> tuple[Any, ...]:
@@ -189,9 +193,13 @@ def parts() -> list[Op]:
         starts, columns = torch.tensor([0, 2, 2]), torch.tensor([0, 1])
         blocks = v.reshape(2, 2, 1)
         made = (
-            torch.sparse_csc_tensor(torch.tensor([0, 1, 2]), torch.tensor([2, 0]), v[:2], (3, 2), check_invariants=True),
+            torch.sparse_csc_tensor(
+                torch.tensor([0, 1, 2]), torch.tensor([2, 0]), v[:2], (3, 2), check_invariants=True
+            ),
             torch.sparse_bsr_tensor(starts, columns, blocks, (4, 2), check_invariants=True),
-            torch.sparse_bsc_tensor(torch.tensor([0, 1, 2]), torch.tensor([0, 0]), blocks, (2, 2), check_invariants=True),
+            torch.sparse_bsc_tensor(
+                torch.tensor([0, 1, 2]), torch.tensor([0, 0]), blocks, (2, 2), check_invariants=True
+            ),
             torch.sparse_compressed_tensor(
                 starts, columns, v[:2], (2, 2), layout=torch.sparse_csr, dtype=torch.float64, check_invariants=True
             ),

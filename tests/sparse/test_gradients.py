@@ -1,4 +1,5 @@
-"""Sparse gradients in a backward pass: how they are added, kept, seen by hooks, and used by optimizers, beside torch."""
+"""Sparse gradients in a backward pass: how they are added, kept, seen by hooks, and used by optimizers, beside
+torch."""
 
 from __future__ import annotations
 
@@ -106,7 +107,7 @@ def test_retained_and_asked_for() -> None:
 def test_a_hook_may_not_change_the_layout() -> None:
     w = rows(retrograd)
     w.register_hook(lambda grad: grad.to_dense())
-    with pytest.raises(RuntimeError, match="was torch.sparse.FloatTensor got torch.FloatTensor"):
+    with pytest.raises(RuntimeError, match=r"was torch\.sparse\.FloatTensor got torch\.FloatTensor"):
         sparse_loss(retrograd, w).backward()
 
 

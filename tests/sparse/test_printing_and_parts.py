@@ -31,9 +31,7 @@ def kinds(torch: Any) -> list[Any]:
         torch.sparse_coo_tensor(i, torch.tensor([1.0, 2, 3]), (2, 4), check_invariants=True).requires_grad_(),
         torch.sparse_coo_tensor(i, torch.tensor([1.0, 2, 3]), (2, 4), check_invariants=True).requires_grad_() * 2,
         torch.sparse_coo_tensor(i, torch.tensor([1, 2, 3], dtype=torch.int8), (2, 4), check_invariants=True),
-        torch.sparse_coo_tensor(
-            torch.tensor([list(range(40))]), torch.arange(40) * 0.5, (50,), check_invariants=True
-        ),
+        torch.sparse_coo_tensor(torch.tensor([list(range(40))]), torch.arange(40) * 0.5, (50,), check_invariants=True),
     ]
     return found
 
@@ -147,7 +145,7 @@ def test_attributes() -> None:
 )
 def test_errors_are_torchs(wrong: Any) -> None:
     torch = pytest.importorskip("torch")
-    with pytest.raises(Exception) as theirs:  # noqa: PT011  # whatever it is
+    with pytest.raises(Exception) as theirs:  # whatever it is
         wrong(torch)
     with pytest.raises(theirs.type) as ours:
         wrong(retrograd)

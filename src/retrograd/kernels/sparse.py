@@ -18,8 +18,8 @@ from .index import add_rows
 
 __all__ = [
     "BscArray", "BsrArray", "CompressedArray", "CscArray", "CsrArray", "SparseArray", "add_at_coordinates",
-    "add_sparse", "coalesce", "coordinates_to_numbers", "embedding_sparse_gradient", "first_of_each", "gather_sparse_gradient",
-    "multiply_sparse", "multiply_sparse_dense", "sampled_products", "values_at",
+    "add_sparse", "coalesce", "coordinates_to_numbers", "embedding_sparse_gradient", "first_of_each",
+    "gather_sparse_gradient", "multiply_sparse", "multiply_sparse_dense", "sampled_products", "values_at",
 ]  # fmt: skip
 
 
@@ -87,7 +87,9 @@ class SparseArray(Description):
 
     def _ordered(self, order: Any) -> np.ndarray:
         values = self.values if order is None else self.values[order]
-        return np.ascontiguousarray(values.astype(np.float32) if values.dtype.kind == "V" or values.itemsize == 2 else values)
+        return np.ascontiguousarray(
+            values.astype(np.float32) if values.dtype.kind == "V" or values.itemsize == 2 else values
+        )
 
     def as_tensor(self) -> Any:
         return _tensors().SparseTensor.on(self)
@@ -148,8 +150,10 @@ class CompressedArray(Description):
         if self._matrix is None:
             from scipy import sparse
 
-            kind = (sparse.bsr_array if self.by_rows else None) if self.blocks else (
-                sparse.csr_array if self.by_rows else sparse.csc_array
+            kind = (
+                (sparse.bsr_array if self.by_rows else None)
+                if self.blocks
+                else (sparse.csr_array if self.by_rows else sparse.csc_array)
             )
             if kind is None:
                 from_coo = self.to_coo()
@@ -210,7 +214,7 @@ class BscArray(CompressedArray):
     blocks = True
 
 
-# --------------------------------------------------------------------------------------------------------- coordinates
+# ---------------------------------------------------------------------------------------------------------- coordinates
 
 
 def coordinates_to_numbers(indices: np.ndarray, shape: Sequence[int]) -> np.ndarray:
@@ -235,7 +239,7 @@ def _marked(a: SparseArray) -> SparseArray:
 
 def first_of_each(a: SparseArray) -> tuple[SparseArray, np.ndarray]:
     """A coalesced array of the coordinates, with the first of the values at each, and which ones these are."""
-    numbers, first = np.unique(coordinates_to_numbers(a.indices, a.shape), return_index=True)
+    first = np.unique(coordinates_to_numbers(a.indices, a.shape), return_index=True)[1]
     return SparseArray(a.indices.take(first, 1), a.values.take(first, 0), a.shape, True), first
 
 
@@ -317,7 +321,9 @@ def multiply_sparse(a: SparseArray, b: SparseArray) -> SparseArray:
     first, second = a.matrix(), b.matrix()
     product = first @ second
     # SciPy leaves out sums that are zero: where there is one, the product of ones says.
-    ones = [one.__class__((np.ones(one.data.size), one.indices, one.indptr), shape=one.shape) for one in (first, second)]
+    ones = [
+        one.__class__((np.ones(one.data.size), one.indices, one.indptr), shape=one.shape) for one in (first, second)
+    ]
     places = ones[0] @ ones[1]
     for one in (product, places):
         one.sort_indices()
@@ -329,7 +335,8 @@ def multiply_sparse(a: SparseArray, b: SparseArray) -> SparseArray:
     values = product.data
     if product.nnz != places.nnz:
         values = np.zeros(places.nnz, product.dtype)
-        values[np.searchsorted(*[coordinates_to_numbers(at, shape) for at in reversed(indices)])] = product.data
+        of_product, of_places = (coordinates_to_numbers(at, shape) for at in indices)
+        values[np.searchsorted(of_places, of_product)] = product.data
     return SparseArray(indices[1], values.astype(a.dtype, copy=False), shape, True)
 
 
@@ -346,7 +353,7 @@ def sampled_products(a: np.ndarray, b: np.ndarray, rows: np.ndarray, columns: np
     return result
 
 
-# ----------------------------------------------------------------------------------------------- gradients that are sparse
+# -------------------------------------------------------------------------------------------- gradients that are sparse
 
 
 def embedding_sparse_gradient(

@@ -183,7 +183,8 @@ def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
     try:
         if layout is layouts.sparse_coo:
             return ops.sparse_coo_tensor(*parts, size, check_invariants=True, **options)
-        return ops.sparse_compressed_tensor(*parts, size, layout=layout, check_invariants=True)
+        starts, places, values = parts
+        return ops.sparse_compressed_tensor(starts, places, values, size, layout=layout, check_invariants=True)
     except (RuntimeError, TypeError) as error:
         raise LoadError(f"a sparse tensor in the file is none: {error}") from None
 

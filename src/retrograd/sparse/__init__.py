@@ -1,10 +1,11 @@
 """``torch.sparse``: functions of sparse tensors.
 
-Sparse tensors themselves are made by `sparse_coo_tensor`, `Tensor.to_sparse` and their like, and ordinary operators take
-them.  The files: ``derivatives.py`` has the operators that the others are made of; ``construction.py`` new tensors and
-conversions; ``attributes.py``, ``elementwise.py``, ``shapes.py``, ``reductions.py`` and ``products.py`` what operators mean
-for them, which ``operators.py`` finds in the tables of ``forms.py``; ``printing.py`` and ``invariants.py`` what they
-say.  The classes of the tensors are in ``tensor/sparse.py``, what they hold in ``kernels/sparse.py``.
+Sparse tensors themselves are made by `sparse_coo_tensor`, `Tensor.to_sparse` and their like, and ordinary operators
+take them.  The files: ``derivatives.py`` has the operators that the others are made of; ``construction.py`` new
+tensors and conversions; ``attributes.py``, ``elementwise.py``, ``shapes.py``, ``reductions.py`` and ``products.py``
+what operators mean for them, which ``operators.py`` finds in the tables of ``forms.py``; ``printing.py`` and
+``invariants.py`` what they say.  The classes of the tensors are in ``tensor/sparse.py``, what they hold in
+``kernels/sparse.py``.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def _need_sparse(name: str, *tensors: Any) -> None:
 
 
 def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
-    """The product of matrices, of which at least one is sparse; gradients of sparse ones are computed where they have values.
+    """The product of matrices, of which one or both are sparse; those have gradients where they have values.
 
     >>> import retrograd as torch
     >>> a = torch.sparse_coo_tensor([[0, 1], [1, 0]], [2., 3.], (2, 2))

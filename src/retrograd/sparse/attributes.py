@@ -29,7 +29,7 @@ from .derivatives import (
 from .forms import both, compressed, coo
 from .inplace import begin, write
 
-# ------------------------------------------------------------------------------------------------------ coordinates
+# ---------------------------------------------------------------------------------------------------------- coordinates
 
 
 def _need_coalesced(tensor: Any, what: str) -> None:
@@ -123,7 +123,7 @@ _part("col_indices", True, "places")
 _part("ccol_indices", False, "starts")
 _part("row_indices", False, "places")
 
-# ---------------------------------------------------------------------------------------------------- conversions
+# ---------------------------------------------------------------------------------------------------------- conversions
 
 
 @both("to_dense")
@@ -290,7 +290,8 @@ def sparse_resize_(input: Any, size: Any, sparse_dim: int, dense_dim: int) -> An
         for dim, (old, new) in enumerate(zip(array.shape, shape, strict=True)):
             if new < old:
                 kind = "sparse" if dim < sparse_dim else "dense"
-                raise RuntimeError(f"shrinking the size of {kind} dimensions (from {list(array.shape)} to {list(shape)}) "
+                raise
+                RuntimeError(f"shrinking the size of {kind} dimensions (from {list(array.shape)} to {list(shape)}) "
                                    "on a non-empty sparse tensor is not supported.")  # fmt: skip
         enlarged = np.zeros((array.nnz, *shape[sparse_dim:]), array.dtype)
         enlarged[tuple([slice(n) for n in array.values.shape])] = array.values
@@ -345,7 +346,7 @@ def _resize_as_compressed(input: Any, the_template: Any) -> Any:
     return input
 
 
-# --------------------------------------------------------------------------------------------------------------- masks
+# ---------------------------------------------------------------------------------------------------------------- masks
 
 
 @both()

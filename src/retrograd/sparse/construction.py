@@ -94,7 +94,8 @@ def sparse_compressed(
     kind = KINDS.get(layout)
     if kind is None:
         raise RuntimeError(
-            f"sparse_compressed_tensor: expected layout to be one of sparse_csr, sparse_csc, sparse_bsr, sparse_bsc but "
+            f"sparse_compressed_tensor: expected layout to be one of sparse_csr, sparse_csc, sparse_bsr, sparse_bsc "
+            f"but "
             f"got {layout}"
         )
     lines, at = (_index_array(name, one) for name, one in (("compressed indices", starts), ("plain indices", places)))
@@ -140,9 +141,7 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: An
     if at.dtype != np.int64:
         raise RuntimeError(f"Offset Tensor must have dtype Long but got {offsets.dtype}")
     if at.size != rows.shape[0]:
-        raise RuntimeError(
-            f"Number of diagonals ({rows.shape[0]}) does not match the number of offsets ({at.size})"
-        )
+        raise RuntimeError(f"Number of diagonals ({rows.shape[0]}) does not match the number of offsets ({at.size})")
     if len(set(at.tolist())) != at.size:
         raise RuntimeError("Offset tensor contains duplicate values")
     m, n = (int(size) for size in shape)
@@ -187,11 +186,14 @@ def to_sparse(tensor: Any, sparse_dim: int | None = None, *, layout: Any = None,
     if sparse_dim is None:
         sparse_dim = tensor.ndim - (dense_dim or 0)
     if not 0 <= sparse_dim <= tensor.ndim or (tensor.ndim and not sparse_dim):
-        raise IndexError(
-            f"sparse_dim argument must be in >0 when self.dim()>0: to_sparse of a tensor with {tensor.ndim} dimensions "
-            f"got sparse_dim {sparse_dim}"
-        ) if sparse_dim <= 0 else RuntimeError(
-            f"sparse_dim argument must be in range [1, {tensor.ndim}], but got {sparse_dim}"
+        raise (
+            IndexError(
+                f"sparse_dim argument must be in >0 when self.dim()>0: to_sparse of a tensor with {tensor.ndim} "
+                f"dimensions "
+                f"got sparse_dim {sparse_dim}"
+            )
+            if sparse_dim <= 0
+            else RuntimeError(f"sparse_dim argument must be in range [1, {tensor.ndim}], but got {sparse_dim}")
         )
     return to_coo(tensor, sparse_dim)
 
@@ -246,9 +248,7 @@ def to_layout(tensor: Any, layout: Any, blocksize: Any = None, dense_dim: int | 
     return ToCompressed.apply(tensor, kind, block, dense)
 
 
-
-
-# ----------------------------------------------------------------------------------------------- gradients that are sparse
+# -------------------------------------------------------------------------------------------- gradients that are sparse
 
 
 def embedding_sparse_gradient(grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int) -> Any:
@@ -260,11 +260,15 @@ def embedding_sparse_gradient(grad: Tensor, indices: Tensor, num_weights: int, p
         kept = np.flatnonzero(rows != padding_idx)
         if kept.size != rows.size:
             rows, values = rows[kept], values.index_select(0, wrap(kept))
-    like = SparseArray(np.array(rows[None], np.int64), np.empty((rows.size, width), grad._memory.dtype), (num_weights, width))
+    like = SparseArray(
+        np.array(rows[None], np.int64), np.empty((rows.size, width), grad._memory.dtype), (num_weights, width)
+    )
     return FromValues.apply(values, like)
 
 
 def gather_sparse_gradient(grad: Tensor, shape: Any, dim: int, index: Tensor) -> Any:
     """The same for `gather`."""
-    like = kernels.gather_sparse_gradient(np.empty(tuple(grad.shape), grad._memory.dtype), tuple(shape), dim, index._data)
+    like = kernels.gather_sparse_gradient(
+        np.empty(tuple(grad.shape), grad._memory.dtype), tuple(shape), dim, index._data
+    )
     return FromValues.apply(grad.reshape(-1), like)

@@ -1,12 +1,12 @@
 """The operators of sparse tensors that others are made of, with their derivatives.
 
-Each is a `Function`: its forward computes on what the tensors hold (``kernels/sparse.py``), its backward is written with
-operators, so that it can be recorded itself.  Everything else that operators mean for sparse tensors (the other
+Each is a `Function`: its forward computes on what the tensors hold (``kernels/sparse.py``), its backward is written
+with operators, so that it can be recorded itself.  Everything else that operators mean for sparse tensors (the other
 files of this package) is composed of these and of operators on the values, which are plain tensors.
 
-A gradient of a sparse tensor need not have its coordinates: it is a tensor of the same shape, sparse or not.  Where torch
-computes gradients only at the coordinates of the tensor (*masked*), so do these.  It is the gradient of the elements, not
-of the values: of values at one place, which are added up, each has the gradient of the element.
+A gradient of a sparse tensor need not have its coordinates: it is a tensor of the same shape, sparse or not.  Where
+torch computes gradients only at the coordinates of the tensor (*masked*), so do these.  It is the gradient of the
+elements, not of the values: of values at one place, which are added up, each has the gradient of the element.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ from ..tensor import Tensor, wrap
 from ..tensor.sparse import AnySparse, CompressedTensor, SparseTensor
 
 
+def _item(source: str, position: int) -> property:
+    return property(lambda node: getattr(node, source)[position])
+
+
 def named(name: str, *saved: str) -> Any:
     """Give the node of a Function torch's name, and what it saves torch's names (``_saved_self`` and the like)."""
 
@@ -31,10 +35,8 @@ def named(name: str, *saved: str) -> Any:
         node = cls._backward_cls
         node.__name__ = node.__qualname__ = name
         for position, own in enumerate(saved):
-            setattr(node, f"_saved_{own}", property(lambda self, position=position: self.saved_tensors[position]))
-            setattr(
-                node, f"_raw_saved_{own}", property(lambda self, position=position: self._raw_saved_tensors[position])
-            )
+            for prefix, source in (("_saved_", "saved_tensors"), ("_raw_saved_", "_raw_saved_tensors")):
+                setattr(node, prefix + own, _item(source, position))
         return cls
 
     return rename
@@ -86,12 +88,10 @@ def zeros_like(array: Any) -> SparseTensor:
 def empty_array(shape: tuple[int, ...], dtype: Any, sparse_dim: int | None = None) -> SparseArray:
     """No values."""
     sparse_dim = len(shape) if sparse_dim is None else sparse_dim
-    return SparseArray(
-        np.zeros((sparse_dim, 0), np.int64), np.zeros((0, *shape[sparse_dim:]), dtype), shape, True
-    )
+    return SparseArray(np.zeros((sparse_dim, 0), np.int64), np.zeros((0, *shape[sparse_dim:]), dtype), shape, True)
 
 
-# ------------------------------------------------------------------------------------------------- values at coordinates
+# ------------------------------------------------------------------------------------------------ values at coordinates
 
 
 @named("SparseCooTensorWithDimsAndTensorsBackward0")
@@ -230,7 +230,7 @@ def math_prod(sizes: Any) -> int:
     return int(np.prod(sizes, dtype=np.int64))
 
 
-# ------------------------------------------------------------------------------------------------------ to and from dense
+# ---------------------------------------------------------------------------------------------------- to and from dense
 
 
 def dense_array(array: Any) -> np.ndarray:
@@ -391,7 +391,7 @@ def to_layout_of(tensor: Any, like: Any) -> Any:
     return ToCompressed.apply(tensor, type(like), like.blocksize, like.dense_dim)
 
 
-# ----------------------------------------------------------------------------------------------------------------- linear
+# --------------------------------------------------------------------------------------------------------------- linear
 
 
 @named("AddBackward0")
@@ -422,7 +422,9 @@ class Add(Function):
 
     @staticmethod
     def jvp(ctx: Any, a: Any, b: Any, alpha: Any) -> Any:
-        one, other = (x if x is not None else ops.zeros_like(y) for x, y in ((a, ctx.arguments[0]), (b, ctx.arguments[1])))
+        one, other = (
+            x if x is not None else ops.zeros_like(y) for x, y in ((a, ctx.arguments[0]), (b, ctx.arguments[1]))
+        )
         return Add.apply(one, other, ctx.alpha)
 
 

@@ -36,13 +36,13 @@ from .derivatives import (
 from .forms import both, compressed, coo
 from .inplace import in_place
 
-# ------------------------------------------------------------------------------------------------------- of one tensor
+# -------------------------------------------------------------------------------------------------------- of one tensor
 
 #: Functions that give zero for zero.
 UNARY = (
-    "abs", "asin", "asinh", "atan", "atanh", "ceil", "conj_physical", "deg2rad", "erf", "erfinv", "expm1", "floor", "frac",
-    "isinf", "isnan", "isneginf", "isposinf", "log1p", "nan_to_num", "rad2deg", "relu", "round", "round_decimals", "sgn",
-    "sign", "signbit", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+    "abs", "asin", "asinh", "atan", "atanh", "ceil", "conj_physical", "deg2rad", "erf", "erfinv", "expm1", "floor",
+    "frac", "isinf", "isnan", "isneginf", "isposinf", "log1p", "nan_to_num", "rad2deg", "relu", "round",
+    "round_decimals", "sgn", "sign", "signbit", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 )  # fmt: skip
 #: Other names, under which functions composed of operators come here.
 ALIASES = {"absolute": "abs", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctanh": "atanh",
@@ -120,7 +120,7 @@ def threshold_backward(grad_output: Any, input: Any, threshold: Any) -> Any:
     return with_values(one, ops.threshold_backward(values, values_of(one), threshold))
 
 
-# ------------------------------------------------------------------------------------------------------ sums, differences
+# ---------------------------------------------------------------------------------------------------- sums, differences
 
 
 def _add(input: Any, other: Any, alpha: Any, name: str) -> Any:
@@ -135,7 +135,8 @@ def _add(input: Any, other: Any, alpha: Any, name: str) -> Any:
         )
     if tuple(input.shape) != tuple(other.shape):
         raise RuntimeError(
-            f"add: expected 'self' and 'other' to have same size, but self has size {list(input.shape)} while other has "
+            f"add: expected 'self' and 'other' to have same size, but self has size {list(input.shape)} while other "
+            f"has "
             f"size {list(other.shape)} (FYI: op2-sparse addition does not currently support broadcasting)"
         )
     if not isinstance(input, AnySparse):
@@ -159,7 +160,8 @@ def _add_dense(dense: Any, other: Any, alpha: Any) -> Any:
 def _check_dims(input: Any, other: Any, name: str) -> None:
     if input._memory.sparse_dim != other._memory.sparse_dim:
         raise RuntimeError(
-            f"{name}: expected 'self' and 'other' to have same density, but 'self' has {input._memory.sparse_dim} sparse "
+            f"{name}: expected 'self' and 'other' to have same density, but 'self' has {input._memory.sparse_dim} "
+            f"sparse "
             f"dimensions while 'other' has {other._memory.sparse_dim} sparse dimensions"
         )
 
@@ -200,13 +202,14 @@ def _add_in_place(input: Any, other: Any, alpha: Any, name: str) -> Any:
         return in_place(lambda a, b: _add(a, b, alpha, name), (input, other), {})
     if tuple(input.shape) != tuple(other.shape):
         raise RuntimeError(
-            f"add: expected 'self' and 'other' to have same size, but self has size {list(input.shape)} while other has "
+            f"add: expected 'self' and 'other' to have same size, but self has size {list(input.shape)} while other "
+            f"has "
             f"size {list(other.shape)} (FYI: dense-sparse addition does not currently support broadcasting)"
         )
     if isinstance(alpha, Tensor):
         alpha = alpha.item()
     state = local.state
-    record = state.grad_enabled and (input.requires_grad or other.requires_grad)
+    record = bool(state.grad_enabled and (input.requires_grad or other.requires_grad))
     begin_inplace(state, input, record)
     if not can_cast(other._memory.dtype, input._memory.dtype):
         raise RuntimeError(
@@ -242,7 +245,7 @@ class _Written(Function):
         return Add.backward(ctx, grad)
 
 
-# --------------------------------------------------------------------------------------------------- products, quotients
+# -------------------------------------------------------------------------------------------------- products, quotients
 
 
 @both("mul", "multiply")
@@ -345,8 +348,7 @@ class _Div(Function):
 def _check_divisor(input: Any, other: Any, what: str = "Sparse division") -> None:
     if isinstance(other, Tensor) and (other.ndim or isinstance(other, AnySparse)):
         raise RuntimeError(
-            f"{what} requires a scalar or zero-dim dense tensor divisor (got shape "
-            f"{list(other.shape)} for divisor)"
+            f"{what} requires a scalar or zero-dim dense tensor divisor (got shape {list(other.shape)} for divisor)"
         )
     if not isinstance(input, AnySparse):
         raise RuntimeError(f"{what} requires a dense divisor, and a sparse tensor to divide")

@@ -21,16 +21,16 @@ def write(tensor: Any, array: Any) -> None:
 
 def begin(tensor: Any) -> None:
     """May `tensor` be written to, by something that is not recorded?"""
-    begin_inplace(local.state, tensor, local.state.grad_enabled and tensor.requires_grad)
+    begin_inplace(local.state, tensor, bool(local.state.grad_enabled and tensor.requires_grad))
 
 
 def in_place(form: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An operator's in-place variant: what it gives becomes the tensor."""
-    tensor = args[0]
+    tensor: Any = args[0]
     state = local.state
-    record = state.grad_enabled and any(isinstance(one, Tensor) and one.requires_grad for one in args)
+    record = bool(state.grad_enabled and any(isinstance(one, Tensor) and one.requires_grad for one in args))
     begin_inplace(state, tensor, record)
-    result = form(*args, **kwargs)
+    result: Any = form(*args, **kwargs)
     if result is NotImplemented:
         return result
     array: Any = result._memory
@@ -42,7 +42,8 @@ def in_place(form: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         )
     if not can_cast(array.dtype, own.dtype):
         raise RuntimeError(
-            f"result type {result._type_name()[:-6]} can't be cast to the desired output type {tensor._type_name()[:-6]}"
+            f"result type {result._type_name()[:-6]} can't be cast to the desired output type "
+            f"{tensor._type_name()[:-6]}"
         )
     write(tensor, array.with_values(kernels.to_dtype(array.values, own.dtype)))
     if record:

@@ -16,9 +16,9 @@ from ..kernels import CompressedArray
 class check_sparse_tensor_invariants:
     """Whether everything about the parts of sparse tensors is checked when they are made.
 
-    Unless it is switched off, what would have an operator read or write elsewhere is checked; switched on, so is the order
-    within rows. It is a context manager, a decorator, and the functions `enable`, `disable` and `is_enabled`, as torch
-    has it.
+    Unless it is switched off, what would have an operator read or write elsewhere is checked; switched on, so is the
+    order within rows. It is a context manager, a decorator, and the functions `enable`, `disable` and `is_enabled`, as
+    torch has it.
 
     >>> import retrograd as torch
     >>> with torch.sparse.check_sparse_tensor_invariants():
@@ -93,9 +93,7 @@ def check_coo(indices: np.ndarray, values: Sequence[int], shape: Sequence[int], 
     if min(shape, default=0) < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}")
     if tuple(values[1:]) != tuple(shape[sparse_dim:]):
-        raise RuntimeError(
-            f"values has incorrect size, expected {[nnz, *shape[sparse_dim:]]}, got {list(values)}"
-        )
+        raise RuntimeError(f"values has incorrect size, expected {[nnz, *shape[sparse_dim:]]}, got {list(values)}")
     if not nnz or not bounds:
         return
     for dim in range(sparse_dim):
@@ -170,7 +168,8 @@ def check_compressed(
         )
     if tuple(values[len(batch) + 1 + block_dim :]) != tuple(shape[len(batch) + 2 :]):
         raise RuntimeError(
-            f"values.shape[{len(batch) + 1 + block_dim}:] (={list(values[len(batch) + 1 + block_dim :])}) must be equal "
+            f"values.shape[{len(batch) + 1 + block_dim}:] (={list(values[len(batch) + 1 + block_dim :])}) must be "
+            f"equal "
             f"to the dense dimensions of the tensor (={list(shape[len(batch) + 2 :])})"
         )
     if starts.dtype != places.dtype:

@@ -27,7 +27,9 @@ def sparse_str(tensor: Any, tensor_contents: str | None = None) -> str:
     indent = len(prefix)
     names = array.parts
     if not isinstance(array, SparseArray):
-        names = ("crow_indices", "col_indices", "values") if array.by_rows else ("ccol_indices", "row_indices", "values")
+        names = (
+            ("crow_indices", "col_indices", "values") if array.by_rows else ("ccol_indices", "row_indices", "values")
+        )
     parts = [(name, getattr(array, part)) for name, part in zip(names, array.parts, strict=True)]
     text = prefix + (
         (",\n" + " " * indent).join(_part(name, part, indent) for name, part in parts)

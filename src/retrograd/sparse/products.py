@@ -74,7 +74,9 @@ class SampleProducts(Function):
         ctx.like = like
         second = b._data
         rows, columns = like.indices
-        sampled = kernels.sampled_products(a._data, second.conj() if second.dtype.kind == "c" else second, rows, columns)
+        sampled = kernels.sampled_products(
+            a._data, second.conj() if second.dtype.kind == "c" else second, rows, columns
+        )
         return wrap(sampled, local.state.new_vc)
 
     @staticmethod
@@ -95,11 +97,12 @@ def _check_matrices(a: Any, b: Any, name: str) -> None:
                 f"{one._memory.ndim - one._memory.sparse_dim}"
             )
     if a._memory.ndim != 2 or b._memory.ndim not in (1, 2):
-        raise RuntimeError(f"{name}: expected matrices, but got tensors of {a._memory.ndim} and {b._memory.ndim} dimensions")
+        raise RuntimeError(
+            f"{name}: expected matrices, but got tensors of {a._memory.ndim} and {b._memory.ndim} dimensions"
+        )
     if a.shape[1] != b.shape[0]:
         raise RuntimeError(
-            f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and "
-            f"{'x'.join(map(str, b.shape))})"
+            f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and {'x'.join(map(str, b.shape))})"
         )
     if a._memory.dtype != b._memory.dtype:
         raise RuntimeError(f"{name}: expected both matrices to have one dtype, but got {a.dtype} and {b.dtype}")
@@ -139,8 +142,7 @@ class _SparseProduct(Function):
         grad = to_coo(grad)
         of_a = of_b = None
         if b is not None:
-            other = b.conj().t()
-            of_a = masked(multiply(grad, other) if isinstance(grad, SparseTensor) else multiply(grad, other), ctx.like[0])
+            of_a = masked(multiply(grad, b.conj().t()), ctx.like[0])
         if a is not None:
             of_b = masked(multiply(a.conj().t(), grad), ctx.like[1])
         return of_a, of_b
@@ -214,8 +216,8 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> A
     return (input if beta == 1 else input * beta) + (product if alpha == 1 else product * alpha)
 
 
-@both()
-def linear(input: Any, weight: Any, bias: Any = None) -> Any:
+@both("linear")
+def _linear(input: Any, weight: Any, bias: Any = None) -> Any:
     product = input @ weight.t()
     return product if bias is None else product + bias
 
@@ -246,7 +248,9 @@ def hspmm(mat1: Any, mat2: Any) -> Any:
         raise RuntimeError("hspmm: expected a sparse matrix and a plain one")
     product = multiply(mat1, mat2, "hspmm")
     rows = np.unique(mat1._memory.indices[0])
-    like = SparseArray(rows[None], np.empty((rows.size, product.shape[1]), product._memory.dtype), tuple(product.shape), True)
+    like = SparseArray(
+        rows[None], np.empty((rows.size, product.shape[1]), product._memory.dtype), tuple(product.shape), True
+    )
     return FromValues.apply(product.index_select(0, wrap(rows)), like)
 
 
@@ -257,7 +261,8 @@ def sampled_addmm(input: Any, mat1: Tensor, mat2: Tensor, beta: Any = 1, alpha: 
             raise RuntimeError(f"sampled_addmm: Expected {name} to be a tensor of strided layout, but got {one.layout}")
     if mat1.ndim != 2 or mat2.ndim != 2 or tuple(input.shape) != (mat1.shape[0], mat2.shape[1]):
         raise RuntimeError(
-            f"sampled_addmm: self.shape[-2] and self.shape[-1] must match mat1.shape[-2] and mat2.shape[-1]: got shapes "
+            f"sampled_addmm: self.shape[-2] and self.shape[-1] must match mat1.shape[-2] and mat2.shape[-1]: got "
+            f"shapes "
             f"{list(input.shape)}, {list(mat1.shape)} and {list(mat2.shape)}"
         )
     if mat1.shape[1] != mat2.shape[0]:

@@ -36,7 +36,9 @@ def _dims(input: Any, dim: Any) -> tuple[int, ...]:
     given = (dim,) if isinstance(dim, int) else tuple(dim)
     found = tuple(normalize_dim(d, input._memory.ndim) for d in given)
     if len(set(found)) != len(found):
-        raise RuntimeError(f"dim {next(d for d in found if found.count(d) > 1)} appears multiple times in the list of dims")
+        raise RuntimeError(
+            f"dim {next(d for d in found if found.count(d) > 1)} appears multiple times in the list of dims"
+        )
     return found
 
 
@@ -70,7 +72,9 @@ def sum_over(input: Any, dim: Any = None, dtype: Any = None, keepdim: bool = Fal
     else:
         indices = np.delete(indices, gone, axis=0)
         shape = tuple(size for d, size in enumerate(array.shape) if d not in dims)
-    like = SparseArray(indices, np.empty(tuple(values.shape), values._memory.dtype), shape, array.coalesced and not gone)
+    like = SparseArray(
+        indices, np.empty(tuple(values.shape), values._memory.dtype), shape, array.coalesced and not gone
+    )
     return coalesced(FromValues.apply(values, like))
 
 
@@ -129,7 +133,7 @@ def softmax(input: Any, dim: int, dtype: Any = None, logarithm: bool = False) ->
     if dtype is not None:
         input = input.to(dtype)
     elif input._memory.dtype.kind in "biu":
-        raise RuntimeError(f'"softmax" not implemented for \'{input._type_name()[:-6]}\'')
+        raise RuntimeError(f"\"softmax\" not implemented for '{input._type_name()[:-6]}'")
     one = coalesced(input)
     array = one._memory
     at = normalize_dim(dim, array.ndim)

@@ -15,7 +15,7 @@ from ..tensor.sparse import SparseTensor
 from .derivatives import FromValues, Permute, to_coo, values_of
 from .forms import both, compressed, coo
 
-# --------------------------------------------------------------------------------------------------------------- order
+# ---------------------------------------------------------------------------------------------------------------- order
 
 
 def _permuted(input: Any, dims: tuple[int, ...]) -> Any:
@@ -165,7 +165,9 @@ def _select_compressed(input: Any, dim: int, index: int) -> Any:
         )
     values = values_of(input).select(at, index)
     starts, places = (one.take(index % size, at) for one in (array.starts, array.places))
-    like = type(array)(starts, places, np.empty(tuple(values.shape), array.dtype), array.shape[:at] + array.shape[at + 1 :])
+    like = type(array)(
+        starts, places, np.empty(tuple(values.shape), array.dtype), array.shape[:at] + array.shape[at + 1 :]
+    )
     return FromValues.apply(values, like)
 
 
@@ -243,8 +245,10 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
         if not same or array.sparse_dim != first.sparse_dim:
             raise RuntimeError(
                 "All tensors must have the same shape: "
-                f"{list(first.shape)} (except in the concatenating dimension), and the same numbers of sparse and dense "
-                f"dimensions, but found tensor of shape {list(array.shape)} and {array.sparse_dim} sparse dimensions at "
+                f"{list(first.shape)} (except in the concatenating dimension), and the same numbers of sparse and "
+                f"dense "
+                f"dimensions, but found tensor of shape {list(array.shape)} and {array.sparse_dim} sparse dimensions "
+                f"at "
                 f"position {number}"
             )
     total = sum(one._memory.shape[at] for one in tensors)

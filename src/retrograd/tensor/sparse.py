@@ -1,8 +1,8 @@
 """Sparse tensors: what they are and hold.  What operators mean for them is in the package `sparse`.
 
 `SparseTensor` has values at coordinates (``torch.sparse_coo``), `CompressedTensor` the compressed forms of matrices
-(``sparse_csr``, ``sparse_csc``, ``sparse_bsr``, ``sparse_bsc``).  Both are special tensors (Note [Special tensors]); their
-``_memory`` is one of the classes of ``kernels/sparse.py``.  Their class is ``Tensor`` for users, as in torch.
+(``sparse_csr``, ``sparse_csc``, ``sparse_bsr``, ``sparse_bsc``).  Both are special tensors (Note [Special tensors]);
+their ``_memory`` is one of the classes of ``kernels/sparse.py``.  Their class is ``Tensor`` for users, as in torch.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class AnySparse(SpecialTensor):
 
     special = 1
     backend: str
+    _impl: str
     #: Its operators are Functions, and operators on its values.
     transparent = True
 
@@ -86,7 +87,8 @@ class AnySparse(SpecialTensor):
 
     def data_ptr(self) -> NoReturn:
         raise RuntimeError(
-            "Cannot access data pointer of Tensor that doesn't have storage: x.values().data_ptr() is that of its values"
+            "Cannot access data pointer of Tensor that doesn't have storage: x.values().data_ptr() is that of its "
+            "values"
         )
 
     def numpy(self, *, force: bool = False) -> NoReturn:
@@ -107,7 +109,7 @@ class AnySparse(SpecialTensor):
     def __bool__(self) -> bool:
         return bool(self.to_dense())  # type: ignore[attr-defined]
 
-    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]
         return _package().sparse_str(self, tensor_contents)
 
     def __format__(self, spec: str) -> str:
@@ -183,5 +185,3 @@ def _rebuild(array: Any, requires_grad: bool, attributes: dict[Any, Any]) -> Ten
         result.requires_grad_()
     result.__dict__.update(attributes)
     return result
-
-

@@ -1,7 +1,7 @@
 """The functions and methods of sparse tensors that users find; the package `sparse` says what they do.
 
-Sparse tensors answer for themselves (Note [Special tensors]).  What stands here is how these are called, and what they are
-for plain tensors.
+Sparse tensors answer for themselves (Note [Special tensors]).  What stands here is how these are called, and what they
+are for plain tensors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _construction() -> Any:
     return construction
 
 
-# ------------------------------------------------------------------------------------------------------------ new ones
+# ------------------------------------------------------------------------------------------------------------- new ones
 
 
 def _own(layout: Any, given: Any, pin_memory: bool) -> Any:
@@ -54,7 +54,15 @@ def sparse_compressed_tensor(
     if layout is None:
         raise RuntimeError("sparse_compressed_tensor: layout is required, such as torch.sparse_csr")
     return _construction().sparse_compressed(
-        _own(layout, layout, pin_memory), compressed_indices, plain_indices, values, size, dtype, device, requires_grad, check_invariants
+        _own(layout, layout, pin_memory),
+        compressed_indices,
+        plain_indices,
+        values,
+        size,
+        dtype,
+        device,
+        requires_grad,
+        check_invariants,
     )
 
 
@@ -72,7 +80,15 @@ def sparse_csr_tensor(
             [4., 0., 0.]])
     """
     return _construction().sparse_compressed(
-        _own(layouts.sparse_csr, layout, pin_memory), crow_indices, col_indices, values, size, dtype, device, requires_grad, check_invariants
+        _own(layouts.sparse_csr, layout, pin_memory),
+        crow_indices,
+        col_indices,
+        values,
+        size,
+        dtype,
+        device,
+        requires_grad,
+        check_invariants,
     )
 
 
@@ -84,7 +100,15 @@ def sparse_csc_tensor(
 ) -> Tensor:  # fmt: skip
     """A matrix by columns."""
     return _construction().sparse_compressed(
-        _own(layouts.sparse_csc, layout, pin_memory), ccol_indices, row_indices, values, size, dtype, device, requires_grad, check_invariants
+        _own(layouts.sparse_csc, layout, pin_memory),
+        ccol_indices,
+        row_indices,
+        values,
+        size,
+        dtype,
+        device,
+        requires_grad,
+        check_invariants,
     )
 
 
@@ -96,7 +120,15 @@ def sparse_bsr_tensor(
 ) -> Tensor:  # fmt: skip
     """A matrix of blocks, by rows of them."""
     return _construction().sparse_compressed(
-        _own(layouts.sparse_bsr, layout, pin_memory), crow_indices, col_indices, values, size, dtype, device, requires_grad, check_invariants
+        _own(layouts.sparse_bsr, layout, pin_memory),
+        crow_indices,
+        col_indices,
+        values,
+        size,
+        dtype,
+        device,
+        requires_grad,
+        check_invariants,
     )
 
 
@@ -108,11 +140,19 @@ def sparse_bsc_tensor(
 ) -> Tensor:  # fmt: skip
     """A matrix of blocks, by columns of them."""
     return _construction().sparse_compressed(
-        _own(layouts.sparse_bsc, layout, pin_memory), ccol_indices, row_indices, values, size, dtype, device, requires_grad, check_invariants
+        _own(layouts.sparse_bsc, layout, pin_memory),
+        ccol_indices,
+        row_indices,
+        values,
+        size,
+        dtype,
+        device,
+        requires_grad,
+        check_invariants,
     )
 
 
-# --------------------------------------------------------------------------------------------------------- conversions
+# ---------------------------------------------------------------------------------------------------------- conversions
 
 
 @composite(space="Tensor")
@@ -172,7 +212,7 @@ def sparse_mask(input: Tensor, mask: Tensor) -> Tensor:
     raise TypeError(f"sparse_mask(): the mask must be a sparse tensor, but its layout is {mask.layout}")
 
 
-# ----------------------------------------------------------------------------------------------- what one is made of
+# -------------------------------------------------------------------------------------------------- what one is made of
 
 
 def _expected(name: str, what: str, input: Tensor) -> RuntimeError:
@@ -225,7 +265,8 @@ def _values(input: Tensor) -> Tensor:
 @composite(space="Tensor")
 def _nnz(input: Tensor) -> int:
     raise NotImplementedError(
-        f"Could not run 'aten::_nnz' with arguments from the 'CPU' backend: a tensor of layout {input.layout} has a value "
+        f"Could not run 'aten::_nnz' with arguments from the 'CPU' backend: a tensor of layout {input.layout} has a "
+        f"value "
         "for each of its elements, x.numel()"
     )
 
@@ -302,7 +343,7 @@ def row_indices_copy(input: Tensor) -> Tensor:
     return input.row_indices().clone()
 
 
-# ------------------------------------------------------------------------------------------------------------ in place
+# ------------------------------------------------------------------------------------------------------------- in place
 
 
 @composite(space="Tensor")
@@ -323,7 +364,7 @@ def resize_as_sparse_(input: Tensor, the_template: Tensor) -> Tensor:
     raise _expected("resize_as_sparse_", _COORDINATES, input)
 
 
-# ------------------------------------------------------------------------------------------------------------ products
+# ------------------------------------------------------------------------------------------------------------- products
 
 
 @composite("dsmm", "hsmm", method=False)
@@ -350,7 +391,7 @@ def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha:
     raise _expected("sspaddmm", _COORDINATES, input)
 
 
-# ----------------------------------------------------------------------------------------------- gradients that are sparse
+# -------------------------------------------------------------------------------------------- gradients that are sparse
 
 
 @composite(space="internal")
