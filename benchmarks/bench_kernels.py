@@ -28,6 +28,7 @@ import models
 # isort: on
 
 NAMED, OTHER = 2.0, 5.0  # bars: for the operators that the project promises, and for every other one
+SPARSE = 1.0  # and for what is sparse
 FAST = importlib.util.find_spec("retrograd_fast") is not None and os.environ.get("RETROGRAD_FAST") != "0"
 #: Whole steps, with their bars with the compiled kernels and without.
 STEPS = [
@@ -210,6 +211,34 @@ def adam_step(lib: ModuleType) -> Call:
     return optimizer.step
 
 
+def propagation(nodes: int, edges: int, width: int) -> Setup:
+    """A graph network's: the features of each node's neighbours, added up."""
+
+    def setup(lib: ModuleType) -> tuple[Call, list[Any]]:
+        ends, features = places(lib, nodes, 2, edges), real(lib, nodes, width)
+        adjacency = lib.sparse_coo_tensor(ends, lib.ones(edges), (nodes, nodes), check_invariants=True).coalesce()
+        return lambda: lib.sparse.mm(adjacency, features), [features]
+
+    return setup
+
+
+def sparse_embedding_step(optimizer: str, rows: int, width: int, batch: int) -> Callable[[ModuleType], Call]:
+    """A training step of a table whose gradient is sparse."""
+
+    def setup(lib: ModuleType) -> Call:
+        table = lib.nn.Embedding(rows, width, sparse=True)
+        at, optim = places(lib, rows, batch), getattr(lib.optim, optimizer)(table.parameters(), lr=0.01)
+
+        def step() -> None:
+            optim.zero_grad()
+            table(at).pow(2).sum().backward()
+            optim.step()
+
+        return step
+
+    return setup
+
+
 SIZES = {"1M": (1024, 1024), "4M": (2048, 2048), "16M": (4096, 4096)}
 
 CASES: list[Case] = []
@@ -272,6 +301,11 @@ CASES += [
     *operator("matmul 256", OTHER, binary(lambda lib, x, y: x @ y, (256, 256), (256, 256))),
     *operator("linear 1024×256×1024", OTHER, linear(1024, 256, 1024)),
     timed("Adam, 4M numbers in 8 tensors: step", OTHER, adam_step),
+    *operator("sparse.mm, 2708 nodes, 10556 edges × 16", SPARSE, propagation(2708, 10556, 16)),
+    *operator("sparse.mm, 20000 nodes, 200000 edges × 64", SPARSE, propagation(20000, 200000, 64)),
+    timed("sparse embedding, 1024 of 100000×64: step with SGD", SPARSE, sparse_embedding_step("SGD", 100000, 64, 1024)),
+    timed("sparse embedding, 1024 of 100000×64: step with SparseAdam", SPARSE,
+          sparse_embedding_step("SparseAdam", 100000, 64, 1024)),
     *[timed(f"{name}: training step", bars[not FAST], step) for name, bars, step in STEPS],
 ]  # fmt: skip
 

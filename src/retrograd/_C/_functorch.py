@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-
-
 from ..core.state import local
 from ..func.batched import BatchedTensor, move
 from ..func.modules import debug_unwrap

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.description import NoArray
 from ..core.meta import AutogradMeta
 from ..core.quiet import quietly
 from ..core.records import record_of, records
-from ..core.description import NoArray
 from ..core.state import ThreadState, local, process
 from ..core.version_counter import version_counter
 from ..kernels import as_array, ndarray

@@ -13,7 +13,7 @@ from typing import Any, Literal, overload
 from ..core.description import NoArray
 from ..core.late import operators as ops
 from ..core.state import local
-from ..kernels import ndarray, one_like, ones, zeros_like
+from ..kernels import one_like, ones, zeros_like
 from ..tensor import Tensor, autograd_attributes, wrap
 from ..tensor.special import bare
 from . import engine as engine_module

@@ -16,7 +16,6 @@ from ..tensor import Tensor
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 from .batched import BatchedTensor, Level, batching, escaped, is_batched, move, outside, wrap
 
-
 #: Functions of this package need no setup_context: they are not mapped.
 _PACKAGE = __name__.split(".")[0]
 

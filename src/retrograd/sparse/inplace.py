@@ -47,5 +47,5 @@ def in_place(form: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         )
     write(tensor, array.with_values(kernels.to_dtype(array.values, own.dtype)))
     if record:
-        rebase_history(tensor, result._edge[0])
+        rebase_history(tensor, result._edge[0])  # type: ignore[index]
     return tensor

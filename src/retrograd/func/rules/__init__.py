@@ -6,7 +6,19 @@ result as batched tensors.  Most follow one of a few patterns (patterns.py), and
 
 from __future__ import annotations
 
-from . import composites, indexing, linear_algebra, more, networks, pointwise, products, random, rearranging, reductions, views
+from . import (
+    composites,
+    indexing,
+    linear_algebra,
+    more,
+    networks,
+    pointwise,
+    products,
+    random,
+    rearranging,
+    reductions,
+    views,
+)
 
 
 def load() -> None:

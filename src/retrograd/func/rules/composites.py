@@ -25,7 +25,7 @@ def _like(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[
     first, *rest = args if args else (kwargs.pop("input"),)
     if not is_batched(first, level):  # full_like(x, a value per example)
         first = wrap(spread(first, level), level)
-    if rest and isinstance(rest[0], Tensor) or isinstance(kwargs.get("fill_value"), Tensor):
+    if (rest and isinstance(rest[0], Tensor)) or isinstance(kwargs.get("fill_value"), Tensor):
         value = kwargs.pop("fill_value") if "fill_value" in kwargs else rest[0]
         return function(first, 0, **kwargs).copy_(value)
     return wrap(function(first.value, *rest, **kwargs), level, first.bdim)

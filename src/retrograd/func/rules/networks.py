@@ -12,7 +12,7 @@ from ...tensor import Tensor
 from ...tensor import wrap as plain
 from ...tensor.special import all_values
 from ..batched import Level, front, is_batched, reshaped, spread, to_front, wrap, wrap_all
-from .patterns import elementwise, folded, padded, put, unfolded
+from .patterns import elementwise, folded, put, unfolded
 
 Function = Callable[..., Any]
 

@@ -14,8 +14,8 @@ from ...core.devices import accelerators, as_device
 from ...core.where import users_level
 from ...kernels import promotion
 from ...tensor import Tensor, type_name
-from ...tensor.tensor import TYPE_NAMES
 from ...tensor.special import like_array
+from ...tensor.tensor import TYPE_NAMES
 from .. import stored_dtypes as stored_dtypes  # it waits for the first tensor of such a dtype
 from ..registry import composite
 

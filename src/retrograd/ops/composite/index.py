@@ -29,7 +29,7 @@ from ...autograd.node import init_node
 from ...core.quiet import once
 from ...core.state import local
 from ...kernels.indexing_key import masks_of_bytes, parse_index
-from ...tensor import Tensor, fresh, type_name, wrap
+from ...tensor import Tensor, type_name, wrap
 from ...tensor.special import NoArray
 from ..arguments import overflow
 from ..registry import composite
