@@ -44,6 +44,7 @@ EXEMPT = {
         Tensor.byte Tensor.cdouble Tensor.cfloat Tensor.chalf Tensor.char Tensor.half Tensor.short Tensor.__rlshift__
         Tensor.__rrshift__ _conj_copy _neg_view_copy detach get_device
     """,
+    "is for nested tensors; tests/nested has its tests": "Tensor.to_padded_tensor",
     "asks for a device that is not here; tests/test_around.py has its test": "Tensor.cuda",
     "takes float8; tests/test_aten_functions.py has its test": "_scaled_mm",
     "is a question to sparse tensors, who answer it themselves; samples/sparse.py has it": """

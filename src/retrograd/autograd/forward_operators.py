@@ -341,6 +341,8 @@ def _view(operator: Callable[..., Any], state: ThreadState, level: Level, *args:
     tangent = None if tensor._meta is None else fw_grad(tensor, level)
     if tangent is None:
         return UNVARIED
+    if tensor.special is not None:
+        return None
     interceptor, state.interceptor = state.interceptor, None
     try:
         result = operator(*args, **kwargs)

@@ -216,5 +216,5 @@ def to_padded_tensor(
         raise NotImplementedError(
             "Could not run 'aten::to_padded_tensor': it is for nested tensors, and this one is plain"
         )
-    result = input.to_padded_tensor(padding, output_size)
+    result = input.to_padded_tensor(padding, output_size)  # type: ignore[attr-defined]
     return result if out is None else ops.copy_(out, result)

@@ -163,10 +163,6 @@ class NestedBase(HeldHistory):
     def __getitem__(self, key: Any) -> Tensor:
         return self.operators["__getitem__"](self, key)
 
-    def to_padded_tensor(self, padding: float, output_size: Any = None) -> Tensor:
-        """A plain tensor, with `padding` behind the components that are smaller than others."""
-        return self.operators["to_padded_tensor"](None, self, padding, output_size)
-
     def operate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         handler = self.operators.get(function.__name__)
         return NotImplemented if handler is None else handler(function, *args, **kwargs)

@@ -407,3 +407,18 @@ def detach(input: Tensor) -> Tensor:
 def detach_(input: Tensor) -> Tensor:
     """In-place `detach`."""
     return input.detach_()
+
+
+@composite(space="Tensor")
+def to_padded_tensor(input: Tensor, padding: float, output_size: Any = None) -> Tensor:
+    """A nested tensor as a plain one, with `padding` behind the components that are smaller than others.
+
+    >>> import retrograd as torch
+    >>> torch.nested.nested_tensor([torch.ones(1), torch.ones(2)]).to_padded_tensor(0.)
+    tensor([[1., 0.],
+            [1., 1.]])
+    """
+    raise NotImplementedError(
+        "Could not run 'aten::to_padded_tensor' with arguments from the 'CPU' backend: it is for nested tensors, and "
+        "this one is plain"
+    )
