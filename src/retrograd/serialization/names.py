@@ -35,8 +35,11 @@ _PACKAGE = __name__.partition(".")[0]
 def known() -> dict[str, Any]:
     """By name in files: what lies elsewhere here; what `load` takes from any file, besides dtypes and plain values."""
     found = {f"torch._utils.{function.__name__}": function for function in rebuild.TENSORS}
+    nested = "torch.nested._internal.nested_tensor."
     return {
         **found,
+        f"{nested}_rebuild_njt": rebuild._rebuild_njt,
+        f"{nested}NestedTensor": Tensor,  # beside the function that makes it, its name says nothing
         "torch._tensor._rebuild_from_type_v2": rebuild._rebuild_from_type_v2,
         "torch.serialization._get_layout": rebuild._get_layout,
         "torch.Size": Size,

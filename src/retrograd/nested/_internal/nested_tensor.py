@@ -301,7 +301,9 @@ class NestedTensor(NestedBase):
             raise RuntimeError("a nested tensor that is the result of an operation cannot be saved: detach() it")
         given = {
             "values": self._values.detach(), "offsets": self.ragged.offsets, "lengths": self.ragged.lengths,
-            "_ragged_idx": self.ragged.idx, "_metadata_cache": dict(self.ragged.cache),
+            "_ragged_idx": self.ragged.idx,
+            # As torch has it: a length is the first size of a tensor without elements.
+            "_metadata_cache": {name: ops.zeros((n, 0)) for name, n in self.ragged.cache.items()},
             "requires_grad": self.requires_grad,
         }  # fmt: skip
         return _rebuild_njt, (given,)
