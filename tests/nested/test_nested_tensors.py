@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from nested.cases import components
 
 import retrograd as torch
+from nested.cases import components
 from retrograd.nested._internal.nested_tensor import get_tensor_symint, nested_view_from_values_offsets
 
 LAYOUTS = pytest.mark.parametrize("layout", [torch.jagged, torch.strided], ids=str)
@@ -46,7 +46,7 @@ def test_sizes_of_a_strided_tensor_are_those_that_agree() -> None:
     with pytest.raises(RuntimeError, match="irregular"):
         nt.size(1)
     with pytest.raises(RuntimeError, match="doesn't support sizes"):
-        nt.shape  # noqa: B018
+        nt.shape
     assert nt._nested_tensor_size().tolist() == [[2, 3], [4, 3], [1, 3], [3, 3]]
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from nested.cases import HEADS, JAGGED, STRIDED, Case, components, plain
 
 import retrograd
+from nested.cases import HEADS, JAGGED, STRIDED, Case, components, plain
 
 ALL = [
     *[("jagged", (3,), name, case) for name, case in JAGGED.items()],
@@ -46,7 +46,9 @@ def parts(result: Any) -> list[Any]:
     return list(result.unbind())
 
 
-def run(torch: Any, layout: str, inner: tuple[int, ...], case: Case) -> tuple[list[np.ndarray], list[np.ndarray] | None]:
+def run(
+    torch: Any, layout: str, inner: tuple[int, ...], case: Case
+) -> tuple[list[np.ndarray], list[np.ndarray] | None]:
     """The values of a result, and the gradients of the components for some of it; None if torch has none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Samples of the operators of ``torch.masked``: along one dimension, several and all, with masks of other shapes too."""
+"""Samples of the operators of ``torch.masked``: along one dimension, several and all, with masks of other shapes."""
 
 from __future__ import annotations
 

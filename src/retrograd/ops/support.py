@@ -52,8 +52,8 @@ def no_array(
     if not isinstance(value, Tensor) and not special_tensors(args, kwargs):
         raise not_a_tensor(operator, name, position, value) from None
     try:
-        result = _operate(function, args, kwargs) if local.state.observers else operate_on_special(function, args,
-        kwargs)
+        operate = _operate if local.state.observers else operate_on_special
+        result = operate(function, args, kwargs)
     except Exception as error:
         if isinstance(error.__context__, NoArray):  # that is how it came here, and no part of what went wrong
             error.__suppress_context__ = True
