@@ -13,7 +13,6 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable
-from importlib.metadata import version
 from types import ModuleType
 from typing import Any
 
@@ -311,6 +310,6 @@ CASES += [
 
 
 if __name__ == "__main__":
-    found = {name: version(name) for name in ("numpy", "torch", "retrograd")}
+    found = harness.versions("numpy", "torch", "retrograd")
     found["retrograd[fast]"] = "used" if FAST else "not used"
     sys.exit(harness.command_line((__doc__ or "").splitlines()[0], CASES, found))

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from importlib.metadata import version
 from time import process_time
 from typing import Any
 
@@ -87,5 +86,5 @@ def case(name: str, model: str) -> Case:
 
 
 if __name__ == "__main__":
-    versions = {name: version(name) for name in ("numpy", "torch", "retrograd")}
+    versions = harness.versions("numpy", "torch", "retrograd")
     sys.exit(harness.command_line((__doc__ or "").splitlines()[0], [case(*row) for row in ROWS], versions))

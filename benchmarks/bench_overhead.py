@@ -12,7 +12,6 @@ import gc
 import importlib
 import sys
 from collections.abc import Callable
-from importlib.metadata import version
 from time import perf_counter
 from types import ModuleType
 
@@ -258,5 +257,5 @@ CASES = [
 
 
 if __name__ == "__main__":
-    found = {name: version(name) for name in ("numpy", "torch", "retrograd")}
+    found = harness.versions("numpy", "torch", "retrograd")
     sys.exit(harness.command_line((__doc__ or "").splitlines()[0], CASES, found))

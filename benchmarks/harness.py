@@ -34,6 +34,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from importlib import metadata
 from pathlib import Path
 from time import perf_counter, process_time, sleep
 from types import ModuleType
@@ -356,6 +357,17 @@ def machine() -> dict[str, str]:
         "machine": f"{name}, {processors} processors", "threads": str(THREADS), "python": platform.python_version(),
         "date": datetime.date.today().isoformat(),
     }  # fmt: skip
+
+
+def versions(*names: str) -> dict[str, str]:
+    """The versions of packages; one that lies on the path without being installed has none."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "from its sources"
+    return found
 
 
 def load() -> str:
