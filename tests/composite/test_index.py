@@ -194,3 +194,9 @@ def test_split_by_a_tensor(torch):
         assert [part.tolist() for part in x.split(size)] == [[0, 1], [2, 3], [4]]
     with pytest.raises(TypeError, match="must be tuple of ints, not Tensor"):
         torch.split(x, torch.tensor([2, 3]))
+
+
+def test_places_lie_in_memory_column_by_column(torch):
+    for shape in ((3,), (2, 3), (2, 3, 4)):
+        places = torch.ones(shape).nonzero()
+        assert places.stride() == torch.argwhere(torch.ones(shape)).stride() == (1, places.shape[0])

@@ -94,13 +94,10 @@ def masked_scatter(a: np.ndarray, mask: np.ndarray, source: np.ndarray, out: np.
 
 
 def nonzero(a: np.ndarray) -> np.ndarray:
-    """The indices of the nonzero elements, one per row."""
+    """The indices of the nonzero elements, one per row; column by column in memory, as in torch."""
     if not a.ndim:
         return np.empty((int(bool(a)), 0), dtype=np.int64)
-    found = a.nonzero()
-    if a.ndim == 1:
-        return found[0].reshape(-1, 1)
-    return np.stack(found, axis=1)
+    return np.array(a.nonzero()).T
 
 
 argwhere = nonzero
