@@ -53,6 +53,9 @@ NOTHING = (
 SIGNS = (
     "Singular and eigenvectors are unique but for their sign, which LAPACK is free to choose."
 )
+EXACT = (
+    "Added up in the order that infinities stand, where torch subtracts from a sum."
+)
 NEVER = (
     "Python never calls it with a tensor: the sign between two tensors is the left one's."
 )
@@ -152,6 +155,9 @@ _LISTED: list[tuple[str, frozenset[str], list[str]]] = [
     (SIGNS, frozenset({PACKED}), [
         "linalg.svd of one side", "linalg.svdvals", "linalg.eigh of one triangle", "linalg.eigvalsh",
     ]),
+    (EXACT, frozenset({NODES}), [
+        "trapezoid",
+    ]),
     (NEVER, frozenset({NODES}), [
         "__rsub__, options",
     ]),
@@ -195,9 +201,8 @@ _SHOWN: list[tuple[str, list[str]]] = [
     ]),
     (OTHER_END, [
         "CatBackward0._saved_dim", "CumsumBackward0._saved_dim", "MeanBackward1._saved_dim",
-        "PermuteBackward0._saved_dims", "SelectBackward0._saved_dim", "SliceBackward0._saved_dim",
-        "SliceBackward0._saved_end", "SliceBackward0._saved_start", "SumBackward1._saved_dim",
-        "UnsqueezeBackward0._saved_dim",
+        "PermuteBackward0._saved_dims", "SliceBackward0._saved_dim", "SliceBackward0._saved_end",
+        "SliceBackward0._saved_start", "SumBackward1._saved_dim", "UnsqueezeBackward0._saved_dim",
     ]),
     (GIVEN, [
         "ScaledDotProductFlashAttentionForCpuBackward0._saved_attn_mask",

@@ -39,6 +39,8 @@ def norm(
     axis = None if dim is None else axes(dim, a.ndim)
     if order < 0 or order == math.inf:
         _check_norm_not_empty(a, dim, p)
+    if axis and order and math.prod([a.shape[d] for d in axis]) == 1:
+        return _as_dtype(np.absolute(x) if keepdim else np.absolute(x).squeeze(axis), result)  # no square overflows
     return _as_dtype(_vector_norm(x, order, axis, keepdim), result)
 
 

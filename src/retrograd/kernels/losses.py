@@ -258,7 +258,7 @@ def multilabel_margin_loss(a: np.ndarray, target: np.ndarray, reduction: int) ->
     is_target[np.nonzero(used)[0], labels[used]] = True
     chosen = np.take_along_axis(rows, np.where(used, labels, 0), 1)
     gaps = _above_zero(1 - chosen[:, :, None] + rows[:, None, :])
-    gaps *= used[:, :, None] & ~is_target[:, None, :]
+    gaps[~(used[:, :, None] & ~is_target[:, None, :])] = 0
     losses = gaps.sum((1, 2)) / gaps.dtype.type(rows.shape[1])
     return _reduced_rows(losses, a, reduction), is_target.astype(a.dtype).reshape(target.shape)
 

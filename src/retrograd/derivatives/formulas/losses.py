@@ -119,7 +119,7 @@ def multi_margin_backward(
     """Each class that is not below the target by `margin` is pushed down, and the target up by all of that."""
     rows, index = _rows(ops, self), ops.reshape(target, (-1, 1))
     gaps = margin - ops.gather(rows, 1, index) + rows
-    slopes = ops.gt(gaps, 0) * (ops.ones_like(gaps) if p == 1 else gaps * 2)
+    slopes = ops.where(ops.gt(gaps, 0), ops.ones_like(gaps) if p == 1 else gaps * 2, ops.zeros_like(gaps))
     if weight is not None:
         slopes = slopes * ops.reshape(ops.index_select(weight, 0, ops.reshape(target, (-1,))), (-1, 1))
     slopes = ops.scatter(slopes, 1, index, 0) / rows.shape[1]

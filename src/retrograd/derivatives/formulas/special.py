@@ -61,7 +61,7 @@ def erfinv_backward(ops: Any, grad: Any, self: Any) -> Any:
 
 def mvlgamma_backward(ops: Any, grad: Any, self: Any, p: int) -> Any:
     """The sum of the slopes of the `p` gamma functions."""
-    slope = ops.digamma(self)
+    slope = ops.digamma(self + 0.0)  # which makes 0 of -0
     for i in range(1, p):
         slope = slope + ops.digamma(self - i / 2)
     return grad * slope

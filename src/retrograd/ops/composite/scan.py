@@ -61,13 +61,9 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
     """The integral of `y` along `dim` by the trapezoidal rule, at the places `x` or `dx` apart."""
     widths = _widths("trapezoid", y, x, dx, dim)
     dim = _dim(dim, y._memory.ndim)
-    if not isinstance(widths, Tensor):
-        if not y._memory.shape[dim]:
-            return generated.sum_dim_IntList(y, (dim,))
-        ends = generated.add(generated.select(y, dim, 0), generated.select(y, dim, -1))
-        inner = generated.sub(generated.sum_dim_IntList(y, (dim,)), generated._mul_number(ends, 0.5))
-        return generated._mul_number(inner, widths)
     both = generated.add(*_neighbours(y, dim))
+    if not isinstance(widths, Tensor):  # (torch subtracts the ends from twice the sum, which infinities do not stand)
+        return generated.sum_dim_IntList(generated._mul_number(both, widths / 2), (dim,))
     return generated._div_number(generated.sum_dim_IntList(generated.mul(both, widths), (dim,)), 2.0)
 
 
