@@ -159,7 +159,7 @@ _LISTED: list[tuple[str, frozenset[str], list[str]]] = [
         "trapezoid",
     ]),
     (NEVER, frozenset({NODES}), [
-        "__rsub__, options",
+        "__rsub__, options", "__rtruediv__, options",
     ]),
     (NUMBER, frozenset({PACKED}), [
         "div, options",

@@ -79,7 +79,7 @@ def __pos__(self: Tensor) -> Tensor:
 
 @composite("__rdiv__", space="Tensor", bare=True)
 def __rtruediv__(self: Tensor, other: Any) -> Any:
-    return generated.reciprocal(self) * other if isinstance(other, (Tensor, *NUMBERS)) else NotImplemented
+    return generated.reciprocal(self) * other if isinstance(other, NUMBERS) else reflected("__rtruediv__", self, other)
 
 
 @composite(space="Tensor", bare=True)
