@@ -56,6 +56,9 @@ SIGNS = (
 EXACT = (
     "Added up in the order that infinities stand, where torch subtracts from a sum."
 )
+INSIDES = (
+    "An underscored name of torch's insides, which is the public operator here, or is composed of such."
+)
 NEVER = (
     "Python never calls it with a tensor: the sign between two tensors is the left one's."
 )
@@ -157,6 +160,10 @@ _LISTED: list[tuple[str, frozenset[str], list[str]]] = [
     ]),
     (EXACT, frozenset({NODES}), [
         "trapezoid",
+    ]),
+    (INSIDES, frozenset({NODES}), [
+        "_chunk_cat", "_unsafe_masked_index", "_unsafe_masked_index_put_accumulate", "_safe_softmax",
+        "_native_batch_norm_legit",
     ]),
     (NEVER, frozenset({NODES}), [
         "__rsub__, options", "__rtruediv__, options",

@@ -287,4 +287,4 @@ MEANT = {
 }
 
 #: How many there may be.
-MOST = 107
+MOST = 108

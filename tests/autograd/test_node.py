@@ -115,7 +115,7 @@ def test_metadata_is_the_users(torch):
     assert node.metadata == {"mine": 1}
 
 
-def test_input_metadata(torch):
+def test_the_fields_of_input_metadata(torch):
     x = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)
     (metadata,) = (x * 2).grad_fn._input_metadata
     assert tuple(metadata.shape) == (2, 3)
