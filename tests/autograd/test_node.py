@@ -115,7 +115,7 @@ def test_metadata_is_the_users(torch):
     assert node.metadata == {"mine": 1}
 
 
-def test_the_fields_of_input_metadata(torch):
+def test_input_metadata(torch):
     x = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)
     (metadata,) = (x * 2).grad_fn._input_metadata
     assert tuple(metadata.shape) == (2, 3)
@@ -245,7 +245,7 @@ def test_nodes_refuse_to_be_copied_and_pickled(torch, kind):
             way(node)
 
 
-def test_input_metadata(torch):
+def test_input_metadata_of_what_is_not_nested(torch):
     (metadata,) = (torch.ones(2, 3, requires_grad=True) * 2).grad_fn._input_metadata
     assert tuple(metadata.shape) == (2, 3) and metadata.dtype == torch.float32 and metadata.device.type == "cpu"
     assert metadata.is_nested_tensor is False and metadata.is_cpp_nested_tensor is False
