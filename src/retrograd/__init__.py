@@ -81,6 +81,7 @@ from .core.dtypes import (
 )
 from .core.dtypes import float_ as float
 from .core.dtypes import int_ as int
+from .core.late import transforms as _transforms
 from .core.layout import jagged, layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from .core.quiet import drop_names as _drop_names
 from .core.size import Size
@@ -171,9 +172,7 @@ def __getattr__(name: str) -> _Any:
 
         return import_module("." + name, __name__)
     if name == "vmap":
-        from .func import vmap
-
-        return vmap
+        return _transforms("vmap").vmap
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -190,7 +189,7 @@ __all__ = [
     "complex128", "complex32", "complex64", "contiguous_format", "cuda", "default_generator", "device", "distributed",
     "distributions", "double", "dtype", "e", "enable_grad", "fft", "finfo", "float", "float16", "float32",
     "float4_e2m1fn_x2", "float64", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
-    "float8_e8m0fnu", "from_dlpack", "futures", "get_autocast_dtype", "get_default_device", "get_default_dtype",
+    "float8_e8m0fnu", "from_dlpack", "func", "futures", "get_autocast_dtype", "get_default_device", "get_default_dtype",
     "get_deterministic_debug_mode", "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
     "get_rng_state", "half", "hub", "iinfo", "inf", "inference_mode", "initial_seed", "int", "int16", "int32", "int64",
     "int8", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_autocast_enabled",
@@ -202,7 +201,7 @@ __all__ = [
     "set_flush_denormal", "set_grad_enabled", "set_num_interop_threads", "set_num_threads", "set_printoptions",
     "set_rng_state", "set_warn_always", "short", "sparse", "sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc",
     "sparse_csr", "special", "storage", "strided", "testing", "to_dlpack", "typename", "uint16", "uint32", "uint64",
-    "uint8", "use_deterministic_algorithms", "utils", "version",
+    "uint8", "use_deterministic_algorithms", "utils", "version", "vmap",
 ]  # fmt: skip
 _drop_names(*[f"{__name__}.{part}." for part in ("kernels", "derivatives.formulas", "_generated")])
 _show_dispatch_trace_if_asked()

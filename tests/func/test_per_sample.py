@@ -17,7 +17,8 @@ F = nn.functional
 class Attention(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.table, self.norm, self.heads, self.out = nn.Embedding(10, 8), nn.LayerNorm(8), nn.Linear(8, 24), nn.Linear(8, 4)
+        self.table, self.norm = nn.Embedding(10, 8), nn.LayerNorm(8)
+        self.heads, self.out = nn.Linear(8, 24), nn.Linear(8, 4)
 
     def forward(self, x: Any) -> Any:
         h = self.table(x)
@@ -28,10 +29,14 @@ class Attention(nn.Module):
 
 
 MODELS = {
-    "mlp": (lambda: nn.Sequential(nn.Linear(5, 6), nn.ReLU(), nn.LayerNorm(6), nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 4)),
-            lambda: torch.randn(6, 5), True),
-    "convolutions": (lambda: nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(27, 4)),
-                     lambda: torch.randn(6, 2, 8, 8), True),
+    "mlp": (
+        lambda: nn.Sequential(nn.Linear(5, 6), nn.ReLU(), nn.LayerNorm(6), nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 4)),
+        lambda: torch.randn(6, 5), True,
+    ),
+    "convolutions": (
+        lambda: nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(27, 4)),
+        lambda: torch.randn(6, 2, 8, 8), True,
+    ),
     "attention": (Attention, lambda: torch.randint(0, 10, (6, 4)), True),
     # Here samples are mixed, or lie along another dimension: each loss is differentiated by itself.
     "batch normalization": (lambda: nn.Sequential(nn.Linear(5, 6), nn.BatchNorm1d(6), nn.Linear(6, 4)),

@@ -82,7 +82,7 @@ def test_maps_of_derivatives_are_loops() -> None:
         by_weight = transform(lambda w, x: f(x * w))  # the weight is the same for all: each has a gradient of its own
         same(vmap(by_weight, (None, 0))(w, xs), torch.stack([by_weight(w, x) for x in xs]))
     both = vmap(vmap(grad(lambda x, y: f(x * y)), (None, 0)), (0, None))
-    same(both(xs, xs), torch.stack([torch.stack([grad(lambda x: f(x * y))(x) for y in xs]) for x in xs]))
+    same(both(xs, xs), torch.stack([torch.stack([grad(lambda x, y: f(x * y))(x, y) for y in xs]) for x in xs]))
 
 
 def test_derivatives_of_maps() -> None:
@@ -90,9 +90,9 @@ def test_derivatives_of_maps() -> None:
     same(grad(lambda xs: vmap(f)(xs).sum())(xs), vmap(grad(f))(xs))
     same(jacrev(vmap(f))(xs).diagonal(0, 0, 1).t(), vmap(grad(f))(xs))
     same(jacfwd(vmap(f))(xs).diagonal(0, 0, 1).t(), vmap(grad(f))(xs))
-    out, tangent = jvp(vmap(f), (xs,), (torch.ones(3, 4),))
+    _, tangent = jvp(vmap(f), (xs,), (torch.ones(3, 4),))
     same(tangent, vmap(grad(f))(xs).sum(1))
-    primals, back = vjp(vmap(f), xs)
+    _, back = vjp(vmap(f), xs)
     same(back(torch.tensor([1.0, 2.0, 3.0]))[0], vmap(grad(f))(xs) * torch.tensor([[1.0], [2.0], [3.0]]))
 
 
@@ -216,7 +216,8 @@ def test_torch_composes_alike() -> None:
         return [
             F.grad(g, (0, 1)), F.vmap(F.grad(g), (0, None)), F.vmap(F.grad(g, 1), (None, 0)), F.jacrev(g, (0, 1)),
             F.jacfwd(g, (0, 1)), F.hessian(g), F.vmap(F.hessian(g, 1), (None, 0)), F.jacrev(F.jacrev(F.jacfwd(g))),
-            F.vmap(F.vmap(g, (0, None)), (None, 0)), F.jacrev(F.vmap(g, (0, None))), F.vmap(F.jacfwd(F.jacrev(g)), (0, None)),
+            F.vmap(F.vmap(g, (0, None)), (None, 0)), F.jacrev(F.vmap(g, (0, None))),
+            F.vmap(F.jacfwd(F.jacrev(g)), (0, None)),
             F.grad_and_value(lambda x, y: F.vmap(g, (0, None))(x, y).sum()),
         ]  # fmt: skip
 
@@ -229,3 +230,15 @@ def test_torch_composes_alike() -> None:
         got, expected = (r if isinstance(r, tuple) else (r,) for r in (got, expected))
         for one, two in zip(got, expected, strict=True):
             same(one, two.numpy(), 1e-8)
+
+
+def test_rearrange() -> None:
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    same(torch.func.rearrange(x, "a b c -> c (a b)"), x.permute(2, 0, 1).reshape(4, 6))
+    same(torch.func.rearrange(x, "a b (c d) -> a d b c 1", d=2), x.view(2, 3, 2, 2).permute(0, 3, 1, 2).unsqueeze(-1))
+    same(torch.func.rearrange(x, "... c -> c ..."), x.permute(2, 0, 1))
+    same(torch.func.rearrange(x, "a ... -> a (...)"), x.reshape(2, 12))
+    same(torch.func.rearrange([x, x], "n ... -> ... n"), torch.stack([x, x], -1))
+    for pattern in ("a b c", "a b -> b a", "a b c -> a b", "a (b c) d -> a b c d", "a b c -> (a b c", "a b c -> a b b"):
+        with pytest.raises(ValueError, match="rearrange"):
+            torch.func.rearrange(x, pattern)

@@ -64,7 +64,7 @@ def test_values_of_examples_cannot_be_asked_for_and_the_line_is_named() -> None:
 def test_escaped_tensors_are_named() -> None:
     kept = []
     vmap(lambda a: kept.append(a * 2) or a)(torch.randn(3, 2))
-    with pytest.raises(RuntimeError, match=r"sin\(\): your tensor may have escaped .* shape \[2\] is of a vmap of <lambda>"):
+    with pytest.raises(RuntimeError, match=r"sin\(\): your tensor may have escaped .*\[2\] is of a vmap of <lambda>"):
         kept[0].sin()
     with pytest.raises(RuntimeError, match="escaped"):
         vmap(lambda a: kept[0])(torch.randn(3))
@@ -161,7 +161,8 @@ def test_gradients_of_a_batch_are_one_pass() -> None:
     assert calls == [(4,)]
     z = x * 1
     z[1:].mul_(3)  # the history of a view
-    same(torch.autograd.grad(z, x, torch.eye(4), is_grads_batched=True)[0], torch.diag(torch.tensor([1.0, 3.0, 3.0, 3.0])))
+    expected = torch.diag(torch.tensor([1.0, 3.0, 3.0, 3.0]))
+    same(torch.autograd.grad(z, x, torch.eye(4), is_grads_batched=True)[0], expected)
 
 
 class Cube(torch.autograd.Function):

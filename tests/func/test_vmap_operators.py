@@ -1,8 +1,9 @@
-"""Every operator of the sample database under vmap, beside a loop over the examples; and, marked `parity`, torch's vmap.
+"""Every operator of the sample database under vmap, beside a loop over the examples; and, marked `parity`, torch's
+vmap.
 
-The examples of a sample are drawn from different seeds.  Ordinarily one sample of each operator is mapped with all tensors
-batched; the slow tests take all samples, batch the first tensor alone along its last dimension and the others alone
-along their first, and differentiate.
+The examples of a sample are drawn from different seeds.  Ordinarily one sample of each operator is mapped with all
+tensors batched; the slow tests take all samples, batch the first tensor alone along its last dimension and the others
+alone along their first, and differentiate.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ BY_MEMORY = ("as_strided_scatter", "as_strided_copy")
 
 #: Operators that run in a loop. All others have a rule, or are made of operators that have.
 LOOPED = {
-    "bincount", "ctc_loss", "embedding", "embedding_bag", "histc", "histogram", "histogramdd", "isin", "multi_margin_loss",
-    "nonzero_static", "repeat_interleave", "segment_reduce",
+    "bincount", "ctc_loss", "embedding", "embedding_bag", "histc", "histogram", "histogramdd", "isin",
+    "multi_margin_loss", "nonzero_static", "repeat_interleave", "segment_reduce",
 }  # fmt: skip
 
 

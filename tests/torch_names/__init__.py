@@ -14,8 +14,8 @@ from typing import Any
 HERE = Path(__file__).parent
 #: Modules of torch, and the class Tensor.
 SPACES = (
-    "torch", "torch.Tensor", "torch.autograd", "torch.fft", "torch.linalg", "torch.nn", "torch.nn.functional",
-    "torch.nn.init", "torch.nn.utils", "torch.optim", "torch.special", "torch.utils",
+    "torch", "torch.Tensor", "torch.autograd", "torch.fft", "torch.func", "torch.linalg", "torch.nn",
+    "torch.nn.functional", "torch.nn.init", "torch.nn.utils", "torch.optim", "torch.special", "torch.utils",
 )  # fmt: skip
 
 

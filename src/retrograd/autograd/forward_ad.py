@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.late import operators as ops
+from ..core.late import transforms
 from ..core.state import local, process
 from ..tensor import Tensor
 from .forward_grad import Level, attach, fw_grad, set_fw_grad, zeros_of_layout
@@ -206,9 +207,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if tangent._memory.dtype.kind not in "fcVW":
         raise ValueError(f"Expected tangent to be floating point or complex, but got: {tangent.dtype}")
     if tangent.special is not None and tangent.transparent:  # type: ignore[attr-defined]
-        from ..func.levels import dual  # operators on batches stand above all operators
-
-        return dual(tensor, tangent, level)
+        return transforms("levels").dual(tensor, tangent, level)
     if tensor._meta is not None or tangent._meta is not None:
         _check_dual(tensor, tangent, at)
     dual = _alias(tensor, at)

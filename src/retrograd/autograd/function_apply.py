@@ -32,6 +32,7 @@ from typing import Any
 
 from ..core.dtypes import float32
 from ..core.late import operators as ops
+from ..core.late import transforms
 from ..core.state import ThreadState, local, process
 from ..core.where import users_level
 from ..kernels import ndarray
@@ -53,9 +54,7 @@ def apply(cls: Any, args: tuple[Any, ...], kwargs: dict[Any, Any], with_setup_co
     """Call the Function `cls`, which has a `setup_context` or whose forward has a `ctx`."""
     state = local.state
     if state.func_depth or state.batch_levels:
-        from ..func.custom_functions import apply_transformed  # transforms are made of operators
-
-        result = apply_transformed(cls, args, kwargs, with_setup_context)
+        result = transforms("custom_functions").apply_transformed(cls, args, kwargs, with_setup_context)
         if result is not NotImplemented:
             return result
     required = len(args)

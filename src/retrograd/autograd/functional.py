@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.late import operators as ops
+from ..core.late import transforms
 from ..tensor import Tensor
 from . import forward_ad
 from .grad_mode import enable_grad, is_grad_enabled, set_grad_enabled
@@ -446,8 +447,6 @@ def _construct_standard_basis_for(tensors: Sequence[Tensor], tensor_numels: Sequ
 
 def _forward_jacobian(func: Callable, inputs: Any) -> Any:
     """The same from forward passes over all elements of the inputs at once."""
-    from ..func.batched import batched_pass  # operators on batches stand above all operators
-
     is_inputs_tuple, inputs = _as_tuple(inputs, "inputs", "jacobian")
     inputs = _own(inputs, False, requires_grad=False)
     numels = [tensor.numel() for tensor in inputs]
@@ -461,7 +460,7 @@ def _forward_jacobian(func: Callable, inputs: Any) -> Any:
     bases = _construct_standard_basis_for(inputs, numels)
     directions = [basis.view(-1, *tensor.shape) for basis, tensor in zip(bases, inputs, strict=True)]
     if sum(numels):
-        all_columns = batched_pass(sum(numels), directions, columns)
+        all_columns = transforms("batched").batched_pass(sum(numels), directions, columns)
         is_outputs_tuple, shapes = seen[0]
     else:
         is_outputs_tuple, outputs = _outputs(func, inputs, "jacobian", strict=False)
@@ -495,8 +494,6 @@ def hessian(
     if outer_jacobian_strategy not in STRATEGIES:
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
 
-    from ..func.levels import variable  # operators on batches stand above all operators
-
     def scalar(*given: Tensor) -> Tensor:
         is_tuple, outputs = _outputs(func, given, "hessian", strict)
         _single_scalar(outputs, is_tuple, "hessian")
@@ -504,7 +501,7 @@ def hessian(
 
     def gradient(*given: Tensor) -> tuple[Tensor, ...]:
         if outer_jacobian_strategy == "forward-mode":
-            given = tuple(variable(tensor, True) for tensor in given)
+            given = tuple(transforms("levels").variable(tensor, True) for tensor in given)
         found = jacobian(scalar, given, create_graph=True)
         if strict:
             _require(found, "jacobian")

@@ -8,11 +8,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..core.late import operators as ops
+from ..core.late import transforms
 from ..core.layout import strided
 from ..tensor import Tensor, wrap
 from .basic_nodes import UndefinedGrad
@@ -114,14 +116,13 @@ def check_batched(check: Check, outputs: list[Tensor]) -> None:
 
 def check_batched_forward(check: Check) -> None:
     """A batch of two directions gives what each of them gives."""
-    from ..func.batched import batched_pass  # operators on batches stand above all operators
-
     rng = np.random.default_rng(random_seed())
     failed = "gradcheck failed while testing batched forward-mode gradient computation"
     for position in check.wanted:
         steps = [_random_step(rng, check.inputs[position]) for _ in range(2)]
         try:
-            columns = batched_pass(2, [wrap(np.stack(steps))], lambda rows: _pushed_at_once(check, position, rows[0]))
+            run = partial(_pushed_at_once, check, position)
+            columns = transforms("batched").batched_pass(2, [wrap(np.stack(steps))], run)
             batched = [[to_array(column[i]) for column in columns] for i in range(2)]
         except RuntimeError as error:
             raise GradcheckError(
@@ -137,9 +138,9 @@ def check_batched_forward(check: Check) -> None:
                 )
 
 
-def _pushed_at_once(check: Check, position: int, steps: Tensor) -> list[Tensor]:
+def _pushed_at_once(check: Check, position: int, rows: tuple[Tensor, ...]) -> list[Tensor]:
     """The same for a batch of directions."""
-    pairs = push(check.func, check.inputs, {position: steps})
+    pairs = push(check.func, check.inputs, {position: rows[0]})
     return [wrap(np.zeros(())) if tangent is None else tangent for _, tangent in pairs]
 
 

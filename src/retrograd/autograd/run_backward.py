@@ -12,6 +12,7 @@ from typing import Any, Literal, overload
 
 from ..core.description import NoArray
 from ..core.late import operators as ops
+from ..core.late import transforms
 from ..core.state import local
 from ..kernels import one_like, ones, zeros_like
 from ..tensor import Tensor, autograd_attributes, wrap
@@ -131,9 +132,10 @@ def grad(
 ) -> tuple[Tensor | None, ...]:
     """The gradients of `outputs` with respect to `inputs`; ``.grad`` is left alone.
 
-    With `is_grads_batched`, the first dimension of `grad_outputs` counts many of them, and that of the gradients as well.
-    With `is_outputs_batched`, beyond torch, the first dimension of `outputs` counts samples, and each has a gradient of its
-    own: per-sample gradients of a model as it is. See Note [Per-sample gradients] in func/per_sample.py.
+    With `is_grads_batched`, the first dimension of `grad_outputs` counts many of them, and that of the gradients as
+    well. With `is_outputs_batched`, beyond torch, the first dimension of `outputs` counts samples, and each has a
+    gradient of its own: per-sample gradients of a model as it is. See Note [Per-sample gradients] in
+    func/per_sample.py.
 
     >>> import retrograd as torch
     >>> x = torch.tensor(2., requires_grad=True)
@@ -166,9 +168,7 @@ def grad(
     given = _as_tuple(grad_outputs, len(outputs))
     keep_graph = create_graph if retain_graph is None else retain_graph
     if local.state.batch_levels and any(isinstance(t, Tensor) and t.special is not None for t in (*outputs, *inputs)):
-        from ..func.levels import grad_of_batched  # (as below)
-
-        results = grad_of_batched(outputs, inputs, given, keep_graph, create_graph, is_grads_batched)
+        results = transforms("levels").grad_of_batched(outputs, inputs, given, keep_graph, create_graph, is_grads_batched)
         return _check_used(outputs, inputs, results, allow_unused, materialize_grads, create_graph)
     if is_outputs_batched:
         results = _grad_per_sample(outputs, inputs, given, keep_graph, create_graph or is_grads_batched)
@@ -248,8 +248,6 @@ def _zeros_like(tensor: Tensor, requires_grad: bool) -> Tensor:
 
 
 def _grad_per_sample(outputs: Sequence, inputs: Sequence, given: tuple, keep: bool, refused: bool) -> Any:
-    from ..func.per_sample import per_sample_gradients  # operators on batches stand above all operators
-
     if refused:
         raise RuntimeError(
             "is_outputs_batched=True goes with neither create_graph=True nor is_grads_batched=True: use "
@@ -262,15 +260,13 @@ def _grad_per_sample(outputs: Sequence, inputs: Sequence, given: tuple, keep: bo
         _root_edge(output, position)
     for tensor in inputs:
         _wanted_edge(tensor)
-    return per_sample_gradients(outputs, inputs, given, keep)
+    return transforms("per_sample").per_sample_gradients(outputs, inputs, given, keep)
 
 
 def _grad_batched(
     outputs: Sequence, inputs: Sequence, given: tuple, keep: bool, create: bool, allow_unused: bool, materialize: bool
 ) -> tuple:
     """One pass for all rows of `grad_outputs`, as a batch: see Note [Batched tensors] in func/batched.py."""
-    from ..func.batched import batched_pass  # operators on batches stand above all operators
-
     sizes = {g.shape[0] for g in given if g is not None}
     if len(sizes) != 1:
         raise RuntimeError("is_grads_batched=True needs grad_outputs that all have the same first dimension")
@@ -285,10 +281,12 @@ def _grad_batched(
                 "consider using vmap."
             )
     (size,) = sizes
-    return batched_pass(
+    return transforms("batched").batched_pass(
         size,
         given,
-        lambda rows: grad(outputs, inputs, rows, keep, create, allow_unused=allow_unused, materialize_grads=materialize),
+        lambda rows: grad(
+            outputs, inputs, rows, keep, create, allow_unused=allow_unused, materialize_grads=materialize
+        ),
     )
 
 

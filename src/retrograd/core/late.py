@@ -7,8 +7,14 @@ base was written to is taken again, gradients of a batch are stacked. So `operat
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 #: Every operator by name.
 operators: Any = ModuleType("operators")
+
+
+def transforms(module: str) -> Any:
+    """A module of `func`, which is imported when somebody first needs it: it stands above all operators."""
+    return import_module(f"...func.{module}", __name__)

@@ -6,12 +6,12 @@ Inside ``vmap(f)(x)`` the function sees one example; in truth its argument is a 
 (`bdim`).  Each vmap is a `Level`; `value` may itself be batched at a level outside.
 
 * **Operators of the table** have *rules* (rules/): functions that say what an operator on batches is in terms of
-  operators on the values.  Those of the highest level among the arguments are asked first; what they call sees the levels
-  outside.  An operator without a rule runs once per example (fallback.py), with a warning that names it.
+  operators on the values.  Those of the highest level among the arguments are asked first; what they call sees the
+  levels outside.  An operator without a rule runs once per example (fallback.py), with a warning that names it.
 * **Functions composed of operators** need no rule: they read shapes and dtypes, which are those of one example.
-* **History and tangents** are those of the values.  A batched tensor has no node, no version and no tangent of its own, so
-  that backward passes run over plain arrays, and gradients of gradients need nothing new.  What has to be an example's own
-  is therefore given a batch dimension before it is differentiated (transforms.py).
+* **History and tangents** are those of the values.  A batched tensor has no node, no version and no tangent of its own,
+  so that backward passes run over plain arrays, and gradients of gradients need nothing new.  What has to be an
+  example's own is therefore given a batch dimension before it is differentiated (transforms.py).
 * **A level ends** when its vmap returns.  Whoever still has a tensor of it, and uses it, is told so.
 """
 
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .._generated import functions as generated
 from ..core.constants import contiguous_format
 from ..core.description import Description, NoArray
+from ..core.late import transforms
 from ..core.records import record_of
 from ..core.state import local
 from ..core.where import user_location
@@ -53,9 +54,7 @@ class Level:
 
     def draw(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What a random function gives within this vmap."""
-        from .rules.random import draw
-
-        return draw(self, function, args, kwargs)
+        return transforms("rules.random").draw(self, function, args, kwargs)
 
     def __repr__(self) -> str:
         return f"vmap of {getattr(self.function, '__name__', 'a function')} at level {self.number}"
@@ -107,6 +106,8 @@ class _Memory(Description):
 
     __slots__ = ("tensor",)
 
+    tensor: Any
+
     layout_name = "Strided"
 
     def as_tensor(self) -> Any:
@@ -128,7 +129,8 @@ class BatchedTensor(SpecialTensor):
 
         @property
         def _data(self) -> NoReturn:
-            """No operator finds an array here. (Without words of its own: nobody sees this error, and it is frequent.)"""
+            """No operator finds an array here. (Without words of its own: nobody sees this error, and it is
+            frequent.)"""
             raise NoArray
 
         _array = _data
@@ -166,14 +168,13 @@ class BatchedTensor(SpecialTensor):
 
     def stuck(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A function composed of operators that wants an array all the same."""
-        from .fallback import loop
-
-        return loop(self.level, function, args, kwargs)
+        return transforms("fallback").loop(self.level, function, args, kwargs)
 
     def write_out(self, function: Callable[..., Any]) -> Any:
         """``out=`` is refused, as in torch."""
         raise RuntimeError(
-            f"Batching rule not implemented for aten::{function.__name__}.out; the fallback path doesn't work on out= or "
+            f"Batching rule not implemented for aten::{function.__name__}.out; the fallback path doesn't work on out= "
+            "or "
             "view ops. Leave out= away, or copy_() the result"
         )
 
@@ -296,7 +297,7 @@ class BatchedTensor(SpecialTensor):
     def _version(self) -> int:
         return self.value._version
 
-    def detach(self) -> Tensor:
+    def detach(self) -> Any:
         """The same values without history."""
         return wrap(self.value.detach(), self.level, self.bdim)
 
@@ -307,21 +308,17 @@ class BatchedTensor(SpecialTensor):
 
     def make_dual(self, tangent: Tensor, level: int | None) -> Any:
         """`forward_ad.make_dual` of this tensor."""
-        from .levels import dual
-
-        return dual(self, tangent, level)
+        return transforms("levels").dual(self, tangent, level)
 
     def unpack_dual(self, level: int | None) -> Any:
         """`forward_ad.unpack_dual` of this tensor."""
-        from .levels import undual
-
-        return undual(self, level)
+        return transforms("levels").undual(self, level)
 
     @property
     def device(self) -> Any:
         return self.value.device
 
-    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+    def __repr__(self, **contents: Any) -> str:  # type: ignore[override]
         inner = repr(self.value).replace("\n", "\n    ")
         return f"BatchedTensor(lvl={self.level.number}, bdim={self.bdim}, value=\n    {inner}\n)"
 
@@ -413,13 +410,11 @@ def escaped(tensor: BatchedTensor, name: str) -> RuntimeError:
 
 def find_rule(function: Callable[..., Any]) -> Rule | None:
     """The rule of a function that is not in `RULES` as it is."""
-    from . import fallback, rules  # which fill it: they are made of operators on batched tensors
-
     if not RULES:
-        rules.load()
+        transforms("rules").load()
     found = RULES.get(function) or RULES.get(getattr(function, "__wrapped__", None))
     if found is None and record_of(function) is not None:
-        return fallback.loop
+        return transforms("fallback").loop
     return found
 
 
@@ -436,7 +431,7 @@ def batched_pass(size: int, rows: Sequence[Any], run: Callable[[tuple[Any, ...]]
         return tuple([None if one is None else spread(one, level) for one in found])
 
 
-# ------------------------------------------------------------------------------------------------------- what is refused
+# ------------------------------------------------------------------------------------------------------ what is refused
 
 
 def dynamic_shape(name: str, why: str) -> RuntimeError:
@@ -460,7 +455,8 @@ def not_inplace(name: str) -> RuntimeError:
     """The error for a write of many examples to one tensor."""
     return RuntimeError(
         f"vmap: aten::{name}(self, *extra_args) is not possible inplace because there exists a Tensor `other` in "
-        "extra_args that has more elements than `self`. This happened due to `other` being vmapped over but `self` not being "
+        "extra_args that has more elements than `self`. This happened due to `other` being vmapped over but `self` not "
+        "being "
         f"vmapped over in a vmap. Please try to use out-of-place operators instead of {name}, or give the "
         "function a tensor of its own for each example: x.new_zeros(...), or self as an argument that is mapped over"
     )

@@ -1,8 +1,8 @@
 """Custom functions (`autograd.Function`) inside of transforms.
 
 A function differentiates itself as it always does.  Inside a vmap its author says what a batch of it is, in a static
-method `vmap`; or sets ``generate_vmap_rule``, and forward, setup_context, backward and jvp are each mapped, in a function
-made for it (`_mapped`) that works on the values.
+method `vmap`; or sets ``generate_vmap_rule``, and forward, setup_context, backward and jvp are each mapped, in a
+function made for it (`_mapped`) that works on the values.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def apply_transformed(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], w
         )
     if not has_rule and not cls.generate_vmap_rule:
         raise RuntimeError(
-            f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement the "
+            f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement "
+            "the "
             "vmap staticmethod or set generate_vmap_rule=True."
         )
     values = [leaf.value if is_batched(leaf, level) else leaf for leaf in leaves]
@@ -78,7 +79,8 @@ def _by_rule(cls: Any, level: Level, values: list[Any], dims: list[Any], spec: A
     where = _broadcast_to_and_flatten(out_dims, output_spec, is_leaf=lambda x: x is None)
     if where is None:
         raise RuntimeError(
-            f"The vmap staticmethod of {cls.__name__} gave an output and out_dims that are not compatible: the structure "
+            f"The vmap staticmethod of {cls.__name__} gave an output and out_dims that are not compatible: the "
+            "structure "
             f"of the output is {output_spec}, that of out_dims {tree_flatten(out_dims)[1]}"
         )
     made = [
@@ -218,7 +220,7 @@ def _mapped(cls: Any) -> Any:
             found = [_at(part, dim, level) for part, dim in zip(parts, call.out_dims, strict=True)]
         return tuple(found)
 
-    made = type(
+    made: Any = type(
         cls.__name__,
         (_Generated,),
         {name: staticmethod(method) for name, method in
@@ -245,14 +247,14 @@ def _as_input(grad: Any, dim: int | None, shape: Any, level: Level) -> Any:
         grad = grad.sum_to_size(shape)
     if dim is not None:
         return _at(grad, dim, level)
-    return grad.value.sum(grad.bdim) if is_batched(grad, level) else grad
+    return grad.value.sum(grad.bdim) if isinstance(grad, BatchedTensor) and grad.level is level else grad
 
 
 def _at(value: Any, dim: int | None, level: Level) -> Any:
     """A tensor with the examples along `dim`."""
     if not isinstance(value, Tensor):
         return value
-    if is_batched(value, level):
+    if isinstance(value, BatchedTensor) and value.level is level:
         if dim is None:
             raise RuntimeError("a tangent has a value for each example, and the output that it belongs to has not")
         return move(value.value, value.bdim, dim)

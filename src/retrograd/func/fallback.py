@@ -11,7 +11,7 @@ from ..core.records import record_of
 from ..core.state import local
 from ..core.where import users_level
 from ..tensor import Tensor
-from .batched import Level, check_inplace, dynamic_shape, is_batched, wrap
+from .batched import BatchedTensor, Level, check_inplace, dynamic_shape, is_batched, wrap
 
 
 class vmap_fallback:
@@ -85,7 +85,7 @@ def _is_inplace(name: str) -> bool:
 
 def example(value: Any, level: Level, index: int) -> Any:
     """One example of what is batched among arguments."""
-    if isinstance(value, Tensor):
+    if isinstance(value, BatchedTensor):
         return generated.select(value.value, value.bdim, index) if is_batched(value, level) else value
     if value.__class__ in (tuple, list):
         return value.__class__([example(one, level, index) for one in value])

@@ -1,9 +1,9 @@
 """Derivatives inside a vmap: what is differentiated gets a batch dimension for each level that is open.
 
-A graph is made of plain tensors.  Inside a vmap, "the gradient of `w`" means one for each example, also if `w` is the same
-for all of them.  So a variable is spread over the levels that are open when it is made (`variable`), a result likewise
-(`physical`), the pass runs over plain values, and gradients are made batched again (`logical`).  A cotangent may be
-batched at further levels, of a vmap that runs over the pass alone (`jacrev`): those stay.
+A graph is made of plain tensors.  Inside a vmap, "the gradient of `w`" means one for each example, also if `w` is the
+same for all of them.  So a variable is spread over the levels that are open when it is made (`variable`), a result
+likewise (`physical`), the pass runs over plain values, and gradients are made batched again (`logical`).  A cotangent
+may be batched at further levels, of a vmap that runs over the pass alone (`jacrev`): those stay.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def plain_of(tensor: Tensor) -> Tensor:
     return tensor
 
 
-# ----------------------------------------------------------------------------------------------------------- reverse mode
+# --------------------------------------------------------------------------------------------------------- reverse mode
 
 
 def variable(tensor: Tensor, linked: bool) -> Tensor:
@@ -104,7 +104,8 @@ def grad_of_batched(
     for position, tensor in enumerate(inputs):
         if not isinstance(tensor, Tensor) or _depth(tensor) < max(_depth(o) for o in outputs if isinstance(o, Tensor)):
             raise RuntimeError(
-                f"autograd.grad() called inside torch.vmap for input {position}, which is the same for all examples: its "
+                f"autograd.grad() called inside torch.vmap for input {position}, which is the same for all examples: "
+                "its "
                 "gradient would be the sum over them. Use torch.func.grad, which has one for each example"
             )
         values.append(physical(tensor, levels))
@@ -133,7 +134,7 @@ def _one(value: Tensor) -> Tensor:
     return value.detach().new_ones(value.shape)
 
 
-# ------------------------------------------------------------------------------------------------------------ forward mode
+# --------------------------------------------------------------------------------------------------------- forward mode
 
 
 def dual(primal: Tensor, tangent: Tensor, level: int | None = None) -> Tensor:

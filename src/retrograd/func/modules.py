@@ -92,8 +92,8 @@ def replace_all_batch_norm_modules_(root: Module) -> Module:
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
     """`func`, with its writes in place (and, if `remove` says so, its views) taken out of what a tracer would see.
 
-    There is no tracer here: each operator runs when it is called, and the result is that of `func`.  What `func` writes to
-    its arguments is in them afterwards, as in torch.
+    There is no tracer here: each operator runs when it is called, and the result is that of `func`.  What `func` writes
+    to its arguments is in them afterwards, as in torch.
 
     >>> import retrograd as torch
     >>> torch.func.functionalize(lambda x: x.clone().add_(1))(torch.zeros(2))

@@ -2,16 +2,17 @@
 
 Note [Per-sample gradients]
 A model is called with a batch of samples, as always, and gives a loss for each.  Its graph holds the batch: every node
-between the samples and the losses has saved tensors whose first dimension counts them.  A pass over a batch of *one* sample
-would meet the same nodes with that dimension of size 1.  So each node is read anew (`_one_sample`): what it has saved
-with the batch becomes a batched tensor (Note [Batched tensors]) of samples of size 1, sizes are corrected, and its
-formula runs as it is.  (A layer may have put the rows of all samples one after the other: then each has as many.)  The gradient of a parameter, which has no such dimension, comes out with one for each sample.
+between the samples and the losses has saved tensors whose first dimension counts them.  A pass over a batch of *one*
+sample would meet the same nodes with that dimension of size 1.  So each node is read anew (`_one_sample`): what it has
+saved with the batch becomes a batched tensor (Note [Batched tensors]) of samples of size 1, sizes are corrected, and
+its formula runs as it is.  (A layer may have put the rows of all samples one after the other: then each has as many.)
+The gradient of a parameter, which has no such dimension, comes out with one for each sample.
 
 Which tensors hold the batch is found out from the graph: those that come from samples and have the right first size,
-not those that come from parameters alone.  That can be wrong, for a function that mixes samples (batch normalization) or a
-constant whose first size happens to be theirs.  So the sum of what is found is held against the gradient of the sum, which
-one ordinary pass gives; where it is another, or a node cannot be read so, each loss is differentiated by itself, all in one
-batched pass, which costs as many times more as there are samples.
+not those that come from parameters alone.  That can be wrong, for a function that mixes samples (batch normalization)
+or a constant whose first size happens to be theirs.  So the sum of what is found is held against the gradient of the
+sum, which one ordinary pass gives; where it is another, or a node cannot be read so, each loss is differentiated by
+itself, all in one batched pass, which costs as many times more as there are samples.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ def per_sample_gradients(
     sizes = {output._memory.shape[:1] for output in outputs}
     if len(sizes) != 1 or () in sizes:
         raise RuntimeError(
-            "is_outputs_batched=True needs outputs that all have a first dimension of the same size, one element (or row) "
+            "is_outputs_batched=True needs outputs that all have a first dimension of the same size, one element (or "
+            "row) "
             f"for each sample, but they have the shapes {[list(o.shape) for o in outputs]}"
         )
     ((size,),) = sizes
@@ -103,7 +105,8 @@ def _weight(output: Tensor, weight: Tensor | None, position: int) -> Tensor:
         return output.detach().new_ones(output.shape)
     if weight._memory.shape != output._memory.shape:
         raise RuntimeError(
-            f"Mismatch in shape: grad_output[{position}] has a shape of {weight.shape} and output[{position}] has a shape "
+            f"Mismatch in shape: grad_output[{position}] has a shape of {weight.shape} and output[{position}] has a "
+            "shape "
             f"of {output.shape}."
         )
     return weight
@@ -218,7 +221,8 @@ class _Reading:
             if not done:
                 self.holds[node] = False
                 stack.append((node, True))
-                stack += [(edge[0], False) for edge in node.next_edges if edge is not None and edge[0] not in self.holds]
+                below = [edge[0] for edge in node.next_edges if edge is not None]
+                stack += [(one, False) for one in below if one not in self.holds]
                 continue
             below = [edge[0] for edge in node.next_edges if edge is not None]
             if any(one in self.needed or one in targets for one in below):

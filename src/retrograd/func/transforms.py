@@ -1,8 +1,8 @@
 """`grad`, `vjp`, `jvp`, `linearize`: functions that differentiate functions.
 
-Each call makes variables of its own (levels.py), so that transforms nest: what an inner one differentiates is a function of
-the outer one's variables, and its result has their history.  A result of the outermost has none, unless what went into
-it has (a parameter that the function reads, an argument that requires grad), as with any operator.
+Each call makes variables of its own (levels.py), so that transforms nest: what an inner one differentiates is a
+function of the outer one's variables, and its result has their history.  A result of the outermost has none, unless
+what went into it has (a parameter that the function reads, an argument that requires grad), as with any operator.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from ..autograd.edge import gradient_edge
 from ..autograd.forward_ad import dual_level, make_dual, unpack_dual
 from ..core.state import local
 from ..ops import namespace as ops
@@ -62,8 +63,6 @@ class transforming:
 
 def _accumulator(tensor: Tensor) -> Any:
     """The node of a leaf that requires grad, for which anything that leads nowhere else will do."""
-    from ..autograd.edge import gradient_edge
-
     edge = gradient_edge(tensor)
     return None if edge is None else edge[0]
 
@@ -95,7 +94,7 @@ def _tensors_alone(leaves: list[Any], what: str) -> None:
             raise ValueError(f"{what}, got {type(leaf).__name__}")
 
 
-# ------------------------------------------------------------------------------------------------------------------- vjp
+# ------------------------------------------------------------------------------------------------------------------ vjp
 
 
 def _variables(leaves: list[Any], linked: bool) -> list[Tensor]:
@@ -136,7 +135,8 @@ def vjp_of(
         for one in outputs:
             if not isinstance(one, Tensor):
                 raise RuntimeError(
-                    f"vjp(f, *primals): Expected f to be a function that has non-empty output (i.e. output is not None), "
+                    "vjp(f, *primals): Expected f to be a function that has non-empty output (i.e. output is not "
+                    "None), "
                     f"got output of type {type(one)}" if one is None else
                     f"vjp(f, *primals): expected f(*args) to return only tensors, got unsupported type {type(one)}"
                 )
@@ -150,14 +150,16 @@ def vjp_of(
         given, given_spec = tree_flatten(cotangents)
         if given_spec != output_spec:
             raise RuntimeError(
-                "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
+                "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
+                "function. "
                 f"cotangents: {given_spec}, primal output: {output_spec}"
             )
         _tensors_alone(given, "vjp_fn(cotangents): expected the cotangents to be Tensors")
         for one, its in zip(outputs, given, strict=True):
             if one._memory.shape != its._memory.shape:
                 raise RuntimeError(
-                    f"Mismatch in shape: a cotangent has a shape of {its.shape} and the output has a shape of {one.shape}."
+                    f"Mismatch in shape: a cotangent has a shape of {its.shape} and the output has a shape of "
+                    f"{one.shape}."
                 )
         recording = local.state.grad_enabled is True
         if create_graph is None:
@@ -187,7 +189,7 @@ def _with_aux(output: Any, name: str) -> tuple[Any, Any]:
     return output
 
 
-# ------------------------------------------------------------------------------------------------------------------ grad
+# ----------------------------------------------------------------------------------------------------------------- grad
 
 
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
@@ -208,7 +210,8 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 
 
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that gives the gradient of `func`, a function with one number as its result, for the arguments `argnums`.
+    """A function that gives the gradient of `func`, a function with one number as its result, for the arguments
+    `argnums`.
 
     With `has_aux`, `func` returns ``(output, aux)``, and the gradient comes with `aux`.
 
@@ -253,7 +256,8 @@ def _grad_and_value(
             )
         if output._memory.ndim:
             raise RuntimeError(
-                f"Expected the given function to return a scalar tensor (0 dims), got tensor with {output._memory.ndim} "
+                "Expected the given function to return a scalar tensor (0 dims), got tensor with "
+                f"{output._memory.ndim} "
                 "dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
             )
         if output._memory.dtype.kind not in "fV":
@@ -268,7 +272,7 @@ def _grad_and_value(
     return tree_unflatten(found, spec), value, aux
 
 
-# --------------------------------------------------------------------------------------------------------------- argnums
+# -------------------------------------------------------------------------------------------------------------- argnums
 
 
 def _valid_argnums(argnums: Any, count: int) -> Argnums:
@@ -304,7 +308,7 @@ def _replaced(args: tuple[Any, ...], argnums: Argnums, values: Any) -> tuple[Any
     return tuple(result)
 
 
-# ------------------------------------------------------------------------------------------------------------------- jvp
+# ------------------------------------------------------------------------------------------------------------------ jvp
 
 
 def jvp(
@@ -334,8 +338,10 @@ def jvp_of(
     directions, direction_spec = tree_flatten(tangents)
     if spec != direction_spec:
         raise RuntimeError(
-            "jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For example, if "
-            f"primals is a tuple of 3 tensors, tangents also must be. Got primals with structure {spec} and tangents with "
+            "jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For example, "
+            "if "
+            f"primals is a tuple of 3 tensors, tangents also must be. Got primals with structure {spec} and tangents "
+            "with "
             f"structure {direction_spec}"
         )
     for one, its in zip(leaves, directions, strict=True):
@@ -347,7 +353,8 @@ def jvp_of(
                 )
         if one._memory.shape != its._memory.shape:
             raise RuntimeError(
-                f"jvp(f, primals, tangents): a tangent has the shape {list(its.shape)}, and its primal {list(one.shape)}"
+                f"jvp(f, primals, tangents): a tangent has the shape {list(its.shape)}, and its primal "
+                f"{list(one.shape)}"
             )
     state = local.state
     depth = state.func_depth
@@ -383,7 +390,7 @@ def jvp_of(
     return (*result, aux) if has_aux else result
 
 
-# -------------------------------------------------------------------------------------------------------------- linearize
+# ------------------------------------------------------------------------------------------------------------ linearize
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
@@ -397,7 +404,8 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     output, back = vjp(func, *primals)
     leaves, spec = tree_flatten(primals)
     outputs, output_spec = tree_flatten(output)
-    # What `back` gives is linear in its cotangents; the derivative of that, the other way round, is the derivative here.
+    # What `back` gives is linear in its cotangents; the derivative of that, the other way round, is the derivative
+    # here.
     dummies = tree_unflatten([ops.zeros_like(one) for one in outputs], output_spec)
     _, transposed = vjp(lambda cotangents: back(cotangents, create_graph=True), dummies)
 

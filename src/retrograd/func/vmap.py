@@ -176,7 +176,8 @@ def _examples(in_dims: Any, args: tuple[Any, ...], func: Any) -> tuple[list[Any]
     dims = _broadcast_to_and_flatten(in_dims, spec)
     if dims is None:
         raise ValueError(
-            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of `inputs`. "
+            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of "
+            "`inputs`. "
             f"in_dims has structure {tree_flatten(in_dims)[1]} but inputs has structure {spec}."
         )
     sizes = []
@@ -202,7 +203,8 @@ def _examples(in_dims: Any, args: tuple[Any, ...], func: Any) -> tuple[list[Any]
         raise ValueError("vmap: at least one Tensor has to be mapped over: in_dims are all None")
     if any(size != sizes[0] for size in sizes):
         raise ValueError(
-            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped "
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the "
+            "mapped "
             "dimension"
         )
     return leaves, dims, sizes[0], spec
@@ -232,7 +234,7 @@ def _unwrapped(result: Any, out_dims: Any, level: Level, func: Any) -> Any:
     if isinstance(result, Tensor):
         # out_dims=(1,) is taken for a function with one result.
         if isinstance(out_dims, (int, type(None))):
-            dims: list[Any] | None = [out_dims]
+            dims: Any = [out_dims]
         elif isinstance(out_dims, tuple) and len(out_dims) == 1:
             dims = [out_dims[0]]
         elif isinstance(out_dims, tuple):
@@ -246,7 +248,8 @@ def _unwrapped(result: Any, out_dims: Any, level: Level, func: Any) -> Any:
     for dim in dims:
         if not isinstance(dim, int) and dim is not None:
             raise ValueError(
-                f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "
+                f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of "
+                "ints "
                 "representing where in the outputs the vmapped dimension should appear."
             )
     values = [_one(leaf, dim, level, name) for leaf, dim in zip(leaves, dims, strict=True)]
@@ -257,13 +260,15 @@ def _one(value: Any, dim: Any, level: Level, name: str) -> Any:
     if dim is None:
         if is_batched(value, level):
             raise ValueError(
-                f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None: it has a value for each "
+                f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None: it has a value for "
+                "each "
                 "example"
             )
         return value
     if not isinstance(value, Tensor):
         raise ValueError(
-            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(value)}. Did you mean to set out_dims= "
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(value)}. Did you mean to set "
+            "out_dims= "
             "to None for output?"
         )
     if value.__class__ is BatchedTensor and not value.level.open:  # type: ignore[attr-defined]

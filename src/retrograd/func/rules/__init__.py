@@ -23,6 +23,8 @@ from . import (
 
 def load() -> None:
     """Put all rules into `RULES`."""
-    families = pointwise, views, reductions, rearranging, products, indexing, linear_algebra, networks, more, random, composites
-    for family in families:
+    for family in (
+        pointwise, views, reductions, rearranging, products, indexing, linear_algebra, networks, more, random,
+        composites,
+    ):  # fmt: skip
         family.register()

@@ -1,4 +1,5 @@
-"""Rules of functions that are composed of operators and yet need one: because they make tensors, or compute on arrays."""
+"""Rules of functions that are composed of operators and yet need one: because they make tensors, or compute on
+arrays."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ def _new_strided(level: Level, function: Function, args: tuple[Any, ...], kwargs
 def _where(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if len(args) + len(kwargs) == 1:
         raise RuntimeError(
-            "Attempted to vmap over aten::where with one argument, which gives the places of what is not zero: their number "
+            "Attempted to vmap over aten::where with one argument, which gives the places of what is not zero: their "
+            "number "
             "may be another for each example. Use torch.where(condition, a, b), or masks"
         )
     return NotImplemented
@@ -74,7 +76,8 @@ def _as_strided(level: Level, function: Function, args: tuple[Any, ...], kwargs:
     offset = rest[0] if rest else kwargs.get("storage_offset")
     if len(size) != len(stride):
         raise RuntimeError(
-            f"Tensor.as_strided(size, stride, ...): size and stride must have the same length! Got size {list(size)} and "
+            f"Tensor.as_strided(size, stride, ...): size and stride must have the same length! Got size {list(size)} "
+            "and "
             f"stride {list(stride)}"
         )
     value = first.value

@@ -21,7 +21,7 @@ Function = Callable[..., Any]
 _ALL = builtins.slice(None)
 
 
-# ------------------------------------------------------------------------------------------------------------- subscripts
+# ----------------------------------------------------------------------------------------------------------- subscripts
 
 
 def _is_mask(index: Tensor) -> bool:
@@ -66,7 +66,8 @@ def _apart(self: Tensor, key: Any, level: Level) -> tuple[Tensor, list[Tensor | 
             view = generated.unsqueeze(view, dim)
         elif isinstance(entry, builtins.slice):
             if entry != _ALL:
-                start, stop, step = [None if b is None else b.__index__() for b in (entry.start, entry.stop, entry.step)]
+                bounds = entry.start, entry.stop, entry.step
+                start, stop, step = [None if b is None else b.__index__() for b in bounds]
                 view = generated.slice(view, dim, start, stop, 1 if step is None else step)
         elif isinstance(entry, int):
             view = generated.select(view, dim, entry)
@@ -166,7 +167,7 @@ def _as_written(value: Any, target: Tensor) -> Any:
     return value
 
 
-# -------------------------------------------------------------------------------------------------------------- index_put
+# ------------------------------------------------------------------------------------------------------------ index_put
 
 
 def _tensors(indices: Sequence[Any], level: Level) -> list[Tensor | None]:
@@ -262,7 +263,8 @@ def _at(position: int, *tensors: int, sizes: int | None = None) -> Any:
 
 
 def _placed(index: Tensor, ndim: int, dim: int) -> Tensor:
-    """A batch of vectors of positions, along dimension `dim` of values of `ndim` dimensions with the examples in front."""
+    """A batch of vectors of positions, along dimension `dim` of values of `ndim` dimensions with the examples in
+    front."""
     shape = [1] * ndim
     shape[0], shape[dim] = index._memory.shape
     return generated.view(index, tuple(shape))

@@ -11,13 +11,14 @@ from ..._generated import functions as generated
 from ...kernels.dims import normalize_dim
 from ...tensor import Tensor
 from ..batched import Level, front, is_batched, not_inplace, reshaped, spread, wrap
+from ..fallback import loop
 from .linear_algebra import _alike
 from .networks import _images
 from .patterns import folded, over, put, unfolded
 
 Function = Callable[..., Any]
 
-# -------------------------------------------------------------------------------------------------------------- distances
+# ------------------------------------------------------------------------------------------------------------ distances
 
 
 def _dist(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -41,7 +42,7 @@ def _renorm(level: Level, function: Function, args: tuple[Any, ...], kwargs: dic
     return first.copy_(result) if function.__name__.endswith("_") else result
 
 
-# ---------------------------------------------------------------------------------------------------------- parts replaced
+# ------------------------------------------------------------------------------------------------------- parts replaced
 
 
 def _replaced(view: Callable[..., Tensor]) -> Any:
@@ -53,7 +54,8 @@ def _replaced(view: Callable[..., Tensor]) -> Any:
         part = view(result, *where)
         if part._memory.shape != source._memory.shape:
             raise RuntimeError(
-                f"expected src to have a size equal to that of the part of self: src size = {list(source.shape)}, slice "
+                f"expected src to have a size equal to that of the part of self: src size = {list(source.shape)}, "
+                "slice "
                 f"size = {list(part.shape)}"
             )
         part.copy_(source)
@@ -101,8 +103,6 @@ def _row_loss(reduction_at: int, weight_at: int | None = None) -> Any:
     def apply(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         input, target = args[:2]
         if weight_at is not None and args[weight_at] is not None and is_batched(args[weight_at], level):
-            from ..fallback import loop
-
             return loop(level, function, args, kwargs)
         rows, labels = spread(input, level), spread(target, level)
         if not input._memory.ndim:  # one class
@@ -121,7 +121,7 @@ def _row_loss(reduction_at: int, weight_at: int | None = None) -> Any:
     return apply
 
 
-# ------------------------------------------------------------------------------------------------------------------ others
+# --------------------------------------------------------------------------------------------------------------- others
 
 
 def _trilinear(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

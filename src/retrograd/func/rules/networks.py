@@ -17,7 +17,7 @@ from .patterns import elementwise, folded, put, unfolded
 Function = Callable[..., Any]
 
 
-# ---------------------------------------------------------------------------------------------------------- convolutions
+# --------------------------------------------------------------------------------------------------------- convolutions
 
 
 def _into(value: Tensor, dim: int) -> Tensor:
@@ -102,7 +102,7 @@ def _conv_tbc(level: Level, function: Function, args: tuple[Any, ...], kwargs: d
     return result.permute(2, 0, 1)
 
 
-# ----------------------------------------------------------------------------------------------------- images as they are
+# --------------------------------------------------------------------------------------------------- images as they are
 
 
 def _images(*, sizes: int | None = None, tensors: int = 1, whole: int | None = None) -> Any:
@@ -164,7 +164,7 @@ def _prefix(level: Level, function: Function, args: tuple[Any, ...], kwargs: dic
     return wrap_all(function(front(args[0]), *args[1:], **kwargs), level)
 
 
-# ---------------------------------------------------------------------------------------------------------- normalization
+# -------------------------------------------------------------------------------------------------------- normalization
 
 
 def _statistics_written(level: Level, input: Any, mean: Any, variance: Any) -> None:
@@ -187,8 +187,8 @@ def _batch_norm(level: Level, function: Function, args: tuple[Any, ...], kwargs:
         result: Tensor = function(input, None, None, mean, variance, training, momentum, eps)
     else:
         wide = _into(spread(input, level), 1)
-        rows = [None if t is None else spread(t, level) for t in (mean, variance)]
-        flat = [None if row is None else row.reshape(-1) for row in rows]
+        rows: list[Any] = [None if t is None else spread(t, level) for t in (mean, variance)]
+        flat: list[Any] = [None if row is None else row.reshape(-1) for row in rows]
         result = wrap(_out_of(function(wide, None, None, *flat, training, momentum, eps), 1, level.size), level)
         if training:
             for row, written in zip(rows, flat, strict=True):
@@ -229,7 +229,7 @@ def _layer_norm(level: Level, function: Function, args: tuple[Any, ...], kwargs:
     return _scaled(result, weight, bias, shape)
 
 
-# ------------------------------------------------------------------------------------------------------------- embeddings
+# ----------------------------------------------------------------------------------------------------------- embeddings
 
 
 def _embedding(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -240,7 +240,7 @@ def _embedding(level: Level, function: Function, args: tuple[Any, ...], kwargs: 
     tables, rows = spread(weight, level), spread(indices, level)
     count = tables._memory.shape[1]
     steps = _steps(level.size, count, rows._memory.ndim)
-    result = wrap(function(folded(tables), rows + steps, -1, by_frequency, False), level)
+    result: Tensor = wrap(function(folded(tables), rows + steps, -1, by_frequency, False), level)
     if padding >= 0:
         result = generated.where_self((indices == padding).unsqueeze(-1), result.detach(), result)
     return result
@@ -269,13 +269,14 @@ def _embedding_backward(level: Level, function: Function, args: tuple[Any, ...],
 def _one_hot(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if args[1] == -1:
         raise RuntimeError(
-            "one_hot: num_classes has to be given inside vmap: the number of classes would depend on the values (dynamic "
+            "one_hot: num_classes has to be given inside vmap: the number of classes would depend on the values "
+            "(dynamic "
             "shapes), and may be another for each example"
         )
     return wrap(function(front(args[0]), args[1]), level)
 
 
-# ----------------------------------------------------------------------------------------------------------------- losses
+# --------------------------------------------------------------------------------------------------------------- losses
 
 
 def _reduced(loss: Tensor, reduction: int) -> Tensor:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..._generated import functions as generated
+from ...core.dtypes import from_numpy_dtype
 from ...core.records import record_of
 from ...kernels.dims import normalize_dim
 from ...kernels.promotion import result_dtype
@@ -62,7 +63,7 @@ def elementwise(level: Level, function: Callable[..., Any], args: tuple[Any, ...
                     result = function(first.value, second.value)
                     return first if result is first.value else wrap_all(result, level)
     tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
-    batched = [tensor for tensor in tensors if is_batched(tensor, level)]
+    batched: list[Any] = [tensor for tensor in tensors if is_batched(tensor, level)]
     record = record_of(function)
     writes = record is not None and record.writes
     if writes and not is_batched(first, level):
@@ -108,7 +109,7 @@ def _keep_dtypes(function: Callable[..., Any], tensors: list[Tensor], values: di
     target = result_dtype(*[_like(tensor) for tensor in tensors])
     for tensor in tensors:
         if tensor._memory.dtype != target:
-            values[id(tensor)] = values.get(id(tensor), tensor).to(target)
+            values[id(tensor)] = values.get(id(tensor), tensor).to(from_numpy_dtype(target))
 
 
 def _like(tensor: Tensor) -> Any:

@@ -20,7 +20,8 @@ def _check(name: str, *expected: tuple[str, Tensor, int]) -> None:
         if tensor._memory.ndim != ndim:
             given = [f"{what} has dim {one._memory.ndim}" for what, one, _ in expected]
             raise RuntimeError(
-                f"Shape mismatch: Got incorrect dims for {name}: {' and '.join(given)}, but expected {argument} to have "
+                f"Shape mismatch: Got incorrect dims for {name}: {' and '.join(given)}, but expected {argument} to "
+                "have "
                 f"dim {ndim}."
             )
 

@@ -23,10 +23,13 @@ def draw(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[s
     if not level.open:
         raise RuntimeError("the vmap that these random numbers were to be drawn for has returned")
     if kwargs.get("out") is not None:
-        raise RuntimeError("vmap: calling out variants of random functions inside vmap is not possible: leave out= away")
+        raise RuntimeError(
+            "vmap: calling out variants of random functions inside vmap is not possible: leave out= away"
+        )
     if level.randomness == "error":
         raise RuntimeError(
-            f"vmap: called random operation while in randomness error mode ({function.__name__}). Please either use the "
+            f"vmap: called random operation while in randomness error mode ({function.__name__}). Please either use "
+            "the "
             "'same' or 'different' randomness flags on vmap or perform the randomness operation out of vmap"
         )
     rule = _RULES.get(function.__name__, _elementwise)

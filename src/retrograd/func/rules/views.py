@@ -6,8 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..._generated import functions as generated
 from ...kernels.dims import normalize_dim
+from ...tensor import wrap as plain
 from ..batched import Level, front, wrap, wrap_all
 from .patterns import leading, put, rule, shifted
 
@@ -101,10 +104,6 @@ def _one_dim(position: int) -> Any:
 
 
 def _number_like(tensor: Any) -> Any:
-    import numpy as np
-
-    from ...tensor import wrap as plain
-
     return plain(np.zeros((), tensor._memory.dtype))
 
 

@@ -156,7 +156,9 @@ def _rrelu(
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if local.state.batch_levels:
-        raise RuntimeError("vmap: We do not yet support calling rrelu inside vmap: use leaky_relu, or another activation")
+        raise RuntimeError(
+            "vmap: We do not yet support calling rrelu inside vmap: use leaky_relu, or another activation"
+        )
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     slopes = np.ones_like(input._data)

@@ -92,7 +92,8 @@ def _scatter_reduction(reduce: str, source: Any) -> str:
 
 def _filled_like(index: Tensor, value: Any, like: Tensor) -> Tensor:
     # A number as the source of a scatter.
-    return wrap(np.full_like(like_array(like), kernels.cast_number(value, like._memory.dtype), shape=index._memory.shape))
+    number = kernels.cast_number(value, like._memory.dtype)
+    return wrap(np.full_like(like_array(like), number, shape=index._memory.shape))
 
 
 @composite()
