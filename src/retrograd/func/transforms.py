@@ -404,6 +404,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     output, back = vjp(func, *primals)
     leaves, spec = tree_flatten(primals)
     outputs, output_spec = tree_flatten(output)
+    linked = any(one.requires_grad for one in outputs)
     # What `back` gives is linear in its cotangents; the derivative of that, the other way round, is the derivative
     # here.
     dummies = tree_unflatten([ops.zeros_like(one) for one in outputs], output_spec)
@@ -421,7 +422,9 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
                 raise RuntimeError(f"Expected a tangent of shape {list(one.shape)}, got {getattr(its, 'shape', its)}")
             if one._memory.dtype != its._memory.dtype:
                 raise RuntimeError(f"Expected a tangent of dtype {one.dtype}, got {its.dtype}")
-        return transposed(tree_unflatten(given, spec))[0]
+        # The graph that it runs over is its own; a result has a history where `func` or the tangents have one.
+        recorded = linked or (local.state.grad_enabled is True and any(one.requires_grad for one in given))
+        return transposed(tree_unflatten(given, spec), create_graph=recorded)[0]
 
     return output, forward
 
