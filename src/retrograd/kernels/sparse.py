@@ -250,7 +250,7 @@ def coalesce(a: SparseArray) -> SparseArray:
     if a.nnz < 2:
         return SparseArray(a.indices, a.values, a.shape, True)
     numbers = a.indices[0] if a.sparse_dim == 1 else coordinates_to_numbers(a.indices, a.shape)
-    order = np.argsort(numbers, kind="stable")
+    order = np.argsort(numbers)
     ordered = numbers[order]
     is_first = np.empty(ordered.size, bool)
     is_first[0] = True
@@ -281,19 +281,44 @@ def add_at_coordinates(a: np.ndarray, b: SparseArray, alpha: Any = 1) -> np.ndar
     if not b.nnz or not b.values.size:
         return a
     lines = math.prod(b.shape[: b.sparse_dim])
-    if not b.coalesced and (b.nnz < lines or not a.flags.c_contiguous or a.dtype == bool):
+    if not b.coalesced and (lines > _MOST_MARKS or not a.flags.c_contiguous or a.dtype == bool):
         b = coalesce(b)
     values = b.values if alpha.__class__ is int and alpha == 1 else b.values * np.asarray(alpha).astype(b.dtype)
     values = values.astype(a.dtype, copy=False)
     if not b.sparse_dim:
         a += values.sum(0)
-    elif not b.coalesced:
-        add_rows(a.reshape(lines, -1), coordinates_to_numbers(b.indices, b.shape), values.reshape(b.nnz, -1))
-    elif b.sparse_dim == 1:
-        a[b.indices[0]] += values
-    else:
+    elif b.sparse_dim > 1 and b.coalesced:
         a[tuple(b.indices)] += values
+    elif b.coalesced:
+        _add_to_rows(a, b.indices[0], values)
+    else:
+        rows, values = coordinates_to_numbers(b.indices, b.shape), values.reshape(b.nnz, -1)
+        whole = a.reshape(lines, -1)
+        if b.nnz < lines:
+            # Every row marks its place: those whose mark was written over come again, and are added afterwards.
+            marks, numbers = np.empty(lines, np.int32), np.arange(b.nnz, dtype=np.int32)
+            marks[rows] = numbers
+            again = np.flatnonzero(marks[rows] != numbers)
+            if again.size:
+                once = np.flatnonzero(marks[rows] == numbers)
+                _add_to_rows(whole, rows[once], values[once])
+                rows, values = rows[again], values[again]
+            else:
+                _add_to_rows(whole, rows, values)
+                return a
+        add_rows(whole, rows, values)
     return a
+
+
+#: Of how many places it is worth to keep a mark for each.
+_MOST_MARKS = 1 << 24
+
+
+def _add_to_rows(a: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
+    """Add to rows of an array, each of which comes once."""
+    part = a.take(rows, 0)
+    part += values
+    a[rows] = part
 
 
 def add_sparse(a: SparseArray, b: SparseArray) -> SparseArray:
