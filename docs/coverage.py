@@ -32,9 +32,7 @@ NAMESPACES = {
 
 #: What is not meant to be here: a pattern of names, and why.
 OUT_OF_SCOPE = [
-    (r"(to_)?(sparse|mkldnn).*|.*_sparse_?(_.*)?|to_dense|to_padded_tensor|coalesce|is_coalesced|(dense|sparse)_dim"
-     r"|(c?col|c?row|crow)_indices(_copy)?|indices(_copy)?|values(_copy)?|smm|dsmm|hsmm|hspmm|spmm|saddmm|sspaddmm",
-     "sparse tensors"),
+    (r"(to_)?mkldnn.*", "MKL-DNN's tensors"),
     (r"q(uant.*|_.*|scheme)|.*quant.*|dequantize|int_repr|fbgemm.*|choose_qparams.*", "quantised tensors"),
     (r"align_(to|as)|.*_?names_?|rename_?|refine_names", "named tensors"),
     (r".*_ir|import_ir.*|parse_.*|unify_type.*|merge_type.*|fork|wait|compile|cond|while_loop|script.*|sym_.*"
