@@ -151,7 +151,7 @@ def test_training_is_torchs(name: str, bag: bool) -> None:
             table(indices).pow(2).sum().backward()
             assert table.weight.grad.is_sparse
             optimizer.step()
-        found.append(np.array(table.weight.detach()))
+        found.append(table.weight.detach().numpy().copy())
     np.testing.assert_allclose(found[0], found[1], rtol=1e-5, atol=1e-6)
 
 

@@ -173,3 +173,41 @@ def test_a_refused_write_changes_nothing() -> None:
         with pytest.raises(RuntimeError):
             wrong()
     assert x._version == 0 and x.detach().to_dense().tolist() == [[0, 3, 0, 1], [2, 0, 0, 0]]
+
+
+def test_parts_and_dense_dimensions() -> None:
+    x = some(retrograd, "sparse_coo")
+    assert retrograd.indices_copy(x).tolist() == [[0, 0, 1], [1, 3, 0]]
+    copied = retrograd.values_copy(x)
+    copied.zero_()
+    assert x.values().tolist() == [3, 1, 2]
+    cube = retrograd.arange(24.0).reshape(2, 3, 4)
+    for layout in ("sparse_csr", "sparse_csc"):
+        made = cube.to_sparse(layout=getattr(retrograd, layout), dense_dim=1)
+        assert (made.dense_dim(), made.values().shape[1:]) == (1, (4,))
+        assert made.to_dense().equal(cube)
+    for layout in ("sparse_bsr", "sparse_bsc"):
+        made = getattr(cube, f"to_{layout}")((1, 3), 1)
+        assert made.values().shape[1:] == (1, 3, 4) and made.to_dense().equal(cube)
+    batch = retrograd.ones(3, 2, 2).to_sparse_csr()
+    assert batch.crow_indices().shape == (3, 3) and batch.to_dense().equal(retrograd.ones(3, 2, 2))
+    with pytest.raises(RuntimeError, match="same number of specified elements per batch"):
+        retrograd.tensor([[[1.0, 1]], [[0, 1]]]).to_sparse_csr()
+    assert retrograd.sparse_csr_tensor([0, 1, 2], [0, 1], [1, 2], dtype=retrograd.float64).dtype is retrograd.float64
+
+
+def test_checks_can_be_switched() -> None:
+    switch = retrograd.sparse.check_sparse_tensor_invariants
+    wrong_order = [0, 2, 2], [1, 0], [1.0, 2], (2, 2)
+    assert retrograd.sparse_csr_tensor(*wrong_order).to_dense().tolist() == [[2, 1], [0, 0]]
+    with switch(), pytest.raises(RuntimeError, match="sorted and distinct"):
+        retrograd.sparse_csr_tensor(*wrong_order)
+    assert not switch.is_enabled()
+
+    @switch()
+    def within() -> bool:
+        return switch.is_enabled()
+
+    assert within() and not switch.is_enabled()
+    with pytest.raises(RuntimeError, match="integer multiplication overflow"):
+        retrograd.sparse_coo_tensor([[0], [0]], [1.0], (2**40, 2**40))
