@@ -49,7 +49,7 @@ def assert_close(
     if (rtol is None) != (atol is None):
         missing = "rtol" if rtol is None else "atol"
         raise ValueError(f"Both 'rtol' and 'atol' must be either specified or unspecified, but got no {missing}")
-    options = (rtol, atol, equal_nan, check_device, check_dtype, check_stride)
+    options = (rtol, atol, equal_nan, check_device, check_dtype, check_stride, check_layout)
     found = _difference(actual, expected, options, "")
     if found is not None:
         raise AssertionError(found if msg is None else msg(found) if callable(msg) else msg)
@@ -112,15 +112,19 @@ def _is_number(value: Any) -> bool:
 
 
 def _tensor_difference(actual: Tensor, expected: Tensor, options: tuple, where: str) -> str | None:
-    rtol, atol, equal_nan, check_device, check_dtype, check_stride = options
+    rtol, atol, equal_nan, check_device, check_dtype, check_stride, check_layout = options
     for what, one, other, checked in (
         ("shape", tuple(actual.shape), tuple(expected.shape), True),
         ("device", str(actual.device), str(expected.device), check_device),
         ("dtype", actual.dtype, expected.dtype, check_dtype),
-        ("stride", actual.stride(), expected.stride(), check_stride),
+        ("layout", actual.layout, expected.layout, check_layout),
     ):
         if checked and one != other:
             return f"The values for attribute '{what}' do not match: {one} != {other}.{where}"
+    if actual.layout.name.startswith("sparse") or expected.layout.name.startswith("sparse"):
+        return _sparse_difference(actual, expected, options, where)
+    if check_stride and actual.stride() != expected.stride():
+        return f"The values for attribute 'stride' do not match: {actual.stride()} != {expected.stride()}.{where}"
     pairs = [_TOLERANCES.get(t.dtype.name, (0.0, 0.0)) for t in (actual, expected)]
     rtol = max(pair[0] for pair in pairs) if rtol is None else rtol
     atol = max(pair[1] for pair in pairs) if atol is None else atol
@@ -144,6 +148,25 @@ def _tensor_difference(actual: Tensor, expected: Tensor, options: tuple, where: 
         limit = "" if exact else f" (up to {allowed} allowed)"
         lines.append(f"Greatest {name} difference: {values[at]}{place}{limit}")
     return "\n".join(lines) + where
+
+
+def _sparse_difference(actual: Any, expected: Any, options: tuple, where: str) -> str | None:
+    """The same where one is not plain: part by part if both are sparse in the same way, else by all elements."""
+    if actual.layout is not expected.layout:
+        return _tensor_difference(actual.to_dense(), expected.to_dense(), options, where)
+    if actual.is_sparse and actual.is_coalesced() != expected.is_coalesced():
+        actual, expected = actual.coalesce(), expected.coalesce()
+    if actual._nnz() != expected._nnz():
+        return (
+            f"The number of specified values in sparse tensors of layout {actual.layout} does not match: "
+            f"{actual._nnz()} != {expected._nnz()}{where}"
+        )
+    for name in actual._memory.parts:
+        pair = [wrap(getattr(one._memory, name)) for one in (actual, expected)]
+        found = _tensor_difference(*pair, options, f"{where}\n\nThe failure occurred for the {name} of {actual.layout}")
+        if found is not None:
+            return found
+    return None
 
 
 def _wide(tensor: Tensor) -> np.ndarray:

@@ -211,3 +211,16 @@ def test_checks_can_be_switched() -> None:
     assert within() and not switch.is_enabled()
     with pytest.raises(RuntimeError, match="integer multiplication overflow"):
         retrograd.sparse_coo_tensor([[0], [0]], [1.0], (2**40, 2**40))
+
+
+def test_assert_close() -> None:
+    close = retrograd.testing.assert_close
+    for layout in LAYOUTS:
+        close(some(retrograd, layout), some(retrograd, layout))
+        with pytest.raises(AssertionError, match="for the values"):
+            close(some(retrograd, layout), some(retrograd, layout) * 2)
+        with pytest.raises(AssertionError, match="attribute 'layout' do not match"):
+            close(some(retrograd, layout), some(retrograd, layout).to_dense())
+        close(some(retrograd, layout), some(retrograd, layout).to_dense(), check_layout=False)
+    with pytest.raises(AssertionError, match="number of specified values"):
+        close(some(retrograd, "sparse_coo"), retrograd.sparse_coo_tensor((2, 4)))
