@@ -323,6 +323,8 @@ def _add_to_rows(a: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
 
 def add_sparse(a: SparseArray, b: SparseArray) -> SparseArray:
     """The coordinates of both; coalesced if both are."""
+    if a.indices is b.indices or (a.indices.shape == b.indices.shape and np.array_equal(a.indices, b.indices)):
+        return SparseArray(a.indices, a.values + b.values, a.shape, a.coalesced and b.coalesced)
     indices = np.concatenate([a.indices, b.indices], 1)
     values = np.concatenate([a.values, b.values])
     result = SparseArray(indices, values, a.shape)

@@ -13,6 +13,10 @@ from ..tensor import Tensor
 from ..tensor.sparse import AnySparse
 
 
+#: Operators whose in-place variants give a tensor another shape.
+_RESHAPING = ("t", "transpose", "squeeze", "unsqueeze")
+
+
 def write(tensor: Any, array: Any) -> None:
     """Make `array` what `tensor`, and every alias of it, holds."""
     tensor._memory.become(array)
@@ -35,7 +39,8 @@ def in_place(form: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         return result
     array: Any = result._memory
     own = tensor._memory
-    if not isinstance(result, AnySparse) or type(array) is not type(own) or array.shape != own.shape:
+    reshaped = array.shape != own.shape and form.__name__ not in _RESHAPING
+    if not isinstance(result, AnySparse) or type(array) is not type(own) or reshaped:
         raise RuntimeError(
             f"{form.__name__}_: the result has layout {result.layout} and shape {list(result.shape)}, and cannot be "
             f"written to a tensor of layout {tensor.layout} and shape {list(tensor.shape)}"
