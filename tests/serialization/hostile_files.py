@@ -277,7 +277,7 @@ def programs() -> Iterator[tuple[str, bytes, bytes]]:
         "a dtype called": (called(named("torch", "float32"), 7).code,),
         "no such device": (called(named("torch", "device"), "moon").code,),
         "a device that is a number": (called(named("torch", "device"), 0).code,),
-        "no such layout": (called(named("torch.serialization", "_get_layout"), "torch.sparse_coo").code,),
+        "no such layout": (called(named("torch.serialization", "_get_layout"), "torch.sparse_nothing").code,),
         "a layout of a list": (called(named("torch.serialization", "_get_layout"), []).code,),
         "a tensor of nothing": (called(PLAIN).code,),
         "a parameter of nothing": (parameter(data=Raw(b"N")).code,),
