@@ -140,21 +140,24 @@ def _with_state(made: Any, state: Any) -> Any:
     return made
 
 
+def _nested() -> Any:
+    """What nested tensors are made of."""
+    from ..nested import _internal  # few files have them
+
+    return _internal
+
+
 def _rebuild_nested_tensor(buffer: Any, sizes: Any, strides: Any, storage_offsets: Any) -> Tensor:
     """A nested tensor of the strided layout on a buffer."""
-    from ..nested._internal.strided import nested_view_from_buffer  # few files have them
-
     if not all(isinstance(t, Tensor) and t.special is None for t in (buffer, sizes, strides, storage_offsets)):
         raise LoadError("a nested tensor in the file is described in a way that makes no sense")
     requires_grad = buffer.requires_grad
-    result = nested_view_from_buffer(buffer.detach(), sizes, strides, storage_offsets)
+    result = _nested().strided.nested_view_from_buffer(buffer.detach(), sizes, strides, storage_offsets)
     return result.requires_grad_(requires_grad)
 
 
 def _rebuild_njt(constructor_kwargs: Any) -> Tensor:
     """A nested tensor of the jagged layout."""
-    from ..nested._internal.nested_tensor import NestedTensor  # few files have them
-
     given = constructor_kwargs if type(constructor_kwargs) is dict else {}
     parts = [given.get(name) for name in ("values", "offsets", "lengths")]
     cache = given.get("_metadata_cache")
@@ -167,7 +170,7 @@ def _rebuild_njt(constructor_kwargs: Any) -> Tensor:
         raise LoadError("a nested tensor in the file is described in a way that makes no sense")
     # Torch keeps a length as the first size of a tensor without elements.
     lengths = {k: v if type(v) is int else int(v.shape[0]) for k, v in (cache or {}).items()}
-    return NestedTensor(**{**given, "values": given["values"].detach(), "_metadata_cache": lengths})
+    return _nested().nested_tensor.NestedTensor(**{**given, "values": given["values"].detach(), "_metadata_cache": lengths})
 
 
 def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:

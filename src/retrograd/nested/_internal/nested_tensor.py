@@ -20,6 +20,7 @@ from ...core.locks import graph_lock
 from ...core.sym_int import NestedIntNode, SymInt
 from ...core.version_counter import INFERENCE
 from ...kernels import alias as alias_kernel
+from ...serialization.rebuild import _rebuild_njt
 from ...tensor import Tensor, wrap
 from .base import Handler, NestedBase, NestedDescription, View
 
@@ -295,8 +296,6 @@ class NestedTensor(NestedBase):
         return f"NestedTensor({', '.join(parts)}, contiguous={self._is_contiguous()})"
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        from ...serialization.rebuild import _rebuild_njt  # files are read there
-
         if not self.is_leaf:
             raise RuntimeError("a nested tensor that is the result of an operation cannot be saved: detach() it")
         given = {

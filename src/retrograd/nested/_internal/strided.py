@@ -20,6 +20,7 @@ from ...core.late import operators as ops
 from ...core.layout import strided
 from ...kernels import contiguous_strides
 from ...kernels.dims import normalize_dim
+from ...serialization.rebuild import _rebuild_nested_tensor
 from ...tensor import Tensor, wrap
 from ...tensor.printing import tensor_str
 from .base import Handler, NestedBase, NestedDescription, View
@@ -234,8 +235,6 @@ class StridedNestedTensor(NestedBase):
         return f"nested_tensor([\n{inside}\n]{suffix})"
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        from ...serialization.rebuild import _rebuild_nested_tensor  # files are read there
-
         if not self.is_leaf:
             raise RuntimeError("a nested tensor that is the result of an operation cannot be saved: detach() it")
         where = self._nested_tensor_size(), self._nested_tensor_strides(), self._nested_tensor_storage_offsets()
