@@ -114,6 +114,36 @@ def test_gradients_of_masked_elements_are_none_of_ours() -> None:
 
 
 @pytest.mark.parity
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr"])
+@pytest.mark.parametrize("name", ["sum", "prod", "amax", "amin", "mean"])
+def test_reductions_of_sparse_tensors_are_torchs(name: str, layout: str) -> None:
+    torch = pytest.importorskip("torch")
+    for dim in (0, 1, None, (0, 1)):
+        for keepdim in (True, False):
+            found = []
+            for t in (retrograd, torch):
+                data = t.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, -4.0]]).to_sparse(layout=getattr(t, layout))
+                mask = t.tensor(MASK).to_sparse(layout=getattr(t, layout))
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    try:
+                        result = getattr(t.masked, name)(data, dim, keepdim=keepdim, mask=mask)
+                        found.append((str(result.layout), result._nnz(), result.to_dense().tolist()))
+                    except (ValueError, AssertionError, RuntimeError) as error:
+                        found.append(type(error))
+            assert found[0] == found[1], (dim, keepdim)
+
+
+def test_gradients_of_reductions_of_sparse_tensors() -> None:
+    x = retrograd.tensor(DATA, dtype=retrograd.float64, requires_grad=True)
+    mask = retrograd.tensor(MASK)
+    for run in (retrograd.masked.sum, retrograd.masked.prod, retrograd.masked.amax):
+        assert retrograd.autograd.gradcheck(
+            lambda data, run=run: run(data.to_sparse(), 1, mask=mask).to_dense(), x, masked=True
+        )
+
+
+@pytest.mark.parity
 def test_printing_is_torchs() -> None:
     torch = pytest.importorskip("torch")
     texts = []

@@ -13,6 +13,7 @@ from typing import Any
 from ..core import dtypes
 from ..core.dtypes import dtype as DType
 from ..core.late import operators as ops
+from ..core.layout import sparse_coo, sparse_csr, strided
 from ..core.type_info import iinfo
 from ..nn import functional as F
 from ..tensor import Tensor
@@ -75,8 +76,24 @@ def _canonical_dim(dim: Dims, ndim: int) -> tuple[int, ...]:
 
 
 def _where(mask: Tensor, input: Tensor, fill_value: Tensor) -> Tensor:
-    """`input` where the mask is True, else `fill_value`."""
-    return ops.where(mask, input, fill_value)
+    """`input` where the mask is True, else `fill_value`.
+
+    Of sparse tensors the result has an element wherever the mask is True somewhere, be it 0 because the input has none.
+    """
+    if mask.layout is strided:
+        return ops.where(mask, input, fill_value)
+    if mask.layout is sparse_csr:
+        found: Any = _where(mask.to_sparse_coo(), input.to_sparse_coo(), fill_value)  # type: ignore[attr-defined]
+        return found.to_sparse_csr()
+    if mask.layout is not sparse_coo:
+        raise ValueError(f"_where expects strided or sparse COO or sparse CSR tensor but got {mask.layout}")
+    chosen: Any = mask.coalesce()  # type: ignore[attr-defined]
+    places, values = chosen.indices(), chosen.values()
+    rows = values if values.dim() == 1 else values.flatten(1).any(1)
+    places, values = places[:, rows], values[rows]
+    taken = input.to_dense()[tuple(places)]  # type: ignore[attr-defined]
+    result: Any = ops.sparse_coo_tensor(places, ops.where(values, taken, fill_value), tuple(input.shape))
+    return result._coalesced_(True)
 
 
 def _input_mask(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -140,6 +157,28 @@ def _check_layout(name: str, input: Tensor) -> None:
         raise ValueError(f"masked {name} expects strided tensor (got {input.layout} tensor)")
 
 
+def _of_sparse(
+    op: Callable[..., Any], input: Any, dim: Dims, keepdim: Any, dtype: DType | None, mask: Any
+) -> Tensor:
+    """A reduction of a sparse tensor: sparse again, with an element wherever one that is not masked goes into it."""
+    name = op.__name__
+    if input.layout is not sparse_coo and input.layout is not sparse_csr:
+        raise ValueError(f"masked {name} expects strided, sparse_coo or sparse_csr tensor (got {input.layout} tensor)")
+    if mask is None and not (name == "sum" and input.layout is sparse_coo):
+        # What is not there is 0, and would take part.
+        kind = str(input.layout).removeprefix("torch.")
+        raise ValueError(f"masked {name} expects explicit mask for {kind} tensor input")
+    if input.layout is sparse_csr and not keepdim:
+        kinds = {"sum": RuntimeError, "prod": RuntimeError}
+        raise kinds.get(name, AssertionError)("reduction operations on CSR tensors with keepdim=False is unsupported")
+    plain = input.to_dense()
+    places = ops.ones_like(plain, dtype=dtypes.bool_) if mask is None else mask
+    places = _input_mask(plain, mask=places if places.layout is strided else places.to_dense())
+    result: Any = op(plain, dim, keepdim=keepdim, dtype=dtype, mask=places)
+    there: Any = _output_mask(op, plain, dim, keepdim=keepdim, mask=places)
+    return result.sparse_mask(there.to_sparse() if input.layout is sparse_coo else there.to_sparse_csr())
+
+
 def _of_small_ints(input: Tensor) -> DType:
     """The dtype in which sums and products are taken."""
     return input.dtype if input.is_floating_point() or input.is_complex() else dtypes.int64
@@ -159,7 +198,8 @@ def sum(
     >>> torch.masked.sum(x, 1, mask=mask)
     tensor([1., 7.])
     """
-    _check_layout("sum", input)
+    if input.layout is not strided:
+        return _of_sparse(sum, input, dim, keepdim, dtype, mask)
     found, dims = _combine_input_and_mask("sum", input, mask), _canonical_dim(dim, input.ndim)
     return ops.sum_dim_IntList(found, dims, bool(keepdim), dtype=dtype or _of_small_ints(input))
 
@@ -174,7 +214,8 @@ def prod(
     >>> torch.masked.prod(torch.tensor([2., 3., 5.]), mask=torch.tensor([True, False, True]))
     tensor(10.)
     """
-    _check_layout("prod", input)
+    if input.layout is not strided:
+        return _of_sparse(prod, input, dim, keepdim, dtype, mask)
     result = _to(_combine_input_and_mask("prod", input, mask), dtype or _of_small_ints(input))
     for d in reversed(_canonical_dim(dim, input.ndim)):
         result = ops.prod_dim_int(result, d, bool(keepdim))
@@ -191,7 +232,8 @@ def amax(
     >>> torch.masked.amax(torch.tensor([2., 3.]), mask=torch.tensor([True, False]))
     tensor(2.)
     """
-    _check_layout("amax", input)
+    if input.layout is not strided:
+        return _of_sparse(amax, input, dim, keepdim, dtype, mask)
     found = _combine_input_and_mask("amax", input, mask)
     return _to(ops.amax(found, _canonical_dim(dim, input.ndim), bool(keepdim)), dtype or input.dtype)
 
@@ -206,7 +248,8 @@ def amin(
     >>> torch.masked.amin(torch.tensor([2., 3.]), mask=torch.tensor([False, True]))
     tensor(3.)
     """
-    _check_layout("amin", input)
+    if input.layout is not strided:
+        return _of_sparse(amin, input, dim, keepdim, dtype, mask)
     found = _combine_input_and_mask("amin", input, mask)
     return _to(ops.amin(found, _canonical_dim(dim, input.ndim), bool(keepdim)), dtype or input.dtype)
 
@@ -259,6 +302,8 @@ def mean(
     >>> torch.masked.mean(torch.tensor([1., 2., 6.]), mask=torch.tensor([True, False, True]))
     tensor(3.5000)
     """
+    if input.layout is sparse_csr:
+        return _of_sparse(mean, input, dim, keepdim, dtype, mask)
     _check_layout("mean", input)
     source = "Input" if dtype is None else "Optional"
     dtype = input.dtype if dtype is None else dtype
