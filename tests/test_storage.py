@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -93,11 +94,139 @@ def test_files_that_are_too_short(tmp_path: Path) -> None:
         retrograd.UntypedStorage.from_file(tmp_path / "short", nbytes=8)
 
 
+def test_storages_grow_and_shrink_under_their_tensors(torch: Any) -> None:
+    x = torch.arange(4.0)
+    y, z, kept, leaf = x[1:], x.view(2, 2), x.detach(), x.clone().requires_grad_()
+    s = x.untyped_storage()
+    assert s.resize_(16) is s and s.resizable()
+    address = s.data_ptr()
+    s.resize_(32)
+    for other in (x, y, z, kept):
+        assert other.untyped_storage().nbytes() == 32 and other.untyped_storage().data_ptr() == s.data_ptr()
+    assert (x.tolist(), y.tolist(), z.tolist()) == ([0, 1, 2, 3], [1, 2, 3], [[0, 1], [2, 3]])
+    x.resize_(8)
+    x[7] = 5.0
+    assert y.storage()[7] == 5.0 and y.data_ptr() - x.data_ptr() == 4
+    z[0, 1] = 9.0
+    assert x[1] == 9 and y[0] == 9 and kept[1] == 9
+    # All memory let go, and taken again: what sharded training does between uses of a parameter.
+    s.resize_(0)
+    assert s.nbytes() == 0 and y.shape == (3,) and y.stride() == (1,) and y.storage_offset() == 1 and y.numel() == 3
+    s.resize_(16)
+    z.copy_(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    assert y.tolist() == [2, 3, 4]
+    # Typed storages count in elements; leaves are moved too.
+    t = leaf.storage()
+    t.resize_(2)
+    assert len(t) == 2 and t.tolist() == [0.0, 1.0] and leaf.requires_grad
+    t.resize_(6)
+    assert leaf.tolist()[:2] == [0.0, 1.0] and (leaf * leaf).requires_grad
+    del address
+
+
+def test_what_lies_beyond_a_storage_is_not_read() -> None:
+    """Torch reads and writes what lies there, or ends; here it is said what is wrong."""
+    x = retrograd.arange(4.0)
+    y = x[3:]
+    x.untyped_storage().resize_(8)
+    calls = (lambda: x + 1, lambda: y.sum(), lambda: repr(x), lambda: x.copy_(x), lambda: x.tolist(), lambda: x[2:])
+    for call in calls:
+        with pytest.raises(RuntimeError, match="out of bounds for storage of size 8"):
+            call()
+    assert x.shape == (4,) and x.dtype is retrograd.float32 and x.is_contiguous()
+    assert x.resize_(2).tolist() == [0.0, 1.0]  # what is left of it
+    x.untyped_storage().resize_(16)
+    y.fill_(4.0)
+    assert x.resize_(4)[3] == 4.0
+
+
 def test_memory_that_cannot_move() -> None:
-    s = retrograd.ones(2).untyped_storage()
-    assert s.resize_(8) is s
+    shared = retrograd.ones(2).share_memory_()
     with pytest.raises(RuntimeError, match="not resizable"):
-        s.resize_(16)
+        shared.untyped_storage().resize_(16)
+    with pytest.raises(RuntimeError, match="negative"):
+        retrograd.ones(2).untyped_storage().resize_(-1)
+    array = np.arange(2.0)
+    x = retrograd.from_numpy(array)
+    x.untyped_storage().resize_(32)  # torch refuses: the array would be left behind, as it is here
+    x[0] = 7.0
+    assert array.tolist() == [0.0, 1.0]
+
+
+def test_resizing_a_tensor_resizes_its_storage(torch: Any) -> None:
+    x = torch.arange(4.0)
+    y = x[2:]
+    x.resize_(6)
+    x[2] = 9.0
+    assert y.tolist() == [9.0, 3.0] and y.untyped_storage().nbytes() == 24
+    y.resize_(3)  # has room
+    assert y.untyped_storage().data_ptr() == x.untyped_storage().data_ptr() and y.untyped_storage().nbytes() == 24
+
+
+def test_where_nothing_lies(torch: Any) -> None:
+    x = torch.arange(12.0).view(3, 4)
+    cases = [x[2:2], x[1:1, 1:], x[3:], x[:, 4:], x[5:9], x[-1:1], x.t()[2:2], x[1:][1:1], x[:0]]
+    cases.append(torch.arange(4.0)[2:2])
+    assert [c.storage_offset() for c in cases] == [8, 5, 12, 4, 12, 8, 2, 8, 0, 2]
+    assert [tuple(c.shape) for c in cases[:4]] == [(0, 4), (0, 3), (0, 4), (3, 0)]
+    assert all(c.data_ptr() == 0 for c in cases)
+
+
+def test_set_takes_memory(torch: Any) -> None:
+    x = torch.arange(4.0)[1:3]
+    assert x.set_().tolist() == [] and x.storage_offset() == 0 and len(x.storage()) == 0
+    nine = torch.arange(9.0)
+    assert x.set_(nine.storage(), 2, (2, 2), (3, 1)).tolist() == [[2, 3], [5, 6]] and x.storage_offset() == 2
+    assert x.set_(nine.untyped_storage(), 1, (2,)).tolist() == [1, 2]
+    assert x.set_(nine.untyped_storage()).shape == (9,) and x.set_(nine[4:]).tolist() == [4, 5, 6, 7, 8]
+    assert x.set_(nine, 1, (2,), (2,)).tolist() == [1, 3]
+    x[0] = 7.0
+    assert nine[1] == 7
+    grown = torch.zeros(2).set_(nine.storage(), 8, (3,))
+    assert nine.untyped_storage().nbytes() == 44 and grown[0] == 8
+    nine[3] = 8.0
+    assert x.tolist() == [7, 8]
+    refusals = [
+        ("x.set_(torch.arange(4).storage())", "Expected a Storage of type float or an UntypedStorage, but got type L"),
+        ("x.set_(torch.arange(4))", "Could not set tensor of type long int to a tensor of type float"),
+    ]
+    for call, words in refusals:
+        y = torch.zeros(2)
+        with pytest.raises(RuntimeError, match=words):
+            eval(call, {"torch": torch, "x": y})
+        assert y.tolist() == [0, 0]
+    assert x.tolist() == [7, 8]
+
+
+def test_all_methods_are_here() -> None:
+    theirs = pytest.importorskip("torch")
+    #: Between processes and devices, or torch's own bookkeeping.
+    words = "cuda|_fd|_cpu|_filename|weak|_decref|_incref|_ipc|_file|hpu|mps|_expired|_shared$|_cdata|_addr_|_swap"
+    absent = re.compile(words)
+    for name in ("UntypedStorage", "TypedStorage"):
+        mine, other = getattr(retrograd, name), getattr(theirs, name)
+        missing = {n for n in dir(other) if not hasattr(mine, n) and not absent.search(n)}
+        assert missing <= {"__annotations__", "_byteswap", "_checkpoint_offset", "_fake_device", "_deepcopy",
+                           "_from_buffer", "_maybe_wrap_index", "__delitem__", "from_buffer",
+                           "_get_legacy_storage_class"}  # fmt: skip
+
+
+def test_conversions_of_storages(torch: Any) -> None:
+    s = torch.tensor([1.5, 2.0]).storage()
+    assert s.int().tolist() == [1, 2] and s.double().dtype is torch.float64 and s.float8_e5m2().tolist() == [1.5, 2.0]
+    assert s.type() == "torch.FloatStorage"
+    u = torch.UntypedStorage([1, 255])
+    assert u.new().nbytes() == 0 and list(u) == [1, 255] and u.get_device() is None
+    if torch is retrograd:  # (torch's copies bytes to elements, and finds that they are not as many)
+        assert u.float().tolist() == [1.0, 255.0] and s.type("torch.IntStorage").tolist() == [1, 2]
+        assert s.type(torch.DoubleStorage).dtype is torch.float64
+    assert torch.zeros(1, dtype=torch.uint16).storage().type() == "torch.storage.TypedStorage"
+    for wrong in (lambda: s[5], lambda: s[-3]):
+        with pytest.raises(IndexError):
+            wrong()
+    s[0:2] = 4
+    assert s.tolist() == [4.0, 4.0]
+    assert torch.ones(2)._typed_storage().tolist() == [1.0, 1.0]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="fork is POSIX's")
@@ -115,8 +244,10 @@ def test_shared_memory() -> None:
         p.share_memory_()
     net(retrograd.ones(1, 2)).sum().backward()
     assert all(p.is_shared() and p.grad is not None for p in net.parameters())
-    with pytest.raises(RuntimeError, match="is a view of another one"):
-        retrograd.ones(4)[1:].share_memory_()
+    x = retrograd.arange(4.0)
+    part = x[1:].share_memory_()  # takes the whole memory along
+    x[1] = 8.0
+    assert x.is_shared() and part[0] == 8.0
 
 
 def test_pinned_memory(torch: Any) -> None:

@@ -381,7 +381,8 @@ def hash_tensor(a: ndarray, dims: tuple[int, ...], keepdim: bool) -> ndarray:
         unsupported("xor_sum_cpu", a.dtype)
     wide = convert(a, np.dtype(np.float64 if a.dtype.kind in "fV" else np.int64)) if a.itemsize < 8 else a
     bits = np.ascontiguousarray(wide).view(np.uint64).reshape(a.shape)
-    return np.asarray(np.bitwise_xor.reduce(bits, dims, keepdims=keepdim))
+    reduce: Any = np.bitwise_xor.reduce
+    return np.asarray(reduce(bits, dims, keepdims=keepdim))
 
 
 # Every public function of this module is a kernel.

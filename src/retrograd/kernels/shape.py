@@ -17,7 +17,7 @@ import numpy as np
 
 from .dims import check_long, normalize_dim, normalize_dims
 from .promotion import complex_dtype, real_dtype, scalar_name
-from .storage import restride, shape_text, storage_offset, strides
+from .storage import restride, shape_text, storage_offset, storage_root, strides
 
 _slice = builtins.slice
 _ALL = _slice(None)
@@ -355,9 +355,21 @@ def slice(
         raise RuntimeError("slice step must be positive")
     if not a.ndim:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-    if dim == 0:
-        return a[_slice(start, end, step)]
-    return a[_SKIP[normalize_dim(dim, a.ndim)] + (_slice(start, end, step),)]
+    key = _slice(start, end, step)
+    found = a[key] if dim == 0 else a[_SKIP[normalize_dim(dim, a.ndim)] + (key,)]
+    return found if found.size or not a.size else _nothing(a, normalize_dim(dim, a.ndim), start)
+
+
+def _nothing(a: np.ndarray, dim: int, start: int | None) -> np.ndarray:
+    """A slice without elements, where it begins: NumPy has all of them at the beginning of the array."""
+    n = a.shape[dim]
+    first = 0 if start is None else max(start + n, 0) if start < 0 else min(start, n)
+    shape = (*a.shape[:dim], 0, *a.shape[dim + 1 :])
+    root = storage_root(a)
+    if type(a) is not np.ndarray or not root.flags.c_contiguous:
+        return a[_SKIP[dim] + (_slice(0, 0),)]
+    offset = a.__array_interface__["data"][0] - root.__array_interface__["data"][0] + first * a.strides[dim]
+    return np.ndarray(shape, a.dtype, root, min(offset, root.nbytes), a.strides)
 
 
 def narrow(a: np.ndarray, dim: int, start: int, length: int) -> np.ndarray:

@@ -101,6 +101,7 @@ def restride(a: np.ndarray, shape: tuple[int, ...], byte_strides: tuple[int, ...
             return _ndarray(shape, a.dtype, a[...].reshape(-1)[:0])
         view = np.asarray(_Window(a, _address(a), shape, byte_strides))
         return view if a.dtype.kind != "V" else view.view(a.dtype)  # a window has no word for bfloat16
+    a.T  # noqa: B018  # what stands in place of an array refuses here
     library = sys.modules[type(a).__module__.partition(".")[0]]
     return library.lib.stride_tricks.as_strided(a, shape, byte_strides)
 

@@ -141,8 +141,11 @@ class Tensor(TensorConversion):
         return storage_offset(self._memory)
 
     def data_ptr(self) -> int:
-        """The address of the first element."""
-        return self._memory.ctypes.data if self._memory.__class__ is np.ndarray else self._memory.data.ptr
+        """The address of the first element; 0 where there is none."""
+        memory = self._memory
+        if memory.__class__ is np.ndarray:
+            return memory.ctypes.data if memory.size else 0
+        return memory.data.ptr
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
         if memory_format is None:

@@ -15,12 +15,14 @@ from ...autograd.accumulate_grad import outdate_accumulator
 from ...autograd.forward_grad import has_fw_grad
 from ...autograd.forward_operators import forbid_duals
 from ...autograd.inplace import begin_inplace, bump_version
-from ...core import shared_memory
+from ...core import dtypes, shared_memory
 from ...core.constants import channels_last, channels_last_3d, contiguous_format
 from ...core.state import local, process
 from ...storage import TypedStorage, UntypedStorage, typed_storage, untyped_storage
-from ...tensor import Tensor, new, type_name, wrap
+from ...tensor import Tensor, new, wrap
+from ...tensor.autograd_attributes import C_NAMES
 from ...tensor.lazy_conjugation import keep_bits
+from ...tensor.memory_moves import Beyond, move
 from ..overwrite import overwrite
 from ..registry import composite
 from ..support import int_tuple
@@ -35,6 +37,12 @@ def storage(input: Tensor) -> TypedStorage:
 
 
 composite(space="Tensor", bare=True)(untyped_storage)
+
+
+@composite(space="Tensor", bare=True)
+def _typed_storage(input: Tensor) -> TypedStorage:
+    """`storage`, under the name by which torch's own code calls it."""
+    return typed_storage(input)
 
 
 @composite(space="Tensor", bare=True)
@@ -66,14 +74,18 @@ def _memory(input: Tensor, source: Any, offset: int, size: Any, stride: Any) -> 
     if isinstance(source, Tensor):
         if source._memory.dtype != dtype:
             raise RuntimeError(
-                f"Could not set tensor of type {type_name(source)} to a tensor of type {type_name(input)}"
+                f"Could not set tensor of type {C_NAMES[source.dtype.name]} to a tensor of type "
+                f"{C_NAMES[input.dtype.name]}"
             )
         if size is None:
             return source._memory
         root = source._memory
     elif isinstance(source, TypedStorage):
         if source.dtype.np != dtype:
-            raise RuntimeError(f"Expected a Storage of type {input.dtype} or an UntypedStorage, but got {source.dtype}")
+            raise RuntimeError(
+                f"Expected a Storage of type {C_NAMES[input.dtype.name]} or an UntypedStorage, but got type "
+                f"{dtypes.SCALAR_NAMES[source.dtype.name]} for argument 1 'storage'"
+            )
         root = source._elements
     elif isinstance(source, UntypedStorage):
         root = source._root.ravel("K").view(dtype)
@@ -81,7 +93,13 @@ def _memory(input: Tensor, source: Any, offset: int, size: Any, stride: Any) -> 
         raise TypeError(f"set_(): argument 'source' must be Tensor or Storage, not {type(source).__name__}")
     shape = (root.size - offset,) if size is None else (size,) if isinstance(size, int) else tuple(size)
     steps = kernels.contiguous_strides(shape) if stride is None else stride
-    return kernels.as_strided(root, shape, (steps,) if isinstance(steps, int) else tuple(steps), offset)
+    steps = (steps,) if isinstance(steps, int) else tuple(steps)
+    memory = untyped_storage(source) if isinstance(source, Tensor) else source.untyped()
+    last = offset + sum((n - 1) * s for n, s in zip(shape, steps, strict=False))
+    if 0 not in shape and offset >= 0 and last >= kernels.storage_numel(root) and memory.resizable():
+        memory.resize_((last + 1) * dtype.itemsize)  # a storage grows with who is set to it
+        root = memory._root.view(dtype)
+    return kernels.as_strided(root, shape, steps, offset)
 
 
 @composite(space="Tensor")
@@ -94,22 +112,13 @@ def is_shared(input: Tensor) -> bool:
 def share_memory_(input: Tensor) -> Tensor:
     """Move the tensor to memory that processes forked from now on see as this one does, and write to in common.
 
-    Tensors that showed its memory before show the old one still; so a view is refused.
+    All that show its memory move with it, as a storage's own `share_memory_` has it.
 
     >>> import retrograd as torch
     >>> torch.ones(2).share_memory_().is_shared()
     True
     """
-    data = input._memory
-    root = kernels.storage_root(data)
-    if shared_memory.is_shared(root):
-        return input
-    if input._is_view() or not (data.flags.c_contiguous or data.flags.f_contiguous):
-        raise RuntimeError("share_memory_(): this tensor is a view of another one: share that one, or a clone()")
-    moved = shared_memory.shared_array(data.nbytes).view(data.dtype)
-    shared = moved.reshape(data.shape, order="C" if data.flags.c_contiguous else "F")
-    shared[...] = data
-    input._memory = shared
+    untyped_storage(input).share_memory_()
     return input
 
 
@@ -148,7 +157,7 @@ def resize_(input: Tensor, *sizes: Any, size: Any = None, memory_format: Any = N
     if data.shape == shape and (memory_format is None or kernels.is_contiguous(data, memory_format)):
         return input
     begin_inplace(state, input, False)
-    input._memory = _resized(data, shape, memory_format)
+    input._memory = _resized(input, shape, memory_format)
     outdate_accumulator(input)
     if input._is_view():
         input._meta = None  # it shows something else of its base now, if anything
@@ -172,14 +181,18 @@ def _strides(shape: tuple[int, ...], memory_format: Any) -> tuple[int, ...]:
     return (batch, channels, *rest)
 
 
-def _resized(data: np.ndarray, shape: tuple[int, ...], memory_format: Any) -> np.ndarray:
+def _resized(input: Tensor, shape: tuple[int, ...], memory_format: Any) -> np.ndarray:
+    data = input._memory
     root, offset = kernels.storage_root(data), kernels.storage_offset(data)
-    needed = offset + math.prod(shape)
-    if needed * data.itemsize > root.nbytes:
-        memory = np.empty(needed, data.dtype)
-        flat = root.ravel("K").view(data.dtype)
-        memory[: flat.size] = flat
-        data = memory
+    needed = (offset + math.prod(shape)) * data.itemsize
+    if isinstance(data, Beyond) and needed <= root.nbytes:
+        data = root.view(data.dtype)
+    if needed > root.nbytes:
+        grown = np.empty(needed, np.uint8)
+        grown[: root.nbytes] = root.ravel("K").view(np.uint8)
+        if root is not data or input._vc is not None:  # others may lie in this memory
+            move(root, grown, UntypedStorage, input)
+        data = grown.view(data.dtype)
     return kernels.as_strided(data, shape, _strides(shape, memory_format), offset)
 
 

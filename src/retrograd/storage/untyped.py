@@ -1,0 +1,241 @@
+"""``UntypedStorage``: a piece of memory, in bytes."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes
+from ..core.devices import as_device, device, device_of_array_class
+from ..core.shared_memory import is_shared, shared_array
+from ..tensor import wrap
+from ..tensor.memory_moves import move
+
+
+def _octets(root: Any) -> Any:
+    """The bytes of an array's memory, as an array (a copy, where the memory has gaps)."""
+    return root.reshape(-1).view(np.uint8) if root.flags.c_contiguous else root.ravel("K").view(np.uint8)
+
+
+class UntypedStorage:
+    """A piece of memory, in bytes.
+
+    >>> import retrograd as torch
+    >>> x = torch.zeros(4)
+    >>> x[2:].untyped_storage() == x.untyped_storage(), x.untyped_storage().nbytes()
+    (True, 16)
+    >>> torch.UntypedStorage([1, 2, 255])[2]
+    255
+    """
+
+    def __init__(self, *args: Any, device: Any = None) -> None:
+        as_device(device)
+        if len(args) > 1:
+            raise TypeError(f"UntypedStorage() takes one positional argument, a size or a sequence, got {len(args)}")
+        self._root: Any  # the array that owns the memory
+        if not args:
+            self._root = np.empty(0, np.uint8)
+        elif isinstance(args[0], int) and not isinstance(args[0], bool):
+            if args[0] < 0:
+                raise RuntimeError(f"Storage size must not be negative, got {args[0]}")
+            self._root = np.empty(args[0], np.uint8)
+        else:
+            try:
+                self._root = np.frombuffer(bytearray(args[0]), np.uint8)
+            except (TypeError, ValueError) as error:
+                raise TypeError(f"UntypedStorage() takes a size or a sequence of bytes: {error}") from None
+
+    @classmethod
+    def _of(cls, root: Any) -> UntypedStorage:
+        """The storage of an array that owns its memory."""
+        result = cls.__new__(cls)
+        result._root = root
+        return result
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """The first bytes of a file, mapped into memory: written to where `shared`, else copied when written to."""
+        import mmap
+
+        path = os.fspath(filename)
+        with open(path, "a+b" if shared else "rb") as file:
+            if shared and os.fstat(file.fileno()).st_size < nbytes:
+                file.truncate(nbytes)
+            size = os.fstat(file.fileno()).st_size
+            if nbytes > size:
+                raise RuntimeError(f"the file {path} has {size} bytes, of which {nbytes} were to be mapped")
+            if nbytes == 0:
+                return cls()
+            access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
+            return cls._of(np.frombuffer(mmap.mmap(file.fileno(), nbytes, access=access), np.uint8))
+
+    def data_ptr(self) -> int:
+        """The address of the first byte."""
+        return wrap(self._root).data_ptr()
+
+    @property
+    def _cdata(self) -> int:
+        """A number that two storages share if they are one."""
+        return self.data_ptr() if self._root.nbytes else id(self._root)
+
+    def nbytes(self) -> int:
+        return self._root.nbytes
+
+    def __len__(self) -> int:
+        return self._root.nbytes
+
+    size = nbytes
+
+    def element_size(self) -> int:
+        return 1
+
+    @property
+    def device(self) -> device:
+        return device_of_array_class(self._root.__class__)
+
+    is_cuda = False
+    is_hpu = False
+    is_sparse = False
+    is_sparse_csr = False
+
+    def untyped(self) -> UntypedStorage:
+        return self
+
+    def cpu(self) -> UntypedStorage:
+        return self
+
+    def is_shared(self) -> bool:
+        """Is it memory that forked processes share?"""
+        return is_shared(self._root)
+
+    def is_pinned(self, device: Any = "cuda") -> bool:
+        """Memory that an accelerator reads directly: there is none here."""
+        return False
+
+    def tolist(self) -> list[int]:
+        """All bytes."""
+        return list(self._root.tobytes("A"))
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            if index.step not in (None, 1):
+                raise RuntimeError(f"Trying to slice with a step of {index.step}, but only a step of 1 is supported")
+            return UntypedStorage._of(_octets(self._root)[index])
+        return int(_octets(self._root)[index])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        _octets(self._root)[index] = value._root if isinstance(value, UntypedStorage) else value
+
+    def fill_(self, value: int) -> UntypedStorage:
+        """Set every byte."""
+        _octets(self._root)[...] = value
+        return self
+
+    def copy_(self, source: Any, non_blocking: bool | None = None) -> UntypedStorage:
+        """Take the bytes of a storage of the same size."""
+        root = source.untyped()._root
+        if root.nbytes != self.nbytes():
+            raise RuntimeError(f"size does not match, self was {self.nbytes()} bytes but src was {root.nbytes} bytes")
+        _octets(self._root)[...] = _octets(root)
+        return self
+
+    def clone(self) -> UntypedStorage:
+        """The same bytes in memory of their own."""
+        return UntypedStorage._of(_octets(self._root).copy())
+
+    def byteswap(self, dtype: dtypes.dtype) -> None:
+        """Turn the bytes of every element of `dtype` around, in place."""
+        part = dtype.to_real().np if dtype.is_complex else dtype.np
+        elements = _octets(self._root).view(f"u{part.itemsize}")
+        elements.byteswap(inplace=True)
+
+    def resizable(self) -> bool:
+        """Can it be resized? Memory that is mapped from a file or shared, or that NumPy has lent, cannot."""
+        return bool(self._root.flags.owndata)
+
+    def resize_(self, size: int) -> UntypedStorage:
+        """Make it larger or smaller, for all tensors on it; what is added has no values yet.
+
+        >>> import retrograd as torch
+        >>> x = torch.tensor([1., 2.])
+        >>> _ = x.untyped_storage().resize_(16)
+        >>> x.resize_(4)[:2]
+        tensor([1., 2.])
+        """
+        if not isinstance(size, int) or isinstance(size, bool):
+            raise TypeError(f"resize_ expects an int, but got {type(size).__name__}")
+        if size < 0:
+            raise RuntimeError(f"Storage size must not be negative, got {size}")
+        if size == self.nbytes():
+            return self
+        if not self.resizable():
+            raise RuntimeError("Trying to resize storage that is not resizable: its memory is another's. clone() it")
+        grown = np.empty(size, np.uint8)
+        count = min(size, self.nbytes())
+        grown[:count] = _octets(self._root)[:count]
+        move(self._root, grown, UntypedStorage)
+        self._root = grown
+        return self
+
+    def new(self) -> UntypedStorage:
+        """Another one, empty."""
+        return UntypedStorage()
+
+    def share_memory_(self) -> UntypedStorage:
+        """Move the memory, for all tensors on it, to where processes that are forked from now on see it too."""
+        if not self.is_shared():
+            shared = shared_array(self.nbytes())
+            shared[...] = _octets(self._root)
+            move(self._root, shared, UntypedStorage)
+            self._root = shared
+        return self
+
+    @property
+    def filename(self) -> None:
+        """The file that processes share it by: none, memory is shared without one."""
+        return None
+
+    def get_device(self) -> int | None:
+        """The number of the device; None of the CPU, which has none."""
+        return self.device.index
+
+    def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
+        """The storage on a device: itself, on the CPU."""
+        as_device(device)
+        return self
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
+        """Refused: there is no such device."""
+        raise AssertionError("Torch not compiled with CUDA enabled: there is no CUDA device here")
+
+    def pin_memory(self, device: Any = "cuda") -> UntypedStorage:
+        """Refused: there is no accelerator to pin memory for."""
+        raise RuntimeError("Cannot access accelerator device when none is available: memory is pinned for one")
+
+    def __iter__(self) -> Any:
+        return iter(self.tolist())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, UntypedStorage):
+            return NotImplemented
+        return self.data_ptr() == other.data_ptr() and self.nbytes() == other.nbytes()
+
+    def __hash__(self) -> int:
+        return hash(self.data_ptr())
+
+    def __copy__(self) -> UntypedStorage:
+        return self.clone()
+
+    def __deepcopy__(self, memo: dict[Any, Any]) -> UntypedStorage:
+        if id(self) not in memo:
+            memo[id(self)] = self.clone()
+        return memo[id(self)]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return UntypedStorage, (self._root.tobytes("A"),)
+
+    def __repr__(self) -> str:
+        lines = [f" {octet}" for octet in self.tolist()]
+        return "\n".join([*lines, f"[torch.storage.UntypedStorage(device={self.device}) of size {len(self)}]"])
