@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from .. import kernels
 from ..core import dtypes
@@ -171,23 +172,34 @@ def max_pool2d_with_indices_backward(
     return formulas.pool_scatter(ops, grad_output, indices, input.shape, 2)
 
 
-def _antialiased(name: str) -> None:
-    def upsample(
-        input: Tensor, output_size: Sequence[int] | None, align_corners: bool, scales_h: float | None = None,
-        scales_w: float | None = None, scale_factors: Sequence[float] | None = None,
-    ) -> Tensor:  # fmt: skip
-        scales = (scales_h, scales_w)
-        if output_size is None:
-            if scale_factors is None:
-                raise RuntimeError(f"{name}: Must specify exactly one of output_size and scale_factors")
-            scales = tuple(scale_factors)  # type: ignore[assignment]
-            output_size = [int(n * factor) for n, factor in zip(input.shape[2:], scale_factors, strict=True)]
-        return getattr(ops, name)(input, output_size, f"antialias-{kind}", align_corners, scales)
-
-    kind = "linear" if "bilinear" in name else "cubic"
-    upsample.__doc__ = f"Images in another size, {kind}ly interpolated over what a pixel of the result covers."
-    composite(name=name, space="aten")(upsample)
+def _antialiased(
+    name: str, input: Tensor, output_size: Sequence[int] | None, align_corners: bool, scales: tuple[Any, ...],
+    scale_factors: Sequence[float] | None,
+) -> Tensor:  # fmt: skip
+    if output_size is None:
+        if scale_factors is None:
+            raise RuntimeError(f"{name}: Must specify exactly one of output_size and scale_factors")
+        scales = tuple(scale_factors)
+        output_size = [int(n * factor) for n, factor in zip(input.shape[2:], scale_factors, strict=True)]
+    kind = "antialias-linear" if "bilinear" in name else "antialias-cubic"
+    return getattr(ops, name)(input, output_size, kind, align_corners, scales)
 
 
-for _name in ("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"):
-    _antialiased(_name)
+@composite(space="aten")
+def _upsample_bilinear2d_aa(
+    input: Tensor, output_size: Sequence[int] | None, align_corners: bool, scales_h: float | None = None,
+    scales_w: float | None = None, scale_factors: Sequence[float] | None = None,
+) -> Tensor:  # fmt: skip
+    """Images in another size, linearly interpolated over what a pixel of the result covers."""
+    scales = (scales_h, scales_w)
+    return _antialiased("_upsample_bilinear2d_aa", input, output_size, align_corners, scales, scale_factors)
+
+
+@composite(space="aten")
+def _upsample_bicubic2d_aa(
+    input: Tensor, output_size: Sequence[int] | None, align_corners: bool, scales_h: float | None = None,
+    scales_w: float | None = None, scale_factors: Sequence[float] | None = None,
+) -> Tensor:  # fmt: skip
+    """Images in another size, cubically interpolated over what a pixel of the result covers."""
+    scales = (scales_h, scales_w)
+    return _antialiased("_upsample_bicubic2d_aa", input, output_size, align_corners, scales, scale_factors)

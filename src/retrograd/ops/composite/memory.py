@@ -39,7 +39,7 @@ def storage(input: Tensor) -> TypedStorage:
 composite(space="Tensor", bare=True)(untyped_storage)
 
 
-@composite(space="Tensor", bare=True)
+@composite(space="Tensor")
 def _typed_storage(input: Tensor) -> TypedStorage:
     """`storage`, under the name by which torch's own code calls it."""
     return typed_storage(input)
