@@ -246,11 +246,12 @@ def test_helpers_of_torchs_own_code(torch):
     assert [t.tolist() for t in utils._unflatten_dense_tensors(flat, many)] == [t.tolist() for t in many]
     mixed = [torch.ones(4), torch.ones(4).double(), torch.ones(8), torch.ones(2)]
     assert [[len(t) for t in group] for group in utils._take_tensors(mixed, 40)] == [[4], [8, 2], [4]]
-    found = utils._reorder_tensors_as([torch.ones(1), torch.ones(1).double()], [torch.zeros(1).double(), torch.zeros(1)])
+    pair = [torch.ones(1), torch.ones(1).double()]
+    found = utils._reorder_tensors_as(pair, pair[::-1])
     assert [t.dtype for t in found] == [torch.float64, torch.float32]
     sizes = [utils._element_size(d) for d in (torch.bool, torch.float16, torch.int32, torch.complex64)]
     assert sizes == [1, 2, 4, 8]
     assert utils._handle_complex(torch.ones(1, dtype=torch.complex64)).shape == (1, 2)
     assert utils._get_device_index("cpu", allow_cpu=True) == -1 and utils._get_device_index(3) == 3
-    with pytest.raises(ValueError, match="non cpu device|Expected a"):
+    with pytest.raises(ValueError, match=r"non cpu device|Expected a"):
         utils._get_device_index("cpu")

@@ -1,5 +1,5 @@
-"""``torch._utils``: exceptions that travel between threads and processes, what the pickles in files call, and helpers of
-torch's own code that programs have come to use."""
+"""``torch._utils``: exceptions that travel between threads and processes, what the pickles in files call, and helpers
+of torch's own code that programs have come to use."""
 
 from __future__ import annotations
 
