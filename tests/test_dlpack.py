@@ -45,11 +45,21 @@ def test_what_cannot_be_exchanged(torch: Any) -> None:
         torch.from_dlpack(3)
 
 
-def test_bfloat16_says_what_to_do() -> None:
+def test_bfloat16(torch: Any) -> None:
+    x = torch.tensor([[1.0, 2.5], [-3.0, 0.0]]).bfloat16()
+    for way in (lambda x: x, torch.to_dlpack):
+        y = torch.from_dlpack(way(x.t()))
+        assert y.dtype is torch.bfloat16 and y.tolist() == [[1, -3], [2.5, 0]]
+        y[1, 1] = 7
+        assert x[1, 1] == 7
+        y[1, 1] = 0
+
+
+def test_other_types_say_what_to_do() -> None:
     import retrograd
 
     with pytest.raises(BufferError, match=r"x\.float\(\)"):
-        retrograd.ones(2).bfloat16().__dlpack__()
+        retrograd.ones(2).to(retrograd.float8_e5m2).__dlpack__()
 
 
 @pytest.mark.parity
@@ -63,3 +73,8 @@ def test_with_torch() -> None:
     retrograd.from_dlpack(theirs)[1] = 2
     assert ours.tolist() == [1, 0]
     assert theirs.tolist() == [0, 2]
+    ours, theirs = retrograd.zeros(2).bfloat16(), torch.zeros(2).bfloat16()
+    torch.from_dlpack(ours)[0] = 1.5
+    retrograd.from_dlpack(theirs)[1] = 2.5
+    retrograd.from_dlpack(torch.to_dlpack(theirs))[0] = -1
+    assert ours.tolist() == [1.5, 0] and theirs.tolist() == [-1, 2.5]

@@ -1,16 +1,20 @@
 """DLPack: memory shared with other array libraries, without a copy.
 
 ``torch.from_dlpack(array)`` takes what any library's array offers through ``__dlpack__``; Tensors offer the same.
-NumPy does the exchange; what it does not know (bfloat16) cannot be exchanged.
+NumPy does the exchange. It does not know bfloat16: that is exchanged as the integers of its bits, with the type
+written into the capsule, or read from it, here. What else it does not know cannot be exchanged.
 """
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
 
+from ..core import dtypes
 from ..core.devices import as_device
+from ..core.layout import strided
 from ..core.state import local
 from . import Tensor, wrap
 
@@ -30,6 +34,45 @@ class _Capsule:
         return (1, 0)
 
 
+class _DLTensor(ctypes.Structure):
+    """The beginning of what DLPack says of an array."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+    ]  # fmt: skip
+
+
+class _Versioned(ctypes.Structure):
+    """The same with what came before it since version 1."""
+
+    _fields_ = [
+        ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("manager", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", _DLTensor),
+    ]  # fmt: skip
+
+
+#: Codes of kinds of numbers.
+_UNSIGNED, _BFLOAT = 1, 4
+
+
+def _header(capsule: Any) -> _DLTensor:
+    """What a capsule says of its array, to read and to write to."""
+    versioned = "dltensor_versioned" in repr(capsule)
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    address = pointer(capsule, b"dltensor_versioned" if versioned else b"dltensor")
+    return _Versioned.from_address(address).tensor if versioned else _DLTensor.from_address(address)
+
+
+def _from_capsule(capsule: Any) -> np.ndarray:
+    header = _header(capsule)
+    if (header.code, header.bits, header.lanes) != (_BFLOAT, 16, 1):
+        return _writeable(np.from_dlpack(_Capsule(capsule)))
+    header.code = _UNSIGNED
+    return _writeable(np.from_dlpack(_Capsule(capsule))).view(dtypes.bfloat16.np)
+
+
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor on the memory of another library's array, or of a DLPack capsule.
 
@@ -41,9 +84,15 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     """
     as_device(device)
     if hasattr(ext_tensor, "__dlpack__"):
-        array = np.from_dlpack(ext_tensor)
+        try:
+            array = np.from_dlpack(ext_tensor)
+        except (BufferError, RuntimeError, TypeError):  # of a type that NumPy does not know, or of another device
+            capsule = ext_tensor.__dlpack__()
+            if _header(capsule).code != _BFLOAT:
+                raise
+            array = _from_capsule(capsule)
     elif "dltensor" in repr(ext_tensor):
-        array = _writeable(np.from_dlpack(_Capsule(ext_tensor)))
+        array = _from_capsule(ext_tensor)
     else:
         raise RuntimeError(
             f"from_dlpack received an invalid capsule ({type(ext_tensor).__name__}): it takes an array with __dlpack__ "
@@ -77,9 +126,12 @@ def dlpack(
     """``x.__dlpack__()``."""
     if tensor.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if tensor.layout is not strided:
+        raise BufferError(f"Can't export tensors with layout other than torch.strided, but it is {tensor.layout}")
     if tensor.is_conj():
         raise BufferError("Can't export tensors with the conjugate bit set: use tensor.resolve_conj()")
-    if tensor._memory.dtype.num >= 256 or tensor._memory.dtype.names:
+    bfloat16 = tensor._memory.dtype.name == "bfloat16"
+    if (tensor._memory.dtype.num >= 256 and not bfloat16) or tensor._memory.dtype.names:
         raise BufferError(f"{tensor.dtype} is not a type that NumPy can exchange: convert it first, x.float()")
     if stream is not None and not isinstance(stream, int):
         raise TypeError(f"stream must be ``int`` or ``none``, but it is a {type(stream).__name__}")
@@ -88,7 +140,12 @@ def dlpack(
     data = tensor._data
     if copy:
         data = data.copy()
-    return data.__dlpack__(max_version=max_version) if max_version is not None else data.__dlpack__()
+    if bfloat16:
+        data = data.view(np.uint16)
+    capsule = data.__dlpack__(max_version=max_version) if max_version is not None else data.__dlpack__()
+    if bfloat16:
+        _header(capsule).code = _BFLOAT
+    return capsule
 
 
 def dlpack_device(tensor: Tensor) -> tuple[Any, int]:
