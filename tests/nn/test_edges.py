@@ -1,4 +1,4 @@
-"""Layers and losses at the edges of what they take: numbers without dimensions, nothing at all, sizes that do not fit."""
+"""Layers and losses at the edges of what they take: single numbers, nothing at all, sizes that do not fit."""
 
 from __future__ import annotations
 
@@ -71,5 +71,10 @@ def test_sizes_that_do_not_fit(torch: Any) -> None:
         F.fold(torch.zeros(1, 12, 12), (4, 5), (2, 2), dilation=8)
     with pytest.raises(RuntimeError, match="the product of kernel_width and kernel_height overflowed"):
         F.fold(torch.zeros(3, 7), 16, 7318349394477056)
+    for kernel in ((), (2,)):
+        with pytest.raises(RuntimeError, match="kernel_size must either be a single Int or tuple of Ints"):
+            F.fractional_max_pool2d(torch.zeros(1, 2, 7, 7), kernel, output_size=3, _random_samples=torch.rand(1, 2, 2))
+    with pytest.raises(RuntimeError, match="Output size is too small"):
+        F.max_pool1d_with_indices(torch.ones(1, 1, 4), 3, stride=2, dilation=2)
     with pytest.raises(ValueError, match="upscale factor is too large"):
         F.pixel_shuffle(torch.zeros(1, 16, 4, 4), 2975275351648613580)

@@ -95,7 +95,7 @@ def _check_max_pool1d(input: Tensor, kernel: int, stride: int, padding: int, dil
         )
     (size,) = kernels.pooled_size(shape[-1:], (kernel,), (stride,), (padding,), (dilation,), ceil_mode)
     if size <= 0:
-        raise RuntimeError(f"max_pool1d() Invalid computed output size: {size}")
+        raise RuntimeError(f"max_pool1d() Invalid computed output size: {size}. Output size is too small")
 
 
 def _make_max_pool(dims: int) -> Callable[..., Any]:
@@ -399,6 +399,9 @@ def _make_fractional_max_pool(dims: int) -> Callable[..., Any]:
             batch = shape[0] if len(shape) == dims + 2 else 1
             planes = (batch, shape[len(shape) - dims - 1], dims)
             _random_samples = _uniform_samples(planes, input._memory.dtype)
+        for what, value in (("kernel_size", kernel_size), ("output_size", output_size)):
+            if not isinstance(value, int) and len(value) != dims:
+                raise RuntimeError(f"{name}: {what} must either be a single Int or tuple of Ints")
         kernel, size = _sizes(name, "kernel_size", kernel_size, dims), _sizes(name, "output_size", output_size, dims)
         values, indices = pool(input, kernel, size, _random_samples)
         return (values, indices) if return_indices else values
