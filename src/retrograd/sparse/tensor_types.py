@@ -33,10 +33,10 @@ class SparseTensorType(type):
     def __call__(cls, *args: Any) -> Tensor:
         """Of indices and values, whose dtype it keeps, and a size; or of a size alone, without values."""
         if args and isinstance(args[0], Tensor):
-            indices, values, *size = args
+            indices, values, *rest = args
             if indices.dtype is not dtypes.int64:
                 raise RuntimeError(f"expected scalar type Long but found {TYPE_NAMES[indices.dtype.np.name][:-6]}")
-            return ops.sparse_coo_tensor(indices, values, *size)
+            return ops.sparse_coo_tensor(indices, values, *rest)
         size = tuple(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else args or (0,)
         empty = ops.empty((len(size), 0), dtype=dtypes.int64)
         return ops.sparse_coo_tensor(empty, ops.empty((0,), dtype=cls.dtype), size)
