@@ -376,7 +376,7 @@ def test_gradients_go_through_conversions(theirs: Any) -> None:
 CASES = [
     (op, sample)
     for op in OPS
-    if not op.missing_from(retrograd)
+    if not op.missing_from(retrograd) and not re.match("sparse|nested|masked|signal", op.name)
     for sample in [s for s in op.samples if any(spec.dtype in ("float64", "complex128") for spec in s.specs)][:2]
 ]
 
