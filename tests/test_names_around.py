@@ -271,7 +271,7 @@ def test_devices_that_are_not_here(both):
             if kind == "cuda" and torch.cuda.is_available():
                 pytest.skip("torch has an accelerator here")
             for call in (lambda x=x, k=kind: x.to(k), lambda torch=torch, k=kind: torch.nn.Linear(1, 1).to(k)):
-                with pytest.raises(error, match="Torch not compiled with|PyTorch is not linked with") as caught:
+                with pytest.raises(error, match=r"Torch not compiled with|PyTorch is not linked with") as caught:
                     call()
                 found.append(str(caught.value).partition(":")[0])
         with pytest.raises(RuntimeError, match="Expected one of cpu, cuda") as caught:
@@ -290,7 +290,8 @@ def test_devices_that_are_not_here(both):
 
 @pytest.mark.parity
 def test_points_of_sobol_are_torchs(both):
-    for options in ({"dimension": 4}, {"dimension": 3, "scramble": True, "seed": 7}, {"dimension": 1, "scramble": True}):
+    scrambled = {"dimension": 3, "scramble": True, "seed": 7}, {"dimension": 1, "scramble": True}
+    for options in ({"dimension": 4}, *scrambled):
         drawn = []
         for torch in both:
             torch.manual_seed(5)
@@ -321,10 +322,11 @@ def test_versions_are_compared_as_torch_compares_them(both):
 
 
 def test_the_version_that_programs_read(tmp_path):
-    """Programs do without what came after torch's version: under `python -m retrograd` it is the one that is followed."""
+    """Programs do without what came after torch's version: `python -m retrograd` says the one that is followed."""
     (tmp_path / "program.py").write_text(
         "import torch\n"
-        "assert torch.__version__ >= '2.13' and int(torch.__version__.split('.')[0]) == 2 and torch.__version__ < (2, 14)\n"
+        "assert torch.__version__ >= '2.13' and int(torch.__version__.split('.')[0]) == 2\n"
+        "assert torch.__version__ < (2, 14)\n"
         "from torch.version import __version__ as v\n"
         "print(torch.__version__, v, torch.__name__)\n"
     )
@@ -350,10 +352,11 @@ def test_operators_of_a_program(both):
         scaled.__annotations__ = {"x": torch.Tensor, "by": float, "return": torch.Tensor}
         operator = torch.library.custom_op(f"{space}::scaled", scaled, mutates_args=())
         x = torch.arange(3.0, requires_grad=True)
-        with pytest.raises(RuntimeError, match="register_autograd|autograd formula|no formula|does not require grad"):
+        with pytest.raises(RuntimeError, match=r"register_autograd|autograd formula|no formula|does not require grad"):
             operator(x, 3.0).sum().backward()
         operator.register_autograd(
-            lambda ctx, grad: (grad * ctx.by, None), setup_context=lambda ctx, inputs, output: setattr(ctx, "by", inputs[1])
+            lambda ctx, grad: (grad * ctx.by, None),
+            setup_context=lambda ctx, inputs, output: setattr(ctx, "by", inputs[1]),
         )
         y = getattr(torch.ops, space).scaled(x, by=3.0)
         y.sum().backward()
@@ -420,7 +423,8 @@ MORE_IMPORTS = (
     "import torch._dynamo; torch._dynamo.config.suppress_errors = True; torch._dynamo.reset()",
     "from torch._inductor import config; config.triton.unique_kernel_names = True",
     "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, MixedPrecision, ShardingStrategy",
-    "from torch.distributed.tensor import DTensor, Replicate; from torch.distributed.device_mesh import init_device_mesh",
+    "from torch.distributed.tensor import DTensor, Replicate",
+    "from torch.distributed.device_mesh import init_device_mesh",
     "import torch.distributed.checkpoint as dcp; import torch.distributed.rpc as rpc",
     "from torch.distributed.optim import ZeroRedundancyOptimizer; import torch.distributed.nn",
     "from torch.distributed.elastic.multiprocessing.errors import record",

@@ -2,11 +2,11 @@
 
 from .ops.registry import SPACES
 
-__all__ = [
+_NAMES = [
     "align_tensors", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors",
     "cartesian_prod", "cdist", "chain_matmul", "einsum", "lu", "meshgrid", "norm", "split", "stft", "tensordot",
     "unique", "unique_consecutive", "unravel_index",
 ]  # fmt: skip
-__all__ = [name for name in __all__ if name in SPACES["torch"]]
+__all__ = [name for name in _NAMES if name in SPACES["torch"]]
 
 globals().update({name: SPACES["torch"][name] for name in __all__})

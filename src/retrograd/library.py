@@ -149,14 +149,16 @@ def custom_op(
     if not colons or not namespace.isidentifier() or not own.isidentifier():
         raise ValueError(f"custom_op(name): expected a name such as 'mine::double', but got {name!r}")
     if not isinstance(getattr(ops, namespace, _Space(namespace)), _Space):
-        raise ValueError(f"custom_op(name): torch.ops.{namespace} is taken, call the namespace of {name!r} something else")
+        raise ValueError(f"custom_op(name): torch.ops.{namespace} is taken, call the namespace of {name!r} otherwise")
 
     def define(function: Callable[..., Any]) -> CustomOpDef:
         for parameter in inspect.signature(function).parameters.values():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 raise ValueError(f"custom_op: an operator's arguments have names: *{parameter.name} of {name} has none")
             if schema is None and parameter.annotation is parameter.empty:
-                raise ValueError(f"infer_schema(func): Parameter {parameter.name} must have a type annotation. ({name})")
+                raise ValueError(
+                    f"infer_schema(func): Parameter {parameter.name} must have a type annotation. ({name})"
+                )
         operator = CustomOpDef(namespace, own, function, mutates_args)
         _operators[name] = operator
         setattr(ops, namespace, _Space(namespace))

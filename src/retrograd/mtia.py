@@ -8,8 +8,8 @@ from .core.devices import device as _device
 from .core.devices import refuse_device
 
 __all__ = [
-    "current_device", "device_count", "empty_cache", "is_available", "manual_seed", "manual_seed_all", "memory_allocated",
-    "seed", "synchronize",
+    "current_device", "device_count", "empty_cache", "is_available", "manual_seed", "manual_seed_all",
+    "memory_allocated", "seed", "synchronize",
 ]  # fmt: skip
 
 

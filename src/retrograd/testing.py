@@ -60,7 +60,12 @@ _OLDER_TOLERANCES = {"float16": (1e-3, 1e-3), "float32": (1e-4, 1e-5), "float64"
 
 
 def assert_allclose(
-    actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None, equal_nan: bool = True, msg: str = ""
+    actual: Any,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = True,
+    msg: str = "",
 ) -> None:
     """The older `assert_close`: dtypes may differ, NaNs are equal, and what is no tensor becomes one.
 
@@ -162,8 +167,9 @@ def _sparse_difference(actual: Any, expected: Any, options: tuple, where: str) -
             f"{actual._nnz()} != {expected._nnz()}{where}"
         )
     for name in actual._memory.parts:
-        pair = [wrap(getattr(one._memory, name)) for one in (actual, expected)]
-        found = _tensor_difference(*pair, options, f"{where}\n\nThe failure occurred for the {name} of {actual.layout}")
+        one, other = (wrap(getattr(sparse._memory, name)) for sparse in (actual, expected))
+        place = f"{where}\n\nThe failure occurred for the {name} of {actual.layout}"
+        found = _tensor_difference(one, other, options, place)
         if found is not None:
             return found
     return None

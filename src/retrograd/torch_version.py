@@ -11,7 +11,7 @@ __all__ = ["TorchVersion"]
 
 
 def _key(version: Any) -> tuple | None:
-    """What is compared: the numbers, whether it is more than on its way to them (2.0a0, 2.0rc1), what follows a plus."""
+    """What is compared: the numbers, whether it is only on its way to them (2.0a0, 2.0rc1), what follows a plus."""
     if not isinstance(version, str):
         version = ".".join(map(str, version)) if isinstance(version, Iterable) else str(version)
     found = re.fullmatch(r"\s*v?(\d+(?:\.\d+)*)[._-]?((?:a|b|c|rc|alpha|beta|pre|dev)[.\d]*)?(?:\+(.*))?\s*", version)

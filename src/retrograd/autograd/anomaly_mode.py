@@ -293,7 +293,9 @@ def _zero_times_infinity(node: Node, grads: Sequence[Any], output: Any, fed_by: 
         if grad is None:
             continue
         got = bare(grad) if isinstance(grad, Tensor) else grad
-        if isinstance(got, Description) or got.shape != array.shape or kernels.isnan(got).any() or (got[gave] != 0).any():
+        if isinstance(got, Description) or got.shape != array.shape:
+            continue
+        if kernels.isnan(got).any() or (got[gave] != 0).any():
             continue
         mask = _mask_above(node, fed_by)
         name = name_of(node)

@@ -83,8 +83,8 @@ def gradcheck(
     two backward passes may be.  `check_forward_ad`, `check_backward_ad`: which modes are checked;
     `check_undefined_grad`: undefined gradients and tangents count as zeros; `check_grad_dtypes`: gradients have the
     dtype of their input; `check_batched_grad`, `check_batched_forward_grad`: a batch of vectors gives what its rows
-    give one by one; `fast_mode`: along one random direction only.  Of a sparse input, all elements vary, as many as it has
-    room for, unless it is `masked`: then those vary that it has values for.
+    give one by one; `fast_mode`: along one random direction only.  Of a sparse input, all elements vary, as many as it
+    has room for, unless it is `masked`: then those vary that it has values for.
 
     Returns True, or raises GradcheckError (returns False, without `raise_exception`).
 

@@ -201,7 +201,7 @@ def same_values(one: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
 def push(
     func: Callable[..., Any], inputs: tuple[Any, ...], steps: dict[int, Any]
 ) -> list[tuple[Tensor, Tensor | None]]:
-    """Primals and tangents of the outputs as the inputs in `steps` (arrays or Tensors) move; None: without a tangent."""
+    """Primals and tangents of the outputs as the inputs in `steps` (arrays or Tensors) move; None: no tangent."""
     with forward_ad.dual_level():
         given = []
         for position, value in enumerate(inputs):

@@ -62,8 +62,8 @@ def differentiable(outputs: tuple[Any, ...]) -> list[Tensor]:
             raise TypeError(f"gradcheck: the function must return Tensors, but returned a {type(output).__name__}")
         if output.special is not None and output.layout is not strided:
             raise ValueError(
-                "Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of "
-                "fn for gradcheck."
+                "Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output "
+                "of fn for gradcheck."
             )
     return [output for output in outputs if output.requires_grad]
 

@@ -209,7 +209,7 @@ class HeldHistory(SpecialTensor):
         self._values.share_memory_()  # type: ignore[attr-defined]
         return self
 
-    def detach(self) -> Tensor:
+    def detach(self) -> Self:
         return self.wrap_like(self._values.detach())
 
     def detach_(self) -> Tensor:

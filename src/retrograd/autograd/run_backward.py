@@ -168,7 +168,8 @@ def grad(
     given = _as_tuple(grad_outputs, len(outputs))
     keep_graph = create_graph if retain_graph is None else retain_graph
     if local.state.batch_levels and any(isinstance(t, Tensor) and t.special is not None for t in (*outputs, *inputs)):
-        results = transforms("levels").grad_of_batched(outputs, inputs, given, keep_graph, create_graph, is_grads_batched)
+        of_batched = transforms("levels").grad_of_batched
+        results = of_batched(outputs, inputs, given, keep_graph, create_graph, is_grads_batched)
         return _check_used(outputs, inputs, results, allow_unused, materialize_grads, create_graph)
     if is_outputs_batched:
         results = _grad_per_sample(outputs, inputs, given, keep_graph, create_graph or is_grads_batched)

@@ -32,7 +32,7 @@ class device:
         if isinstance(type, int) and not isinstance(type, bool):  # the number of an accelerator
             if not accelerators:
                 raise RuntimeError(f"Cannot access accelerator device when none is available: there is no {type}")
-            type, index = accelerators[0].type, type
+            type, index = accelerators[0].type, int(type)
         if not isinstance(type, str):
             raise TypeError(f"device(): argument 'type' must be str, not {type.__class__.__name__}")
         if ":" in type:

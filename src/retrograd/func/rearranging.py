@@ -9,7 +9,6 @@ from typing import Any
 from .._generated import functions as generated
 from ..tensor import Tensor
 
-
 #: Dimensions that have no name; within brackets "..." stands for them.
 _REST: list[str] = []
 

@@ -15,9 +15,9 @@ from ..nn.modules.module import Module
 from ..nn.parameter import is_lazy
 
 __all__ = [
-    "Attribute", "Final", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate", "export", "fork", "freeze", "ignore",
-    "interface", "is_scripting", "is_tracing", "isinstance", "load", "optimize_for_inference", "optimized_execution",
-    "save", "script", "script_if_tracing", "script_method", "set_fusion_strategy", "trace", "trace_module", "unused",
+    "Attribute", "Final", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate", "export", "fork", "freeze",
+    "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load", "optimize_for_inference",
+    "optimized_execution", "save", "script", "script_if_tracing", "script_method", "set_fusion_strategy", "trace", "trace_module", "unused",
     "wait",
 ]  # fmt: skip
 
@@ -42,9 +42,10 @@ def script(obj: F, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, 
     >>> script(len) is len
     True
     """
-    if _isinstance(obj, Module) and any(map(is_lazy, [*obj.parameters(), *obj.buffers()])):
+    module: Any = obj
+    if _isinstance(obj, Module) and any(map(is_lazy, [*module.parameters(), *module.buffers()])):
         raise RuntimeError(
-            f"'{obj._get_name()}' has uninitialized parameters. Did you forget to run a forward pass?"
+            f"'{module._get_name()}' has uninitialized parameters. Did you forget to run a forward pass?"
         )
     say_once("torch.jit.script compiles nothing in retrograd: it gives back what it is given, which runs as Python")
     return obj

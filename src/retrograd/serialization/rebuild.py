@@ -170,7 +170,8 @@ def _rebuild_njt(constructor_kwargs: Any) -> Tensor:
         raise LoadError("a nested tensor in the file is described in a way that makes no sense")
     # Torch keeps a length as the first size of a tensor without elements.
     lengths = {k: v if type(v) is int else int(v.shape[0]) for k, v in (cache or {}).items()}
-    return _nested().nested_tensor.NestedTensor(**{**given, "values": given["values"].detach(), "_metadata_cache": lengths})
+    held = {**given, "values": given["values"].detach(), "_metadata_cache": lengths}
+    return _nested().nested_tensor.NestedTensor(**held)
 
 
 def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:

@@ -12,7 +12,6 @@ from ..kernels.promotion import can_cast
 from ..tensor import Tensor
 from ..tensor.sparse import AnySparse
 
-
 #: Operators whose in-place variants give a tensor another shape.
 _RESHAPING = ("t", "transpose", "squeeze", "unsqueeze")
 

@@ -53,8 +53,8 @@ class check_sparse_tensor_invariants:
     def __enter__(self) -> None:
         if self.saved_state:
             raise RuntimeError(
-                "This context manager instance is already activated. Use a different context manager instance for context "
-                "nesting"
+                "This context manager instance is already activated. Use a different context manager instance for "
+                "context nesting"
             )
         self.saved_state.append(check_sparse_tensor_invariants._enabled)
         check_sparse_tensor_invariants._enabled = self.state

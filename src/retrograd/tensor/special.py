@@ -121,7 +121,7 @@ class SpecialTensor(Tensor):
         return None
 
     def become(self, operator: Callable[..., Tensor], args: tuple[Any, ...]) -> Any:
-        """Have this tensor be what a view operator makes of it: ``unsqueeze_()`` and the like; NotImplemented: as any."""
+        """Be what a view operator makes of this tensor: ``unsqueeze_()`` and its like; NotImplemented: as any."""
         return NotImplemented
 
     @property

@@ -203,7 +203,7 @@ def native_batch_norm(
 def _native_batch_norm_legit(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, *args: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`native_batch_norm`, with the running statistics or without: (running_mean, running_var,) training, momentum, eps."""
+    """`native_batch_norm` with running statistics or without: [running_mean, running_var,] training, momentum, eps."""
     return native_batch_norm(input, weight, bias, *(args if len(args) == 5 else (None, None, *args)))
 
 
