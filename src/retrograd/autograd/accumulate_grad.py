@@ -69,7 +69,7 @@ class AccumulateGrad(Node):
                 if local.state.grad_enabled:
                     # The sum is part of the new graph: out of place, and never the very tensor that others may hold.
                     meta.grad = _recorded_copy(grad, variable._memory) if old is None else _sum(old, grad)
-                elif grad.special is not None or (old is not None and old.special is not None):
+                elif grad._special is not None or (old is not None and old._special is not None):
                     meta.grad = grad.clone() if old is None else _add_special(old, grad)
                 elif old is None:
                     meta.grad = _written(grad._data, variable._memory)
@@ -192,13 +192,13 @@ def _written(grad: Any, like: Any) -> Tensor:
 
 def _recorded_copy(grad: Any, like: Any) -> Tensor:
     """The same by operations that are recorded."""
-    if grad.special is not None:
+    if grad._special is not None:
         return grad.clone()
     return wrap(kernels.empty_with_layout_of(like, grad._memory.dtype)).copy_(grad)  # type: ignore[attr-defined]
 
 
 def _sum(old: Any, grad: Any) -> Any:
-    return old + grad if old.special is None or grad.special is not None else grad + old
+    return old + grad if old._special is None or grad._special is not None else grad + old
 
 
 def _special_grad(grads: Sequence[Any]) -> Tensor:
@@ -210,7 +210,7 @@ def _special_grad(grads: Sequence[Any]) -> Tensor:
 
 def _add_special(old: Tensor, grad: Any) -> Tensor:
     """The new ``.grad`` where one of two gradients is special: the old one, unless it cannot hold the sum."""
-    if old.special is not None and grad.special != old.special:
+    if old._special is not None and grad._special != old._special:
         return grad + old
     return old.add_(grad)  # type: ignore[attr-defined]
 

@@ -72,7 +72,7 @@ class CopySlices(Node):
         grad = grads[0]
         if grad is None:
             return (None,) * len(edges)
-        if grad.special is not None:
+        if grad._special is not None:
             result = grad.new_empty(grad.shape)
         else:
             result = wrap(kernels.empty_of_layout(self.like, grad._data))

@@ -132,7 +132,7 @@ class Engine:
         ):
             first = (array,)  # loss.backward(): `_root` without the call
         else:
-            as_tensors = as_tensors or any(g.special is not None and g.transparent for g in grads)  # type: ignore[attr-defined]
+            as_tensors = as_tensors or any(g._special is not None and g.transparent for g in grads)  # type: ignore[attr-defined]
             root, first = _root(roots, grads, as_tensors)
         if wanted:
             # Nodes below everything that is wanted lead to nothing that is wanted.

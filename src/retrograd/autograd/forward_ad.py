@@ -193,7 +193,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if not isinstance(tensor, Tensor) or not isinstance(tangent, Tensor):
         name, value = ("tangent", tangent) if isinstance(tensor, Tensor) else ("tensor", tensor)
         raise TypeError(f"make_dual(): argument '{name}' must be Tensor, not {type(value).__name__}")
-    if tensor.special is not None:
+    if tensor._special is not None:
         own = tensor.make_dual(tangent, level)  # type: ignore[attr-defined]
         if own is not NotImplemented:
             return own
@@ -206,7 +206,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise ValueError(f"Expected primal to be floating point or complex, but got: {tensor.dtype}")
     if tangent._memory.dtype.kind not in "fcVW":
         raise ValueError(f"Expected tangent to be floating point or complex, but got: {tangent.dtype}")
-    if tangent.special is not None and tangent.transparent:  # type: ignore[attr-defined]
+    if tangent._special is not None and tangent.transparent:  # type: ignore[attr-defined]
         return transforms("levels").dual(tensor, tangent, level)
     if tensor._meta is not None or tangent._meta is not None:
         _check_dual(tensor, tangent, at)
@@ -253,7 +253,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"unpack_dual(): argument 'tensor' must be Tensor, not {type(tensor).__name__}")
-    if tensor.special is not None:
+    if tensor._special is not None:
         own = tensor.unpack_dual(level)  # type: ignore[attr-defined]
         if own is not NotImplemented:
             return own

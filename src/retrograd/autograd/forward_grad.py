@@ -342,7 +342,7 @@ def has_same_meta(a: Tensor, b: Tensor) -> bool:
     one, other = a._memory, b._memory
     if one.shape != other.shape or (a.__class__ is not b.__class__ and bits_of(a) != bits_of(b)):
         return False
-    if a.special is not None or b.special is not None:
+    if a._special is not None or b._special is not None:
         return True  # it has no storage, and no places
     if one.base is None and other.base is None:
         # Arrays that own their memory are dense.

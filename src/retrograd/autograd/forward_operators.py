@@ -86,7 +86,7 @@ def hide_levels(state: ThreadState, outputs: Any, grads: Sequence[Tensor]) -> No
 
 def _varies(tensor: Tensor, level: Level) -> bool:
     """Has a tensor a tangent at a level, or what it is made of?"""
-    if tensor.special is not None:
+    if tensor._special is not None:
         return any(_varies(held, level) for held in tensor.held)  # type: ignore[attr-defined]
     return fw_grad(tensor, level) is not None
 
@@ -341,7 +341,7 @@ def _view(operator: Callable[..., Any], state: ThreadState, level: Level, *args:
     tangent = None if tensor._meta is None else fw_grad(tensor, level)
     if tangent is None:
         return UNVARIED
-    if tensor.special is not None:
+    if tensor._special is not None:
         return None
     interceptor, state.interceptor = state.interceptor, None
     try:

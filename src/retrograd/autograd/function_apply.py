@@ -239,7 +239,7 @@ class _Outputs:
 
         ctx._is_tensor_output = tuple([isinstance(value, Tensor) for value in raw])
         ctx.metadata_of_inputs = tuple([_metadata(value) for value in raw])
-        special: list[tuple[int, Any]] = [(i, t) for i, t in enumerate(raw) if isinstance(t, Tensor) and t.special]
+        special: list[tuple[int, Any]] = [(i, t) for i, t in enumerate(raw) if isinstance(t, Tensor) and t._special]
         makers = {i: t.gradient_maker() for i, t in special}
         ctx._gradient_makers = {i: maker for i, maker in makers.items() if maker is not None} or None
         differentiable = [self._is_differentiable(value) for value in raw]
@@ -374,7 +374,7 @@ def _metadata(value: Any) -> InputMetadata:
     if not isinstance(value, Tensor):
         return _NOT_A_TENSOR
     data = value._memory
-    if value.special is not None and value.gradient_maker() is not None:  # type: ignore[attr-defined]
+    if value._special is not None and value.gradient_maker() is not None:  # type: ignore[attr-defined]
         data = value.plain_gradient()._memory  # type: ignore[attr-defined]
     return data.shape, data.dtype, data.__class__
 

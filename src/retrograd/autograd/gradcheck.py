@@ -205,7 +205,7 @@ def _random_like(output: Tensor, spread: bool) -> Tensor:
 
 def _with_all_elements(x: Any) -> Any:
     """A sparse tensor with a value for every element."""
-    if not isinstance(x, Tensor) or x.special is None or not x.requires_grad:
+    if not isinstance(x, Tensor) or x._special is None or not x.requires_grad:
         return x
     array: Any = x._memory
     ones = wrap(np.ones(array.shape, bool))
@@ -237,7 +237,7 @@ def _check_inputs(check: Check) -> None:
                 "check will likely fail if all the inputs are not of double precision floating point or complex.",
                 stacklevel=3,
             )
-        if x.special is None and any(step == 0 and n > 1 for step, n in zip(x.stride(), x.shape, strict=True)):
+        if x._special is None and any(step == 0 and n > 1 for step, n in zip(x.stride(), x.shape, strict=True)):
             raise RuntimeError(
                 f"The {position}th input has a dimension with stride 0. gradcheck only supports inputs that are "
                 "non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous "

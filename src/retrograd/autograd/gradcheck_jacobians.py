@@ -34,19 +34,19 @@ def varies(tensor: Any) -> bool:
 
 def to_array(tensor: Tensor) -> np.ndarray:
     """The values, copied to the host; of a sparse tensor, all elements."""
-    if tensor.special is not None:
+    if tensor._special is not None:
         tensor = tensor.detach().to_dense()  # type: ignore[attr-defined]
     return np.array(tensor.detach().cpu()._data)  # type: ignore[attr-defined]
 
 
 def moved_array(tensor: Tensor) -> np.ndarray:
     """What is changed to move a tensor: its array, or the values of a sparse one."""
-    return tensor._data if tensor.special is None else tensor._memory.values
+    return tensor._data if tensor._special is None else tensor._memory.values
 
 
 def moved_elements(tensor: Tensor) -> Any:
     """Which elements of a tensor, counted from the first, that array holds."""
-    if tensor.special is None:
+    if tensor._special is None:
         return slice(None)
     array = tensor._memory
     # Each value is numbered by where it lies; the tensor of the numbers then says which element that is.
@@ -120,7 +120,7 @@ class Numerical:
 
 def _all_rows(tensor: Tensor, moved: np.ndarray) -> np.ndarray:
     """A Jacobian of all elements of a tensor, of which some have not been moved."""
-    if tensor.special is None:
+    if tensor._special is None:
         return moved
     result = np.zeros((tensor.numel(), moved.shape[1]), moved.dtype)
     result[moved_elements(tensor)] = moved

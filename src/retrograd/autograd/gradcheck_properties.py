@@ -60,7 +60,7 @@ def differentiable(outputs: tuple[Any, ...]) -> list[Tensor]:
     for output in outputs:
         if not isinstance(output, Tensor):
             raise TypeError(f"gradcheck: the function must return Tensors, but returned a {type(output).__name__}")
-        if output.special is not None and output.layout is not strided:
+        if output._special is not None and output.layout is not strided:
             raise ValueError(
                 "Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output "
                 "of fn for gradcheck."
@@ -83,7 +83,7 @@ def shown(jacobian: Any) -> str:
 
 def check_batched(check: Check, outputs: list[Tensor]) -> None:
     """A batch of two gradients gives what each of them gives."""
-    if any(x.special is not None for x in check.tensors):
+    if any(x._special is not None for x in check.tensors):
         raise GradcheckError(
             "gradcheck or gradgradcheck failed while testing batched gradient computation: there are no batches of "
             "sparse gradients. To adjust the test, use check_batched_grad=False."

@@ -206,7 +206,7 @@ def check_replacement(before: Tensor | None, after: Any, hook: Callable[..., Any
         raise RuntimeError(f"can't replace a None gradient with a non-None value (hook '{hook_name(hook)}')")
     if not isinstance(after, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(after).__name__}' (hook '{hook_name(hook)}')")
-    if before.dtype != after.dtype or before.special != after.special:
+    if before.dtype != after.dtype or before._special != after._special:
         raise RuntimeError(
             f"hook '{hook_name(hook)}' has changed the type of value (was {type_name(before)} got {type_name(after)})"
         )

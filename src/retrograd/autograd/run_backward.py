@@ -167,7 +167,7 @@ def grad(
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     given = _as_tuple(grad_outputs, len(outputs))
     keep_graph = create_graph if retain_graph is None else retain_graph
-    if local.state.batch_levels and any(isinstance(t, Tensor) and t.special is not None for t in (*outputs, *inputs)):
+    if local.state.batch_levels and any(isinstance(t, Tensor) and t._special is not None for t in (*outputs, *inputs)):
         of_batched = transforms("levels").grad_of_batched
         results = of_batched(outputs, inputs, given, keep_graph, create_graph, is_grads_batched)
         return _check_used(outputs, inputs, results, allow_unused, materialize_grads, create_graph)
@@ -181,7 +181,7 @@ def grad(
     wanted = [_wanted_edge(t) for t in inputs]
     results = engine.execute(roots, grads, keep_graph, create_graph, False, wanted, outputs)
     for position, tensor in enumerate(inputs):
-        if isinstance(tensor, Tensor) and tensor.special is not None and results[position] is not None:
+        if isinstance(tensor, Tensor) and tensor._special is not None and results[position] is not None:
             results[position] = tensor.as_gradient(results[position])  # type: ignore[attr-defined]
     return _check_used(outputs, inputs, results, allow_unused, materialize_grads, create_graph)
 
@@ -243,7 +243,7 @@ def run_as_engine(
 
 
 def _zeros_like(tensor: Tensor, requires_grad: bool) -> Tensor:
-    if tensor.special is not None:
+    if tensor._special is not None:
         return ops.zeros_like(tensor).requires_grad_(requires_grad)
     return wrap(zeros_like(tensor._data)).requires_grad_(requires_grad)
 

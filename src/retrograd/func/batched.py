@@ -117,7 +117,7 @@ class _Memory(Description):
 class BatchedTensor(SpecialTensor):
     """Many tensors that are handled as one: `value`, whose dimension `bdim` counts them."""
 
-    __slots__ = ("bdim", "level", "special", "value")
+    __slots__ = ("_special", "bdim", "level", "value")
 
     transparent = True
 
@@ -337,7 +337,7 @@ def wrap(value: Tensor, level: Level, bdim: int = 0) -> BatchedTensor:
     result.value = value
     result.bdim = bdim
     result.level = level
-    result.special = 100 + level.number
+    result._special = 100 + level.number
     return result
 
 

@@ -17,8 +17,8 @@ from ..nn.parameter import is_lazy
 __all__ = [
     "Attribute", "Final", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate", "export", "fork", "freeze",
     "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load", "optimize_for_inference",
-    "optimized_execution", "save", "script", "script_if_tracing", "script_method", "set_fusion_strategy", "trace", "trace_module", "unused",
-    "wait",
+    "optimized_execution", "save", "script", "script_if_tracing", "script_method", "set_fusion_strategy",
+    "trace", "trace_module", "unused", "wait",
 ]  # fmt: skip
 
 F = TypeVar("F")

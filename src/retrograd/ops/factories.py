@@ -320,7 +320,7 @@ def zeros_like(
     input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, **kw: Any
 ) -> Tensor:
     """Zeros of the same size and dtype."""
-    if isinstance(input, Tensor) and input.special is not None:
+    if isinstance(input, Tensor) and input._special is not None:
         own = _by_class(zeros_like, input, dtype=dtype, requires_grad=requires_grad or None, device=device, **kw)
         if own is not NotImplemented:
             return own
@@ -333,7 +333,7 @@ def ones_like(
     input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, **kw: Any
 ) -> Tensor:
     """Ones of the same size and dtype."""
-    if isinstance(input, Tensor) and input.special is not None:
+    if isinstance(input, Tensor) and input._special is not None:
         own = _by_class(ones_like, input, dtype=dtype, requires_grad=requires_grad or None, device=device, **kw)
         if own is not NotImplemented:
             return own
@@ -346,7 +346,7 @@ def empty_like(
     input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, **kw: Any
 ) -> Tensor:
     """Uninitialised memory of the same size and dtype."""
-    if isinstance(input, Tensor) and input.special is not None:
+    if isinstance(input, Tensor) and input._special is not None:
         own = _by_class(empty_like, input, dtype=dtype, requires_grad=requires_grad or None, device=device, **kw)
         if own is not NotImplemented:
             return own

@@ -234,7 +234,7 @@ def write_out(
     state = local.state
     tensors, apart = _tensors_in((*args, *kwargs.values())), _apart(function, args, kwargs)
     for tensor in (*tensors, *outs):
-        if tensor.special is not None:
+        if tensor._special is not None:
             tensor.write_out(function)
     if differentiable and state.grad_enabled and any(t.requires_grad for t in (*tensors, *outs)):
         raise RuntimeError(

@@ -115,7 +115,7 @@ def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Te
         if made.requires_grad:
             result.requires_grad_()
         made = result
-    if made.special is not None:
+    if made._special is not None:
         return made  # what torch has in the state of a nested tensor is what it was made of
     if "__setstate__" in vars(new_type):
         made.__setstate__(state)  # type: ignore[attr-defined]
@@ -149,7 +149,7 @@ def _nested() -> Any:
 
 def _rebuild_nested_tensor(buffer: Any, sizes: Any, strides: Any, storage_offsets: Any) -> Tensor:
     """A nested tensor of the strided layout on a buffer."""
-    if not all(isinstance(t, Tensor) and t.special is None for t in (buffer, sizes, strides, storage_offsets)):
+    if not all(isinstance(t, Tensor) and t._special is None for t in (buffer, sizes, strides, storage_offsets)):
         raise LoadError("a nested tensor in the file is described in a way that makes no sense")
     requires_grad = buffer.requires_grad
     result = _nested().strided.nested_view_from_buffer(buffer.detach(), sizes, strides, storage_offsets)
@@ -162,7 +162,7 @@ def _rebuild_njt(constructor_kwargs: Any) -> Tensor:
     parts = [given.get(name) for name in ("values", "offsets", "lengths")]
     cache = given.get("_metadata_cache")
     if set(given) != {"values", "offsets", "lengths", "_ragged_idx", "_metadata_cache", "requires_grad"} or not (
-        all(isinstance(t, Tensor) and t.special is None for t in parts if t is not None)
+        all(isinstance(t, Tensor) and t._special is None for t in parts if t is not None)
         and type(given["_ragged_idx"]) is int
         and type(given["requires_grad"]) is bool
         and (cache is None or type(cache) is dict)
@@ -182,7 +182,7 @@ def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
     else:
         size, options = data[-1] if parts else None, {}
     number = 2 if layout is layouts.sparse_coo else 3
-    if len(parts) != number or not all(isinstance(t, Tensor) and t.special is None for t in parts) or not (
+    if len(parts) != number or not all(isinstance(t, Tensor) and t._special is None for t in parts) or not (
         isinstance(size, tuple) and all(type(n) is int and n >= 0 for n in size)
     ):
         raise LoadError("a sparse tensor in the file is described in a way that makes no sense")

@@ -12,7 +12,7 @@ no array that it could take.  Its class says instead what an operator means for 
   operators read no more than that, and so work for special tensors as soon as their parts do.
 
 Both come to `operate_on_special`.  It asks the special tensors among the arguments, those of the highest rank
-(`special`) first, as ``operate(function, args, kwargs)``; the first answer that is not NotImplemented is the result.
+(`_special`) first, as ``operate(function, args, kwargs)``; the first answer that is not NotImplemented is the result.
 If there is none, a function composed of operators runs as it is, on its parts; an operator of the table is refused, in
 the words of the class (`no_form`).  If it turns out on the way that such a function needs an array all the same,
 the special tensor is asked once more, as ``stuck(function, args, kwargs)``, and refuses unless its class knows a way.
@@ -42,7 +42,7 @@ class SpecialTensor(Tensor):
     __slots__ = ()
 
     #: Which class is asked first where several meet: the one with the highest rank.
-    special: int = 1
+    _special: int = 1
     #: Is an operator on such tensors nothing but operators on plain tensors?  Then whoever watches operators (modes,
     #: saved-tensor hooks, dual levels) sees those.
     transparent = False
@@ -136,14 +136,14 @@ class SpecialTensor(Tensor):
 
 def like_array(tensor: Tensor) -> Any:
     """An array of the shape and dtype of a tensor, for who reads no more than that: its own, unless it has none."""
-    if tensor.special is None:
+    if tensor._special is None:
         return tensor._memory
     return np.broadcast_to(np.empty((), tensor._memory.dtype), tensor._memory.shape)
 
 
 def all_values(tensor: Tensor) -> Any:
     """All values that a tensor stands for, in whatever order and shape: for checks that go for all of them alike."""
-    while tensor.special is not None:
+    while tensor._special is not None:
         (tensor,) = tensor.held  # type: ignore[attr-defined]
     return tensor._data
 
@@ -160,12 +160,12 @@ def special_tensors(args: Any, kwargs: Any) -> list[SpecialTensor]:
         if cls is Tensor or cls in _NEVER:
             continue
         if isinstance(value, Tensor):
-            if value.special is not None:
+            if value._special is not None:
                 found.append(value)
         elif isinstance(value, (tuple, list)):
-            found += [one for one in value if isinstance(one, Tensor) and one.special is not None]
+            found += [one for one in value if isinstance(one, Tensor) and one._special is not None]
     if len(found) > 1:
-        found.sort(key=lambda one: -one.special)
+        found.sort(key=lambda one: -one._special)
     return found
 
 
@@ -174,7 +174,7 @@ def operate_on_special(function: Callable[..., Any], args: tuple[Any, ...], kwar
     found = special_tensors(args, kwargs)
     asked: Any = None
     for tensor in found:
-        kind = type(tensor), tensor.special
+        kind = type(tensor), tensor._special
         if kind == asked:
             continue  # one of each kind speaks for all
         asked = kind
@@ -186,7 +186,7 @@ def operate_on_special(function: Callable[..., Any], args: tuple[Any, ...], kwar
 
 def bare(tensor: Tensor) -> Any:
     """A gradient in the form in which it travels: its array, or what stands for one."""
-    return tensor._data if tensor.special is None else tensor._memory
+    return tensor._data if tensor._special is None else tensor._memory
 
 
 def boxed(array: Any) -> Any:

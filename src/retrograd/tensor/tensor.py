@@ -51,7 +51,7 @@ class Tensor(TensorConversion):
     #: And by a third, for those who take views of it: see Note [Special tensors].
     _array: Any
     #: What kind of special tensor it is, if it is one: see the same note.
-    special: int | None = None
+    _special: int | None = None
     #: See Note [Version counters] (core/version_counter.py).
     _vc: VersionCounter | None
     _meta: AutogradMeta | None
@@ -245,7 +245,7 @@ class Tensor(TensorConversion):
         if self.requires_grad and value._memory.dtype.kind not in "fcVW":
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         old, new = self._memory, value._memory
-        if value.special != self.special:
+        if value._special != self._special:
             raise RuntimeError(
                 "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor "
                 f"type: their layouts are {self.layout} and {value.layout}"

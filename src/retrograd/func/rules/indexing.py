@@ -47,7 +47,7 @@ def _apart(self: Tensor, key: Any, level: Level) -> tuple[Tensor, list[Tensor | 
     for item in items:
         if item is None or item is Ellipsis or (isinstance(item, (builtins.slice, int)) and not isinstance(item, bool)):
             entries.append(item)
-        elif isinstance(item, Tensor) and not item._memory.ndim and item.special is None and not _is_mask(item):
+        elif isinstance(item, Tensor) and not item._memory.ndim and item._special is None and not _is_mask(item):
             entries.append(item)  # an int, but one that a result of `index` depends on
         else:
             entries += _indices(item, level)

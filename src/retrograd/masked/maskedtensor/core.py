@@ -69,7 +69,7 @@ class MaskedTensor(HeldHistory):
     MaskedTensor(  2.5000, True)
     """
 
-    special: int = 3
+    _special: int = 3
     kind = "masked"  # type: ignore[assignment]
 
     operators: ClassVar[dict[str, Callable[..., Any]]] = {}
@@ -103,7 +103,7 @@ class MaskedTensor(HeldHistory):
 
     def values_like(self, other: Tensor, what: str) -> Tensor:
         values = other._values if isinstance(other, MaskedTensor) else other
-        if values.special is not None or values._memory.shape != self._values._memory.shape:
+        if values._special is not None or values._memory.shape != self._values._memory.shape:
             raise RuntimeError(
                 f"Mismatch in shape: {what} has a shape of {other.shape} and the masked tensor it belongs to has a "
                 f"shape of {self.shape}."
@@ -197,7 +197,7 @@ def _check(data: Any, mask: Any) -> None:
             raise TypeError(f"{name} must be a Tensor")
     if data.layout is not mask.layout:
         raise TypeError("data and mask must have the same layout.")
-    if data.special is not None:
+    if data._special is not None:
         raise TypeError(f"data layout of {data.layout} is not supported.")
     if mask.dtype.name != "bool":
         raise TypeError("mask must have dtype bool.")

@@ -57,7 +57,7 @@ class _Flags:
 class NestedBase(HeldHistory):
     """A batch of tensors of different sizes; see Note [Nested tensors]."""
 
-    special: int = 2
+    _special: int = 2
     is_nested = True
     kind = "nested"  # type: ignore[assignment]
 

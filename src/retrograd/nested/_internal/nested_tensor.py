@@ -314,7 +314,7 @@ def same_raggedness(a: NestedTensor, b: NestedTensor) -> bool:
 
 def _alias(tensor: Tensor) -> Tensor:
     """A view of all of `tensor`: the same memory and history, another tensor."""
-    if not isinstance(tensor, Tensor) or tensor.special is not None:
+    if not isinstance(tensor, Tensor) or tensor._special is not None:
         raise TypeError(f"the values of a nested tensor are a plain tensor, not {type(tensor).__name__}")
     return ops.alias(tensor)
 

@@ -20,7 +20,7 @@ def _overwritten(input: Tensor, result: Tensor) -> Tensor:
             f"output with shape {list(input._memory.shape)} doesn't match the broadcast shape "
             f"{list(result._memory.shape)}"
         )
-    if result.special is not None:
+    if result._special is not None:
         return generated.copy_(input, result, False)
     return overwrite(input, result._data)
 

@@ -362,7 +362,7 @@ dsplit: Any = composite()(_split_along("dsplit", 3, 2))
 @composite()
 def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
     """A view of the storage with any size, stride and offset (in elements)."""
-    if input.special is not None:
+    if input._special is not None:
         return no_array(as_strided, "as_strided", "input", 1, input, (input, size, stride, storage_offset), {})
     geometry = kernels.geometry(input._memory)
     offset = geometry[2] if storage_offset is None else storage_offset
@@ -414,7 +414,7 @@ _IN_PLACE: dict[type[Any], type[Any]] = {
 
 def become(name: str, input: Tensor, operator: Any, *args: Any) -> Tensor:
     """`input` itself becomes the view that `operator` gives of it: the in-place method `name`."""
-    if input.special is not None:
+    if input._special is not None:
         result = input.become(operator, args)  # type: ignore[attr-defined]
         if result is not NotImplemented:
             return result
