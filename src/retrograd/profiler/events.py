@@ -79,7 +79,7 @@ class FunctionEvent:
     def total_of(self) -> FunctionEvent:
         """An event like this one, to which others can be added."""
         copy = FunctionEvent(self.key, self.thread, self.time_range.start, self.is_user_annotation)
-        copy.time_range, copy.input_shapes, copy.stack = self.time_range, self.input_shapes, self.stack
+        copy.time_range = self.time_range
         copy.count = 0
         copy.cpu_time_total = copy.self_cpu_time_total = 0.0
         return copy.add(self)
@@ -142,7 +142,9 @@ class EventList(list):
             if which in totals:
                 totals[which].add(event)
             else:
-                totals[which] = event.total_of()
+                total = totals[which] = event.total_of()
+                total.input_shapes = event.input_shapes if group_by_input_shape else []
+                total.stack = event.stack[:group_by_stack_n]
         return EventList(totals.values(), profile_memory=self._profile_memory)
 
     def total_average(self) -> FunctionEvent:
