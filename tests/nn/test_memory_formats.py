@@ -56,6 +56,12 @@ def test_channels_stay_innermost(torch: Any, name: str) -> None:
         assert image.grad.is_contiguous(memory_format=torch.channels_last)
 
 
+def test_a_filter_decides_too(torch: Any) -> None:
+    weight = torch.ones(5, 4, 3, 3).contiguous(memory_format=torch.channels_last)
+    result = torch.nn.functional.conv2d(torch.tensor(VALUES), weight)
+    assert result.is_contiguous(memory_format=torch.channels_last)
+
+
 def test_volumes(torch: Any) -> None:
     nn = torch.nn
     x = torch.arange(384.0).reshape(2, 3, 4, 4, 4).contiguous(memory_format=torch.channels_last_3d)

@@ -23,7 +23,7 @@ import numpy as np
 from . import compiled_products
 from .compiled import LARGE
 from .promotion import is_half, scalar_name, unsupported
-from .storage import keeps_channels_last, shape_text
+from .storage import keeps_channels_last_of_either, shape_text
 
 _BLOCK_BYTES = 1 << 21  # of columns, to stay in the cache
 _MOST_WASTE = 1.6  # columns computed for one that is used, in the flat layout
@@ -122,7 +122,7 @@ class Windows:
 # ------------------------------------------------------------------------------------------------ the three sides
 
 
-@keeps_channels_last
+@keeps_channels_last_of_either
 def convolution(
     input: np.ndarray,
     weight: np.ndarray,

@@ -186,17 +186,18 @@ def is_contiguous(a: np.ndarray, memory_format: Any = None) -> bool:
     return a.ndim == (5 if "3d" in str(memory_format) else 4) and np.moveaxis(a, 1, -1).flags.c_contiguous
 
 
-def keeps_channels_last(kernel: Callable[..., Any], most_dims: int = 5) -> Callable[..., Any]:
-    """A kernel whose results lie in memory as torch's do: channels innermost, where its first array has them so."""
+def keeps_channels_last(kernel: Callable[..., Any], most_dims: int = 5, operands: int = 1) -> Callable[..., Any]:
+    """A kernel whose results lie in memory as torch's do: channels innermost, where an operand has them so."""
 
     @functools.wraps(kernel)
-    def laid_out(a: np.ndarray, *args: Any, **kwargs: Any) -> Any:
-        result = kernel(a, *args, **kwargs)
-        if a.flags.c_contiguous or a.ndim > most_dims or not has_channels_last(a):
-            return result
-        if isinstance(result, tuple):
-            return tuple([_with_channels_last(part) if part.ndim == a.ndim else part for part in result])
-        return _with_channels_last(result)
+    def laid_out(*args: Any, **kwargs: Any) -> Any:
+        result = kernel(*args, **kwargs)
+        for a in args[:operands]:
+            if not a.flags.c_contiguous and a.ndim <= most_dims and has_channels_last(a):
+                if isinstance(result, tuple):
+                    return tuple([_with_channels_last(part) if part.ndim == a.ndim else part for part in result])
+                return _with_channels_last(result)
+        return result
 
     return laid_out
 
@@ -204,6 +205,11 @@ def keeps_channels_last(kernel: Callable[..., Any], most_dims: int = 5) -> Calla
 def keeps_channels_last_of_images(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """The same where torch has no such layout for volumes."""
     return keeps_channels_last(kernel, most_dims=4)
+
+
+def keeps_channels_last_of_either(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """The same of two operands: an image and its filter."""
+    return keeps_channels_last(kernel, operands=2)
 
 
 def has_channels_last(a: np.ndarray) -> bool:
