@@ -21,7 +21,7 @@ def not_implemented(ops: Any, grad: Any, name: str) -> Any:
 
 def _is_complex(value: Any) -> bool:
     """Is an array or Tensor complex? Asked in both namespaces."""
-    return getattr(value, "_data", value).dtype.kind in "cW"
+    return getattr(value, "_memory", value).dtype.kind in "cW"
 
 
 def real_part(ops: Any, grad: Any) -> Any:
