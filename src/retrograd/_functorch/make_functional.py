@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +19,17 @@ __all__ = [
     "FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble", "functional_init",
     "functional_init_with_buffers", "make_functional", "make_functional_with_buffers",
 ]  # fmt: skip
+
+
+def _deprecated(name: str, instead: str) -> None:
+    warnings.warn(
+        f"We've integrated functorch into PyTorch. As the final step of the integration, `functorch.{name}` is "
+        "deprecated "
+        f"as of PyTorch 2.0 and will be deleted in a future version of PyTorch. Please use `torch.func.{instead}` "
+        "instead",
+        FutureWarning,
+        stacklevel=3,
+    )
 
 
 class _Stateless:
@@ -58,10 +70,12 @@ def make_functional(model: Module, disable_autograd_tracking: bool = False) -> t
     """A function ``f(params, *args)`` that calls a copy of `model`, and its parameters.
 
     >>> import retrograd as torch
+    >>> import warnings; warnings.simplefilter("ignore", FutureWarning)
     >>> f, params = make_functional(torch.nn.Linear(1, 1))
     >>> f([torch.ones(1, 1), torch.zeros(1)], torch.tensor([3.]))
     tensor([3.])
     """
+    _deprecated("make_functional", "functional_call")
     if list(model.buffers()):
         raise RuntimeError(
             "make_functional(model): `model` has buffers. Please use make_functional_with_buffers(model) instead."
@@ -74,20 +88,29 @@ def make_functional_with_buffers(
     model: Module, disable_autograd_tracking: bool = False
 ) -> tuple[Any, tuple[Tensor, ...], tuple[Tensor, ...]]:
     """A function ``f(params, buffers, *args)`` that calls a copy of `model`, its parameters and its buffers."""
+    _deprecated("make_functional_with_buffers", "functional_call")
+    return _with_buffers(model, disable_autograd_tracking)
+
+
+def _with_buffers(model: Module, disable_autograd_tracking: bool = False) -> tuple[Any, Any, Any]:
     made = FunctionalModuleWithBuffers(model, disable_autograd_tracking)
     return (made, *made._state())
 
 
 def combine_state_for_ensemble(models: Sequence[Module]) -> tuple[Any, tuple[Tensor, ...], tuple[Tensor, ...]]:
     """A function of the parameters and buffers of models of one architecture, and both, stacked."""
-    models = list(models)
+    _deprecated("combine_state_for_ensemble", "stack_module_state")
+    return _combined(list(models))
+
+
+def _combined(models: list[Module]) -> tuple[Any, tuple[Tensor, ...], tuple[Tensor, ...]]:
     if not models:
         raise RuntimeError("combine_state_for_ensemble: Expected at least one model, got 0.")
     if not (all(m.training for m in models) or not any(m.training for m in models)):
         raise RuntimeError("combine_state_for_ensemble: Expected all models to have the same training/eval mode.")
     if not all(type(m) is type(models[0]) for m in models):
         raise RuntimeError("combine_state_for_ensemble: Expected all models to be of the same class.")
-    made = [make_functional_with_buffers(model) for model in models]
+    made = [_with_buffers(model) for model in models]
     params = tuple([generated.stack(list(each)) for each in zip(*[m[1] for m in made], strict=True)])
     buffers = tuple([generated.stack(list(each)) for each in zip(*[m[2] for m in made], strict=True)])
     return made[0][0], params, buffers
@@ -118,10 +141,10 @@ def functional_init_with_buffers(
 
     def init(*args: Any, **kwargs: Any) -> Any:
         if not ensemble_shape:
-            return make_functional_with_buffers(model_class(*args, **kwargs))
+            return _with_buffers(model_class(*args, **kwargs))
         _one_dimension(ensemble_shape)
         models = [model_class(*args, **kwargs) for _ in range(ensemble_shape[0])]
-        made, params, buffers = combine_state_for_ensemble(models)
+        made, params, buffers = _combined(models)
         return params, buffers, made, made.param_names, made.buffer_names
 
     return init
