@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import kernels
+from ..autograd.forward_grad import fw_grad
 from ..autograd.inplace import begin_inplace, bump_version, rebase_history
-from ..core.state import local
+from ..core.state import local, process
 from ..kernels.promotion import can_cast
 from ..tensor import Tensor
 from ..tensor.sparse import AnySparse
@@ -24,7 +25,18 @@ def write(tensor: Any, array: Any) -> None:
 
 def begin(tensor: Any) -> None:
     """May `tensor` be written to, by something that is not recorded?"""
+    _refuse_tangents((tensor,))
     begin_inplace(local.state, tensor, bool(local.state.grad_enabled and tensor.requires_grad))
+
+
+def _refuse_tangents(args: tuple[Any, ...]) -> None:
+    """A write to a sparse tensor takes no tangents along."""
+    for level in process.dual_levels:
+        if any(isinstance(one, Tensor) and fw_grad(one, level) is not None for one in args):
+            raise RuntimeError(
+                "in-place operators on sparse tensors do not support forward AD, and an argument has a tangent: write "
+                "x = x * 2 instead of x.mul_(2)"
+            )
 
 
 def in_place(form: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -32,6 +44,7 @@ def in_place(form: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     tensor: Any = args[0]
     state = local.state
     record = bool(state.grad_enabled and any(isinstance(one, Tensor) and one.requires_grad for one in args))
+    _refuse_tangents(args)
     begin_inplace(state, tensor, record)
     result: Any = form(*args, **kwargs)
     if result is NotImplemented:
