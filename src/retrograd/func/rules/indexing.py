@@ -15,7 +15,7 @@ from ...ops.composite.index import index_put_ as composite_index_put_
 from ...tensor import Tensor
 from ...tensor import wrap as plain
 from ..batched import RULES, Level, dynamic_shape, front, is_batched, not_inplace, spread, wrap
-from .patterns import flattened, padded, put, shifted
+from .patterns import flattened, padded, put, shifted, writes
 
 Function = Callable[..., Any]
 _ALL = builtins.slice(None)
@@ -209,10 +209,9 @@ def _put_in_place(level: Level, target: Tensor, positions: list[Tensor | None], 
 def _index_put(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     target, indices, values, *rest = args
     accumulate = bool(rest[0]) if rest else kwargs.get("accumulate", False)
-    writes = function.__name__.endswith("_")
     one = indices[0] if len(indices) == 1 else None
     mask = isinstance(one, Tensor) and is_batched(one, level) and _is_mask(one) and not accumulate
-    if not writes:
+    if function is not composite_index_put_ and not writes(function):
         copied = spread(target, level).clone()
         target = wrap(copied, level)
     if mask:
@@ -250,11 +249,11 @@ def _at(position: int, *tensors: int, sizes: int | None = None) -> Any:
         inner[position] = shifted(args[position], ndim)
         if sizes is not None:
             inner[sizes] = (level.size, *(args[sizes] or (1,)))
-        writes = function.__name__.endswith("_")
-        if writes and not is_batched(args[0], level):
+        in_place = writes(function)
+        if in_place and not is_batched(args[0], level):
             raise not_inplace(function.__name__)
         result = function(*inner, **kwargs)
-        if writes:
+        if in_place:
             return args[0]
         number = ndim == 0 and (sizes is not None or args[tensors[-1]]._memory.ndim == 0)
         return wrap(generated.view(result, (level.size,)) if number else result, level)
@@ -300,12 +299,12 @@ def _index_write(kind: str) -> Any:
 
     def apply(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         target, dim, index, source = args
-        writes = function.__name__.endswith("_")
+        in_place = writes(function)
         if not is_batched(target, level):
-            if writes:
+            if in_place:
                 raise not_inplace(function.__name__)
             target = wrap(spread(target, level).clone(), level)
-        elif not writes:
+        elif not in_place:
             target = target.clone()
         ndim = target._memory.ndim
         place = generated.unsqueeze(target, 0) if ndim == 0 else target
@@ -316,7 +315,7 @@ def _index_write(kind: str) -> Any:
         if kind == "add" and kwargs.get("alpha", 1) != 1:
             source = source * kwargs["alpha"]
         _put_in_place(level, place, positions, _as_written(source, target), kind == "add")
-        return args[0] if writes else target
+        return args[0] if in_place else target
 
     return apply
 
@@ -324,7 +323,7 @@ def _index_write(kind: str) -> Any:
 def _index_fill(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The places along the dimension that are named, be it twice, take one value."""
     target, dim, index, value = args
-    if function.__name__.endswith("_") and not is_batched(target, level):
+    if writes(function) and not is_batched(target, level):
         raise not_inplace(function.__name__)
     ndim = target._memory.ndim
     at = normalize_dim(dim, ndim)
@@ -338,7 +337,7 @@ def _index_fill(level: Level, function: Function, args: tuple[Any, ...], kwargs:
         result = generated.where_self(chosen, value, target)
     else:
         result = generated.masked_fill_Scalar(target, chosen, value)
-    return target.copy_(result) if function.__name__.endswith("_") else result
+    return target.copy_(result) if writes(function) else result
 
 
 def _take(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -350,14 +349,14 @@ def _take(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[
 def _put(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     self, index, source, *rest = args
     accumulate = bool(rest[0]) if rest else kwargs.get("accumulate", False)
-    writes = function.__name__.endswith("_")
-    if writes and not is_batched(self, level):
+    in_place = writes(function)
+    if in_place and not is_batched(self, level):
         raise not_inplace(function.__name__)
     value = spread(self, level)
     flat = wrap(flattened(value).clone(), level)
     _put_in_place(level, flat, [index.reshape(-1)], source.reshape(-1), accumulate)
     result = wrap(flat.value.reshape(value._memory.shape), level)
-    return self.copy_(result) if writes else result
+    return self.copy_(result) if in_place else result
 
 
 def _selecting_backward(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -406,7 +405,7 @@ def _masked_scatter(level: Level, function: Function, args: tuple[Any, ...], kwa
     flat = source.reshape(-1)
     order = (chosen.cumsum(0) - 1).clamp(0, max(flat._memory.shape[0] - 1, 0))
     result = generated.where_self(chosen, flat[order], self.expand(shape).reshape(-1)).reshape(shape)
-    return self.copy_(result) if function.__name__.endswith("_") else result
+    return self.copy_(result) if writes(function) else result
 
 
 def register() -> None:

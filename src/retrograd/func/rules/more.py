@@ -14,7 +14,7 @@ from ..batched import Level, front, is_batched, not_inplace, reshaped, spread, w
 from ..fallback import loop
 from .linear_algebra import _alike
 from .networks import _images
-from .patterns import folded, over, put, unfolded
+from .patterns import folded, over, put, unfolded, writes
 
 Function = Callable[..., Any]
 
@@ -39,7 +39,7 @@ def _renorm(level: Level, function: Function, args: tuple[Any, ...], kwargs: dic
     norms = generated._norm(first, p, others, True) if others else first.abs()
     factor = generated.where_self(norms > most, most / (norms + 1e-7), 1.0).to(first.dtype)
     result = first * factor
-    return first.copy_(result) if function.__name__.endswith("_") else result
+    return first.copy_(result) if writes(function) else result
 
 
 # ------------------------------------------------------------------------------------------------------- parts replaced
@@ -82,7 +82,7 @@ def _block_diag(level: Level, function: Function, args: tuple[Any, ...], kwargs:
 
 def _index_reduce(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     target, dim, index, source, reduce = args
-    if function.__name__.endswith("_") and not is_batched(target, level):
+    if writes(function) and not is_batched(target, level):
         raise not_inplace(function.__name__)
     shape = [1] * (source._memory.ndim or 1)
     shape[normalize_dim(dim, target._memory.ndim)] = -1
@@ -91,7 +91,7 @@ def _index_reduce(level: Level, function: Function, args: tuple[Any, ...], kwarg
     number = not target._memory.ndim
     result = generated.scatter_reduce(target.reshape(1) if number else target, dim, places, source, reduce, **kwargs)
     result = result.reshape(()) if number else result
-    return target.copy_(result) if function.__name__.endswith("_") else result
+    return target.copy_(result) if writes(function) else result
 
 
 # ------------------------------------------------------------------------------------------------------- losses of rows

@@ -34,6 +34,12 @@ def rule(*names: str, inplace: bool = False) -> Callable[[Rule], Rule]:
     return declare
 
 
+def writes(function: Callable[..., Any]) -> bool:
+    """Is this operator of the table an in-place one?"""
+    record = record_of(function)
+    return record is not None and record.writes
+
+
 def padded(value: Tensor, ndim: int) -> Tensor:
     """A value with the examples in front, with `ndim` dimensions behind them: those that are missing have size 1."""
     shape = value._memory.shape
@@ -64,26 +70,25 @@ def elementwise(level: Level, function: Callable[..., Any], args: tuple[Any, ...
                     return first if result is first.value else wrap_all(result, level)
     tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
     batched: list[Any] = [tensor for tensor in tensors if is_batched(tensor, level)]
-    record = record_of(function)
-    writes = record is not None and record.writes
-    if writes and not is_batched(first, level):
+    in_place = writes(function)
+    if in_place and not is_batched(first, level):
         raise not_inplace(function.__name__)
     ndim = max([tensor._memory.ndim for tensor in tensors])
     if len(tensors) == 1:
         moved = args, kwargs, batched[0].bdim
         values: dict[int, Tensor] = {id(batched[0]): batched[0].value}
     else:
-        if writes:
+        if in_place:
             ndim = first._memory.ndim
         values = {id(tensor): padded(front(tensor), ndim) for tensor in batched}
-        if not writes:
+        if not in_place:
             _keep_dtypes(function, tensors, values)
         moved = args, kwargs, 0
     args, kwargs, bdim = moved
     inner = [values.get(id(value), value) if isinstance(value, Tensor) else value for value in args]
     named = {k: values.get(id(value), value) if isinstance(value, Tensor) else value for k, value in kwargs.items()}
     result = function(*inner, **named)
-    return first if writes else wrap_all(result, level, bdim)
+    return first if in_place else wrap_all(result, level, bdim)
 
 
 #: Parameters that say where, not what: their dtype has no part in that of the result.
@@ -126,8 +131,7 @@ def leading(level: Level, function: Callable[..., Any], args: tuple[Any, ...], k
     """Operators that take any number of leading dimensions: the examples become one, for all tensors alike."""
     inner = [spread(value, level) if isinstance(value, Tensor) else value for value in args]
     named = {k: spread(value, level) if isinstance(value, Tensor) else value for k, value in kwargs.items()}
-    record = record_of(function)
-    if record is not None and record.writes:
+    if writes(function):
         if not is_batched(args[0], level):
             raise not_inplace(function.__name__)
         function(*inner, **named)
@@ -170,8 +174,7 @@ def along(position: int | str, *names: str, tensors: int = 1, keeps: bool = True
             kwargs = {**kwargs, position: shifted(kwargs[position], ndim)}
         else:
             inner[position] = shifted(inner[position], ndim)
-        record = record_of(function)
-        if record is not None and record.writes:
+        if writes(function):
             if not is_batched(args[0], level):
                 raise not_inplace(function.__name__)
             function(*inner, **kwargs)

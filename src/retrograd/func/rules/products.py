@@ -10,7 +10,7 @@ import numpy as np
 from ..._generated import functions as generated
 from ...tensor import Tensor
 from ..batched import Level, front, is_batched, reshaped, spread, to_front, wrap
-from .patterns import padded, put, shifted
+from .patterns import padded, put, shifted, writes
 
 Function = Callable[..., Any]
 
@@ -125,7 +125,7 @@ def _added(multiply: Callable[[Level, Any, Any], Tensor], ndim: int) -> Any:
 
 
 def _or_write(function: Function, target: Tensor, result: Tensor) -> Tensor:
-    return target.copy_(result) if function.__name__.endswith("_") else result
+    return target.copy_(result) if writes(function) else result
 
 
 def _addbmm(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

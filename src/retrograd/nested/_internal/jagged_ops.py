@@ -223,7 +223,8 @@ def to(function: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
 def copy(function: Any, input: Any, src: Any, non_blocking: bool = False) -> Any:
     if not isinstance(input, NestedTensor) or not isinstance(src, NestedTensor):
         raise RuntimeError("copy_(): expected both to be nested tensors of the jagged layout, or both plain tensors")
-    if record_of(function) is None:
+    record = record_of(function)
+    if record is None:
         return NotImplemented
     a, b = input.packed() if input.ragged.lengths is not None else input, src.packed()
     same = a.ragged.idx == b.ragged.idx and a.ragged.places[1].tolist() == b.ragged.places[1].tolist()
@@ -236,7 +237,7 @@ def copy(function: Any, input: Any, src: Any, non_blocking: bool = False) -> Any
             function(mine, other, non_blocking)
         return input
     result = function(input._values, b._values, non_blocking)
-    return input if function.__name__.endswith("_") else input.wrap_like(result)
+    return input if record.writes else input.wrap_like(result)
 
 
 @jagged("equal")

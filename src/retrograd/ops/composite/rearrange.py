@@ -250,7 +250,8 @@ def as_strided_scatter(
 @cache
 def _copying(node: type[Any]) -> type[Any]:
     """The class of the node of a view's copy: of the same slots and formulas, under torch's name for it."""
-    return type(f"{node.__name__}_copy", (node,), {"__slots__": (), "__doc__": f"{node.__name__}, of a copy."})
+    made = {"__slots__": (), "__doc__": f"{node.__name__}, of a copy.", "of_a_copy": True}
+    return type(f"{node.__name__}_copy", (node,), made)
 
 
 def _dense(view: Tensor) -> Tensor:
@@ -259,7 +260,8 @@ def _dense(view: Tensor) -> Tensor:
     edge = view._history()
     if edge is not None and view._is_view() and result._edge is not None:
         node: Any = edge[0]
-        node.__class__ = node.__class__ if node.__class__.__name__.endswith("_copy") else _copying(node.__class__)
+        if not hasattr(node, "of_a_copy"):  # several views have one node, and each of them comes here
+            node.__class__ = _copying(node.__class__)
         result._edge = edge
     return result
 
