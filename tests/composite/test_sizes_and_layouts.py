@@ -25,6 +25,16 @@ def test_sizes_whose_bytes_cannot_be_counted(torch, name):
         OVERFLOWS[name](torch)
 
 
+def test_a_storage_does_not_grow_for_what_is_refused():
+    import retrograd  # alone: torch grows some of these first
+
+    storage = retrograd.zeros(4).untyped_storage()
+    for offset, size, stride in ((2**62, (2,), (1,)), (0, (-5, -5), (3, 3)), (0, (9,), (1, 1)), (-1, (9,), (1,))):
+        with pytest.raises(RuntimeError):
+            retrograd.zeros(4).set_(storage, offset, size, stride)
+        assert storage.nbytes() == 16
+
+
 @pytest.mark.parametrize("name", ["expand", "resize_"])
 def test_more_elements_than_can_be_counted(torch, name):
     x = torch.zeros(1)

@@ -106,33 +106,39 @@ def restride(a: np.ndarray, shape: tuple[int, ...], byte_strides: tuple[int, ...
     return library.lib.stride_tricks.as_strided(a, shape, byte_strides)
 
 
-def as_strided(
-    a: np.ndarray, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
-) -> np.ndarray:
-    """A view with this `size`, this `stride` (in elements) and this offset from the start of the storage of `a`."""
-    shape = tuple(size)
-    if len(shape) != len(stride):
+def needed_elements(size: Sequence[int], stride: Sequence[int], offset: int, itemsize: int) -> int:
+    """How many elements a storage has to have for a view of this geometry, which is refused if it makes no sense."""
+    if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
     if any(s < 0 for s in stride):
         raise RuntimeError(
             f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}"
         )
-    if any(s < 0 for s in shape):
-        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(stride)}")
+    if any(s < 0 for s in size):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    needed = 0 if 0 in size else offset + 1 + sum((n - 1) * s for n, s in zip(size, stride))
+    if needed * itemsize >= 2**63:
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}"
+            f" (storage offset {offset}, {itemsize} bytes for an element)"
+        )
+    return needed
+
+
+def as_strided(
+    a: np.ndarray, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> np.ndarray:
+    """A view with this `size`, this `stride` (in elements) and this offset from the start of the storage of `a`."""
+    shape = tuple(size)
     item = a.itemsize
     whole = storage_root(a)
     if storage_offset is None:
         offset = 0 if a is whole else (_address(a) - _address(whole)) // item
     else:
         offset = storage_offset
-    if offset < 0:
-        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
-    needed = 0 if 0 in shape else offset + 1 + sum((n - 1) * s for n, s in zip(shape, stride))
-    if needed * item >= 2**63:
-        raise RuntimeError(
-            f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(stride)}"
-            f" (storage offset {offset}, {item} bytes for an element)"
-        )
+    needed = needed_elements(shape, stride, offset, item)
     if needed * item > whole.nbytes and _is_dense(whole):
         raise RuntimeError(
             f"setStorage: sizes {list(shape)}, strides {list(stride)}, storage offset {offset}, and itemsize {item} "

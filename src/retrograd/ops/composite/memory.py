@@ -95,9 +95,9 @@ def _memory(input: Tensor, source: Any, offset: int, size: Any, stride: Any) -> 
     steps = kernels.contiguous_strides(shape) if stride is None else stride
     steps = (steps,) if isinstance(steps, int) else tuple(steps)
     memory = untyped_storage(source) if isinstance(source, Tensor) else source.untyped()
-    last = offset + sum((n - 1) * s for n, s in zip(shape, steps, strict=False))
-    if 0 not in shape and offset >= 0 and last >= kernels.storage_numel(root) and memory.resizable():
-        memory.resize_((last + 1) * dtype.itemsize)  # a storage grows with who is set to it
+    needed = kernels.needed_elements(shape, steps, offset, dtype.itemsize)
+    if needed > kernels.storage_numel(root) and memory.resizable():
+        memory.resize_(needed * dtype.itemsize)  # a storage grows with who is set to it
         root = memory._root.view(dtype)
     return kernels.as_strided(root, shape, steps, offset)
 
