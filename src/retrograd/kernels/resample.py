@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .pool import adaptive_bounds
+from .products import matmul
 from .promotion import unsupported, work_dtype
 from .storage import keeps_channels_last
 
@@ -288,7 +289,7 @@ def affine_base(size: Sequence[int], align_corners: bool, dtype: Any) -> np.ndar
 
 def affine_grid_generator(theta: np.ndarray, size: Sequence[int], align_corners: bool) -> np.ndarray:
     """The places that affine maps make of a regular grid."""
-    places = np.matmul(affine_base(size, align_corners, theta.dtype), theta.swapaxes(1, 2))
+    places = matmul(affine_base(size, align_corners, theta.dtype), theta.swapaxes(1, 2))
     return places.reshape(size[0], *size[2:], len(size) - 2)
 
 
