@@ -131,6 +131,11 @@ def test_arguments_aux_and_trees() -> None:
     same(blocks["t"][1], torch.zeros(3))
     assert jacrev(torch.sin, chunk_size=2)(x).shape == (3, 3)
     same(jacrev(torch.sin, chunk_size=2)(x), torch.diag(x.cos()))
+    for chunk_size in (None, 1, 2, 3, 4):
+        filled = jacrev(torch.sin, chunk_size=chunk_size, _preallocate_and_copy=True)
+        same(filled(x), torch.diag(x.cos()))
+        same(torch.func.vmap(filled)(torch.stack([x, x + 1])), torch.stack([x.cos().diag(), (x + 1).cos().diag()]))
+        same(jacrev(filled)(x), torch.diag_embed(torch.diag(-x.sin())))
 
 
 def test_what_is_outside_is_differentiated_as_well() -> None:

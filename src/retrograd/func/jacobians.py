@@ -37,6 +37,20 @@ def _checked_outputs(outputs: list[Any], name: str) -> None:
             )
 
 
+def _filled(row: Callable[..., Any], basis: tuple[Tensor, ...], chunk_size: int) -> list[Tensor]:
+    """The rows, `chunk_size` at a time, written to where they will stay: never all of them twice."""
+    total = basis[0]._memory.shape[0]
+    columns: list[Tensor] = []
+    for start in range(0, total, chunk_size):
+        count = min(chunk_size, total - start)
+        chunk = tuple([generated.slice(one, 0, start, start + count, 1) for one in basis])
+        parts = vmap_impl(row, 0, 0, "error", None, chunk, {})
+        columns = columns or [part.new_empty((total, *part._memory.shape[1:])) for part in parts]
+        for column, part in zip(columns, parts, strict=True):
+            generated.slice(column, 0, start, start + count, 1).copy_(part)
+    return columns
+
+
 def jacrev(
     func: Callable[..., Any],
     argnums: Argnums = 0,
@@ -48,6 +62,7 @@ def jacrev(
     """A function that gives the Jacobian of `func`, by reverse mode: all rows at once, or `chunk_size` at a time.
 
     The result is a tree like the output of `func`, with trees like the arguments `argnums` in it.
+    `_preallocate_and_copy`: rows that come in chunks are copied to their place one chunk after the other.
 
     >>> import retrograd as torch
     >>> torch.func.jacrev(lambda x: x ** 2)(torch.tensor([1., 2., 3.]))
@@ -76,7 +91,10 @@ def jacrev(
             def row(*cotangents: Any) -> Any:
                 return tuple(tree_flatten(back(tree_unflatten(cotangents, output_spec)))[0])
 
-            columns = list(vmap_impl(row, 0, 0, "error", chunk_size, basis, {}))
+            if _preallocate_and_copy and chunk_size is not None:
+                columns = _filled(row, basis, chunk_size)
+            else:
+                columns = list(vmap_impl(row, 0, 0, "error", chunk_size, basis, {}))
         parts: list[list[Tensor]] = [[] for _ in outputs]
         for leaf, column in zip(leaves, columns, strict=True):
             rows = generated.split_with_sizes(column, sizes, 0) if len(sizes) > 1 else (column,)
