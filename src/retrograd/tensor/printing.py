@@ -7,7 +7,7 @@
    and one width for them; `_body` sets the cells into brackets, lines and blank lines.
 3. `_suffixes` lists what follows the elements (size, dtype, grad_fn, ...) and `tensor_str` places it.
 
-Only ``tensor._data`` and the attributes that the user sees are read, so that nothing here is traced.
+Only the tensor's array and the attributes that the user sees are read, so that nothing here is traced.
 """
 
 from __future__ import annotations
