@@ -1,5 +1,6 @@
 """retrograd: PyTorch's autograd system in Python. ``import retrograd as torch``."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from . import (
@@ -156,6 +157,9 @@ _ON_DEMAND = (
     "testing", "torch_version", "xpu",
 )  # fmt: skip
 
+
+if _TYPE_CHECKING:
+    from .func import vmap
 
 
 def __getattr__(name: str) -> _Any:

@@ -26,6 +26,9 @@ class Settings:
         self.__dict__[name] = group
         return group
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.__dict__[name] = value
+
     def __bool__(self) -> bool:
         return False
 

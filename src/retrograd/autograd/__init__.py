@@ -1,5 +1,7 @@
 """The autograd system: one concept a file; see docs/ARCHITECTURE.md for the tour."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from . import forward_ad, function, functional, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .dispatch_trace import dispatch_trace
@@ -21,6 +23,9 @@ from .node import Node
 from .run_backward import _calculate_shape, backward, grad  # (torch's programs read the first)
 from .saved_variable import SavedVariable as SavedTensor
 from .variable import Variable
+
+if _TYPE_CHECKING:
+    from . import profiler as profiler
 
 __all__ = [
     "Function",

@@ -41,9 +41,10 @@ def read_sources(package: Path, entries: list[Entry]) -> Sources:
         space, _, name = key.rpartition(".")
         if (space == "Tensor" or _FAMILIES.match(key)) and name not in places[space or "torch"]:
             places[space or "torch"][name] = name
-    for members in places.values():
+    for space, members in places.items():
         for name in [name for name in members if name.startswith("_") and not name.startswith("__")]:
-            del members[name]
+            if space != "torch":  # where programs call torch's operators by these names
+                del members[name]
     out = {composite.own for composite in composites if composite.out} | {"std", "var"}
     classes = ("tensor", "conversion", "autograd_attributes")
     members_of_tensor = read_members([package / "tensor" / f"{name}.py" for name in classes])

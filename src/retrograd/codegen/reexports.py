@@ -68,7 +68,7 @@ def _declaration(node: ast.FunctionDef) -> str:
 def _statements(body: list[ast.stmt]) -> list[ast.stmt]:
     found: list[ast.stmt] = []
     for node in body:
-        checking = isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        checking = isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "_TYPE_CHECKING")
         found += node.body if isinstance(node, ast.If) and checking else [node]
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from .._generated import functions as generated
 from ..nn.modules.batchnorm import _BatchNorm
@@ -11,6 +11,8 @@ from ..nn.modules.module import Module
 from ..nn.utils.stateless import _functional_call
 from ..tensor import Tensor
 from .batched import BatchedTensor
+
+AnyModule = TypeVar("AnyModule", bound=Module)
 
 
 def functional_call(
@@ -74,7 +76,7 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[s
     return stacked, {name: generated.stack([each[name] for each in buffers]) for name in buffers[0]}
 
 
-def replace_all_batch_norm_modules_(root: Module) -> Module:
+def replace_all_batch_norm_modules_(root: AnyModule) -> AnyModule:
     """Have the batch normalizations in a module keep no running statistics, which examples cannot share; in place.
 
     >>> import retrograd as torch

@@ -21,7 +21,7 @@ def old_form(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     >>> import retrograd as torch
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")
-    ...     torch.addmm(2, torch.ones(1, 1), 3, torch.ones(1, 1), torch.ones(1, 1))
+    ...     torch.addmm(2, torch.ones(1, 1), 3, torch.ones(1, 1), torch.ones(1, 1))  # type: ignore
     tensor([[5.]])
     """
     record: Any = record_of(function)

@@ -31,7 +31,15 @@ __all__ = [
     "spdiags", "sum", *_TYPES,
 ]  # fmt: skip
 
-globals().update(_TYPES)
+BFloat16Tensor = _TYPES["BFloat16Tensor"]
+ByteTensor = _TYPES["ByteTensor"]
+CharTensor = _TYPES["CharTensor"]
+DoubleTensor = _TYPES["DoubleTensor"]
+FloatTensor = _TYPES["FloatTensor"]
+HalfTensor = _TYPES["HalfTensor"]
+IntTensor = _TYPES["IntTensor"]
+LongTensor = _TYPES["LongTensor"]
+ShortTensor = _TYPES["ShortTensor"]
 
 
 def _need_sparse(name: str, *tensors: Any) -> None:
