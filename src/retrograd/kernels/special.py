@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from . import reduce
 from .arithmetic import add
 from .dims import check_long
 from .promotion import (
@@ -352,10 +353,10 @@ special_legendre_polynomial_p: Kernel = _polynomial(
 
 def mvlgamma(a: ndarray, p: int, out: ndarray | None = None) -> ndarray:
     """The logarithm of the multivariate gamma function of dimension `p`."""
-    total = lgamma(a)
-    for i in range(1, p):
-        total = add(total, lgamma(add(a, -i / 2)))
-    return add(total, p * (p - 1) / 4 * math.log(math.pi), out=out)
+    # All at once: of a dimension without end there is not the memory, and that is known before the first one.
+    steps = np.arange(1 - p, 1) / 2
+    terms = lgamma(add(np.expand_dims(a, -1), steps.astype(a.dtype if a.dtype.kind in "fV" else np.float32)))
+    return add(reduce.sum(terms, -1), p * (p - 1) / 4 * math.log(math.pi), out=out)
 
 
 __all__ = [n for n, f in list(globals().items()) if getattr(f, "__module__", None) == __name__ and n[0] != "_"]
