@@ -9,6 +9,7 @@ from typing import Any
 
 from ... import kernels
 from ..._generated import functions as generated
+from ...core.state import local
 from ...core.where import users_level
 from ...ops import namespace as ops
 from ...ops.registry import composite
@@ -235,7 +236,34 @@ def binary_cross_entropy_with_logits(
     number = reduction_number(reduction, size_average, reduce)
     if input._memory.shape != target._memory.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
+    if target.is_complex() and input.is_floating_point():
+        return _bce_of_complex_targets(input, target, weight, pos_weight, number)
     return generated.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
+
+
+def _bce_of_complex_targets(
+    input: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: int
+) -> Tensor:
+    """Linear in the targets, so that it has a value: in their dtype, and without a gradient, as in torch."""
+    given = [t for t in (input, target, weight, pos_weight) if t is not None]
+    if pos_weight is not None:
+        raise RuntimeError(
+            f"result type {target._type_name()[:-6]} can't be cast to the desired output type "
+            f"{input._type_name()[:-6]}: complex targets have no pos_weight"
+        )
+    dtype, no = target.dtype, generated.log_sigmoid(input.detach())
+    losses = ((1 - target.detach()) * input.detach()).to(dtype)  # rounded at each step
+    losses = (losses - no).to(dtype)
+    if weight is not None:
+        losses = (losses * weight.detach()).to(dtype)
+    if reduction:
+        losses = losses.mean() if reduction == 1 else losses.sum()
+    if local.state.grad_enabled and any(t.requires_grad for t in given):
+        raise RuntimeError(
+            "binary_cross_entropy_with_logits does not support automatic differentiation for outputs with complex "
+            "dtype: detach the tensors"
+        )
+    return losses
 
 
 @composite(space="nn.functional")
