@@ -23,6 +23,24 @@ def cumprod(torch: Any, x: Any, dim: int, **_: Any) -> Any:
     return torch.stack(list(itertools.accumulate(x.unbind(dim), operator.mul)), dim)
 
 
+def masked_cumprod(torch: Any, x: Any, dim: int, *, mask: Any = None, dtype: Any = None) -> Any:
+    """Of ones where there is no element."""
+    x = x if mask is None else torch.where(mask, x, torch.ones((), dtype=x.dtype))
+    return cumprod(torch, x if dtype is None else x.to(dtype), dim)
+
+
+def masked_logaddexp(
+    torch: Any, x: Any, y: Any, *, dtype: Any = None, input_mask: Any = None, other_mask: Any = None
+) -> Any:
+    """The one element itself where the other is masked."""
+    there = [torch.tensor(True) if mask is None else mask for mask in (input_mask, other_mask)]
+    zero = torch.zeros((), dtype=x.dtype)
+    x, y = torch.where(there[0], x, zero), torch.where(there[1], y, zero)
+    alone = torch.where(there[0], x, torch.where(there[1], y, zero - torch.inf))
+    result = torch.where(there[0] & there[1], torch.logaddexp(x, y), alone)
+    return result if dtype is None else result.to(dtype)
+
+
 def logcumsumexp(torch: Any, x: Any, dim: int) -> Any:
     if not x.ndim:
         return x * 1
@@ -143,6 +161,8 @@ def _reduced(
 DEFINITIONS = {
     "prod": prod,
     "cumprod": cumprod,
+    "masked.cumprod": masked_cumprod,
+    "masked.logaddexp": masked_logaddexp,
     "logcumsumexp": logcumsumexp,
     "var_mean": var_mean,
     "std_mean": std_mean,

@@ -92,6 +92,10 @@ WHY = {
         "Of a transform's terms, the grouping decides whether inf - inf comes about: in torch for most lengths, "
         "in ours for others."
     ),
+    "order of a sum": (
+        "The numbers cancel, but some of them add up to infinity first: which, and whether the infinities of both "
+        "signs meet, is a matter of the order, in which torch's own sums differ."
+    ),
     "complex infinity": (
         "The direction of a complex number with one infinite part is that part's, its size is infinite: torch "
         "divides inf by inf."
@@ -172,6 +176,7 @@ _BY_REASON: dict[str, dict[str, str]] = {
         "signbit": "result",
         "copysign": "result",
         "view, options": "result",
+        "hash_tensor": "result",
     },
     "zero weight": {
         "nn.functional.upsample_bilinear": "result",
@@ -224,6 +229,8 @@ _BY_REASON: dict[str, dict[str, str]] = {
     "definition": {
         "prod": "gradient, recorded gradient",
         "cumprod": "gradient, recorded gradient",
+        "masked.cumprod": "gradient, recorded gradient, tangent",
+        "masked.logaddexp": "tangent",
         "var_mean": "result",
         "std_mean": "result",
         "sorted parts": "result",
@@ -249,6 +256,9 @@ _BY_REASON: dict[str, dict[str, str]] = {
         "fft.hfft": "result",
         "fft.irfft": "result",
         "istft, options": "result",
+    },
+    "order of a sum": {
+        "_log_softmax_backward_data": "result, gradient, recorded gradient, tangent",
     },
     "complex infinity": {
         "abs": "gradient, recorded gradient, tangent",
@@ -287,4 +297,4 @@ MEANT = {
 }
 
 #: How many there may be.
-MOST = 108
+MOST = 112

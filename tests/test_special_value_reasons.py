@@ -237,6 +237,23 @@ def test_transforms_of_an_infinity(function: str) -> None:
         equal(ours[known], theirs[known])
 
 
+@proves("order of a sum")
+def test_sums_of_the_largest_numbers() -> None:
+    """Which cancel: in torch, too, the sum of the same numbers is infinite or NaN as they lie. Where nothing overflows,
+    the gradient of log_softmax is torch's."""
+    most = float(np.finfo(np.float64).max)
+    in_turn, in_halves = ([[most], [-most]] * 72, [[most]] * 72 + [[-most]] * 72)
+    assert math.isnan(torch.tensor(in_turn, dtype=torch.float64).sum(0).item())
+    assert math.isinf(torch.tensor(in_halves, dtype=torch.float64).sum(0).item())
+    grad, output = np.random.default_rng(0).standard_normal((2, 144, 1)) * [[[1e300]], [[5.0]]]
+    grad, output = grad[None], output[None]
+    ours, theirs = (
+        module._log_softmax_backward_data(module.tensor(grad), module.tensor(output), 1, module.float64)
+        for module in (retrograd, torch)
+    )
+    equal(np.array(ours.tolist()) / 1e300, np.array(theirs.tolist()) / 1e300)
+
+
 @proves("nan place")
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 def test_volumes_of_depth_1_are_images(padding: str) -> None:
