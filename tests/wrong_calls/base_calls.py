@@ -29,7 +29,7 @@ LEFT_OUT = {
         is_deterministic_algorithms_warn_only_enabled is_grad_enabled is_inference_mode_enabled is_warn_always_enabled
         manual_seed seed set_anomaly_enabled set_default_device set_default_dtype set_deterministic_debug_mode
         set_float32_matmul_precision set_flush_denormal set_num_interop_threads set_num_threads set_printoptions
-        set_rng_state set_warn_always use_deterministic_algorithms
+        set_default_tensor_type set_rng_state set_warn_always use_deterministic_algorithms
     """,
     "they read and write files": "load save",
     "they are protocols between libraries": """
@@ -37,7 +37,19 @@ LEFT_OUT = {
         Tensor.__dlpack_device__
     """,
     "they read memory that the caller vouches for": "frombuffer",
-    "they call what they are given": "Tensor.apply_ Tensor.map_ Tensor.map2_",
+    "they call what they are given": "compile Tensor.apply_ Tensor.map_ Tensor.map2_",
+    "they take sparse or nested tensors, of which the machine-made calls have none: see tests/sparse": """
+        ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm indices_copy resize_as_sparse_
+        row_indices_copy saddmm smm spmm sspaddmm values_copy Tensor.ccol_indices Tensor.coalesce Tensor.col_indices
+        Tensor.crow_indices Tensor.dense_dim Tensor.indices Tensor.is_coalesced Tensor.resize_as_sparse_
+        Tensor.row_indices Tensor.smm Tensor.sparse_dim Tensor.sparse_mask Tensor.sparse_resize_
+        Tensor.sparse_resize_and_clear_ Tensor.sspaddmm Tensor.to_padded_tensor Tensor.values
+    """,
+    "torch does not look at what they are given unless it is told to (check_invariants), and we do": """
+        sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor
+        sparse_csr_tensor
+    """,
+    "it moves a tensor to a device that is not there": "Tensor.cuda",
     "it has twenty-four arguments, which the module of the same name checks": """
         nn.functional.multi_head_attention_forward
     """,
@@ -442,6 +454,16 @@ Tensor.greater_equal_(V0, 1.0)
 Tensor.less_(V0, 1.0)
 Tensor.less_equal_(V0, 1.0)
 Tensor.not_equal_(V0, 1.0)
+typename(X)
+Tensor.chalf(X)
+Tensor.to_dense(X)
+Tensor.to_sparse(X)
+Tensor.to_sparse(X, 1)
+Tensor.to_sparse_coo(X)
+Tensor.to_sparse_csr(X)
+Tensor.to_sparse_csc(X)
+Tensor.to_sparse_bsr(X, (1, 3))
+Tensor.to_sparse_bsc(X, (2, 1))
 lu_solve(S, S, PIVOTS)
 linalg.lu_solve(S, PIVOTS, S)
 linalg.lu_solve(S, PIVOTS, S, left=True, adjoint=False)

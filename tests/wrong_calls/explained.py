@@ -45,7 +45,7 @@ ACCEPTED = [
            "torch has no kernel for the dtype, or no place for its result; ours computes"),
     Reason(r"(sub|subtract): argument 1 is True", 2, "a number, where torch makes a bool tensor of it first"),
     Reason(r"(cumulative_)?trapezoid: dx", 2, "True is 1 where a number is wanted"),
-    Reason(r"(finfo|cdist|norm|randint|randint_like): .* is None", 4, "None is the default"),
+    Reason(r"(finfo|cdist|norm|randint|randint_like|(Tensor\.)?round_?): .* is None", 8, "None is the default"),
     Reason(r"tensordot: ", 2, "one list of dimensions of two: torch reads an int, and refuses it by accident"),
     Reason(r"(feature_alpha_dropout_?|instance_norm): ", 4, "a shape that the function can compute with"),
     Reason(r"(range|fft\.rfftfreq): ", 2, "an empty range"),
@@ -81,7 +81,6 @@ REFUSED = [
     Reason(r"broadcast_shapes: ", 3, "None is no shape"),
     Reason(r"einsum: argument 5 is {}", 1, "a dictionary is no list of subscripts"),
     Reason(r"nn\.functional\.max_unpool\dd: ", 4, "True and 2.5 are no sizes; torch's arithmetic happens to pass them"),
-    Reason(r"nn\.functional\.multi_margin_loss: argument 4 is True", 1, "True is no margin"),
     Reason(r"linalg\.pinv: rtol is tensor", 1, "one tolerance a matrix, and there are two for one"),
 ]  # fmt: skip
 

@@ -30,6 +30,10 @@ class device:
             other = type
             type, index = other.type, other.index if index is None else index
         if isinstance(type, int) and not isinstance(type, bool):  # the number of an accelerator
+            if not -(2**63) <= type < 2**63:
+                raise ValueError(f"Overflow when unpacking long long: {type} is no number of a device")
+            if type < 0:
+                raise RuntimeError(f"Device index must not be negative, but got {type}")
             if not accelerators:
                 raise RuntimeError(f"Cannot access accelerator device when none is available: there is no {type}")
             type, index = accelerators[0].type, int(type)
@@ -133,10 +137,6 @@ def as_device(value: Any) -> device:
     """What a caller gave for a ``device`` argument; None is the CPU."""
     if value is None:
         return CPU
-    if isinstance(value, int) and not isinstance(value, bool):  # the number of an accelerator
-        if value < 0:
-            raise RuntimeError(f"Device index must not be negative, but got {value}")
-        value = device("cuda", value)
     found = value if isinstance(value, device) else device(value)
     if found.type not in {known.type for known in _BY_ARRAY_CLASS.values()}:
         refuse_device(found)

@@ -251,6 +251,8 @@ def multi_margin_loss(
 
 def multilabel_margin_loss(a: np.ndarray, target: np.ndarray, reduction: int) -> tuple[np.ndarray, np.ndarray]:
     """How much each target class is not above every other by 1; and which classes are targets."""
+    if a.dtype.kind == "c":
+        unsupported("multilabel_margin_loss_forward_out_frame", a.dtype)
     rows = a.reshape(-1, a.shape[-1] if a.ndim else 1)
     labels = target.reshape(rows.shape)
     used = np.cumsum(labels < 0, 1) == 0

@@ -167,6 +167,8 @@ def to_sparse(tensor: Any, sparse_dim: int | None = None, *, layout: Any = None,
               dense_dim: int | None = None) -> Any:  # fmt: skip
     if sparse_dim is not None and not isinstance(sparse_dim, int):
         layout, sparse_dim = sparse_dim, None
+    if sparse_dim is not None and dense_dim is not None:
+        raise TypeError("to_sparse() takes sparse_dim or dense_dim, not both: the one says what the other is")
     if layout is not None and layout is not layouts.sparse_coo:
         return to_layout(tensor, layout, blocksize, dense_dim)
     if blocksize is not None:
@@ -226,6 +228,10 @@ def to_layout(tensor: Any, layout: Any, blocksize: Any = None, dense_dim: int | 
             raise RuntimeError(f"{name}: conversion to {kind.layout_name} does not use specified blocksize")
         block = (1, 1)
     array = tensor._memory
+    if dense_dim is not None and not 0 <= dense_dim <= max(array.ndim - 2, 0):
+        raise RuntimeError(
+            f"{name}: dense_dim argument must be in [0,{array.ndim - 2}] range, but {dense_dim} is given"
+        )
     if isinstance(array, SparseArray):
         if array.sparse_dim != 2:
             raise RuntimeError(

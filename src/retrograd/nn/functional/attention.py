@@ -59,7 +59,7 @@ def scaled_dot_product_attention(
         weights = weights if dead is None else generated._softmax(scores.masked_fill(dead, 0), -1)
     if dead is not None:
         weights = weights.masked_fill(dead, 0)
-    if dropout_p > 0:
+    if dropout_p:
         weights = dropout(weights, dropout_p, True)
     return weights.matmul(value)
 

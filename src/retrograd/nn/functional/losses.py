@@ -279,7 +279,7 @@ def multi_margin_loss(
         )
     _check_labels(target)
     _check_bounds(target, rows._memory.shape[1])
-    return generated.multi_margin_loss(input, target, p, float(margin), weight, number)
+    return generated.multi_margin_loss(input, target, int(p), float(margin), weight, number)
 
 
 @composite(space="nn.functional")

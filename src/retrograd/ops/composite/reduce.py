@@ -330,9 +330,8 @@ def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: in
     if mode != 0:
         raise RuntimeError(f"Unknown hash_tensor mode: {mode}: 0 (exclusive or) is the only one")
     data = input._data
-    dims = tuple(normalize_dims((dim,) if isinstance(dim, int) else dim, data.ndim)) if data.ndim else ()
-    dims = dims or tuple(range(data.ndim))
-    if not data.size and dim in ((), []):
+    dims = normalize_dims(dim, data.ndim)[: data.ndim]
+    if not data.size and dim in (None, (), []):
         raise RuntimeError(
             "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
             "with the 'dim' argument."
