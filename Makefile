@@ -27,7 +27,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo examples test test-parity test-slow test-programs test-fast test-versions check fast fast-wheel bench \
-        bench-kernels bench-optim programs coverage generate clean
+        bench-func bench-kernels bench-optim programs coverage generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ bench: $(GENERATED) $(VENV)/parity.stamp ## measure beside torch, which is insta
 
 bench-optim: $(GENERATED) $(VENV)/parity.stamp ## steps of optimizers beside torch; ARGS=--quick takes fewer samples
 	@$(PY) benchmarks/bench_optim.py $(ARGS)
+
+bench-func: $(GENERATED) $(VENV)/parity.stamp ## vmap, Hessians and Jacobians beside torch.func
+	@$(PY) benchmarks/bench_func.py $(ARGS)
 
 bench-kernels: $(GENERATED) $(VENV)/parity.stamp ## operators on large tensors beside torch; ARGS=--only=softmax for some
 	@$(PY) benchmarks/bench_kernels.py $(ARGS)
