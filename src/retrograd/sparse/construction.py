@@ -12,6 +12,7 @@ from ..core import layout as layouts
 from ..core.devices import as_device
 from ..kernels import BscArray, BsrArray, CompressedArray, CscArray, CsrArray, SparseArray
 from ..ops import namespace as ops
+from ..ops.arguments import argument
 from ..tensor import Tensor, wrap
 from ..tensor.sparse import AnySparse, CompressedTensor, SparseTensor
 from .derivatives import FromValues, ToCompressed, empty_array, on, to_coo, to_dense
@@ -54,8 +55,13 @@ def sparse_coo_tensor(
 ) -> Any:
     as_device(device)
     if values is None:  # sparse_coo_tensor(size)
-        size = indices if size is None else size
-        made = empty_array(tuple(size), np.dtype(ops.empty(0, dtype=dtype)._memory.dtype))
+        if indices is not None and size is not None:
+            raise TypeError(
+                "sparse_coo_tensor() received an invalid combination of arguments - got (indices, None, size): give "
+                "values as well, or the size alone"
+            )
+        shape = _sizes("sparse_coo_tensor", indices if size is None else size)
+        made = empty_array(shape, np.dtype(ops.empty(0, dtype=dtype)._memory.dtype))
         return _finish(on(made), requires_grad)
     at = _index_array("indices", indices)
     of_values = _tensor(values, dtype)
@@ -66,11 +72,19 @@ def sparse_coo_tensor(
     at = at.astype(np.int64, copy=False)
     if size is None:
         size = _inferred_size(at, of_values)
-    shape = tuple(int(n) for n in size)
+    shape = _sizes("sparse_coo_tensor", size)
     check_coo(at, of_values.shape, shape, bool(is_coalesced), wanted(check_invariants) is not False)
     like = SparseArray(at, np.empty((at.shape[1], *of_values.shape[1:]), of_values._memory.dtype), shape)
     like.coalesced = bool(is_coalesced) or at.shape[1] < 2
     return _finish(FromValues.apply(of_values, like), requires_grad)
+
+
+def _sizes(name: str, size: Any) -> tuple[int, ...]:
+    """A shape that a user gave: ints, none of them negative."""
+    shape = tuple(argument("int[]", name, "size", 3, size))
+    if any(n < 0 for n in shape):
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}")
+    return shape
 
 
 def _inferred_size(at: np.ndarray, values: Tensor) -> tuple[int, ...]:
@@ -104,7 +118,7 @@ def sparse_compressed(
         lines, at = lines.astype(np.int64), at.astype(np.int64)
     if size is None:
         size = _inferred_compressed_size(kind, lines, at, of_values)
-    shape = tuple(int(n) for n in size)
+    shape = _sizes("sparse_compressed_tensor", size)
     check_compressed(kind, lines, at, of_values.shape, shape, wanted(check_invariants))
     like = kind(lines.copy(), at.copy(), np.empty(of_values.shape, of_values._memory.dtype), shape)
     return _finish(FromValues.apply(of_values, like), requires_grad)
