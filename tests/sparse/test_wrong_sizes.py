@@ -21,7 +21,7 @@ SIZES = {
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("layout", MAKERS)
 def test_wrong_sizes(layout, size):
-    with pytest.raises(SIZES[size], match="size|dimension"):
+    with pytest.raises(SIZES[size], match=r"size|dimension"):
         MAKERS[layout](retrograd, size)
 
 
