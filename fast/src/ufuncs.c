@@ -108,6 +108,8 @@ PyObject *parallel(PyObject *module, PyObject *original)
     }
     PyObject *made = PyUFunc_FromFuncAndData(functions, data, types, kept, ufunc->nin, ufunc->nout, PyUFunc_None, ufunc->name,
                                              ufunc->doc, 0);
+    /* What it takes and refuses (two bools subtracted, say) is what the other one does. */
+    if (made) ((PyUFuncObject *)made)->type_resolver = ufunc->type_resolver;
     if (made && ufunc->userloops && add_foreign_loops((PyUFuncObject *)made, ufunc->userloops)) Py_CLEAR(made);
     return made;
 }

@@ -225,6 +225,21 @@ def test_shared_ufuncs_take_bfloat16_and_warn_as_numpy_does(many_threads):
         on_threads(np.divide)(zeros, zeros + 1)  # nothing is left of the one before
 
 
+def test_shared_ufuncs_take_and_refuse_the_dtypes_that_numpy_s_do():
+    for name in ("add", "subtract", "multiply", "true_divide", "negative", "maximum", "exp", "sqrt", "less"):
+        original = getattr(np, name)
+        shared = on_threads(original)
+        for code in "?bBhiqefdFD":
+            given = [np.ones(3, code)] * original.nin
+            try:
+                expected = original(*given)
+            except TypeError as error:
+                with pytest.raises(type(error)):
+                    shared(*given)
+            else:
+                np.testing.assert_array_equal(shared(*given), expected, strict=True)
+
+
 def test_threads_and_switches_reach_shared_ufuncs(monkeypatch):
     told = []
     monkeypatch.setattr(compiled._state["library"], "use_threads", told.append)
