@@ -39,7 +39,7 @@ class SobolEngine:
 
         self.dimension, self.scramble, self.seed = dimension, scramble, seed
         self._plain = qmc.Sobol(dimension, scramble=False, bits=self.MAXBIT)
-        self.num_generated = 0
+        self.num_generated: int = 0
         if scramble:
             self._scramble()
 

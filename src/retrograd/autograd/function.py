@@ -180,8 +180,8 @@ class Function(_SingleLevelFunction):
         ...     def setup_context(ctx, inputs, output):
         ...         pass
         ...     @staticmethod
-        ...     def vmap(info, in_dims, x):
-        ...         return Double.apply(x), in_dims[0]
+        ...     def vmap(info, in_dims, *args):
+        ...         return Double.apply(*args), in_dims[0]
         >>> torch.vmap(Double.apply)(torch.ones(2))
         tensor([2., 2.])
         """

@@ -38,9 +38,9 @@ class profile:
         acc_events: bool = False,
     ) -> None:
         _note(use_cuda or use_device or use_kineto, (), with_flops, with_modules)
-        self.enabled = enabled and use_cpu
+        self.enabled: bool = enabled and use_cpu
         self.acc_events = acc_events
-        self.entered = False
+        self.entered: bool = False
         self._recording = recording(Recorder(record_shapes, profile_memory, with_stack))
 
     def __enter__(self) -> profile | None:

@@ -64,12 +64,12 @@ class sdp_kernel(contextlib.ContextDecorator):
         self, enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True,
         enable_cudnn: bool = True,
     ) -> None:  # fmt: skip
-        self.values = {
+        self.values: dict[str, bool] = {
             "flash": enable_flash, "math": enable_math, "mem_efficient": enable_mem_efficient, "cudnn": enable_cudnn,
         }  # fmt: skip
 
     def __enter__(self) -> None:
-        self.before = dict(_attention)
+        self.before: dict[str, bool] = dict(_attention)
         _attention.update(self.values)
 
     def __exit__(self, *exc_info: object) -> None:

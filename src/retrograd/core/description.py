@@ -27,12 +27,16 @@ class Description:
 
     __slots__ = ("dtype", "shape", "strides")
 
+    shape: tuple[int, ...]
+    dtype: Any
+    #: In bytes, as an array has them.
+    strides: tuple[int, ...]
+
     def __init__(self, shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...] | None = None) -> None:
         self.shape = tuple(shape)
         self.dtype = dtype
         if strides is None:
             strides = tuple([math.prod(self.shape[i + 1 :]) * dtype.itemsize for i in range(len(self.shape))])
-        #: In bytes, as an array has them.
         self.strides = strides
 
     #: Torch's word for the layout, in messages.
@@ -70,15 +74,17 @@ class Description:
     def __getattr__(self, name: str) -> NoReturn:
         raise NoArray(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    #: NumPy's functions do not take it, and neither do Python's operators.
-    __array__ = __array_ufunc__ = __array_function__ = _refuse
-    __getitem__ = __setitem__ = __neg__ = __pos__ = __abs__ = __invert__ = __bool__ = __len__ = __iter__ = _refuse
-    __add__ = __radd__ = __iadd__ = __sub__ = __rsub__ = __isub__ = __mul__ = __rmul__ = __imul__ = _refuse
-    __truediv__ = __rtruediv__ = __itruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse
-    __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __and__ = __rand__ = __or__ = __ror__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = _refuse
 
-
+#: NumPy's functions do not take it, and neither do Python's operators.
+_REFUSED = (
+    "__array__", "__array_ufunc__", "__array_function__", "__getitem__", "__setitem__", "__neg__", "__pos__",
+    "__abs__", "__invert__", "__bool__", "__len__", "__iter__", "__add__", "__radd__", "__iadd__", "__sub__",
+    "__rsub__", "__isub__", "__mul__", "__rmul__", "__imul__", "__truediv__", "__rtruediv__", "__itruediv__",
+    "__floordiv__", "__rfloordiv__", "__mod__", "__rmod__", "__pow__", "__rpow__", "__matmul__", "__rmatmul__",
+    "__and__", "__rand__", "__or__", "__ror__", "__lt__", "__le__", "__gt__", "__ge__",
+)  # fmt: skip
+for _name in _REFUSED:
+    setattr(Description, _name, _refuse)
 register_array_class(Description, CPU)
 
 
@@ -88,8 +94,8 @@ class _Flags:
         for size in reversed(description.shape):
             steps.append(dense)
             dense *= size
-        self.c_contiguous = description.size == 0 or all(
+        self.c_contiguous: bool = description.size == 0 or all(
             size == 1 or step == own
             for size, step, own in zip(description.shape, reversed(steps), description.strides, strict=True)
         )
-        self.writeable = True
+        self.writeable: bool = True

@@ -20,8 +20,8 @@ class NestedIntNode:
     __slots__ = ("coeff", "t_id")
 
     def __init__(self, t_id: int, coeff: int) -> None:
-        self.t_id = t_id
-        self.coeff = coeff
+        self.t_id: int = t_id
+        self.coeff: int = coeff
 
     def __str__(self) -> str:
         return f"j{self.t_id}" if self.coeff == 1 else f"{self.coeff}*j{self.t_id}"

@@ -33,9 +33,9 @@ class transforming:
         state = local.state
         self.before = state.grad_enabled, state.func_depth
         #: Is what happens here part of something that is recorded?
-        self.outside = state.grad_enabled is True
+        self.outside: bool = state.grad_enabled is True
         #: The number of the first node that is made inside.
-        self.first = state.sequence_nr
+        self.first: int = state.sequence_nr
         state.grad_enabled, state.func_depth = True, state.func_depth + 1
         return self
 

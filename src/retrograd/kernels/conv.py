@@ -37,26 +37,28 @@ class Windows:
         n = len(kernel)
         self.kernel, self.stride, self.dilation = tuple(kernel), tuple(stride), tuple(dilation)
         self.padding = [(p, p) for p in padding]
-        self.reach = [dilation[d] * (kernel[d] - 1) for d in range(n)]
+        self.reach: list[int] = [dilation[d] * (kernel[d] - 1) for d in range(n)]
         self.set_padding(size, self.padding)
 
     def set_padding(self, size: Ints, padding: list[tuple[int, int]], out: Ints | None = None) -> None:
         """Pad differently, by (before, after) of each dimension (what is negative crops), or use fewer windows."""
         self.padding = padding
-        self.padded = [s + before + after for s, (before, after) in zip(size, padding, strict=True)]
-        self.out = [(s - r - 1) // t + 1 for s, r, t in zip(self.padded, self.reach, self.stride, strict=True)]
+        sides = zip(size, padding, strict=True)
+        self.padded: list[int] = [s + before + after for s, (before, after) in sides]
+        along = zip(self.padded, self.reach, self.stride, strict=True)
+        self.out: list[int] = [(s - r - 1) // t + 1 for s, r, t in along]
         if out is not None:
             self.out = list(out)
-        self.taps = math.prod(self.kernel)
-        self.count = math.prod(self.out)
+        self.taps: int = math.prod(self.kernel)
+        self.count: int = math.prod(self.out)
         row = math.prod(self.padded[1:])
-        self.flat = all(s == 1 for s in self.stride) and row <= _MOST_WASTE * math.prod(self.out[1:])
-        self.width = self.out[0] * row if self.flat else self.count
+        self.flat: bool = all(s == 1 for s in self.stride) and row <= _MOST_WASTE * math.prod(self.out[1:])
+        self.width: int = self.out[0] * row if self.flat else self.count
         steps = [math.prod(self.padded[d + 1 :]) for d in range(len(self.kernel))]
-        self.span = sum((o - 1) * s for o, s in zip(self.out, steps, strict=True)) + 1
+        self.span: int = sum((o - 1) * s for o, s in zip(self.out, steps, strict=True)) + 1
         # A kernel that does not fit has no windows: its taps, of which there may be without number, are not listed.
         kernel = self.kernel if all(o > 0 for o in self.out) else (0,)
-        self.offsets = [
+        self.offsets: list[int] = [
             sum(k * d * s for k, d, s in zip(tap, self.dilation, steps, strict=True))
             for tap in itertools.product(*(range(k) for k in kernel))
         ]
@@ -143,7 +145,7 @@ def convolution(
         return convolution(
             wide[0], wide[1], wide[2], stride, padding, dilation, transposed, output_padding, groups  # type: ignore[arg-type]
         ).astype(input.dtype)
-    kernel = weight.shape[2:]
+    kernel: tuple[int, ...] = weight.shape[2:]
     if not transposed:
         windows = Windows(input.shape[2:], kernel, stride, padding, dilation)
         return _product(input, weight, bias, windows, groups)

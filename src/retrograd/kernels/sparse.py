@@ -39,7 +39,7 @@ class SparseArray(Description):
     __slots__ = ("_matrix", "coalesced", "indices", "values")
 
     layout_name = "Sparse"
-    parts = ("indices", "values")
+    parts: tuple[str, ...] = ("indices", "values")
 
     def __init__(self, indices: Any, values: Any, shape: tuple[int, ...], coalesced: bool = False) -> None:
         super().__init__(shape, values.dtype)
@@ -107,7 +107,7 @@ class CompressedArray(Description):
 
     __slots__ = ("_matrix", "places", "starts", "values")
 
-    parts = ("starts", "places", "values")
+    parts: tuple[str, ...] = ("starts", "places", "values")
     #: Are the rows compressed, or the columns? Are values blocks?
     by_rows: bool = True
     blocks: bool = False

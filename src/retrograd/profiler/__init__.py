@@ -146,7 +146,7 @@ class profile:
         self.on_trace_ready = on_trace_ready
         self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
         self.acc_events = acc_events
-        self.step_num = 0
+        self.step_num: int = 0
         self.current_action = self.schedule(0)
         self._recording: recording | None = None
         self._events: EventList | None = None

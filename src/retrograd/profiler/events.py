@@ -24,13 +24,13 @@ class FunctionEvent:
         self.thread = thread
         self.is_user_annotation = is_user_annotation
         self.time_range = Interval(start, start)
-        self.count = 1
-        self.cpu_time_total = 0.0
+        self.count: int = 1
+        self.cpu_time_total: float = 0.0
         """microseconds, with what ran within"""
-        self.self_cpu_time_total = 0.0
-        self.cpu_memory_usage = 0
+        self.self_cpu_time_total: float = 0.0
+        self.cpu_memory_usage: int = 0
         """bytes of the results that it made, with what ran within"""
-        self.self_cpu_memory_usage = 0
+        self.self_cpu_memory_usage: int = 0
         self.input_shapes: list[list[int]] = []
         self.stack: list[str] = []
         self.cpu_parent: FunctionEvent | None = None

@@ -40,7 +40,7 @@ class Equation:
         self.free = free
         #: Why there are no derivatives, if there are none.
         self.refusal = refusal
-        self.places = [i for i, arg in enumerate(args) if isinstance(arg, Tensor) and arg.requires_grad]
+        self.places: list[int] = [i for i, arg in enumerate(args) if isinstance(arg, Tensor) and arg.requires_grad]
 
     def given(self) -> list[Tensor]:
         return [self.args[place] for place in self.places]

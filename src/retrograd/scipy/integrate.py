@@ -38,7 +38,7 @@ class System:
         options: dict[str, Any],
     ) -> None:  # fmt: skip
         self.fun, self.shape, self.dtype, self.args, self.options = fun, shape, dtype, args, options
-        self.places = [i for i, arg in enumerate(args) if isinstance(arg, Tensor) and arg.requires_grad]
+        self.places: list[int] = [i for i, arg in enumerate(args) if isinstance(arg, Tensor) and arg.requires_grad]
         self.constants = tuple([arg.detach() if isinstance(arg, Tensor) else arg for arg in args])
 
     def time(self, t: float) -> Tensor:

@@ -35,7 +35,7 @@ class Beyond(Description):
         super().__init__(shape, dtype, strides)
         #: The array that stands for the storage, and where in it the first element would lie, in bytes.
         self.base = base
-        self.offset = offset
+        self.offset: int = offset
 
     @property
     def data(self) -> Any:

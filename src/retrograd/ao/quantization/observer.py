@@ -72,8 +72,8 @@ class _RangeObserver(ObserverBase):
         low, high = dtype.low, dtype.high
         if reduce_range:  # one bit less, so that sums of products do not overflow
             low, high = low // 2, high // 2
-        self.quant_min = low if quant_min is None else quant_min
-        self.quant_max = high if quant_max is None else quant_max
+        self.quant_min: int = low if quant_min is None else quant_min
+        self.quant_max: int = high if quant_max is None else quant_max
         where: dict[str, Any] = {name: (factory_kwargs or {}).get(name) for name in ("device", "dtype")}
         self.register_buffer("eps", factories.tensor([eps], **where))
         self.register_buffer("min_val", factories.tensor(start[0], **where))
