@@ -163,6 +163,7 @@ class Node:
         >>> import retrograd as torch
         >>> x = torch.ones(1, requires_grad=True)
         >>> first, second = (x * 2).grad_fn, (x * 3).exp().grad_fn
+        >>> assert first is not None and second is not None
         >>> first.add_next_edge((second, 0))
         >>> first.topological_nr > second.topological_nr
         True
