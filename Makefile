@@ -147,6 +147,6 @@ $(VENV)/programs.stamp: $(VENV)/install.stamp
 	@touch $@
 
 $(VENV)/parity.stamp: $(VENV)/install.stamp
-	@echo "installing torch 2.13.0, to compare with"
-	@$(PIP) torch==2.13.0
+	@echo "installing torch 2.13.0 and tensorboard, to compare with"
+	@$(PIP) --editable '.[parity]'
 	@touch $@

@@ -2,46 +2,16 @@
 
 from __future__ import annotations
 
-from .core.devices import device as _device
-from .core.devices import refuse_device
+from collections.abc import Callable
+from typing import Any
+
+from .core.absent_device import device_count, empty_cache, manual_seed, memory_allocated, refusing, seed
 
 __all__ = [
     "current_allocated_memory", "device_count", "driver_allocated_memory", "empty_cache", "manual_seed", "seed",
     "synchronize",
 ]  # fmt: skip
 
-
-def device_count() -> int:
-    """How many there are.
-
-    >>> import retrograd as torch
-    >>> torch.mps.device_count()
-    0
-    """
-    return 0
-
-
-def manual_seed(seed: int) -> None:
-    """Seed the generators of the devices: nothing to do where there is none."""
-    int(seed)
-
-
-def seed() -> None:
-    """Seed them from the operating system: nothing to do where there is none."""
-
-
-def empty_cache() -> None:
-    """Give back unused memory of the devices: nothing to do where there is none."""
-
-
-def current_allocated_memory() -> int:
-    """Bytes in use on the device."""
-    return 0
-
-
-driver_allocated_memory = current_allocated_memory
-
-
-def synchronize() -> None:
-    """Wait for the device."""
-    refuse_device(_device("mps"))
+current_allocated_memory = driver_allocated_memory = memory_allocated
+#: Waits for the device.
+synchronize: Callable[..., Any] = refusing("mps")

@@ -26,7 +26,7 @@ computed with it; the engine then runs the node in its other namespace, on Tenso
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,8 @@ from ..core.description import Description, NoArray
 from ..core.state import local
 from ..core.version_counter import version_counter
 from . import Tensor, wrap
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class SpecialTensor(Tensor):
@@ -150,6 +152,22 @@ def all_values(tensor: Tensor) -> Any:
 
 #: What most other arguments are.
 _NEVER = frozenset((int, float, bool, str, type(None)))
+
+
+def declaring(operators: dict[str, Any]) -> Callable[..., Callable[[F], F]]:
+    """A decorator that puts what operators mean for a class of special tensors, by their names, into its table."""
+
+    def under(*names: str) -> Callable[[F], F]:
+        def declare(handler: F) -> F:
+            for name in names:
+                if name in operators:
+                    raise ValueError(f"{name} is declared twice")
+                operators[name] = handler
+            return handler
+
+        return declare
+
+    return under
 
 
 def special_tensors(args: Any, kwargs: Any) -> list[SpecialTensor]:

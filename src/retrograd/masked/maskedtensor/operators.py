@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from ...core.dtypes import int64
 from ...core.late import operators as ops
 from ...core.records import record_of
 from ...ops import pointwise
 from ...tensor import Tensor
+from ...tensor.special import declaring
 from .. import _ops as masked
 from .core import MaskedTensor, _masks_match
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _ONE = pointwise.UNARY | {"pow_Tensor_Scalar", "clamp", "clamp_min", "clamp_max", "square", "positive"}
 
 
-def _declare(*names: str) -> Callable[[F], F]:
-    def declare(handler: F) -> F:
-        for name in names:
-            if name in MaskedTensor.operators:
-                raise ValueError(f"{name} is declared twice")
-            MaskedTensor.operators[name] = handler
-        return handler
-
-    return declare
+_declare = declaring(MaskedTensor.operators)
 
 
 def _data(value: Any) -> Any:

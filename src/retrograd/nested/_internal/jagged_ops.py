@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -14,23 +14,12 @@ from ...core.sym_int import SymInt
 from ...kernels.dims import normalize_dim
 from ...ops import pointwise
 from ...tensor import Tensor, wrap
-from .base import Handler, NestedBase
+from ...tensor.special import declaring
+from .base import NestedBase
 from .nested_tensor import NestedTensor, Ragged, from_padded, same_raggedness, to_padded
 
-F = TypeVar("F", bound=Handler)
-
-
-def jagged(*names: str) -> Callable[[F], F]:
-    """Declare what operators mean for jagged tensors."""
-
-    def declare(handler: F) -> F:
-        for name in names:
-            if name in NestedTensor.operators:
-                raise ValueError(f"{name} is declared twice")
-            NestedTensor.operators[name] = handler
-        return handler
-
-    return declare
+#: Declares what operators mean for jagged tensors.
+jagged = declaring(NestedTensor.operators)
 
 
 def operator_name(function: Any) -> str:

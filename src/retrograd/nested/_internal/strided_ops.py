@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -15,23 +15,12 @@ from ...core.records import record_of
 from ...kernels.dims import normalize_dim
 from ...ops import pointwise
 from ...tensor import Tensor, wrap
-from .base import Handler, NestedBase
+from ...tensor.special import declaring
+from .base import NestedBase
 from .strided import Places, StridedNestedTensor, to_padded_sizes
 
-F = TypeVar("F", bound=Handler)
-
-
-def strided(*names: str) -> Callable[[F], F]:
-    """Declare what operators mean for strided nested tensors."""
-
-    def declare(handler: F) -> F:
-        for name in names:
-            if name in StridedNestedTensor.operators:
-                raise ValueError(f"{name} is declared twice")
-            StridedNestedTensor.operators[name] = handler
-        return handler
-
-    return declare
+#: Declares what operators mean for strided nested tensors.
+strided = declaring(StridedNestedTensor.operators)
 
 
 def _contiguous(input: StridedNestedTensor, message: str) -> None:

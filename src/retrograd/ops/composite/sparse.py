@@ -53,17 +53,8 @@ def sparse_compressed_tensor(
     """A tensor of one of the layouts in which rows or columns of matrices are compressed."""
     if layout is None:
         raise RuntimeError("sparse_compressed_tensor: layout is required, such as torch.sparse_csr")
-    return _construction().sparse_compressed(
-        _own(layout, layout, pin_memory),
-        compressed_indices,
-        plain_indices,
-        values,
-        size,
-        dtype,
-        device,
-        requires_grad,
-        check_invariants,
-    )
+    parts = compressed_indices, plain_indices, values, size, dtype, device, requires_grad, check_invariants
+    return _construction().sparse_compressed(_own(layout, layout, pin_memory), *parts)
 
 
 @composite(method=False)
@@ -79,17 +70,8 @@ def sparse_csr_tensor(
     tensor([[0., 0., 3.],
             [4., 0., 0.]])
     """
-    return _construction().sparse_compressed(
-        _own(layouts.sparse_csr, layout, pin_memory),
-        crow_indices,
-        col_indices,
-        values,
-        size,
-        dtype,
-        device,
-        requires_grad,
-        check_invariants,
-    )
+    parts = crow_indices, col_indices, values, size, dtype, device, requires_grad, check_invariants
+    return _construction().sparse_compressed(_own(layouts.sparse_csr, layout, pin_memory), *parts)
 
 
 @composite(method=False)
@@ -99,17 +81,8 @@ def sparse_csc_tensor(
     layout: Any = None,
 ) -> Tensor:  # fmt: skip
     """A matrix by columns."""
-    return _construction().sparse_compressed(
-        _own(layouts.sparse_csc, layout, pin_memory),
-        ccol_indices,
-        row_indices,
-        values,
-        size,
-        dtype,
-        device,
-        requires_grad,
-        check_invariants,
-    )
+    parts = ccol_indices, row_indices, values, size, dtype, device, requires_grad, check_invariants
+    return _construction().sparse_compressed(_own(layouts.sparse_csc, layout, pin_memory), *parts)
 
 
 @composite(method=False)
@@ -119,17 +92,8 @@ def sparse_bsr_tensor(
     layout: Any = None,
 ) -> Tensor:  # fmt: skip
     """A matrix of blocks, by rows of them."""
-    return _construction().sparse_compressed(
-        _own(layouts.sparse_bsr, layout, pin_memory),
-        crow_indices,
-        col_indices,
-        values,
-        size,
-        dtype,
-        device,
-        requires_grad,
-        check_invariants,
-    )
+    parts = crow_indices, col_indices, values, size, dtype, device, requires_grad, check_invariants
+    return _construction().sparse_compressed(_own(layouts.sparse_bsr, layout, pin_memory), *parts)
 
 
 @composite(method=False)
@@ -139,17 +103,8 @@ def sparse_bsc_tensor(
     layout: Any = None,
 ) -> Tensor:  # fmt: skip
     """A matrix of blocks, by columns of them."""
-    return _construction().sparse_compressed(
-        _own(layouts.sparse_bsc, layout, pin_memory),
-        ccol_indices,
-        row_indices,
-        values,
-        size,
-        dtype,
-        device,
-        requires_grad,
-        check_invariants,
-    )
+    parts = ccol_indices, row_indices, values, size, dtype, device, requires_grad, check_invariants
+    return _construction().sparse_compressed(_own(layouts.sparse_bsc, layout, pin_memory), *parts)
 
 
 # ---------------------------------------------------------------------------------------------------------- conversions
