@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import subprocess
+import sys
 import threading
 
 import ml_dtypes
@@ -217,12 +219,19 @@ def test_shared_ufuncs_give_what_numpy_s_give(name, many_threads):
 def test_shared_ufuncs_take_bfloat16_and_warn_as_numpy_does(many_threads):
     tell_threads()
     a = np.ones(100_000, ml_dtypes.bfloat16)
-    assert (on_threads(np.add)(a, a) == 2).all()
+    np.testing.assert_array_equal(on_threads(np.add)(a, a), a + a, strict=True)
     zeros = np.zeros(100_000, np.float32)
     with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
         on_threads(np.divide)(zeros + 1, zeros)
     with np.errstate(all="raise"):
         on_threads(np.divide)(zeros, zeros + 1)  # nothing is left of the one before
+
+
+def test_shared_ufuncs_know_bfloat16_before_anybody_asked_for_it():
+    """Their loops are copied when retrograd is imported, and ml_dtypes adds its own to NumPy's when it is."""
+    program = "import retrograd as r; x = r.ones(3); x + x; y = r.ones(3, dtype=r.bfloat16); print((y + y).dtype)"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout == "torch.bfloat16\n"
 
 
 def test_shared_ufuncs_take_and_refuse_the_dtypes_that_numpy_s_do():

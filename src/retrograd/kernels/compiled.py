@@ -49,6 +49,9 @@ def _load() -> Any:
     if retrograd_fast.VERSION != _VERSION:  # of another release: the NumPy kernels are right, this might not be
         return None
     found = retrograd_fast.load()
+    # bfloat16's loops have to be there when `on_threads` copies a ufunc's: without them float32's would be taken.
+    import ml_dtypes  # noqa: F401
+
     listeners.append(tell_threads)
     found.use_threads(threads[0] if _state["enabled"] else 1)
     return found
