@@ -26,6 +26,7 @@ HELPERS = {
     "kernels/blocks": ("large arrays in blocks that stay in the cache", None),
     "kernels/compiled": ("the optional compiled kernels, which the families ask first", None),
     "kernels/compiled_products": ("those of products and convolutions", None),
+    "kernels/compiled_recurrent": ("those of recurrent layers", None),
     "kernels/conv_tbc": ("conv.py would be above 500 lines with it", "conv"),
     "kernels/dims": ("which dimension is meant", None),
     "kernels/einsum": ("an equation read and planned; products.py would be above 500 lines with it", "products"),
@@ -76,7 +77,7 @@ def defined(place: str) -> dict[str, str]:
     """Which file defines a name."""
     found = {}
     for path in files(place):
-        if path.stem in ("blocks", "compiled", "compiled_products"):
+        if path.stem in ("blocks", "compiled", "compiled_products", "compiled_recurrent"):
             continue  # their functions have the names of the kernels that ask them
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             targets = node.targets if isinstance(node, ast.Assign) else []

@@ -8,6 +8,7 @@
 #include "channels.inc"
 #include "windows.inc"
 #include "gemm.inc"
+#include "recurrent.inc"
 #include "conv.inc"
 #include "indexing.inc"
 

@@ -61,8 +61,25 @@ static inline float erf_(float x)
     r = r < -1.0f ? -1.0f : r;
     return r > 1.0f ? 1.0f : r;
 }
-#define TANH tanhf
-#define SQRT sqrtf
+/* tanh |x| = -e / (e + 2) with e = exp(-2 |x|) - 1 = 2^n (exp(r) - 1) + (2^n - 1), which is exact to the last digits near 0. */
+static inline float tanh_(float x)
+{
+    union { int32_t i; float f; } power;
+    float c = -2.0f * fabsf(x);
+    c = c < -40.0f ? -40.0f : c;
+    float n = rintf(c * 1.44269504088896341f);
+    float r = (c - n * 0.693359375f) + n * 2.12194440e-4f;
+    float p = 1.0f / 5040;
+    p = p * r + 1.0f / 720;
+    p = p * r + 1.0f / 120;
+    p = p * r + 1.0f / 24;
+    p = p * r + 1.0f / 6;
+    p = p * r + 0.5f;
+    p = p * r + 1.0f;
+    power.i = ((int32_t)n + 127) << 23;
+    float e = power.f * (p * r) + (power.f - 1.0f);
+    return copysignf(e / (e + 2.0f), x);
+}
 #else
 static inline double exp_(double x)
 {
@@ -91,8 +108,30 @@ static inline double exp_(double x)
     return p * low.f * high.f;
 }
 #define erf_ erf
-#define TANH tanh
-#define SQRT sqrt
+static inline double tanh_(double x)
+{
+    union { int64_t i; double f; } power;
+    double c = -2.0 * fabs(x);
+    c = c < -80.0 ? -80.0 : c;
+    double n = rint(c * 1.44269504088896340736);
+    double r = (c - n * 6.93145751953125e-1) - n * 1.42860682030941723212e-6;
+    double p = 1.0 / 6227020800.0;
+    p = p * r + 1.0 / 479001600.0;
+    p = p * r + 1.0 / 39916800.0;
+    p = p * r + 1.0 / 3628800.0;
+    p = p * r + 1.0 / 362880.0;
+    p = p * r + 1.0 / 40320.0;
+    p = p * r + 1.0 / 5040.0;
+    p = p * r + 1.0 / 720.0;
+    p = p * r + 1.0 / 120.0;
+    p = p * r + 1.0 / 24.0;
+    p = p * r + 1.0 / 6.0;
+    p = p * r + 0.5;
+    p = p * r + 1.0;
+    power.i = ((int64_t)(int32_t)n + 1023) << 52;
+    double e = power.f * (p * r) + (power.f - 1.0);
+    return copysign(e / (e + 2.0), x);
+}
 #endif
 
 /* The sum of n numbers: short stretches in REAL, added up in double. */

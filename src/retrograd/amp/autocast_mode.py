@@ -36,6 +36,7 @@ __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 LOW = frozenset("""
     addbmm addmm baddbmm bmm conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d
     convolution einsum linalg_vecdot linear matmul __matmul__ __rmatmul__ mm prelu scaled_dot_product_attention
+    _lstm_layer
 """.split())
 FLOAT32 = frozenset("""
     _adaptive_avg_pool3d _avg_pool3d _max_pool3d binary_cross_entropy binary_cross_entropy_with_logits cdist

@@ -40,6 +40,7 @@ from .promotion import cast_number as cast_number
 from .promotion import element as element
 from .random import *
 from .rearrange import *
+from .recurrent import *
 from .reduce import *
 from .resample import *
 from .scan import *

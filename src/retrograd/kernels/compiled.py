@@ -22,7 +22,7 @@ from retrograd.core.threads import listeners, threads
 
 LARGE = 1 << 12  # elements: with fewer, what a call costs begins to count
 SUFFIXES = {np.dtype(np.float32): "_f32", np.dtype(np.float64): "_f64"}
-_VERSION = 2  # of the kernels' names and arguments
+_VERSION = 3  # of the kernels' names and arguments
 _GRAIN = 1 << 14  # elements that are worth a thread
 
 #: The library, or None where there is none, looked for when first needed; and whether it is used.
@@ -107,7 +107,9 @@ def takes(*arrays: ndarray | None) -> bool:
     for a in arrays:
         if a is None:
             continue
-        if type(a) is not ndarray or a.dtype is not dtype or not (a.flags.c_contiguous and a.flags.aligned):
+        if type(a) is not ndarray or not (a.flags.c_contiguous and a.flags.aligned):
+            return False
+        if a.dtype is not dtype and a.dtype != dtype:  # what was unpickled has a dtype of its own
             return False
     return dtype in SUFFIXES and library() is not None
 

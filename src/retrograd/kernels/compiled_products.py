@@ -19,13 +19,13 @@ from .compiled import SUFFIXES, is_enabled, library, run_on, sizes_array, takes,
 
 
 #: Multiply-adds below which BLAS is as fast, those that are worth a thread, those from which on threads pack together.
-_SMALL_PRODUCT, _PRODUCT_GRAIN, _LARGE_PRODUCT = 1 << 12, 1 << 18, 1 << 25
+_SMALL_PRODUCT, PRODUCT_GRAIN, _LARGE_PRODUCT = 1 << 12, 1 << 18, 1 << 25
 
 
 def product(a: ndarray, b: ndarray, bias: ndarray | None = None) -> ndarray | None:
     """``a @ b + bias`` of matrices, or of batches of them in one or two dimensions; any strides."""
     dtype = a.dtype
-    if dtype not in SUFFIXES or b.dtype is not dtype or type(a) is not ndarray or type(b) is not ndarray:
+    if dtype not in SUFFIXES or b.dtype != dtype or type(a) is not ndarray or type(b) is not ndarray:
         return None
     *batch, m, k = a.shape
     n = b.shape[-1]
@@ -34,7 +34,7 @@ def product(a: ndarray, b: ndarray, bias: ndarray | None = None) -> ndarray | No
     if work < _SMALL_PRODUCT or m < 4 or n < 8 or not count or not is_enabled() or library() is None:
         return None
     item = dtype.itemsize
-    if bias is not None and not (bias.dtype is dtype and bias.ndim == 1 and bias.strides[0] == item):
+    if bias is not None and not (bias.dtype == dtype and bias.ndim == 1 and bias.strides[0] == item):
         return None
     steps = (*a.strides, *b.strides)
     if any([s % item for s in steps]) or not (a.flags.aligned and b.flags.aligned):
@@ -43,7 +43,7 @@ def product(a: ndarray, b: ndarray, bias: ndarray | None = None) -> ndarray | No
     found = library()
     suffix = SUFFIXES[dtype]
     panel, tile_rows = found.PANEL_f32 if suffix == "_f32" else found.PANEL_f64, found.TILE_ROWS
-    many = min(threads[0], max(1, work * count // _PRODUCT_GRAIN))
+    many = min(threads[0], max(1, work * count // PRODUCT_GRAIN))
     panels, tiles = -(-n // panel), -(-m // tile_rows)
     shared = count == 1 and many > 1 and work >= _LARGE_PRODUCT
     row_parts = column_parts = 1
@@ -62,12 +62,22 @@ def product(a: ndarray, b: ndarray, bias: ndarray | None = None) -> ndarray | No
          inner, outer_a // item, outer_b // item, inner_a // item, inner_b // item, row_parts, column_parts), np.int64
     )  # fmt: skip
     if shared:
-        packed = np.empty(k * panels * panel, dtype)
-        depth = 1536 // item
-        run_on(many, "gemm_pack", dtype, -(-k // depth) * panels, b, packed, sizes)
-        run_on(many, "gemm_packed", dtype, row_parts * column_parts, a, packed, bias, out, sizes)
+        run_on(many, "gemm_packed", dtype, row_parts * column_parts, a, packed(b, many), bias, out, sizes)
     else:
         run_on(many, "gemm", dtype, count * row_parts * column_parts, a, b, bias, out, sizes)
+    return out
+
+
+def packed(b: ndarray, many: int) -> ndarray:
+    """A matrix of float32 or float64 as the panels that products read it in, made by `many` threads."""
+    found, dtype = library(), b.dtype
+    panel = found.PANEL_f32 if SUFFIXES[dtype] == "_f32" else found.PANEL_f64
+    k, n = b.shape
+    panels, depth = -(-n // panel), 1536 // dtype.itemsize
+    out = np.empty(k * panels * panel, dtype)
+    sizes = np.zeros(15, np.int64)
+    sizes[[1, 2, 5, 6]] = n, k, b.strides[0] // dtype.itemsize, b.strides[1] // dtype.itemsize
+    run_on(min(many, worth(b.size)), "gemm_pack", dtype, -(-k // depth) * panels, b, out, sizes)
     return out
 
 
@@ -110,7 +120,7 @@ def convolution(
     products, tile_rows = math.prod(weight.shape[1:]), found.TILE_ROWS
     tiles = -(-outputs // tile_rows)
     result = np.empty((images, len(weight), *out), dtype)
-    many = min(threads[0], max(1, result.size * products // _PRODUCT_GRAIN))
+    many = min(threads[0], max(1, result.size * products // PRODUCT_GRAIN))
     sizes = _conv(
         images, groups, each, x.shape[2:], outputs, weight.shape[2:], stride, before, dilation, out,
         _parts(images * groups, tiles),
@@ -133,7 +143,7 @@ def convolution_weight(
     images, outputs, each = len(x), weight_size[0] // groups, weight_size[1]
     products = math.prod(weight_size[1:])
     result = np.empty(weight_size, dtype)
-    many = min(threads[0], max(1, grad.size * products // _PRODUCT_GRAIN))
+    many = min(threads[0], max(1, grad.size * products // PRODUCT_GRAIN))
 
     def sizes(parts: int) -> ndarray:
         return _conv(

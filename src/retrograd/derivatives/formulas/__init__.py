@@ -26,6 +26,7 @@ from .powers import *
 from .products import *
 from .random import *
 from .rearrange import *
+from .recurrent import *
 from .reduce import *
 from .resample import *
 from .scan import *

@@ -1,7 +1,8 @@
 """Recurrent networks as functions: ``torch.lstm``, ``gru``, ``rnn_tanh``, ``rnn_relu`` and their cells.
 
-Made of other operators, so that every derivative follows.  What does not depend on the hidden state (the product of
-the inputs with the input weights) is computed for all steps at once; a step is then one product and its gates.
+One layer in one direction is one operator, with a node of its own (`_as_one`); where it cannot be (packed sequences,
+projections, special tensors), it is made of others, step by step.  What does not depend on the hidden
+state (the product of the inputs with the input weights) is computed for all steps at once in any case.
 
 A sequence is (time, batch, features), or packed: the steps one after the other in `data`, with `batch_sizes[t]`
 sequences still running at step t, the longest first.
@@ -12,6 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+from ... import kernels
+from ..._generated import functions as generated
+from ...core.state import local
 from ...ops import namespace as ops
 from ...ops.registry import composite
 from ...tensor import Tensor
@@ -162,6 +168,9 @@ def lstm_cell(
 
 def _run(step: Step, input: Tensor, sizes: list[int], state: State, weights: Weights, backwards: bool) -> Any:
     """One layer in one direction: the outputs, packed as the input is, and the state of each sequence at its end."""
+    steps = input._memory.shape[:-1]
+    if len(steps) == 2:
+        input = input.reshape((steps[0] * steps[1], input._memory.shape[-1]))
     parts = weights.of_input(input).split(sizes)
     outputs: list[Any] = [None] * len(parts)
     whole = state[0]._memory.shape[0]
@@ -181,7 +190,43 @@ def _run(step: Step, input: Tensor, sizes: list[int], state: State, weights: Wei
         running = tuple([ops.cat([s, s0[len(s) :]]) for s, s0 in zip(running, state, strict=True)])
     ended.append(running)
     last = tuple([ops.cat(list(pieces[::-1])) if len(pieces) > 1 else pieces[0] for pieces in zip(*ended, strict=True)])
-    return ops.cat(outputs), last
+    output = ops.cat(outputs)
+    return output if len(steps) == 1 else output.reshape((*steps, output._memory.shape[-1])), last
+
+
+def _as_one(name: str, input: Tensor, state: State, weights: Weights, backwards: bool) -> Any:
+    """The same by one operator, for sequences of one length; None where it has to be made of others."""
+    first, w_ih, w_hh = input._memory, weights.ih._memory, weights.hh._memory
+    # A float of one dtype, plain arrays, and shapes that fit: what does not is told by the parts.
+    if first.ndim != 3 or not first.size or w_hh.ndim != 2 or weights.hr is not None:
+        return None
+    if first.dtype.char not in "fd" and not (name == "lstm" and kernels.is_half(first.dtype)):
+        return None
+    batch, width = first.shape[1], w_hh.shape[1]
+    if w_ih.shape != (len(w_hh), first.shape[2]) or (local.state.observers and name != "lstm" and _casts()):
+        return None
+    if not width or len(w_hh) != _STEPS[name][1] * width:
+        return None
+    for tensor in (input, *state, weights.ih, weights.hh, weights.b_ih, weights.b_hh):
+        if tensor is not None and (type(tensor._memory) is not np.ndarray or tensor._memory.dtype != first.dtype):
+            return None
+    if any([s._memory.shape != (batch, width) for s in state]):
+        return None
+    if any([b is not None and b._memory.shape != w_hh.shape[:1] for b in (weights.b_ih, weights.b_hh)]):
+        return None
+    mine = weights.ih, weights.hh, weights.b_ih, weights.b_hh
+    if name == "lstm":
+        output, *last = generated._lstm_layer(input, *mine, state[0], state[1], backwards)
+    else:
+        output, *last = generated._rnn_layer(input, *mine, state[0], name, backwards)
+    return output, tuple(last)
+
+
+def _casts() -> bool:
+    """Are products in half precision here?  Then the parts have their own, as torch has no operator for the layer."""
+    from ...amp.autocast_mode import current_autocast  # a layer above, asked where somebody watches the operators
+
+    return current_autocast() is not None
 
 
 def _layers(
@@ -207,7 +252,10 @@ def _layers(
             mine = params[at * count : (at + 1) * count]
             weights = Weights(*mine[: count - projected])
             weights.hr = mine[-1] if projected else None
-            result, last = _run(step, input, sizes, tuple([s[at] for s in states]), weights, bool(direction))
+            state = tuple([s[at] for s in states])
+            result, last = _as_one(name, input, state, weights, bool(direction)) or _run(
+                step, input, sizes, state, weights, bool(direction)
+            )
             outputs.append(result)
             finals.append(last)
         input = outputs[0] if directions == 1 else ops.cat(outputs, -1)
@@ -250,11 +298,9 @@ def _padded(
     if batch_first:
         input = input.transpose(0, 1)
     steps, batch = input.shape[:2]
-    flat, last = _layers(
-        name, input.reshape((steps * batch, input.shape[-1])), [batch] * steps, _states(name, hx), params, has_biases,
-        num_layers, dropout, train, bidirectional,
-    )  # fmt: skip
-    output = flat.reshape((steps, batch, flat.shape[-1]))
+    output, last = _layers(
+        name, input, [batch] * steps, _states(name, hx), params, has_biases, num_layers, dropout, train, bidirectional
+    )
     return output.transpose(0, 1) if batch_first else output, *last
 
 
