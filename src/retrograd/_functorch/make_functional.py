@@ -119,17 +119,19 @@ def _combined(models: list[Module]) -> tuple[Any, tuple[Tensor, ...], tuple[Tens
 def functional_init(
     model_class: type[Module], ensemble_shape: tuple[int, ...] | tuple[()] = (), device: Any = "cpu"
 ) -> Callable[..., Any]:
-    """A function that makes models of a class: ``f(params, *args)`` and the parameters; of several, the parameters,
-    stacked, the function, and their names."""
+    """A function that makes models of a class: their parameters (of several models, stacked), ``f(params, args)``, and
+    the names of the parameters."""
 
     def init(*args: Any, **kwargs: Any) -> Any:
         if not ensemble_shape:
-            return make_functional(model_class(*args, **kwargs))
+            made, params = make_functional(model_class(*args, **kwargs))
+            return params, lambda params, data: made(params, *_as_tuple(data)), made.param_names
         _one_dimension(ensemble_shape)
         models = [model_class(*args, **kwargs) for _ in range(ensemble_shape[0])]
         made = [make_functional(model) for model in models]
         params = tuple([generated.stack(list(each)) for each in zip(*[m[1] for m in made], strict=True)])
-        return params, made[0][0], made[0][0].param_names
+        function = made[0][0]
+        return params, lambda params, data: function(params, *_as_tuple(data)), function.param_names
 
     return init
 
@@ -137,17 +139,25 @@ def functional_init(
 def functional_init_with_buffers(
     model_class: type[Module], ensemble_shape: tuple[int, ...] | tuple[()] = (), device: Any = "cpu"
 ) -> Callable[..., Any]:
-    """The same for models with buffers: ``f(params, buffers, *args)``."""
+    """The same for models with buffers: ``f(params, buffers, args)``."""
 
     def init(*args: Any, **kwargs: Any) -> Any:
-        if not ensemble_shape:
-            return _with_buffers(model_class(*args, **kwargs))
-        _one_dimension(ensemble_shape)
-        models = [model_class(*args, **kwargs) for _ in range(ensemble_shape[0])]
-        made, params, buffers = _combined(models)
-        return params, buffers, made, made.param_names, made.buffer_names
+        if ensemble_shape:
+            _one_dimension(ensemble_shape)
+            made, params, buffers = _combined([model_class(*args, **kwargs) for _ in range(ensemble_shape[0])])
+        else:
+            made, params, buffers = _with_buffers(model_class(*args, **kwargs))
+
+        def function(params: Any, buffers: Any, data: Any) -> Any:
+            return made(params, buffers, *_as_tuple(data))
+
+        return params, buffers, function, made.param_names, made.buffer_names
 
     return init
+
+
+def _as_tuple(data: Any) -> tuple[Any, ...]:
+    return data if isinstance(data, tuple) else (data,)
 
 
 def _one_dimension(shape: tuple[int, ...]) -> None:

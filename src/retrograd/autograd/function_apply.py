@@ -214,7 +214,8 @@ class _Outputs:
         self.undifferentiable = self._tensors(
             "non_differentiable", "mark_non_differentiable only accepts variable arguments, but got"
         )
-        self.saved_by_setup = {id(tensor) for tensor in ctx.to_save or ()} if with_setup_context else set()
+        saved = (*(ctx.to_save or ()), *(ctx.saved_for_forward or ())) if with_setup_context else ()
+        self.saved_by_setup = {id(tensor) for tensor in saved}
 
     def _tensors(self, attribute: str, complaint: str) -> dict[int, Tensor]:
         tensors = getattr(self.ctx, attribute)

@@ -166,6 +166,8 @@ class _MutationContext:
         self.tid_to_weakhandle: weakref.WeakValueDictionary[tuple[Any, ...], _Handle] = weakref.WeakValueDictionary()
         #: The handles that stand for some part of one piece of memory.
         self.by_storage: dict[int, weakref.WeakSet[_Handle]] = {}
+        #: Who was asked before, of a transform around this.
+        self.outer: Any = None
 
     def clear(self) -> None:
         self.cloned.clear()
@@ -216,9 +218,10 @@ class allow_mutation_on_saved_tensors(_Mode):
 
     def __enter__(self) -> _MutationContext:
         state = local.state
-        if state.mutation_guard is not None:
+        if isinstance(state.mutation_guard, _MutationContext):
             raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
         context = _MutationContext()
+        context.outer = state.mutation_guard
         observers, interceptor = _packing(state)
         hooks: Any = state.saved_tensors_hooks
         hooks = (*hooks, (context.pack, context.unpack))
@@ -229,7 +232,8 @@ class allow_mutation_on_saved_tensors(_Mode):
     def __exit__(self, *exc_info: object) -> None:
         state = local.state
         hooks: Any = state.saved_tensors_hooks
-        context, state.mutation_guard, state.saved_tensors_hooks = state.mutation_guard, None, hooks[:-1]
+        context: Any = state.mutation_guard
+        state.mutation_guard, state.saved_tensors_hooks = context.outer, hooks[:-1]
         try:
             _stop_packing(state)
         except BaseException:

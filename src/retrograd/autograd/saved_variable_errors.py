@@ -71,6 +71,9 @@ def detached_error() -> RuntimeError:
 
 
 def freed_error(node: Any, freed: Freed) -> RuntimeError:
+    escaped = None if node is None else _escaped(node)
+    if escaped is not None:
+        return escaped
     by = f" They were freed by the backward pass started at {freed.where}." if freed.where is not None else ""
     which = "" if node is None else f" The node is {name_of(node)}."
     return RuntimeError(
@@ -79,3 +82,17 @@ def freed_error(node: Any, freed: Freed) -> RuntimeError:
         "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
         f"saved tensors after calling backward.{which}{by}"
     )
+
+
+def _escaped(node: Any) -> RuntimeError | None:
+    """What is to say of a node that leads to the variable of a transform (func/captured.py) that has returned."""
+    seen, todo = {node}, [node]
+    while todo:
+        one = todo.pop()
+        if hasattr(one, "escaped"):
+            return one.escaped()
+        for edge in one.next_edges:
+            if edge is not None and edge[0] not in seen:
+                seen.add(edge[0])
+                todo.append(edge[0])
+    return None

@@ -26,7 +26,7 @@ from ..core.description import Description, NoArray
 from ..core.late import transforms
 from ..core.records import record_of
 from ..core.state import local
-from ..core.where import user_location
+from ..core.where import Location, user_location
 from ..tensor import Tensor
 from ..tensor import wrap as plain
 from ..tensor.special import SpecialTensor
@@ -40,7 +40,7 @@ RULES: dict[Any, Rule] = {}
 class Level:
     """One vmap that is running: how many examples there are, and how they draw random numbers."""
 
-    __slots__ = ("alike", "function", "number", "open", "randomness", "size")
+    __slots__ = ("alike", "function", "number", "open", "randomness", "size", "where")
 
     def __init__(self, number: int, size: int, randomness: str = "error", function: Any = None) -> None:
         #: 1 for the outermost.
@@ -51,13 +51,16 @@ class Level:
         self.open: bool = True
         #: Do examples differ in their tangents alone (`jacfwd`)?
         self.alike: bool = False
+        #: The line that called it.
+        self.where: Location | None = user_location(3)
 
     def draw(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What a random function gives within this vmap."""
         return transforms("rules.random").draw(self, function, args, kwargs)
 
     def __repr__(self) -> str:
-        return f"vmap of {getattr(self.function, '__name__', 'a function')} at level {self.number}"
+        name = getattr(self.function, "__name__", "a function")
+        return f"vmap of {name} at level {self.number}, called at {self.where}"
 
 
 class batching:
@@ -402,9 +405,9 @@ def escaped(tensor: BatchedTensor, name: str) -> RuntimeError:
     """The error for a tensor that has outlived its vmap."""
     return RuntimeError(
         f"{name}(): your tensor may have escaped from inside a function being vmapped (what torch says of its "
-        f"gen_vmap_plumbing): one of shape {list(tensor._memory.shape)} is of a {tensor.level!r}, which has returned, "
-        f"and is used outside of it ({user_location()}). Return it from the function that is mapped instead of keeping "
-        "it elsewhere"
+        f"gen_vmap_plumbing): one of shape {list(tensor._memory.shape)} is of the {tensor.level!r}, which has "
+        f"returned, and is used outside of it ({user_location()}). Return it from the function that is mapped "
+        "instead of keeping it elsewhere"
     )
 
 
@@ -437,8 +440,9 @@ def batched_pass(size: int, rows: Sequence[Any], run: Callable[[tuple[Any, ...]]
 def dynamic_shape(name: str, why: str) -> RuntimeError:
     """The error for results whose shape depends on the values of an example."""
     return RuntimeError(
-        f"vmap: It looks like you're attempting to use an operator with a data-dependent output shape (aten::{name}: "
-        f"dynamic shapes). vmap does not support that: {why}, and have to be stacked. Use masks, or call it outside"
+        "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
+        f"aten::{name}, which has a data-dependent output shape: {why}, and the examples' have to be stacked. Use "
+        "masks, or call it outside"
     )
 
 

@@ -44,7 +44,10 @@ def apply_transformed(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], w
     if not level.open:
         raise escaped(next(leaf for leaf in batched if leaf.level is level), f"{cls.__name__}.apply")
     if kwargs:
-        raise RuntimeError(f"{cls.__name__}.apply: give the arguments by position inside of vmap, not {sorted(kwargs)}")
+        raise NotImplementedError(
+            f"Run torch.vmap over autograd.Function with kwarg-only Tensor args: {cls.__name__}.apply takes its "
+            f"arguments by position inside of vmap, not {sorted(kwargs)} by name"
+        )
     has_rule = cls.vmap is not Function.vmap
     if has_rule and cls.generate_vmap_rule:
         raise RuntimeError(
@@ -79,8 +82,7 @@ def _by_rule(cls: Any, level: Level, values: list[Any], dims: list[Any], spec: A
     where = _broadcast_to_and_flatten(out_dims, output_spec, is_leaf=lambda x: x is None)
     if where is None:
         raise RuntimeError(
-            f"The vmap staticmethod of {cls.__name__} gave an output and out_dims that are not compatible: the "
-            "structure "
+            f"The vmap staticmethod of {cls.__name__} returned an incompatible (output, out_dims) tuple: the structure "
             f"of the output is {output_spec}, that of out_dims {tree_flatten(out_dims)[1]}"
         )
     made = [

@@ -29,11 +29,15 @@ def _basis(tensors: list[Tensor]) -> list[Tensor]:
     return found
 
 
-def _checked_outputs(outputs: list[Any], name: str) -> None:
-    for one in outputs:
+def _check_real(tensors: list[Any], what: str) -> None:
+    """A complex number has no one derivative: not for what is not holomorphic, which nobody can know."""
+    for one in tensors:
         if not isinstance(one, Tensor):
+            raise RuntimeError(f"{what} to be Tensors, got unsupported type {type(one)}")
+        if one._memory.dtype.kind == "c":
             raise RuntimeError(
-                f"{name}: expected the function to return only tensors, got unsupported type {type(one)}"
+                f"{what} to be real but received a complex tensor, of dtype {one.dtype}. Please use "
+                "torch.view_as_real"
             )
 
 
@@ -75,11 +79,12 @@ def jacrev(
 
     @functools.wraps(func)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
+        leaves, spec = tree_flatten(_chosen(args, argnums))
+        _check_real(leaves, "jacrev: Expected all inputs")
         result = vjp_of(func, args, argnums, has_aux, kwargs)
         output, back = result[:2]
         outputs, output_spec = tree_flatten(output)
-        _checked_outputs(outputs, "jacrev")
-        leaves, spec = tree_flatten(_chosen(args, argnums))
+        _check_real(outputs, "jacrev: Expected all outputs")
         sizes = [one._memory.size for one in outputs]
         if sum(sizes) == 1:
             # One row: nothing to map over.
@@ -91,7 +96,11 @@ def jacrev(
             def row(*cotangents: Any) -> Any:
                 return tuple(tree_flatten(back(tree_unflatten(cotangents, output_spec)))[0])
 
-            if _preallocate_and_copy and chunk_size is not None:
+            if chunk_size == 1:
+                # One row after the other, each by a pass of its own: what cannot be mapped over can be run so.
+                made = [row(*[generated.select(one, 0, i) for one in basis]) for i in range(sum(sizes))]
+                columns = [generated.stack(list(column)) for column in zip(*made, strict=True)]
+            elif _preallocate_and_copy and chunk_size is not None:
                 columns = _filled(row, basis, chunk_size)
             else:
                 columns = list(vmap_impl(row, 0, 0, "error", chunk_size, basis, {}))
@@ -120,9 +129,7 @@ def jacfwd(
     @functools.wraps(func)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         leaves, spec = tree_flatten(_chosen(args, argnums))
-        for leaf in leaves:
-            if not isinstance(leaf, Tensor):
-                raise RuntimeError(f"jacfwd: Expected all inputs to be Tensors, got unsupported type {type(leaf)}")
+        _check_real(leaves, "jacfwd: Expected all inputs")
         specs: list[Any] = []
         kept: list[Any] = []
 
@@ -130,6 +137,7 @@ def jacfwd(
             local.state.batch_levels[-1].alike = True
             result = jvp_of(func, args, tree_unflatten(tangents, spec), argnums, False, has_aux, kwargs)
             flat, output_spec = tree_flatten(result[1])
+            _check_real(flat, "jacfwd: Expected all outputs")
             specs.append((output_spec, [one._memory.shape for one in flat]))
             if not has_aux:
                 return tuple(flat), ()

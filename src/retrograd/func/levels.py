@@ -14,6 +14,7 @@ from .._generated import functions as generated
 from ..autograd.forward_ad import UnpackedDualTensor, make_dual, unpack_dual
 from ..autograd.run_backward import grad as autograd_grad
 from ..core.state import local, process
+from ..core.version_counter import INFERENCE
 from ..tensor import Tensor
 from .batched import BatchedTensor, Level, move, spread, wrap
 
@@ -65,7 +66,7 @@ def variable(tensor: Tensor, linked: bool) -> Tensor:
             state.grad_enabled = recording
         result.requires_grad_()
     else:
-        result = value.detach().requires_grad_()
+        result = (value.detach() if value._vc is not INFERENCE else value.clone()).requires_grad_()
     return logical(result, levels)
 
 

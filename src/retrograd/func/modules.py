@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from .._generated import functions as generated
+from ..core.state import local
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
 from ..nn.utils.stateless import _functional_call
@@ -108,7 +109,12 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
         )
 
     def functional(*args: Any, **kwargs: Any) -> Any:
-        return func(*args, **kwargs)
+        state = local.state
+        depth, state.func_depth = state.func_depth, state.func_depth + 1
+        try:
+            return func(*args, **kwargs)
+        finally:
+            state.func_depth = depth
 
     functional.__name__ = getattr(func, "__name__", "functional")
     return functional

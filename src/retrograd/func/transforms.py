@@ -17,36 +17,48 @@ from ..core.state import local
 from ..ops import namespace as ops
 from ..tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_unflatten
+from .captured import Guard, close, guarded
 from .levels import gradients, plain_of, variable
 
 Argnums = int | tuple[int, ...]
 
 
 class transforming:
-    """Inside of a transform: what the function does is recorded, whatever is around it."""
+    """Inside of a transform: what `function` does is recorded, whatever is around it."""
 
-    __slots__ = ("before", "first", "outside")
+    __slots__ = ("before", "first", "function", "guard", "outside")
 
     before: Any
 
+    def __init__(self, function: Any = None) -> None:
+        self.function: Any = function
+
     def __enter__(self) -> transforming:
         state = local.state
-        self.before = state.grad_enabled, state.func_depth
+        self.guard: Guard | None = None if self.function is None else guarded(self.function)
+        self.before = state.grad_enabled, state.func_depth, state.inference, state.new_vc, state.mutation_guard
         #: Is what happens here part of something that is recorded?
         self.outside: bool = state.grad_enabled is True
         #: The number of the first node that is made inside.
         self.first: int = state.sequence_nr
         state.grad_enabled, state.func_depth = True, state.func_depth + 1
+        state.inference, state.new_vc = False, None
+        if self.guard is not None:
+            state.mutation_guard = self.guard
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         state = local.state
-        state.grad_enabled, state.func_depth = self.before
+        state.grad_enabled, state.func_depth, state.inference, state.new_vc, state.mutation_guard = self.before
+
+    def release(self, args: tuple[Any, ...], outputs: list[Tensor]) -> None:
+        """What the function wrote to its arguments stays in them, without the history that it has inside; `outputs`
+        keep theirs."""
+        if self.guard is not None and self.guard.written:
+            self.guard.release([plain_of(leaf) for leaf in _flat_tensors(args)], outputs)
 
     def reaches_outside(self, tensors: list[Tensor], variables: list[Tensor]) -> bool:
         """Does the history of `tensors` lead to anything but `variables` that have none themselves?"""
-        if not self.outside:
-            return False
         own = {_accumulator(leaf) for leaf in map(plain_of, variables) if leaf._edge is None and leaf.is_leaf}
         seen: set[Any] = set()
         nodes = [plain_of(tensor).grad_fn or _accumulator(plain_of(tensor)) for tensor in tensors]
@@ -76,7 +88,9 @@ def _released(tree: Any, inside: transforming, variables: list[Tensor]) -> Any:
     leaves, spec = tree_flatten(tree)
     made = [
         leaf.detach()
-        if isinstance(leaf, Tensor) and leaf.requires_grad and not inside.reaches_outside([leaf], variables)
+        if isinstance(leaf, Tensor)
+        and leaf.requires_grad
+        and not (inside.outside and inside.reaches_outside([leaf], variables))
         else leaf
         for leaf in leaves
     ]
@@ -86,6 +100,24 @@ def _released(tree: Any, inside: transforming, variables: list[Tensor]) -> Any:
 def _detached(tree: Any) -> Any:
     leaves, spec = tree_flatten(tree)
     return tree_unflatten([leaf.detach() if leaf.requires_grad else leaf for leaf in leaves], spec)
+
+
+def _aux_tensors(aux: Any) -> None:
+    for leaf in tree_flatten(aux)[0]:
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(leaf)}: aux has to be a tree of tensors")
+
+
+def _checked_outputs(outputs: list[Any], call: str) -> None:
+    """What a transformed function returned, taken apart: tensors, and one at least."""
+    if not outputs or (len(outputs) == 1 and outputs[0] is None):
+        raise RuntimeError(
+            f"{call}: Expected f to be a function that has non-empty output (got output = "
+            f"{None if outputs else 'a tree without leaves'})"
+        )
+    for one in outputs:
+        if not isinstance(one, Tensor):
+            raise RuntimeError(f"{call}: expected f(*primals) to return only tensors, got unsupported type {type(one)}")
 
 
 def _tensors_alone(leaves: list[Any], what: str) -> None:
@@ -124,27 +156,23 @@ def vjp_of(
     for leaf in leaves:
         _check_differentiable(leaf, "vjp")
     levels = local.state.batch_levels
-    with transforming() as inside:
-        variables = _variables(leaves, inside.outside)
+    with transforming(func) as inside:
+        variables = _variables(leaves, True)
         inputs = tree_unflatten(variables, spec)
-        output = func(*(inputs if argnums is None else _replaced(primals, argnums, inputs)), **(kwargs or {}))
+        given_args = inputs if argnums is None else _replaced(primals, argnums, inputs)
+        output = func(*given_args, **(kwargs or {}))
         aux: Any = None
         if has_aux:
-            output, aux = _with_aux(output, "vjp")
+            output, aux = _with_aux(output, "vjp(f, *primals)")
+            _aux_tensors(aux)
         outputs, output_spec = tree_flatten(output)
-        for one in outputs:
-            if not isinstance(one, Tensor):
-                raise RuntimeError(
-                    "vjp(f, *primals): Expected f to be a function that has non-empty output (i.e. output is not "
-                    "None), "
-                    f"got output of type {type(one)}" if one is None else
-                    f"vjp(f, *primals): expected f(*args) to return only tensors, got unsupported type {type(one)}"
-                )
-        if not outputs:
-            raise RuntimeError("vjp(f, *primals): expected f to return at least one Tensor (non-empty output)")
+        _checked_outputs(outputs, "vjp(f, *primals)")
         linked = inside.reaches_outside(outputs, variables)
-        result = _released(output, inside, variables) if linked else _detached(output)
+        result = _released(output, inside, variables) if linked and inside.outside else _detached(output)
         aux = _released(aux, inside, variables) if has_aux else None
+        inside.release(primals, outputs)
+    if not linked and not any(leaf.requires_grad for leaf in _flat_tensors(aux)):
+        close([plain_of(one) for one in variables], "vjp", func)
 
     def back(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         given, given_spec = tree_flatten(cotangents)
@@ -184,7 +212,8 @@ def _check_differentiable(leaf: Tensor, name: str) -> None:
 def _with_aux(output: Any, name: str) -> tuple[Any, Any]:
     if not (isinstance(output, tuple) and len(output) == 2):
         raise RuntimeError(
-            f"{name}(f, has_aux=True): output of function f should be a tuple: (output, aux) if has_aux is True"
+            f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True, but it is a "
+            f"{type(output).__name__}" + (f" of {len(output)}" if isinstance(output, tuple) else "")
         )
     return output
 
@@ -243,12 +272,13 @@ def _grad_and_value(
             )
         _check_differentiable(leaf, "grad")
     levels = local.state.batch_levels
-    with transforming() as inside:
+    with transforming(func) as inside:
         variables = _variables(leaves, inside.outside)
         output = func(*_replaced(args, argnums, tree_unflatten(variables, spec)), **kwargs)
         aux: Any = None
         if has_aux:
-            output, aux = _with_aux(output, "grad_and_value")
+            output, aux = _with_aux(output, "grad_and_value(f)(*args)")
+            _aux_tensors(aux)
         if not isinstance(output, Tensor):
             raise RuntimeError(
                 "Expected the given function to return a single tensor but got unsupported type "
@@ -262,13 +292,17 @@ def _grad_and_value(
             )
         if output._memory.dtype.kind not in "fV":
             raise RuntimeError(f"grad: the function has to return a real number, but it is {output.dtype}")
-        linked = inside.reaches_outside([output], variables)
+        linked = inside.outside and inside.reaches_outside([output], variables)
         found = gradients([output], variables, [None], levels, linked or has_aux, linked)
         if not linked:
             found = [g.detach() if g.requires_grad else g for g in found]
         value = output if linked else output.detach()
         if has_aux:
             aux = _released(aux, inside, variables)
+        inside.release(args, [])
+    del output
+    if not linked and not any(leaf.requires_grad for leaf in _flat_tensors(aux)):
+        close([plain_of(one) for one in variables], "grad", func)
     return tree_unflatten(found, spec), value, aux
 
 
@@ -284,7 +318,7 @@ def _valid_argnums(argnums: Any, count: int) -> Argnums:
         if not argnums:
             raise RuntimeError("argnums must be non-empty")
         if not all(isinstance(n, int) for n in argnums):
-            raise RuntimeError(f"argnums must be an int or a tuple of ints, got: {argnums}")
+            raise RuntimeError(f"argnums elements must be int, got: {argnums}")
         wrapped = tuple([_valid_argnums(n, count) for n in argnums])
         if len(set(wrapped)) != len(wrapped):
             raise RuntimeError(f"argnums elements must be unique, got {argnums}")
@@ -328,10 +362,10 @@ def jvp_of(
     kwargs: Any = None,
 ) -> Any:
     """`jvp` for the arguments `argnums` alone; all of them if None."""
-    if not isinstance(primals, tuple) or not primals:
+    if not isinstance(primals, tuple):
         raise RuntimeError(
-            f"jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals) "
-            f"(non-empty), got {type(primals)}"
+            f"jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals), "
+            f"got {type(primals)}"
         )
     chosen: Any = primals if argnums is None else _chosen(primals, argnums)
     leaves, spec = tree_flatten(chosen)
@@ -344,11 +378,13 @@ def jvp_of(
             "with "
             f"structure {direction_spec}"
         )
+    if not leaves:
+        raise RuntimeError("jvp(f, primals, tangents): Expected at least one Tensor in primals, got none")
     for one, its in zip(leaves, directions, strict=True):
         for what, value in (("primals", one), ("tangents", its)):
             if not isinstance(value, Tensor):
                 raise RuntimeError(
-                    f"jvp(f, primals, tangents): Expected {what} to contain only Tensors, got unsupported type "
+                    f"jvp(f, primals, tangents): Expected {what} to only contain Tensors, got unsupported type "
                     f"{type(value)}"
                 )
         if one._memory.shape != its._memory.shape:
@@ -357,26 +393,21 @@ def jvp_of(
                 f"{list(one.shape)}"
             )
     state = local.state
-    depth = state.func_depth
-    state.func_depth = depth + 1
+    before = state.func_depth, state.inference, state.new_vc, state.fw_grad_enabled, state.mutation_guard
+    state.func_depth, state.inference, state.new_vc, state.fw_grad_enabled = before[0] + 1, False, None, True
+    state.mutation_guard = guarded(func)
     try:
         with dual_level():
             duals = tree_unflatten([make_dual(one, its) for one, its in zip(leaves, directions, strict=True)], spec)
             output = func(*(duals if argnums is None else _replaced(primals, argnums, duals)), **(kwargs or {}))
             aux: Any = None
             if has_aux:
-                output, aux = _with_aux(output, "jvp")
+                output, aux = _with_aux(output, "jvp(f, primals, tangents)")
+                _aux_tensors(aux)
                 parts, aux_spec = tree_flatten(aux)
-                aux = tree_unflatten([unpack_dual(v)[0] if isinstance(v, Tensor) else v for v in parts], aux_spec)
+                aux = tree_unflatten([unpack_dual(v)[0] for v in parts], aux_spec)
             outputs, output_spec = tree_flatten(output)
-            for one in outputs:
-                if not isinstance(one, Tensor):
-                    raise RuntimeError(
-                        f"jvp(f, primals, tangents): expected f(*args) to return only tensors, got unsupported type "
-                        f"{type(one)}"
-                    )
-            if not outputs:
-                raise RuntimeError("jvp(f, primals, tangents): expected f to return at least one Tensor (non-empty)")
+            _checked_outputs(outputs, "jvp(f, primals, tangents)")
             pairs = [unpack_dual(one) for one in outputs]
             if strict and any(tangent is None for _, tangent in pairs):
                 raise RuntimeError(
@@ -384,7 +415,7 @@ def jvp_of(
                     "allowed with strict=True."
                 )
     finally:
-        state.func_depth = depth
+        state.func_depth, state.inference, state.new_vc, state.fw_grad_enabled, state.mutation_guard = before
     found = [ops.zeros_like(primal) if tangent is None else tangent for primal, tangent in pairs]
     result = tree_unflatten([primal for primal, _ in pairs], output_spec), tree_unflatten(found, output_spec)
     return (*result, aux) if has_aux else result
