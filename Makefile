@@ -7,6 +7,9 @@ VENV   ?= .venv
 # Which tests to run, as a pytest marker expression, and further arguments for pytest.
 SELECT ?= not slow
 ARGS   ?=
+# In how many processes `make test` and `make test-parity` run the tests, a file of them in one; 0 for none but pytest's
+# own, as a debugger needs it.
+JOBS   ?= auto
 # Which versions of Python `make test-versions` is about; all if empty.
 VERSIONS ?=
 # Where the checkouts are that `make programs` runs.
@@ -39,11 +42,11 @@ examples: $(GENERATED) $(VENV)/examples.stamp ## the scripts of examples/, some 
 	@for name in $(EXAMPLE); do echo "examples/$$name.py"; $(PY) examples/$$name.py || exit 1; done
 
 test: $(GENERATED) $(VENV)/test.stamp ## the tests, and the examples in docstrings and README
-	@$(PY) -m pytest -q -m "$(SELECT)" $(ARGS)
+	@$(PY) -m pytest -q -n $(JOBS) --dist loadfile -m "$(SELECT)" $(ARGS)
 	@$(PY) -m pytest -q --import-mode=prepend --doctest-modules --doctest-glob='*.md' src/retrograd README.md
 
 test-parity: $(GENERATED) $(VENV)/test.stamp $(VENV)/parity.stamp ## installs torch, then all tests but the slow ones
-	@$(PY) -m pytest -q -m "$(SELECT)" $(ARGS)
+	@$(PY) -m pytest -q -n $(JOBS) --dist loadfile -m "$(SELECT)" $(ARGS)
 
 test-slow: $(GENERATED) $(VENV)/test.stamp ## deep graphs, leaks and whatever else takes long
 	@$(PY) -m pytest -q -m slow $(ARGS)
