@@ -18,54 +18,15 @@ from .compiled import SUFFIXES, is_enabled, library, run_on, sizes_array, takes,
 # --------------------------------------------------------------------------------------------------------- products
 
 
-#: Multiply-adds below which BLAS is as fast, those that are worth a thread, those from which on threads pack together.
-_SMALL_PRODUCT, PRODUCT_GRAIN, _LARGE_PRODUCT = 1 << 12, 1 << 18, 1 << 25
+#: Multiply-adds that are worth a thread.
+PRODUCT_GRAIN = 1 << 18
 
 
 def product(a: ndarray, b: ndarray, bias: ndarray | None = None) -> ndarray | None:
     """``a @ b + bias`` of matrices, or of batches of them in one or two dimensions; any strides."""
-    dtype = a.dtype
-    if dtype not in SUFFIXES or b.dtype != dtype or type(a) is not ndarray or type(b) is not ndarray:
+    if not is_enabled() or library() is None:
         return None
-    *batch, m, k = a.shape
-    n = b.shape[-1]
-    count = math.prod(batch)
-    work = m * n * k
-    if work < _SMALL_PRODUCT or m < 4 or n < 8 or not count or not is_enabled() or library() is None:
-        return None
-    item = dtype.itemsize
-    if bias is not None and not (bias.dtype == dtype and bias.ndim == 1 and bias.strides[0] == item):
-        return None
-    steps = (*a.strides, *b.strides)
-    if any([s % item for s in steps]) or not (a.flags.aligned and b.flags.aligned):
-        return None
-    out = np.empty((*batch, m, n), dtype)
-    found = library()
-    suffix = SUFFIXES[dtype]
-    panel, tile_rows = found.PANEL_f32 if suffix == "_f32" else found.PANEL_f64, found.TILE_ROWS
-    many = min(threads[0], max(1, work * count // PRODUCT_GRAIN))
-    panels, tiles = -(-n // panel), -(-m // tile_rows)
-    shared = count == 1 and many > 1 and work >= _LARGE_PRODUCT
-    row_parts = column_parts = 1
-    if shared:  # some panels at a time stay in the cache, while all the rows of a part go over them
-        column_parts = -(-panels // 6)
-        row_parts = min(tiles, -(-4 * many // column_parts))
-    elif many > 1 and count < 2 * many:
-        # Each part of the rows packs the same columns: as few of them as keep the threads busy.
-        column_parts = min(panels, -(-4 * many // count))
-        row_parts = min(tiles, -(-many // (column_parts * count)))
-    outer_a, inner_a = (0, 0, *a.strides)[-4:-2]
-    outer_b, inner_b = (0, 0, *b.strides)[-4:-2]
-    inner = batch[-1] if batch else 1
-    sizes = np.array(
-        (m, n, k, a.strides[-2] // item, a.strides[-1] // item, b.strides[-2] // item, b.strides[-1] // item, n,
-         inner, outer_a // item, outer_b // item, inner_a // item, inner_b // item, row_parts, column_parts), np.int64
-    )  # fmt: skip
-    if shared:
-        run_on(many, "gemm_packed", dtype, row_parts * column_parts, a, packed(b, many), bias, out, sizes)
-    else:
-        run_on(many, "gemm", dtype, count * row_parts * column_parts, a, b, bias, out, sizes)
-    return out
+    return library().product(a, b, bias, threads[0])
 
 
 def packed(b: ndarray, many: int) -> ndarray:
