@@ -2,11 +2,12 @@
 
 One call is one `GraphTask`.  First a walk over the graph counts how many gradients each node will get.  Then the
 loop (`run_pass`): take the ready node that comes first, run it, add what it gives to the buffers of the next nodes, and
-put those that now have everything into the queue.  There are three loops, and they do the same:
+put those that now have everything into the queue.  There are four loops, and they do the same:
 
 * `run_pass`, the plain one, for passes that somebody watches (anomaly mode, the log);
 * `run_pass_fast` (fast_loop.py), the same with its calls written out, for all others;
-* `run_on_devices` (device_threads.py), for passes whose nodes belong to several threads.
+* `run_on_devices` (device_threads.py), for passes whose nodes belong to several threads;
+* `run_rows` (func/rows.py), for passes over many gradients at once.
 
 The rules stand outside of them: how a node is run in node_call.py (`run_node`), what a gradient must look like in
 validation.py, what becomes of one that arrives in graph_task.py (`deliver`) and input_buffer.py, which node comes
@@ -28,6 +29,7 @@ from typing import Any
 from ..core import where
 from ..core.description import NoArray
 from ..core.devices import accelerators
+from ..core.late import transforms
 from ..core.quiet import is_quiet, once, quietly
 from ..core.state import ThreadState, local, process
 from ..tensor import Tensor
@@ -155,6 +157,9 @@ class Engine:
             call: Call = call_node
             if observers or accelerators or log.level:  # who watches the nodes, and threads that run them
                 run, call = _how_to_run(state, task)
+            elif as_tensors and state.batch_levels and not (create_graph or accumulate_grad or state.inference):
+                rows = transforms("rows")
+                run = rows.run_rows if rows.can_run(task) else run
             try:
                 if depth and depth % MAX_DEPTH == 0:  # Note [Reentrant backward]
                     pool.run(once, run, state, task, root, first, as_tensors, call)

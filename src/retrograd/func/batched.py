@@ -165,9 +165,7 @@ class BatchedTensor(SpecialTensor):
         if not level.open:
             raise escaped(self, function.__name__)
         rule = RULES.get(function) or find_rule(function)
-        if rule is None:
-            return NotImplemented
-        return rule(level, function, args, kwargs)
+        return NotImplemented if rule is _none else rule(level, function, args, kwargs)
 
     def stuck(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A function composed of operators that wants an array all the same."""
@@ -411,13 +409,18 @@ def escaped(tensor: BatchedTensor, name: str) -> RuntimeError:
     )
 
 
-def find_rule(function: Callable[..., Any]) -> Rule | None:
+def _none(level: Level, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The rule of functions composed of operators, whose parts have rules."""
+    return NotImplemented
+
+
+def find_rule(function: Callable[..., Any]) -> Rule:
     """The rule of a function that is not in `RULES` as it is."""
     if not RULES:
         transforms("rules").load()
     found = RULES.get(function) or RULES.get(getattr(function, "__wrapped__", None))
-    if found is None and record_of(function) is not None:
-        return transforms("fallback").loop
+    if found is None:
+        found = _none if record_of(function) is None else transforms("fallback").loop
     return found
 
 

@@ -10,12 +10,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import kernels
 from .._generated import functions as generated
 from ..autograd.forward_ad import UnpackedDualTensor, make_dual, unpack_dual
 from ..autograd.run_backward import grad as autograd_grad
+from ..core.meta import AutogradMeta
 from ..core.state import local, process
-from ..core.version_counter import INFERENCE
+from ..core.version_counter import INFERENCE, version_counter
+from ..nn.parameter import Parameter
 from ..tensor import Tensor
+from ..tensor import wrap as plain
 from .batched import BatchedTensor, Level, move, spread, wrap
 
 
@@ -53,9 +57,25 @@ def plain_of(tensor: Tensor) -> Tensor:
 
 def variable(tensor: Tensor, linked: bool) -> Tensor:
     """What stands for `tensor` while it is differentiated; `linked`: it has the history of `tensor` all the same."""
-    levels = local.state.batch_levels
-    value = physical(tensor, levels)
     state = local.state
+    levels = state.batch_levels
+    if (
+        (tensor.__class__ is Tensor or tensor.__class__ is Parameter)
+        and tensor._edge is None
+        and len(levels) < 2
+        and not process.dual_levels
+        and not (linked and tensor.requires_grad)
+        and tensor._vc is not INFERENCE
+        and not state.observers
+    ):
+        # The commonest case, without views of what has no history: a leaf on the same memory.
+        array = tensor._data
+        leaf = plain(kernels.expand(array, (levels[0].size, *array.shape)) if levels else array)
+        leaf._vc = tensor._vc or version_counter(tensor)
+        leaf._meta = meta = AutogradMeta()
+        meta.requires_grad = True
+        return wrap(leaf, levels[0]) if levels else leaf
+    value = physical(tensor, levels)
     if linked and value.requires_grad:
         result = generated.alias(value)
     elif process.dual_levels:

@@ -177,7 +177,9 @@ def is_namedtuple(obj: Any) -> bool:
 
 def _node_type(tree: Any) -> type:
     kind = type(tree)
-    return _NamedTuple if kind not in SUPPORTED_NODES and is_namedtuple_class(kind) else kind
+    if isinstance(tree, tuple) and kind not in SUPPORTED_NODES and is_namedtuple_class(kind):
+        return _NamedTuple
+    return kind
 
 
 def tree_is_leaf(tree: Any, is_leaf: IsLeaf = None) -> bool:
@@ -340,6 +342,18 @@ def _walk(tree: Any, is_leaf: IsLeaf, with_keys: bool) -> tuple[list, list, Tree
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list, TreeSpec]:
     """The leaves of a structure, and what it is without them."""
+    if is_leaf is None:
+        # The commonest: a leaf, and a container of leaves.
+        kind = _node_type(tree)
+        rules = SUPPORTED_NODES.get(kind)
+        if rules is None:
+            return [tree], _LEAF
+        children, context = rules.flatten(tree)
+        for child in children:
+            if child.__class__ in SUPPORTED_NODES or isinstance(child, tuple):
+                break
+        else:
+            return list(children), TreeSpec(kind, context, [_LEAF] * len(children))
     leaves, _, spec = _walk(tree, is_leaf, False)
     return leaves, spec
 
@@ -357,6 +371,10 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
             f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers to a pytree that holds "
             f"{treespec.num_leaves} items ({treespec})."
         )
+    if treespec.type is None:
+        return leaves[0]
+    if treespec.num_nodes == len(leaves) + 1 == treespec.num_children + 1:  # a container of leaves
+        return SUPPORTED_NODES[treespec.type].unflatten(leaves, treespec._context)
     source = iter(leaves)
     done: list[Any] = []
     todo: list[tuple[TreeSpec, bool]] = [(treespec, False)]

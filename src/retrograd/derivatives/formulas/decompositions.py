@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...tensor import Tensor
+from ...tensor.special import all_values
+
 
 def _is_complex(x: Any) -> bool:
     """Is this array or Tensor complex?"""
@@ -38,7 +41,8 @@ def _plus(a: Any, b: Any) -> Any:
 
 def check_gauge(ops: Any, phase: Any, message: str) -> None:
     """Refuse a loss whose derivative along the phase of some vector is not zero."""
-    if not bool(ops.all(ops.abs(phase) <= 1e-2)):
+    fine = ops.abs(phase) <= 1e-2
+    if not (all_values(fine) if isinstance(fine, Tensor) else fine).all():  # of all examples, where it is batched
         raise RuntimeError(message)
 
 

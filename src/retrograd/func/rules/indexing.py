@@ -397,6 +397,16 @@ def _dynamic(level: Level, function: Function, args: tuple[Any, ...], kwargs: di
     raise dynamic_shape(function.__name__, "the shape of the result depends on the values of an example")
 
 
+def _masked_select(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """With a mask that all examples share."""
+    self, mask = args
+    if is_batched(mask, level):
+        return _dynamic(level, function, args, kwargs)
+    shape = np.broadcast_shapes(self._memory.shape, mask._memory.shape)
+    return _read(level, self.expand(shape), list(mask.expand(shape).nonzero().unbind(1))) if shape else (
+        self.reshape(1)[mask.reshape(1)])
+
+
 def _masked_scatter(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The places that a mask chooses take from the source in order: the running count of them says which element."""
     self, mask, source = args
@@ -429,5 +439,6 @@ def register() -> None:
     put(_selecting_backward, "value_selecting_reduction_backward")
     put(_searchsorted, "searchsorted")
     put(_bucketize, "bucketize")
-    put(_dynamic, "masked_select", "nonzero", "argwhere", "_unique2", "unique_dim", "_unique_consecutive")
+    put(_masked_select, "masked_select")
+    put(_dynamic, "nonzero", "argwhere", "_unique2", "unique_dim", "_unique_consecutive")
     put(_masked_scatter, "masked_scatter")

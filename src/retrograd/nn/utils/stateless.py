@@ -65,21 +65,24 @@ def _functional_call(
 def _own_tensors(module: Module) -> dict[str, Tensor]:
     """All parameters and buffers by all their names."""
     found: dict[str, Tensor] = {}
-    for path, owner in module.named_modules(remove_duplicate=False):
+    todo = [("", module)]
+    while todo:
+        path, owner = todo.pop()
         for kind in (owner._parameters, owner._buffers):
             for name, value in kind.items():
                 if value is not None:
-                    found[f"{path}.{name}" if path else name] = value
+                    found[path + name] = value
+        todo += [(f"{path}{name}.", child) for name, child in reversed(owner._modules.items()) if child is not None]
     return found
 
 
 def _under_all_names(own: dict[str, Tensor], given: dict[str, Tensor]) -> dict[str, Tensor]:
     """The given tensors under every name of what they replace."""
-    if len(own) == len(set(own.values())):
+    if len(own) == len({id(tensor) for tensor in own.values()}):
         return given  # none is tied to another
-    groups: dict[Tensor, list[str]] = {}
+    groups: dict[int, list[str]] = {}
     for name, tensor in own.items():
-        groups.setdefault(tensor, []).append(name)
+        groups.setdefault(id(tensor), []).append(name)
     everywhere = dict(given)
     for names in groups.values():
         present = [name for name in names if name in given]
@@ -113,28 +116,42 @@ def _reparametrize_module(
         if problems:
             listed = "\n\t".join(problems)
             raise RuntimeError(f"Error(s) in reparametrizing for {module._get_name()}:\n\t{listed}")
-    before: dict[str, Any] = {}
+    before: list[tuple[str, Any, str, Any]] = []  # name, the module that has it, its name there, what was there
+    path: str | None = None
+    owner: Any = None
     try:
         for name, tensor in given.items():
             if tensor is not None and not isinstance(tensor, Tensor):
                 raise TypeError(f"{tensor} is not an instance of torch.Tensor")
-            before[name] = _swap(module, name, tensor)
+            where, _, last = name.rpartition(".")
+            if where != path:
+                path, owner = where, _owner(module, where)
+            before.append((name, owner, last, _swap(owner, last, tensor)))
         yield
     finally:
-        after = {name: _swap(module, name, tensor) for name, tensor in reversed(before.items())}
+        after = {name: _swap(owner, last, tensor) for name, owner, last, tensor in reversed(before)}
         for name in parameters_and_buffers:
             if name in after:
                 parameters_and_buffers[name] = after[name]
+
+
+def _owner(module: Module, path: str) -> Any:
+    """The module with a dotted name."""
+    owner: Any = module
+    try:
+        for name in path.split(".") if path else ():
+            owner = owner._modules[name]
+    except (KeyError, AttributeError):  # an attribute of another kind
+        return module.get_submodule(path)
+    return module.get_submodule(path) if owner is None else owner
 
 
 #: What a module has under a name that it does not have.
 _NOTHING: Any = object()
 
 
-def _swap(module: Module, name: str, tensor: Any) -> Any:
+def _swap(owner: Any, last: str, tensor: Any) -> Any:
     """Put a tensor in the place of a name, past all checks; give what was there. A new name is a new attribute."""
-    path, _, last = name.rpartition(".")
-    owner = module.get_submodule(path)
     for kind in (owner._parameters, owner._buffers):
         if last in kind:
             found = kind[last]
