@@ -53,8 +53,8 @@ def _debug_only_are_vmap_fallback_warnings_enabled() -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "_functorch":  # imported by who asks for it, as `func` is
+    if name in ("_functorch", "_profiler"):  # imported by who asks for them, as `func` is
         from importlib import import_module
 
-        return import_module("._functorch", __name__)
+        return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

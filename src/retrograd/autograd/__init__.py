@@ -26,6 +26,7 @@ from .variable import Variable
 
 if _TYPE_CHECKING:
     from . import profiler as profiler
+    from . import profiler_util as profiler_util
 
 __all__ = [
     "Function",
@@ -56,8 +57,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name == "profiler":  # stands on the operators
-        from importlib import import_module
+    from importlib import import_module
 
+    if name in ("profiler", "profiler_util"):  # they stand on the operators
         return import_module(f".{name}", __name__)
+    if name in ("kineto_available", "_profiler_enabled", "_record_function_with_args_enter",
+                "_record_function_with_args_exit"):  # fmt: skip
+        return getattr(import_module("..profiler.handles", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -274,6 +274,10 @@ def _how_to_run(state: ThreadState, task: GraphTask) -> tuple[Loop, Call]:
     anomaly = current_anomaly()
     if anomaly is not None:
         call = anomaly.watch(call)
+    for observer in state.observers:
+        around = getattr(observer, "around_nodes", None)
+        if around is not None:
+            call = around(call)
     if is_logged():
         call = logging_each(call)
     if accelerators and needs_other_threads(state, task):

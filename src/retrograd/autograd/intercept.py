@@ -9,7 +9,8 @@ An observer is called as ``observer(operator, args, kwargs, proceed)`` and retur
 the next observer and at last to the operator; ``proceed(other)`` goes on with another operator in its place.
 Operators that run meanwhile (in hooks, in formulas) are plain.  An observer may have a method `alone`, which is the
 interceptor while there is no other observer; `intercept` is then what it falls back to.  One that has to see the
-operators of a backward pass that is not recorded says so by `needs_tensors`.
+operators of a backward pass that is not recorded says so by `needs_tensors`.  One with a method `around_nodes` is asked
+before each pass, as ``around_nodes(call)``, for what runs its nodes in place of `call` (node_call.py).
 """
 
 from __future__ import annotations

@@ -6,13 +6,16 @@ writing compiled programs) is refused.
 
 from __future__ import annotations
 
-import functools
+import threading
 from collections.abc import Callable
 from typing import Any, Final, NoReturn, TypeVar
 
+from ..autograd.grad_mode import is_grad_enabled, set_grad_enabled
 from ..core.said_once import say_once
+from ..futures import Future
 from ..nn.modules.module import Module
 from ..nn.parameter import is_lazy
+from ..profiler.recording import recorders, sharing
 
 __all__ = [
     "Attribute", "Final", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate", "export", "fork", "freeze",
@@ -136,14 +139,35 @@ class optimized_execution:
         pass
 
 
-def fork(func: Callable, *args: Any, **kwargs: Any) -> Callable[[], Any]:
-    """A call that may run later: it runs when `wait` is called with what this returns."""
-    return functools.cache(functools.partial(func, *args, **kwargs))
+def fork(func: Callable, *args: Any, **kwargs: Any) -> Future:
+    """A call that runs at the same time, on a thread of its own, seen by the profiles that are on here: a future.
+
+    >>> import retrograd as torch
+    >>> later = torch.jit.fork(torch.add, torch.ones(2), 1)
+    >>> torch.jit.wait(later)
+    tensor([2., 2.])
+    """
+    future, seen_by, grad = Future(), recorders(), is_grad_enabled()
+
+    def run() -> None:
+        try:
+            with sharing(seen_by), set_grad_enabled(grad):
+                result = func(*args, **kwargs)
+        except Exception as error:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    threading.Thread(target=run, name="retrograd: fork", daemon=True).start()
+    return future
 
 
-def wait(future: Callable[[], Any]) -> Any:
+def wait(future: Future) -> Any:
     """The result of what `fork` was given."""
-    return future()
+    return future.wait()
+
+
+_fork, _wait = fork, wait
 
 
 def save(m: Any, f: Any, _extra_files: Any = None) -> NoReturn:

@@ -13,4 +13,8 @@ def __getattr__(name: str) -> Any:
         from .overload import aten  # everything else in this package is below it
 
         return aten
+    if name == "profiler":  # torch.ops.profiler
+        from importlib import import_module
+
+        return import_module("..profiler.handles", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import enum
+import json
 import os
 import socket
 import time
@@ -19,12 +20,18 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..core.said_once import say_once
-from .events import EventList
-from .recording import Recorder, record_function, recording
+from . import itt
+from .block import only_the_processor
+from .block import profile as _profile_of_a_block
+from .events import DeviceType, EventList
+from .execution_trace import ExecutionTraceObserver
+from .handles import kineto_available
+from .recording import record_function
+from .steps import KinetoStepTracker as _Steps
 
 __all__ = [
-    "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule",
-    "supported_activities", "tensorboard_trace_handler",
+    "DeviceType", "ExecutionTraceObserver", "ProfilerAction", "ProfilerActivity", "itt", "kineto_available", "profile",
+    "record_function", "schedule", "supported_activities", "tensorboard_trace_handler",
 ]  # fmt: skip
 
 
@@ -51,11 +58,6 @@ class ProfilerAction(enum.Enum):
 def supported_activities() -> set[ProfilerActivity]:
     """What can be watched."""
     return {ProfilerActivity.CPU}
-
-
-def kineto_available() -> bool:
-    """Is torch's library for tracing devices here?"""
-    return False
 
 
 def schedule(
@@ -97,6 +99,8 @@ def schedule(
 
 def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use_gzip: bool = False) -> Callable:
     """For `on_trace_ready`: write each trace to a file of its own in `dir_name`."""
+    if os.path.exists(dir_name) and not os.path.isdir(dir_name):
+        raise RuntimeError("Can't create directory: " + dir_name)
 
     def handler(found: profile) -> None:
         os.makedirs(dir_name, exist_ok=True)
@@ -107,18 +111,11 @@ def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use
     return handler
 
 
-def _note(use_cuda: Any, activities: Iterable[Any] | None, with_flops: bool, with_modules: bool) -> None:
-    wanted = {a for a in activities or () if isinstance(a, ProfilerActivity)}
-    if use_cuda or wanted - supported_activities():
-        say_once("CUDA is not available, disabling CUDA profiling: the operators of the processor are recorded")
-    if with_flops or with_modules:
-        say_once("with_flops and with_modules of a profile are not counted by retrograd: times and calls are")
-
-
 class profile:
     """Records the operators that this thread runs within a block; with a `schedule`, in some steps of it.
 
-    After each round of a schedule, and at the end of the block without one, `on_trace_ready` is called.
+    After each round of a schedule, and at the end of the block without one, `on_trace_ready` is called. What the other
+    options keep: `torch.autograd.profiler.profile`, of which this makes one a round.
     """
 
     def __init__(
@@ -133,23 +130,36 @@ class profile:
         with_flops: bool = False,
         with_modules: bool = False,
         experimental_config: Any = None,
-        execution_trace_observer: Any = None,
+        execution_trace_observer: ExecutionTraceObserver | None = None,
         acc_events: bool = False,
         use_cuda: bool | None = None,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
     ) -> None:
-        _note(use_cuda, activities, with_flops, with_modules)
-        if experimental_config is not None or execution_trace_observer is not None:
-            raise ValueError("experimental_config and execution_trace_observer are of torch's tracer: leave them out")
-        self.activities = set(activities or supported_activities())
+        chosen = set(supported_activities() if activities is None else activities)
+        if not chosen:
+            raise AssertionError("No valid profiler activities found")
+        only_the_processor(use_cuda or chosen - supported_activities(), None)
+        self._options: dict[str, Any] = {
+            "record_shapes": record_shapes, "profile_memory": profile_memory, "with_stack": with_stack,
+            "with_flops": with_flops, "with_modules": with_modules, "experimental_config": experimental_config,
+            "post_processing_timeout_s": post_processing_timeout_s,
+        }  # fmt: skip
+        self.activities = chosen
         self.schedule = schedule or (lambda step: ProfilerAction.RECORD)
-        self._planned = schedule is not None
+        self.record_steps: bool = schedule is not None
         self.on_trace_ready = on_trace_ready
         self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
-        self.acc_events = acc_events
+        self.with_flops, self.with_modules, self.acc_events = with_flops, with_modules, acc_events
+        self.execution_trace_observer = execution_trace_observer
+        self._trace_id = custom_trace_id_callback
         self.step_num: int = 0
         self.current_action = self.schedule(0)
-        self._recording: recording | None = None
+        #: The profile of this round, or of the last one.
+        self.profiler: _profile_of_a_block | None = None
+        self._running: bool = False
         self._events: EventList | None = None
+        self._metadata: dict[str, Any] = {}
         self._step: record_function | None = None
 
     def __enter__(self) -> profile:
@@ -161,11 +171,13 @@ class profile:
 
     def start(self) -> None:
         """Begin, as the block does."""
+        _Steps.init_step_count("ProfilerStep")
         self._begin_if_wanted()
 
     def stop(self) -> None:
         """End, as the block does."""
-        if self._recording is not None:
+        _Steps.erase_step_count("ProfilerStep")
+        if self._running:
             self._end()
             if self.on_trace_ready is not None:
                 self.on_trace_ready(self)
@@ -174,8 +186,9 @@ class profile:
         """The next step of the schedule begins."""
         before = self.current_action
         self.step_num += 1
+        _Steps.increment_step("ProfilerStep")
         self.current_action = self.schedule(self.step_num)
-        if before is ProfilerAction.RECORD_AND_SAVE and self._recording is not None:
+        if before is ProfilerAction.RECORD_AND_SAVE and self._running:
             self._end()
             if self.on_trace_ready is not None:
                 self.on_trace_ready(self)
@@ -187,32 +200,43 @@ class profile:
     def _begin_if_wanted(self) -> None:
         if self.current_action in (ProfilerAction.NONE, ProfilerAction.WARMUP):
             return
-        if self._recording is None:
-            self._recording = recording(Recorder(self.record_shapes, self.profile_memory, self.with_stack))
-            self._recording.__enter__()
-        if self._planned:
+        if not self._running:
+            self.profiler = _profile_of_a_block(**self._options)
+            self.profiler.__enter__()
+            self._running = True
+            if self.execution_trace_observer is not None:
+                self.execution_trace_observer.start()
+        if self.record_steps:
             self._step = record_function(f"ProfilerStep#{self.step_num}")
             self._step.__enter__()
 
     def _end(self) -> None:
-        assert self._recording is not None
+        assert self.profiler is not None
         if self._step is not None:
             self._step.__exit__()
             self._step = None
-        self._recording.__exit__(None, None, None)
-        found = self._recording.recorder.events
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer.stop()
+        self.profiler.__exit__(None, None, None)
+        self._running = False
+        found = self.profiler.function_events
         if self.acc_events and self._events is not None:
             self._events.extend(found)
+            self._events.memory_records += found.memory_records
         else:
             self._events = found
-        self._recording = None
+
+    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[Any]) -> None:
+        """Stop watching for a while, within the block, or go on."""
+        if self.profiler is not None:
+            self.profiler.toggle_collection_dynamic(enable, activities)
 
     def events(self) -> EventList:
         """What was recorded."""
         if self._events is None:
-            if self._recording is None:
+            if self.profiler is None:
                 raise AssertionError("nothing was recorded yet: the profile was not started, or its schedule waits")
-            return self._recording.recorder.events
+            return self.profiler.function_events
         return self._events
 
     def key_averages(
@@ -223,30 +247,36 @@ class profile:
 
     def export_chrome_trace(self, path: str) -> None:
         """Write the events to a file that Chrome's ``about:tracing`` and Perfetto read; packed, if it ends in .gz."""
-        if not path.endswith(".gz"):
-            return self.events().export_chrome_trace(path)
-        import gzip
-        import tempfile
-
-        with tempfile.NamedTemporaryFile(suffix=".json") as plain:
-            self.events().export_chrome_trace(plain.name)
-            with gzip.open(path, "wb") as packed:
-                packed.write(plain.read())
-        return None
+        found = self.events()
+        found.metadata = dict(self._metadata)
+        trace_id = self.get_trace_id()
+        if trace_id is not None:
+            found.metadata["trace_id"] = trace_id
+        found.export_chrome_trace(path)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Write the lines of the program (with_stack=True) and what each took, in the format of flame graphs."""
         if not self.with_stack:
             raise AssertionError("export_stacks() requires with_stack=True")
-        with open(path, "w", encoding="utf-8") as file:
-            for event in self.events():
-                if event.stack and int(getattr(event, metric)) > 0:
-                    file.write(";".join(reversed(event.stack)) + f" {int(getattr(event, metric))}\n")
+        self.events().export_stacks(path, metric)
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Remarks for the file of the trace: nothing here reads them."""
+        """A remark for the file of the trace."""
+        self._metadata[key] = str(value)
 
-    add_metadata_json = preset_metadata_json = add_metadata
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """A remark for the file of the trace: a value that is written as JSON."""
+        self._metadata[key] = json.loads(value)
+
+    preset_metadata_json = add_metadata_json
+
+    def get_trace_id(self) -> str | None:
+        """What `custom_trace_id_callback` calls this trace."""
+        return None if self._trace_id is None else self._trace_id()
+
+    def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
+        """Have ``callback()`` name traces."""
+        self._trace_id = callback
 
     def __repr__(self) -> str:
         return "<unfinished profile>" if self._events is None else repr(self._events)

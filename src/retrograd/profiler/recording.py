@@ -1,4 +1,17 @@
-"""Events are recorded: of each operator, by an observer (autograd/intercept.py), and of blocks that have a name."""
+"""Events are recorded.
+
+Note [What a profile sees]
+* Operators of the table: by an observer (autograd/intercept.py).  A backward pass is run on Tensors meanwhile, so that
+  its operators are seen as well.
+* Nodes of a backward pass: the engine asks observers for what they want around each (`around_nodes`).
+* Functions composed of operators (``aten::linear``, factories), steps of optimizers, batches of loaders, and modules
+  on request: by Python's own ``sys.setprofile`` (called_functions.py), which no call pays for while it is off.
+* Memory: a result with memory that no argument has is new; a weak reference to that memory's array tells when it goes.
+* Blocks with a name say so themselves (`record_function`).
+
+An operator and the node that it made have one sequence number; nodes of two threads may have the same one, so the
+thread belongs to it.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +19,19 @@ import functools
 import sys
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
-from ..autograd.intercept import observing, results_of
+import numpy as np
+
+from ..autograd.intercept import new_node, observing, results_of
+from ..core.state import local
 from ..ops.overload import overload_of
 from ..tensor import Tensor
+from .called_functions import CalledFunctions
 from .events import EventList, FunctionEvent
+from .flops import flops_of
 
 _this = threading.local()
 
@@ -33,45 +52,197 @@ def _lines() -> list[str]:
     return found
 
 
+class MemoryRecord(NamedTuple):
+    """Memory was taken, or given back: a negative number of bytes."""
+
+    time: float
+    thread: int
+    nbytes: int
+    total: int
+    address: int
+
+
+def _owner(array: Any) -> Any:
+    """The array whose memory this one shows."""
+    while isinstance(array, np.ndarray) and isinstance(array.base, np.ndarray):
+        array = array.base
+    return array if isinstance(array, np.ndarray) and array.base is None else None
+
+
 class Recorder:
     """The observer of a profile: what a thread runs while it is on."""
 
     needs_tensors = True  # so that backward passes run operators, which can be seen
 
-    def __init__(self, record_shapes: bool, profile_memory: bool, with_stack: bool) -> None:
+    def __init__(
+        self,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+    ) -> None:
         self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
-        self.events = EventList(profile_memory=profile_memory)
-        self.running: list[FunctionEvent] = []
+        self.with_flops = with_flops
+        self.modules = with_modules or with_stack
+        self.events = EventList(profile_memory=profile_memory, with_flops=with_flops)
+        #: By thread: the events that are open, outermost first.
+        self.running: dict[int, list[FunctionEvent]] = {}
+        self.forward: dict[int, FunctionEvent] = {}
+        self.memory: dict[int, Any] = {}
+        self.total: int = 0
+        self.begun: int = 0
+        self.on: bool = False
 
-    def begin(self, name: str, is_user_annotation: bool = False) -> FunctionEvent:
-        event = FunctionEvent(name, threading.get_ident(), _now(), is_user_annotation)
-        if self.running:
-            event.cpu_parent = self.running[-1]
-            event.cpu_parent.cpu_children.append(event)
+    # ------------------------------------------------------------------------------------------------------ events
+
+    def begin(self, name: str, is_user_annotation: bool = False, overload: str = "") -> FunctionEvent:
+        thread = threading.get_ident()
+        now = _now()
+        self.begun += 1
+        event = FunctionEvent(
+            self.begun, name, thread, now, now, overload, 0, is_user_annotation=is_user_annotation
+        )
+        around = self.running.setdefault(thread, [])
+        if around:
+            event.cpu_parent = around[-1]
+            around[-1].cpu_children.append(event)
         if self.with_stack:
             event.stack = _lines()
-        self.running.append(event)
+        around.append(event)
         self.events.append(event)
         return event
 
     def end(self, event: FunctionEvent) -> None:
+        """An event is over, and so is what an exception has left open in it."""
         now = _now()
-        while event in self.running:  # one that an exception has left open ends here too
-            self.running.pop().close(now)
+        around = self.running.get(event.thread, [])
+        while event in around:
+            around.pop().time_range.end = now
 
-    def __call__(self, operator: Callable, args: tuple, kwargs: dict, proceed: Callable) -> Any:
-        event = self.begin("aten::" + overload_of(operator).overloadpacket.__name__)
+    def end_all(self) -> None:
+        for around in list(self.running.values()):
+            if around:
+                self.end(around[0])
+
+    def describe(self, event: FunctionEvent, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        """What the arguments of an event are."""
+        for value in (*args, *[value for value in kwargs.values() if isinstance(value, Tensor)]):
+            shape: list[int] = []
+            strides: list[int] = []
+            kind: str = ""
+            number: Any = ""
+            if isinstance(value, Tensor):
+                kind = _DTYPE_NAMES.get(value.dtype.name, value.dtype.name)
+                if not value.is_nested:  # whose components differ
+                    shape = list(value._memory.shape)
+                    strides = [step // (value._memory.itemsize or 1) for step in value._memory.strides]
+            elif isinstance(value, (list, tuple)):
+                tensors = any(isinstance(one, Tensor) for one in value)
+                kind, number = ("TensorList", "") if tensors else ("ScalarList", list(value))
+            elif value is not None:
+                kind, number = "Scalar", value
+            event.input_shapes.append(shape)
+            event.input_strides.append(strides)
+            event.input_dtypes.append(kind)
+            event.concrete_inputs.append(number)
+        event.kwinputs = {name: value for name, value in kwargs.items() if not isinstance(value, Tensor)}
+
+    # --------------------------------------------------------------------------------------------------- operators
+
+    def __call__(
+        self, operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], proceed: Callable[..., Any]
+    ) -> Any:
+        overload = overload_of(operator)
+        event = self.begin("aten::" + overload.overloadpacket.__name__, overload=overload._overloadname)
         if self.record_shapes:
-            event.input_shapes = [list(a.shape) if isinstance(a, Tensor) else [] for a in args]
+            self.describe(event, args, kwargs)
+        if self.with_flops:
+            event.flops = flops_of(event.name, args, kwargs)
+        since = local.state.sequence_nr
         try:
             result = proceed()
+            if since != local.state.sequence_nr:
+                node = new_node(result, since)
+                if node is not None:
+                    event.sequence_nr = node.sequence_nr
+                    self.forward[node.sequence_nr] = event
             if self.profile_memory:
-                event.self_cpu_memory_usage = sum(
-                    tensor._memory.nbytes for tensor in results_of(result) if tensor._memory.base is None
-                )
+                self.note_memory(event, result, args)
             return result
         finally:
             self.end(event)
+
+    def around_nodes(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """`call`, which runs a node of a backward pass, as two events: the engine's, and within it the node's own."""
+
+        def recorded(node: Any, edges: Any, grads: Any, as_tensors: bool) -> Any:
+            name = node.name()
+            outer = self.begin(f"autograd::engine::evaluate_function: {name.removeprefix('torch::autograd::')}")
+            inner = self.begin(name)
+            made = self.forward.get(node.sequence_nr)
+            if made is not None:
+                for event in (outer, inner):
+                    event.sequence_nr, event.fwd_thread = node.sequence_nr, made.thread
+                    event.stack = made.stack
+            if self.record_shapes:
+                self.describe(inner, grads if as_tensors else (), {})
+            try:
+                return call(node, edges, grads, as_tensors)
+            finally:
+                self.end(outer)
+
+        return recorded
+
+    # ------------------------------------------------------------------------------------------------------ memory
+
+    def note_memory(self, event: FunctionEvent, result: Any, args: Sequence[Any] = ()) -> None:
+        """Count the memory of results that no argument has, to the event and to those around it."""
+        given: set[int] | None = None
+        for tensor in results_of(result):
+            owner = _owner(tensor._memory)
+            if owner is None or id(owner) in self.memory:
+                continue
+            if given is None:
+                given = {id(_owner(value._memory)) for value in args if isinstance(value, Tensor)}
+            if id(owner) in given:
+                continue
+            self.memory[id(owner)] = weakref.ref(owner, self.watch(id(owner), owner.nbytes, owner.ctypes.data))
+            self.count(event, owner.nbytes, owner.ctypes.data)
+
+    def watch(self, key: int, nbytes: int, address: int) -> Callable[[Any], None]:
+        """What is called when memory goes: it belongs to the event that runs then."""
+        this = weakref.ref(self)
+
+        def gone(_: Any) -> None:
+            recorder = this()
+            if recorder is not None and recorder.memory.pop(key, None) is not None and recorder.on:
+                around = recorder.running.get(threading.get_ident())
+                recorder.count(around[-1] if around else recorder.begin_free(), -nbytes, address)
+
+        return gone
+
+    def begin_free(self) -> FunctionEvent:
+        """The event for memory that was given back between all others."""
+        event = self.begin("[memory]")
+        self.end(event)
+        return event
+
+    def count(self, event: FunctionEvent, nbytes: int, address: int) -> None:
+        self.total += nbytes
+        self.events.memory_records.append(MemoryRecord(_now(), event.thread, nbytes, self.total, address))
+        around: FunctionEvent | None = event
+        while around is not None:
+            around.cpu_memory_usage += nbytes
+            around = around.cpu_parent
+
+
+#: C's names of dtypes, as torch's traces have them.
+_DTYPE_NAMES = {
+    "float32": "float", "float64": "double", "int64": "long int", "int32": "int", "int16": "short int",
+    "int8": "signed char", "uint8": "unsigned char", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+}  # fmt: skip
 
 
 class recording:
@@ -85,13 +256,43 @@ class recording:
         self.observing.__enter__()
         self.before = getattr(_this, "recorders", ())
         _this.recorders = (*self.before, self.recorder)
+        self.called = CalledFunctions(self.recorder)
+        self.called.start()
+        self.recorder.on = True
         return self.recorder
 
     def __exit__(self, *exc_info: object) -> None:
+        self.recorder.on = False
+        self.called.stop()
         _this.recorders = self.before
         self.observing.__exit__(*exc_info)
-        for event in list(self.recorder.running):
-            self.recorder.end(event)
+        self.recorder.end_all()
+        self.recorder.events._remove_dup_nodes()
+        self.recorder.memory.clear()
+        self.recorder.forward.clear()
+
+
+def recorders() -> tuple[Recorder, ...]:
+    """The recorders of the profiles that are on in this thread, outermost first."""
+    return getattr(_this, "recorders", ())
+
+
+class sharing:
+    """Have the profiles of another thread, its `recorders()`, see what this one runs within a block."""
+
+    def __init__(self, shared: tuple[Recorder, ...]) -> None:
+        self.shared = shared
+
+    def __enter__(self) -> None:
+        self.observing = [observing(recorder) for recorder in self.shared]
+        for one in self.observing:
+            one.__enter__()
+        self.before, _this.recorders = recorders(), self.shared
+
+    def __exit__(self, *exc_info: object) -> None:
+        _this.recorders = self.before
+        for one in reversed(self.observing):
+            one.__exit__(*exc_info)
 
 
 class record_function:
@@ -108,17 +309,38 @@ class record_function:
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name, self.args = name, args
         self.open: list[tuple[Recorder, FunctionEvent]] = []
+        self.run_callbacks_on_exit: bool = True
 
     def __enter__(self) -> record_function:
-        self.open = [(recorder, recorder.begin(self.name, True)) for recorder in getattr(_this, "recorders", ())]
+        for recorder in recorders():
+            event = recorder.begin(self.name, True)
+            if self.args is not None and recorder.record_shapes:
+                recorder.describe(event, [self.args], {})
+            self.open.append((recorder, event))
         return self
 
     def __exit__(self, *exc_info: object) -> None:
+        if self.run_callbacks_on_exit:
+            self._close()
+
+    def _close(self) -> None:
         for recorder, event in self.open:
             recorder.end(event)
         self.open = []
 
-    def __call__(self, function: Callable) -> Callable:
+    def _call_end_callbacks_on_future(self, fut: Any) -> Any:
+        """The block is over when a future is there, not at its end: what the future gives, once that is so."""
+        if not self.run_callbacks_on_exit:
+            raise RuntimeError("_call_end_callbacks_on_future can only be called once.")
+        self.run_callbacks_on_exit = False
+
+        def finish(done: Any) -> Any:
+            self._close()
+            return done.value()
+
+        return fut.then(finish)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             with type(self)(self.name, self.args):
