@@ -280,6 +280,10 @@ def _how_to_run(state: ThreadState, task: GraphTask) -> tuple[Loop, Call]:
             call = around(call)
     if is_logged():
         call = logging_each(call)
+    for observer in state.observers:
+        watch_pass = getattr(observer, "watch_pass", None)  # a recording: explorer/record.py
+        if watch_pass is not None:
+            call = watch_pass(state, task, call)
     if accelerators and needs_other_threads(state, task):
         return run_on_devices, call
     return run_pass_fast if call is call_node else run_pass, call
