@@ -119,12 +119,13 @@ def test_what_is_refused_says_what_to_do():
         (lambda: retrograd.hub.load_state_dict_from_url("http://x"), "Download the file yourself"),
         (lambda: retrograd.onnx.export(None), "export there"),
         (lambda: importlib.import_module("retrograd.utils.cpp_extension").load("a", []), "autograd.Function"),
-        (lambda: retrograd.distributed.init_process_group("gloo"), "is_available"),
-        (lambda: retrograd.nn.parallel.DistributedDataParallel(retrograd.nn.Linear(1, 1)), "is_available"),
+        (lambda: retrograd.distributed.init_process_group("nccl"), "no GPUs found"),
     ):
         with pytest.raises(RuntimeError, match=words):
             call()
-    assert not retrograd.distributed.is_available() and not retrograd.distributed.is_initialized()
+    with pytest.raises(ValueError, match="Default process group has not been initialized"):
+        retrograd.nn.parallel.DistributedDataParallel(retrograd.nn.Linear(1, 1))
+    assert retrograd.distributed.is_available() and not retrograd.distributed.is_initialized()
     with pytest.raises(AttributeError, match="nosuch"):
         retrograd.distributed.nosuch
 

@@ -450,8 +450,7 @@ def test_what_they_refuse_has_a_reason():
     from retrograd.distributed import fsdp
 
     for call, words in (
-        (lambda: fsdp.FullyShardedDataParallel(retrograd.nn.Linear(1, 1)), "is_available"),
-        (lambda: retrograd.distributed.init_process_group("gloo"), "is_available"),
+        (lambda: retrograd.distributed.rpc.init_rpc("me"), "not supported"),
         (lambda: retrograd.fx.symbolic_trace(retrograd.nn.Linear(1, 1)), "TorchDispatchMode"),
         (lambda: retrograd.cuda.nvtx.range_push("x"), "NVTX"),
         (lambda: retrograd.library.Library("mine", "DEF"), "custom_op"),
@@ -463,6 +462,8 @@ def test_what_they_refuse_has_a_reason():
     with pytest.raises(AssertionError, match="XPU"):
         retrograd.xpu.synchronize()
     assert not isinstance(3, fsdp.FullyShardedDataParallel)
+    with pytest.raises(ValueError, match="MASTER_ADDR"):
+        retrograd.distributed.init_process_group("gloo")
     with retrograd._dynamo.config.patch(verbose=True):
         assert retrograd._dynamo.config.verbose is True
     assert not retrograd._dynamo.config.verbose

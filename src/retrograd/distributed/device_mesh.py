@@ -1,4 +1,4 @@
-"""``torch.distributed.device_mesh``: processes as a grid. Here is one process: its names refuse."""
+"""``torch.distributed.device_mesh``: processes as a grid. Its names refuse."""
 
 from .refusals import names_of
 

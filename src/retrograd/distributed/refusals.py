@@ -1,4 +1,6 @@
-"""What is refused, because it needs processes that talk to each other."""
+"""Names of ``torch.distributed`` that can be imported, and are refused when they are used: parts that are not built
+here.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from typing import Any, NoReturn
 def refuse(name: str) -> NoReturn:
     """Say why there is none."""
     raise RuntimeError(
-        f"torch.distributed.{name}(): retrograd runs in one process and has no process groups. Ask "
-        "torch.distributed.is_available() first"
+        f"torch.distributed.{name}() is not supported: retrograd has data parallelism (DistributedDataParallel, "
+        "ZeroRedundancyOptimizer), pipelines (distributed.pipelining) and sharded parameters (distributed.fsdp)"
     )
 
 
@@ -23,13 +25,13 @@ def refusing(module: str, name: str) -> Any:
             refuse(path)
 
         function.__name__ = function.__qualname__ = name
-        function.__doc__ = f"Refused: there are no processes to {name.replace('_', ' ')} with."
+        function.__doc__ = "Refused."
         return function
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         refuse(path)
 
-    return type(name, (), {"__init__": __init__, "__module__": module, "__doc__": "Refused: there is one process."})
+    return type(name, (), {"__init__": __init__, "__module__": module, "__doc__": "Refused."})
 
 
 def names_of(module: str, names: Iterable[str]) -> Callable[[str], Any]:

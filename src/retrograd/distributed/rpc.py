@@ -1,4 +1,4 @@
-"""``torch.distributed.rpc``: functions called in other processes. Here is one process: its names refuse."""
+"""``torch.distributed.rpc``: functions called in other processes. Its names refuse."""
 
 from .refusals import names_of
 

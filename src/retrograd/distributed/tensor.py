@@ -1,4 +1,4 @@
-"""``torch.distributed.tensor``: tensors shared out among processes. Here is one process: its names refuse."""
+"""``torch.distributed.tensor``: tensors shared out among processes. Its names refuse."""
 
 from .refusals import names_of
 

@@ -211,7 +211,7 @@ def test_distributed(torch: Any) -> None:
 
 
 def test_distributed_needs_numbers() -> None:
-    with pytest.raises(RuntimeError, match="Requires distributed package to be available"):
+    with pytest.raises(ValueError, match="Default process group has not been initialized"):
         retrograd.utils.data.DistributedSampler(range(3))
 
 

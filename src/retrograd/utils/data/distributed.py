@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from ...distributed.process_group import get_rank, get_world_size
 from ...ops import factories
 from ...random import Generator
 from .sampler import Sampler
@@ -14,7 +15,8 @@ __all__ = ["DistributedSampler"]
 
 
 class DistributedSampler(Sampler[int]):
-    """Every `num_replicas`-th sample, from number `rank` on; all replicas get the same number of them.
+    """Every `num_replicas`-th sample, from number `rank` on; all replicas get the same number of them. Both are those
+    of the group of processes, if there is one.
 
     >>> from retrograd.utils.data import DistributedSampler
     >>> [list(DistributedSampler(range(5), num_replicas=2, rank=rank, shuffle=False)) for rank in range(2)]
@@ -30,11 +32,10 @@ class DistributedSampler(Sampler[int]):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
-        if num_replicas is None or rank is None:
-            raise RuntimeError(
-                "Requires distributed package to be available: there is no process group here to ask, so give "
-                "num_replicas and rank"
-            )
+        if num_replicas is None:
+            num_replicas = get_world_size()
+        if rank is None:
+            rank = get_rank()
         if rank >= num_replicas or rank < 0:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset = dataset
