@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import retrograd as torch
+from func.test_vmap_operators import differentiable, function, mapped_ops
 from retrograd.func import rows
 from samples import Op
-from func.test_vmap_operators import differentiable, function, mapped_ops
 
 COUNT = 3
 
@@ -38,7 +38,8 @@ def check(op: Op, samples: list[Any]) -> int:
             given = [t.clone() if t.requires_grad else t for t in tensors]  # some are written to
             outputs = [out for out in function(torch, op, sample)(*given) if out.requires_grad]
             grads = cotangents(outputs, sample.seed)
-            expected = [torch.autograd.grad(outputs, leaves, row, retain_graph=True, allow_unused=True) for row in grads]
+            options = {"retain_graph": True, "allow_unused": True}
+            expected = [torch.autograd.grad(outputs, leaves, row, **options) for row in grads]
         except Exception:
             continue  # not differentiable in these numbers
         if not outputs:
