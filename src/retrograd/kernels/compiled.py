@@ -355,11 +355,11 @@ def scatter(a: ndarray, dim: int, index: ndarray, source: ndarray, add: bool) ->
     return True
 
 
-def index_add(a: ndarray, dim: int, index: ndarray, source: ndarray) -> bool:
-    """Add the slices of `source` to those of `a` at `index` along `dim`.  Returns whether it did."""
+def index_add(a: ndarray, dim: int, index: ndarray, source: ndarray, alpha: float = 1.0) -> bool:
+    """Add the slices of `source`, times `alpha`, to those of `a` at `index` along `dim`.  Returns whether it did."""
     if not (_takes_index(index) and a.flags.writeable and takes(a, source)):
         return False
     outer, n, inner = _along(a, dim)
     parts = 1 if outer >= threads[0] or inner == 1 else worth(source.size // 4)  # little to do for each
-    _run("index_add", a.dtype, outer * parts, a, index, source, n, index.size, inner, parts)
+    _run("index_add", a.dtype, outer * parts, a, index, source, n, index.size, inner, parts, float(alpha))
     return True

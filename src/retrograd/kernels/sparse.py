@@ -7,6 +7,7 @@ node as it does arrays.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..core.description import Description
+from . import compiled
+from .compiled import LARGE
 from .index import add_rows
 
 __all__ = [
@@ -23,6 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@functools.cache
 def _tensors() -> Any:
     from ..tensor import sparse  # tensors are made of arrays
 
@@ -281,6 +285,10 @@ def add_at_coordinates(a: np.ndarray, b: SparseArray, alpha: Any = 1) -> np.ndar
     if not b.nnz or not b.values.size:
         return a
     lines = math.prod(b.shape[: b.sparse_dim])
+    if b.sparse_dim == 1 and b.values.size > LARGE and alpha.__class__ in (int, float) and a.flags.c_contiguous:
+        rows, whole = b.indices[0], a.reshape(lines, -1)
+        if not np.may_share_memory(a, b.values) and compiled.index_add(whole, 0, rows, b.values, alpha):
+            return a
     if not b.coalesced and (lines > _MOST_MARKS or not a.flags.c_contiguous or a.dtype == bool):
         b = coalesce(b)
     values = b.values if alpha.__class__ is int and alpha == 1 else b.values * np.asarray(alpha).astype(b.dtype)
