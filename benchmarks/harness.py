@@ -217,14 +217,16 @@ def both(
     sample_s: float = 0.004,
     clock: Callable[[], float] = perf_counter,
     same: bool = True,
+    sides: tuple[str, str] = ("retrograd", "torch"),
     **options: Any,
 ) -> Case:
     """A case that runs the same code on both libraries, each in its process; `work` is the number of units in one call.
 
-    Where the two draw other random numbers, or are given nothing to compare, say ``same=False``.
+    Where the two draw other random numbers, or are given nothing to compare, say ``same=False``. A side may be a
+    library with a number of threads of its own: ``retrograd:1``.
     """
     SETUPS[name] = _Timed(setup, work, sample_s, clock, same)
-    subject, reference = (functools.partial(_sampler, library, name) for library in ("retrograd", "torch"))
+    subject, reference = (functools.partial(_sampler, library, name) for library in sides)
     return Case(name, subject=subject, reference=reference, **options)
 
 
@@ -240,8 +242,9 @@ def worker(library: str) -> Worker:
 
 def work(library: str) -> None:
     """What that process does."""
-    lib = importlib.import_module(library)
-    lib.set_num_threads(THREADS)
+    name, _, threads = library.partition(":")
+    lib = importlib.import_module(name)
+    lib.set_num_threads(int(threads or THREADS))
 
     def choose(name: str) -> tuple[Sampler, Any]:
         timed = SETUPS[name]

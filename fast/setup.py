@@ -33,7 +33,8 @@ one_wheel = not sysconfig.get_config_var("Py_GIL_DISABLED")
 macros = [("_GNU_SOURCE", None)] + ([("Py_LIMITED_API", "0x030B0000")] if one_wheel else [])
 options = {"bdist_wheel": {"py_limited_api": "cp311"}} if one_wheel else {}
 
-SOURCES = ["src/module.c", "src/ufuncs.c", "src/products.c", "src/kernels_f32.c", "src/kernels_f64.c", "src/pool.c"]
+NAMES = ("module", "ufuncs", "products", "updates", "kernels_f32", "kernels_f64", "pool")
+SOURCES = [f"src/{name}.c" for name in NAMES]
 DEPENDS = [f"src/{name}" for name in sorted(os.listdir("src")) if name.endswith((".h", ".inc", ".list"))]
 
 setup(

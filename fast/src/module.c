@@ -59,6 +59,7 @@ static PyObject *run(PyObject *self, PyObject *const *args, Py_ssize_t count)
 static PyMethodDef functions[] = {
     {"run", (PyCFunction)(void (*)(void))run, METH_FASTCALL, "Run a kernel: run(kernel, tasks, threads, *arguments)."},
     {"product", (PyCFunction)(void (*)(void))product, METH_FASTCALL, "a @ b + bias: product(a, b, bias, threads)."},
+    {"update", (PyCFunction)(void (*)(void))update, METH_FASTCALL, "A step: update(rule, rows, settings, threads)."},
     {"parallel", parallel, METH_O, "A ufunc of one result with the same loops, shared among threads; None of others."},
     {"use_threads", use_threads, METH_O, "How many threads such ufuncs use."},
     {NULL, NULL, 0, NULL},

@@ -10,6 +10,7 @@
 #include "pool.h"
 
 PyObject *product(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *update(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *parallel(PyObject *module, PyObject *original);
 PyObject *use_threads(PyObject *module, PyObject *number);
 int import_ufuncs(void);

@@ -61,6 +61,7 @@ static inline float erf_(float x)
     r = r < -1.0f ? -1.0f : r;
     return r > 1.0f ? 1.0f : r;
 }
+#define SQRT sqrtf
 /* tanh |x| = -e / (e + 2) with e = exp(-2 |x|) - 1 = 2^n (exp(r) - 1) + (2^n - 1), which is exact to the last digits near 0. */
 static inline float tanh_(float x)
 {
@@ -108,6 +109,7 @@ static inline double exp_(double x)
     return p * low.f * high.f;
 }
 #define erf_ erf
+#define SQRT sqrt
 static inline double tanh_(double x)
 {
     union { int64_t i; double f; } power;

@@ -41,6 +41,11 @@ def is_enabled() -> bool:
     return _state["enabled"]
 
 
+def is_used() -> bool:
+    """Whether it may be used, and is there."""
+    return _state["enabled"] and library() is not None
+
+
 def _load() -> Any:
     try:
         import retrograd_fast
@@ -156,6 +161,12 @@ def sum_rows(a: ndarray, rows: int) -> ndarray | None:
     out = np.empty((rows, pieces))
     _run("sum_rows", a.dtype, out.size, a, out, a.size // rows, pieces)
     return np.add.reduce(out, 1).astype(a.dtype, copy=False)
+
+
+def update(rule: str, rows: list[list[ndarray | None]], settings: tuple[float | None, ...]) -> bool:
+    """A step of an optimizer on rows (parameter, gradient, state ...), by a rule of updates.inc. Returns whether it
+    did: all rows, or none."""
+    return is_used() and library().update(rule, rows, settings, threads[0])
 
 
 # ------------------------------------------------------------------------------------------------------------ rows

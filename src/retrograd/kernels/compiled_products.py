@@ -13,7 +13,7 @@ from numpy import ndarray
 
 from retrograd.core.threads import threads
 
-from .compiled import SUFFIXES, is_enabled, library, run_on, sizes_array, takes, worth
+from .compiled import SUFFIXES, is_used, library, run_on, sizes_array, takes, worth
 
 # --------------------------------------------------------------------------------------------------------- products
 
@@ -24,9 +24,7 @@ PRODUCT_GRAIN = 1 << 18
 
 def product(a: ndarray, b: ndarray, bias: ndarray | None = None) -> ndarray | None:
     """``a @ b + bias`` of matrices, or of batches of them in one or two dimensions; any strides."""
-    if not is_enabled() or library() is None:
-        return None
-    return library().product(a, b, bias, threads[0])
+    return library().product(a, b, bias, threads[0]) if is_used() else None
 
 
 def packed(b: ndarray, many: int) -> ndarray:

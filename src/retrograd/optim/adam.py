@@ -19,7 +19,7 @@ from .checks import (
     check_steps,
 )
 from .optimizer import GroupedOptimizer, ParamsT, dense_grads, new_number
-from .update import Updates, decay_settings, decayed, lerp_weights, unscaled
+from .update import Updates, compiled_as, decay_settings, decayed, lerp_weights, unscaled
 
 __all__ = ["Adam", "adam"]
 
@@ -201,6 +201,7 @@ def adam(
     update.by_key(_rule, update.advance(state_steps), settings, params, grads, exp_avgs, exp_avg_sqs, most)
 
 
+@compiled_as("adam_step")
 def _rule(
     ops: Any, param: Any, grad: Any, mean: Any, square: Any, most: Any, maximize: bool, weight_decay: Any, shrink: Any,
     new1: Any, old1: Any, beta2: Any, new2: Any, eps: Any, scale: Any,

@@ -14,7 +14,7 @@ from .checks import (
     check_setting,
 )
 from .optimizer import GroupedOptimizer, ParamsT
-from .update import Updates, decayed, unscaled
+from .update import Updates, compiled_as, decayed, unscaled
 
 __all__ = ["SGD", "sgd"]
 
@@ -157,10 +157,12 @@ def sgd(
         update(rule, settings, [param], [grad], [momentum_buffer_list[i]])
 
 
+@compiled_as("sgd_plain")
 def _plain_rule(ops: Any, param: Any, grad: Any, scale: Any) -> None:
     ops.add_(param, grad, scale)
 
 
+@compiled_as("sgd_step")
 def _rule(
     ops: Any, param: Any, grad: Any, buffer: Any, maximize: bool, weight_decay: Any, momentum: Any, new: Any,
     nesterov: bool, scale: Any,

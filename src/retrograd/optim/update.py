@@ -25,7 +25,7 @@ import math
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from types import CodeType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy import ndarray
@@ -35,6 +35,7 @@ from ..core.quiet import is_quiet, quietly
 from ..core.state import local
 from ..core.version_counter import INFERENCE, version_counter
 from ..core.where import user_location
+from ..kernels.compiled import is_used, update
 from ..kernels.updates import ARRAYS
 from ..nn.parameter import Parameter
 from ..ops import namespace as ops
@@ -42,6 +43,8 @@ from ..tensor import Tensor
 
 #: Elements in a block of a large parameter: a few blocks (value, gradient, state, temporaries) fit into the cache.
 BLOCK = 1 << 15
+
+Rule = TypeVar("Rule", bound=Callable[..., None])
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 _REAL = {np.dtype(np.complex64): _FLOAT32, np.dtype(np.complex128): _FLOAT64}
@@ -161,6 +164,20 @@ def _or_one(scale: Any) -> Any:
     return 1 if scale is None else scale
 
 
+#: Rules that are compiled, for all parameters in one call: by which name.
+COMPILED: dict[Callable[..., None], str] = {}
+
+
+def compiled_as(name: str) -> Callable[[Rule], Rule]:
+    """Declare that a rule is compiled, with the same columns and settings, in `retrograd[fast]`."""
+
+    def declare(rule: Rule) -> Rule:
+        COMPILED[rule] = name
+        return rule
+
+    return declare
+
+
 class Updates:
     """Runs rules, within one call of a step: what holds for the whole call is looked at once."""
 
@@ -252,6 +269,8 @@ class Updates:
         bare, quiet = self.bare, self.quiet
         code, instruction = self.code, self.instruction
         dtype: Any = None
+        compiled = COMPILED.get(rule) if bare and is_used() else None
+        together: dict[Any, list[list[Any]]] = {}
         for row in zip(*[repeat(None) if column is None else column for column in columns]):
             arrays = _arrays(row, whole) if bare else None
             if arrays is None:
@@ -265,6 +284,9 @@ class Updates:
                     vc.operation = "step"
                     vc.code, vc.instruction = code, instruction
             first = arrays[0]
+            if compiled is not None and _own_memory(arrays):
+                together.setdefault(first.dtype, []).append(arrays)
+                continue
             if first.dtype is not dtype:
                 dtype = first.dtype
                 converted = _converted(settings, dtype)
@@ -272,6 +294,11 @@ class Updates:
                 rule(ARRAYS, *arrays, *converted)
             else:
                 quietly(_run, rule, arrays, converted, whole)
+        for dtype, rows in together.items():
+            if compiled is None or not update(compiled, rows, settings):
+                converted = _converted(settings, dtype)
+                for arrays in rows:
+                    quietly(_run, rule, arrays, converted, whole)
 
     def by_key(
         self, rule: Callable[..., None], keys: list[Any], settings_of: Callable[..., tuple[Any, ...]], *columns: Any,
@@ -319,6 +346,14 @@ def _arrays(row: tuple[Any, ...], any_shape: bool) -> list[Any] | None:
     if not shape:  # whose results would be scalars of NumPy
         return [array if array is None else array.reshape(1) for array in arrays]
     return arrays
+
+
+def _own_memory(arrays: list[Any]) -> bool:
+    """Are all but the gradient memory of their own, which no other row can have, and all contiguous?"""
+    for i, array in enumerate(arrays):
+        if array is not None and (not array.flags.c_contiguous or (array.base is not None and i != 1)):
+            return False
+    return True
 
 
 def _run(rule: Callable[..., None], arrays: list[Any], settings: list[Any], whole: bool) -> None:
