@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from . import blocks
 from .compiled import on_threads
 from .pointwise import _BOOL, _scalar_result
 from .promotion import (
@@ -156,7 +157,7 @@ def div(a: Operand, b: Operand, rounding_mode: str | None = None, out: ndarray |
                 pass
         return apply_binary(np.true_divide, a, b, out, float_dtype(a, b))
     if rounding_mode == "floor":
-        return _integer_division(np.floor_divide, "div_floor_cpu", a, b, out)
+        return floor_divide(a, b, out)
     if rounding_mode == "trunc":
         return _integer_division(_truncated_quotient, "div_trunc_cpu", a, b, out)
     raise RuntimeError(
@@ -171,7 +172,7 @@ def true_divide(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
 
 def floor_divide(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
     """a / b, rounded down."""
-    return _integer_division(np.floor_divide, "div_floor_cpu", a, b, out)
+    return _integer_division(_floor_divide, "div_floor_cpu", a, b, out)
 
 
 def remainder(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
@@ -181,15 +182,67 @@ def remainder(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
 
 def fmod(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
     """a modulo b, with the sign of a."""
-    return _integer_division(np.fmod, "fmod_cpu", a, b, out)
+    return _integer_division(_fmod, "fmod_cpu", a, b, out)
 
 
 def _remainder(a: Any, b: Any, out: ndarray | None = None, **kwargs: Any) -> Any:
     if getattr(a, "dtype", _BOOL).kind not in "fV":
         return np.remainder(a, b, out=out, **kwargs)
+    if out is None and (r := _by_quotients(np.floor, _plain_remainder, a, b, 1 << 28)) is not None:
+        return r
+    return _plain_remainder(a, b, out, **kwargs)
+
+
+def _plain_remainder(a: Any, b: Any, out: ndarray | None = None, **kwargs: Any) -> Any:
     sign = a if out is None else np.copy(a)  # which may be written over
     r = as_array(np.remainder(a, b, out=out, **kwargs))
     return r if r.all() else np.copysign(r, sign, out=r, where=np.equal(r, 0))
+
+
+def _fmod(a: Any, b: Any, out: ndarray | None = None, **kwargs: Any) -> Any:
+    if out is None and (r := _by_quotients(np.trunc, np.fmod, a, b, 1 << 28)) is not None:
+        return r
+    return np.fmod(a, b, out=out, **kwargs)
+
+
+def _floor_divide(a: Any, b: Any, out: ndarray | None = None, **kwargs: Any) -> Any:
+    # Up to this quotient the rounding of torch's own steps in float32 does not show.
+    if out is None and (r := _by_quotients(np.floor, np.floor_divide, a, b, 1 << 22, modulo=False)) is not None:
+        return r
+    return np.floor_divide(a, b, out=out, **kwargs)
+
+
+def _by_quotients(
+    rounding: np.ufunc, ufunc: Callable[..., Any], a: Any, b: Any, limit: int, modulo: bool = True
+) -> ndarray | None:
+    """Large float32 arrays modulo or divided by others, through the quotients in float64; None for other operands.
+
+    Numbers of 24 bits have quotients that are no nearer to a whole number than float64 can tell, and that number times
+    b is exact there, if it is below 2 ** 28: what is left is the remainder, at a fifth of the time of NumPy's own.
+    A block with larger quotients, infinities, NaN or zeros to divide by is left to the ufunc.
+    """
+    wide: list[ndarray] = []
+
+    def fill(x: ndarray, y: ndarray, out: ndarray) -> None:
+        divisors = np.absolute(y)
+        if not (np.absolute(x).max() < divisors.min() * np.float64(limit) and divisors.max() < np.inf):
+            out[...] = ufunc(x, y)
+            return
+        if not wide:
+            wide.extend(np.empty((2, blocks.BLOCK), np.float64))
+        quotient, divisor = (w[: out.size] for w in wide)
+        np.copyto(divisor, y)
+        np.divide(x, divisor, out=quotient)
+        if not modulo:
+            rounding(quotient, out=out, casting="same_kind")
+            return
+        rounding(quotient, out=quotient)
+        np.multiply(quotient, divisor, out=quotient)
+        np.subtract(x, quotient, out=out, casting="same_kind")
+        if not out.all():
+            np.copysign(out, x, out=out, where=np.equal(out, 0))
+
+    return blocks.pairs(fill, a, b)
 
 
 def _integer_division(
@@ -262,6 +315,8 @@ def sign(a: Operand, out: ndarray | None = None) -> ndarray:
         )
     if kind == "b":
         return store(a.copy(), out)
+    if kind == "f" and out is None and type(a) is ndarray and a.ndim:  # in fewer steps, and NaN is neither
+        return np.subtract(np.greater(a, 0).view(np.int8), np.less(a, 0).view(np.int8)).astype(a.dtype)
     r = apply_unary(np.sign, a)
     if kind in "fV" and hasattr(a, "dtype"):
         np.copyto(r, 0, where=np.isnan(r))
@@ -307,7 +362,12 @@ def lerp(a: ndarray, end: ndarray, weight: Operand, out: ndarray | None = None) 
     if np.ndim(w) == 0:
         r = x + w * difference if np.abs(w) < 0.5 else y - difference * (1 - w)
     else:
-        r = np.where(np.abs(w) < 0.5, x + w * difference, y - difference * (1 - w))
+        near = as_array(np.abs(w) < 0.5)
+        if near.shape == x.shape == y.shape:
+            difference *= blocks.where(near, w, as_array(np.subtract(w, 1)))
+            r = np.add(blocks.where(near, x, y), difference, out=difference)
+        else:
+            r = np.where(near, x + w * difference, y - difference * (1 - w))
     return store(operand(r, d), out)
 
 

@@ -2,7 +2,7 @@
 
 A kernel of several NumPy steps that goes over a large array step by step reads and writes memory in each.  Taken in
 blocks, what one step leaves is still in the cache when the next one reads it.  `pointwise` is for kernels of single
-elements, `rows` for those along the last dimension: they call the kernel that called them again, with small parts.
+elements: it calls the kernel that called it again, with small parts.  `rows` is for those along the last dimension.
 `row_blocks` gives the blocks to kernels that return more than one array.
 
 Blocks on several threads were measured and are slower: between two steps a thread has to wait for the interpreter,
@@ -20,6 +20,8 @@ from numpy import ndarray
 
 from . import compiled
 
+_FLOAT32 = np.dtype(np.float32)
+BLOCK = 1 << 15  # elements: a few arrays of so many stay in the cache of a core
 _BLOCK = 1 << 18  # elements
 _FEW = 1 << 20  # elements that stay in the last cache, so that blocks save nothing
 
@@ -29,7 +31,7 @@ def pointwise(
 ) -> ndarray | None:
     """``kernel(*arrays, *args)``, each element computed from those at its place; None where the arrays are not of one
     shape and contiguous, or too small for it.  The compiled kernel is called `name` and may take a number."""
-    if not _are_large(arrays):
+    if not are_large(arrays):
         return None
     result = compiled.pointwise(name, *arrays, number=number)
     if result is not None or arrays[0].size <= _FEW:
@@ -44,23 +46,36 @@ def pointwise(
     return result.reshape(arrays[0].shape)
 
 
-def rows(name: str, kernel: Callable[..., ndarray], arrays: tuple[ndarray, ...], dim: int) -> ndarray | None:
-    """``kernel(*arrays, dim)``, each row along `dim` computed from those at its place; None where `dim` is not the last
-    or the arrays are not of one shape and contiguous, or too small for it."""
+def pairs(fill: Callable[..., None], a: Any, b: Any) -> ndarray | None:
+    """An array filled by ``fill(part of a, part of b, part of it)``; None where they are not large contiguous arrays of
+    float32 of one shape.  `b` may be 0-d, and is one element then."""
+    if not (type(a) is ndarray and type(b) is ndarray and a.dtype is b.dtype is _FLOAT32 and a.size > compiled.LARGE):
+        return None
+    if not (a.flags.c_contiguous and (not b.ndim or (b.shape == a.shape and b.flags.c_contiguous))):
+        return None
+    result = np.empty(a.shape, _FLOAT32)
+    x, y, r = a.reshape(-1), b.reshape(-1), result.reshape(-1)
+    for first in range(0, r.size, BLOCK):
+        part = slice(first, first + BLOCK)
+        fill(x[part], y[part] if b.ndim else y, r[part])
+    return result
+
+
+def rows(name: str, fill: Callable[..., None], arrays: tuple[ndarray, ...], dim: int) -> ndarray | None:
+    """An array filled by ``fill(*matrices, out)``, each row along `dim` computed from those at its place; None where
+    `dim` is not the last or the arrays are not floats of one shape and contiguous, or too small for it."""
     shape = arrays[0].shape
-    if dim != len(shape) - 1 or not _are_large(arrays):
+    if dim != len(shape) - 1 or not are_large(arrays):
         return None
     result = compiled.rows(name, *arrays)
-    flat = [a.reshape(-1, shape[-1]) for a in arrays]
-    if result is not None or arrays[0].size <= _FEW or len(flat[0]) == 1:
+    if result is not None or arrays[0].dtype.char not in "fd" or any(a.dtype is not arrays[0].dtype for a in arrays):
         return result
-    for block in row_blocks(flat[0]):
-        part = kernel(*[a[block] for a in flat], 1)
-        if result is None:
-            result = np.empty(flat[0].shape, part.dtype)
-        result[block] = part
-    assert result is not None
-    return result.reshape(shape)
+    result = np.empty(shape, arrays[0].dtype)
+    flat, into = [a.reshape(-1, shape[-1]) for a in arrays], result.reshape(-1, shape[-1])
+    with long_rows(shape[-1]):
+        for block in row_blocks(into):
+            fill(*[a[block] for a in flat], into[block])
+    return result
 
 
 # Numbers as their bits, to choose between two without a branch for each: those cost more than all the rest.
@@ -100,7 +115,8 @@ def _choose(condition: ndarray, x: ndarray, y: ndarray) -> ndarray:
     return result
 
 
-def _are_large(arrays: tuple[Any, ...]) -> bool:
+def are_large(arrays: tuple[Any, ...]) -> bool:
+    """Whether these are contiguous arrays of NumPy of one shape, and large."""
     shape = arrays[0].shape
     return arrays[0].size > compiled.LARGE and all(
         type(a) is ndarray and a.shape == shape and a.flags.c_contiguous for a in arrays
@@ -113,6 +129,36 @@ def row_blocks(x: ndarray) -> Iterator[slice]:
     step = max(1, _BLOCK // max(math.prod(x.shape[1:]), 1)) if type(x) is ndarray else max(1, rows)
     for first in range(0, rows, step):
         yield slice(first, min(first + step, rows))
+
+
+class long_rows:
+    """Within it, arrays whose rows have `width` elements are combined with one number a row, or one row for all, in
+    half the time.
+
+    NumPy gathers rows that are shorter than its buffer there first, so that fewer loops do all the work.  For rows
+    that are long enough for a loop of their own that is a copy for nothing, and a small buffer prevents it.
+    """
+
+    __slots__ = ("_before", "_width")
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._before = 0
+
+    def __enter__(self) -> None:
+        if 512 <= self._width < 1 << 15:
+            self._before = np.setbufsize(512)
+
+    def __exit__(self, *_: object) -> None:
+        if self._before:
+            np.setbufsize(self._before)
+
+
+def row_sums(x: ndarray) -> ndarray:
+    """The sums of the rows of a matrix, as a column: a product with ones, by BLAS, where that is as exact."""
+    if type(x) is ndarray and 16 <= x.shape[1] <= 4096 and x.dtype.char in "fd":
+        return np.matmul(x, np.ones((x.shape[1], 1), x.dtype))
+    return np.add.reduce(x, 1, keepdims=True)
 
 
 def dots(x: ndarray, y: ndarray) -> ndarray:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import compiled
-from .blocks import dots, row_blocks
+from .blocks import dots, long_rows, row_blocks, row_sums
 from .compiled import LARGE
 from .promotion import cast_number, is_half, scalar_name, unsupported
 from .storage import keeps_channels_last, shape_text
@@ -54,9 +54,10 @@ def _moments(x: Array) -> tuple[Array, Array]:
     mean = _sum(x) / count
     var = np.zeros_like(mean)
     center = _column(mean, x)
-    for block in row_blocks(x):
-        centered = np.subtract(x[block], center)
-        var += _dot(centered, centered)
+    with long_rows(x.shape[-1]):
+        for block in row_blocks(x):
+            centered = np.subtract(x[block], center)
+            var += _dot(centered, centered)
     var /= count
     return mean, var
 
@@ -67,11 +68,12 @@ def _affine(x: Array, scale: Array, shift: Array | None) -> Array:
         return fast
     a, b = _column(scale, x), None if shift is None else _column(shift, x)
     result = np.empty_like(x, order="C")
-    for block in row_blocks(x):
-        target = result[block]
-        np.multiply(x[block], a, out=target)
-        if b is not None:
-            target += b
+    with long_rows(x.shape[-1]):
+        for block in row_blocks(x):
+            target = result[block]
+            np.multiply(x[block], a, out=target)
+            if b is not None:
+                target += b
     return result
 
 
@@ -81,8 +83,9 @@ def _sums(grad: Array, x: Array, mean: Array) -> tuple[Array, Array]:
         return fast
     center = _column(mean, x)
     along = np.zeros_like(mean)
-    for block in row_blocks(x):
-        along += _dot(grad[block], np.subtract(x[block], center))
+    with long_rows(x.shape[-1]):
+        for block in row_blocks(x):
+            along += _dot(grad[block], np.subtract(x[block], center))
     return _sum(grad), along
 
 
@@ -92,12 +95,13 @@ def _combine(grad: Array, x: Array, mean: Array, a: Array, b: Array, c: Array) -
         return fast
     center, a, b, c = (_column(values, x) for values in (mean, a, b, c))
     result = np.empty_like(x, order="C")
-    for block in row_blocks(x):
-        target = result[block]
-        np.subtract(x[block], center, out=target)
-        target *= b
-        target += c
-        target += grad[block] * a
+    with long_rows(x.shape[-1]):
+        for block in row_blocks(x):
+            target = result[block]
+            np.subtract(x[block], center, out=target)
+            target *= b
+            target += c
+            target += grad[block] * a
     return result
 
 
@@ -385,8 +389,9 @@ def layer_norm(
         parts = compiled.layer_norm(x, scale, shift, eps)
     if parts is None:
         parts = np.empty_like(x, order="C"), np.empty_like(x, shape=(rows, 1)), np.empty_like(x, shape=(rows, 1))
-        for block in row_blocks(x):
-            _normalize_rows(x[block], scale, shift, eps, *[p[block] for p in parts])
+        with long_rows(width):
+            for block in row_blocks(x):
+                _normalize_rows(x[block], scale, shift, eps, *[p[block] for p in parts])
     result, mean, rstd = parts[0].reshape(a.shape), parts[1].reshape(kept), parts[2].reshape(kept)
     if is_half(dtype):
         return result.astype(dtype), mean.astype(dtype), rstd.astype(dtype)
@@ -403,8 +408,7 @@ def _normalize_rows(
     rstd: np.ndarray,
 ) -> None:
     n = x.dtype.type(x.shape[1])
-    np.add.reduce(x, 1, keepdims=True, out=mean)
-    mean /= n
+    np.divide(row_sums(x), n, out=mean)
     np.subtract(x, mean, out=out)
     rstd[:, 0] = dots(out, out)  # the variance, without an array of squares
     rstd /= n
@@ -474,9 +478,13 @@ def layer_norm_backward(
     if parts is None:
         like = [np.empty_like(input, shape=(rows, width)), *[np.zeros_like(input, shape=(width,)) for _ in range(2)]]
         parts = [part if want else None for part, want in zip(like, output_mask)]
-        for block in row_blocks(matrices[1]):
-            g, x, center, scale = [m[block] for m in matrices]
-            _layer_norm_rows_backward(g, x, center, scale, factor, parts, block)
+        scratch: list[np.ndarray] = []
+        with long_rows(width):
+            for block in row_blocks(matrices[1]):
+                g, x, center, scale = [m[block] for m in matrices]
+                if not scratch:  # the first block is the largest
+                    scratch = [np.empty_like(x), np.empty_like(x)]
+                _layer_norm_rows_backward(g, x, center, scale, factor, parts, block, *[a[: len(x)] for a in scratch])
     shapes = input.shape, shape, shape
     return tuple([None if p is None else p.reshape(s) for p, s in zip(parts, shapes)])  # type: ignore[return-value]
 
@@ -489,31 +497,40 @@ def _layer_norm_rows_backward(
     factor: np.ndarray | None,
     parts: list[np.ndarray | None],
     block: slice,
+    centered: np.ndarray,
+    products: np.ndarray,
 ) -> None:
     # Adds to the gradients of weight and bias, and fills the block of the input's.
     grad_input, grad_weight, grad_bias = parts
     if grad_bias is not None:
-        grad_bias += np.add.reduce(g, 0)
+        grad_bias += np.matmul(np.ones((1, len(g)), g.dtype), g)[0]
     if grad_input is None and grad_weight is None:
         return
-    normal = np.subtract(x, center)
-    normal *= scale
+    np.subtract(x, center, out=centered)
+    np.multiply(g, centered, out=products)
     if grad_weight is not None:
-        grad_weight += np.einsum("ij,ij->j", g, normal)
+        grad_weight += np.matmul(scale.reshape(1, -1), products)[0]
     if grad_input is None:
         return
-    if factor is not None:
-        g = np.multiply(g, factor)
     n = x.dtype.type(x.shape[1])
-    along = dots(g, normal)[:, None]
+    if factor is None:
+        along, middle = row_sums(products), row_sums(g)
+    else:
+        column = factor.reshape(-1, 1)
+        along, middle = np.matmul(products, column), np.matmul(g, column)
+    # scale * (g * factor - middle / n) - centered * scale**3 * along / n, in the memory of the two arrays above
+    along *= scale
+    along *= scale
+    along *= scale
     along /= n
-    middle = np.add.reduce(g, 1, keepdims=True)
+    middle *= scale
     middle /= n
-    # rstd * (g - mean(g) - normal * mean(g * normal)), in the memory of normal
-    normal *= along
-    normal += middle
-    np.subtract(g, normal, out=normal)
-    np.multiply(normal, scale, out=grad_input[block])
+    centered *= along
+    centered += middle
+    np.multiply(g, scale, out=products)
+    if factor is not None:
+        products *= factor
+    np.subtract(products, centered, out=grad_input[block])
 
 
 def native_layer_norm_backward(

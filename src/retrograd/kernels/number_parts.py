@@ -9,6 +9,7 @@ import numpy as np
 from numpy import ndarray
 
 from ..core import dtypes
+from . import blocks
 from .promotion import (
     Kernel,
     Operand,
@@ -44,7 +45,26 @@ def nextafter(a: ndarray, b: ndarray, out: ndarray | None = None) -> ndarray:
     d = result_dtype(a, b)
     if d.kind not in "fV":
         unsupported("nextafter_cpu", d, out)
-    return apply_binary(np.nextafter, a, b, out)
+    return apply_binary(_nextafter, a, b, out)
+
+
+def _nextafter(a: Any, b: Any, out: ndarray | None = None, **kwargs: Any) -> Any:
+    if out is None and (r := blocks.pairs(_fill_nextafter, a, b)) is not None:
+        return r
+    return np.nextafter(a, b, out=out, **kwargs)
+
+
+def _fill_nextafter(x: ndarray, y: ndarray, out: ndarray) -> None:
+    # The bits of numbers of one sign are in their order: the next one's are one more, or less towards zero.
+    bits = x.view(np.int32)
+    step = np.equal(np.greater(y, x), np.greater(x, 0)).astype(np.int32)
+    step *= 2
+    step -= 1
+    np.add(bits, step, out=out.view(np.int32))
+    odd = np.equal(x, 0)
+    odd |= ~(np.less(x, y) | np.greater(x, y))  # the same, or NaN
+    if odd.any():
+        out[odd] = np.nextafter(x[odd], y[odd] if y.size > 1 else y)
 
 
 def copysign(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:

@@ -28,7 +28,7 @@ from .promotion import (
 _BOOL = np.dtype(bool)
 
 
-def _binary(name: str, ufunc: np.ufunc, refused: str, message: str, doc: str) -> Callable[..., Any]:
+def _binary(name: str, ufunc: Callable[..., Any], refused: str, message: str, doc: str) -> Callable[..., Any]:
     """A kernel whose result has the common dtype, which must not be of the kinds in `refused`."""
 
     def kernel(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:

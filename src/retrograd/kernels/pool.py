@@ -177,8 +177,10 @@ def max_pool_backward(
         fast = compiled.max_pool2d_backward(g, which, size, kernel, stride, padding, dilation)
         if fast is not None:
             return fast.reshape(input_size)
-    result = np.zeros_like(g, shape=(g.shape[0], *size), order="C")
     apart = all(s >= d * (k - 1) + 1 for s, k, d in zip(stride, kernel, dilation, strict=True))
+    if not apart and type(g) is np.ndarray and g.dtype.char in "fd":
+        return _add_at_taps(g, which, size, kernel, stride, padding, dilation).reshape(input_size)
+    result = np.zeros_like(g, shape=(g.shape[0], *size), order="C")
     finite = bool(np.isfinite(np.add.reduce(g, None))) if g.dtype.kind in "fV" else True
     places = list(_taps(size, kernel, stride, padding, dilation, g.shape[1:]))
     for block in _blocks(g.shape[0], math.prod(size)):
@@ -192,6 +194,37 @@ def max_pool_backward(
             else:
                 target[cells] += part[windows] * chosen
     return result.reshape(input_size)
+
+
+def _add_at_taps(
+    g: np.ndarray, which: np.ndarray, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints
+) -> np.ndarray:
+    """The gradients of windows that overlap, each added to the cell where its maximum is."""
+    begin, offsets = _flat_places(size, kernel, stride, padding, dilation, g.shape[1:])
+    cells = math.prod(size)
+    result = np.empty((g.shape[0], cells), g.dtype)
+    for block in _blocks(g.shape[0], cells):
+        target = result[block]
+        places = offsets.take(which[block])
+        places += begin
+        places += (np.arange(len(target)) * cells).reshape(-1, *[1] * len(size))
+        weights = np.ascontiguousarray(g[block]).reshape(-1)
+        target.reshape(-1)[...] = np.bincount(places.reshape(-1), weights, target.size)
+    return result
+
+
+def _flat_places(
+    size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, out: Ints
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where in a plane each window begins (in the padding, perhaps), and how far from there each tap is."""
+    begin, offsets = np.zeros((1,) * len(out), np.int64), np.zeros((1,) * len(out), np.int64)
+    step = 1
+    for d in range(len(out) - 1, -1, -1):
+        along = [-1 if i == d else 1 for i in range(len(out))]
+        begin = begin + ((np.arange(out[d]) * stride[d] - padding[d]) * step).reshape(along)
+        offsets = offsets + (np.arange(kernel[d]) * (dilation[d] * step)).reshape(along)
+        step *= size[d]
+    return begin, offsets.reshape(-1)
 
 
 def max_pool_gather(
@@ -212,15 +245,9 @@ def max_pool_indices(
     """The taps as flat indices into the input's planes."""
     dims = len(kernel)
     size = tuple(input_size)[len(input_size) - dims :]
-    out = taps.shape[taps.ndim - dims :]
-    result = np.zeros_like(taps, dtype=np.int64)
-    rest = taps.astype(np.int64)
-    step = 1
-    for d in range(dims - 1, -1, -1):
-        rest, tap = np.divmod(rest, kernel[d])
-        start = np.arange(out[d]).reshape([-1 if i == d else 1 for i in range(dims)]) * stride[d] - padding[d]
-        result += (tap * dilation[d] + start) * step
-        step *= size[d]
+    begin, offsets = _flat_places(size, kernel, stride, padding, dilation, taps.shape[taps.ndim - dims :])
+    result = offsets[taps]  # in the layout of the taps
+    result += begin
     return result
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
+from . import blocks
 from .arithmetic import mul
 from .pointwise import _BOOL, _binary, _float_unary, _scalar_result
 from .promotion import (
@@ -121,10 +123,59 @@ def float_power(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
     return pow(operand(a, d, b), operand(b, d, a) if hasattr(b, "dtype") else b, out)
 
 
-hypot: Kernel = _binary("hypot", np.hypot, "biucW", "hypot_cpu", "The length of the hypotenuse over a and b.")
-logaddexp2: Kernel = _binary(
-    "logaddexp2", np.logaddexp2, "biuc", "logaddexp2_cpu", "log2(2 ** a + 2 ** b), without overflow."
+def _blockwise(fill: Callable[..., None], ufunc: np.ufunc) -> Callable[..., Any]:
+    """`ufunc`, computed for large arrays of float32 by `fill`; a block in which there is a NaN or an infinity then, by
+    the ufunc itself."""
+
+    def checked(x: ndarray, y: ndarray, out: ndarray) -> None:
+        fill(x, y, out)
+        if not np.isfinite(np.add.reduce(out)):
+            ufunc(x, y, out=out)
+
+    def apply(a: Any, b: Any, out: ndarray | None = None, **kwargs: Any) -> Any:
+        if out is None and (r := blocks.pairs(checked, a, b)) is not None:
+            return r
+        return ufunc(a, b, out=out, **kwargs)
+
+    return apply
+
+
+def _fill_hypot(x: ndarray, y: ndarray, out: ndarray) -> None:
+    squares = np.square(x, dtype=np.float64)
+    squares += np.square(y, dtype=np.float64)
+    np.sqrt(squares, out=out, casting="same_kind")
+
+
+def _fill_logaddexp(x: ndarray, y: ndarray, out: ndarray) -> None:
+    less = np.subtract(x, y)
+    np.absolute(less, out=less)
+    np.negative(less, out=less)
+    np.exp(less, out=less)
+    np.log1p(less, out=less)
+    np.maximum(x, y, out=out)
+    out += less
+
+
+def _fill_logaddexp2(x: ndarray, y: ndarray, out: ndarray) -> None:
+    less = np.subtract(x, y)
+    np.absolute(less, out=less)
+    np.negative(less, out=less)
+    np.exp2(less, out=less)
+    np.log1p(less, out=less)
+    less *= np.float32(1 / math.log(2))
+    np.maximum(x, y, out=out)
+    out += less
+
+
+_logaddexp = _blockwise(_fill_logaddexp, np.logaddexp)
+
+hypot: Kernel = _binary(
+    "hypot", _blockwise(_fill_hypot, np.hypot), "biucW", "hypot_cpu", "The length of the hypotenuse over a and b."
 )
+logaddexp2: Kernel = _binary(
+    "logaddexp2", _blockwise(_fill_logaddexp2, np.logaddexp2), "biuc", "logaddexp2_cpu",
+    "log2(2 ** a + 2 ** b), without overflow.",
+)  # fmt: skip
 
 
 def logaddexp(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
@@ -132,7 +183,7 @@ def logaddexp(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
     d = result_dtype(a, b)
     if d.kind in "biu":
         unsupported("logaddexp_cpu", d, out)
-    return apply_binary(np.logaddexp if d.kind in "fV" else _complex_logaddexp, a, b, out, d)
+    return apply_binary(_logaddexp if d.kind in "fV" else _complex_logaddexp, a, b, out, d)
 
 
 def _complex_logaddexp(a: Any, b: Any, **kwargs: Any) -> Any:

@@ -129,7 +129,32 @@ def prod(a: ndarray, dim: int | None = None, keepdim: bool = False, dtype: np.dt
     """The product over `dim`."""
     if dim is not None:
         dim = normalize_dim(dim, a.ndim)
+    if dtype is None and a.size > LARGE and (r := _prod_large(a, dim, keepdim)) is not None:
+        return r
     return _reduce_arithmetic(np.multiply, a, dim, keepdim, dtype)
+
+
+def _prod_large(a: ndarray, dim: int | None, keepdim: bool) -> ndarray | None:
+    """The product over all or the last dimension of a contiguous array; None if it is not such a product.
+
+    NumPy multiplies the numbers of a row one after another, each time waiting for the product so far; but whole rows
+    many at a time.  So a row is folded: its parts are multiplied with each other first.
+    """
+    if type(a) is not ndarray or a.dtype.char not in "fd" or not a.flags.c_contiguous:
+        return None
+    if dim is not None and dim != a.ndim - 1:
+        return None
+    lead = a.shape[:-1] if dim is not None else ()
+    rows = math.prod(lead)
+    x = a.reshape(rows, -1)
+    parts = 8 if rows > 1 else max(x.shape[1] // 4096, 8)
+    width = x.shape[1] // parts
+    if width >= 16:
+        rest = x[:, parts * width :]
+        x = np.multiply.reduce(x[:, : parts * width].reshape(rows, parts, width), 1)
+        x[:, : rest.shape[1]] *= rest
+    r = as_array(np.multiply.reduce(x, 1)).reshape(lead)
+    return r.reshape((*lead, 1) if dim is not None else (1,) * a.ndim) if keepdim else r
 
 
 def _reduce_arithmetic(ufunc: np.ufunc, a: ndarray, dim: Dims, keepdim: bool, dtype: np.dtype | None) -> ndarray:
@@ -153,9 +178,11 @@ def nansum(a: ndarray, dim: Dims = None, keepdim: bool = False, dtype: np.dtype 
         normalize_dims(dim, a.ndim)
     if a.dtype.kind == "c":
         raise RuntimeError("nansum on CPU does not support complex inputs")
-    if a.dtype.kind in "fV":
-        a = np.where(np.isnan(a), np.zeros((), a.dtype), a)
-    return sum(a, dim, keepdim, dtype)
+    if a.dtype.kind not in "fV":
+        return sum(a, dim, keepdim, dtype)
+    if a.size > LARGE and not np.isnan(total := sum(a, dim, keepdim, dtype)).any():
+        return total  # with a NaN among them it would be one
+    return sum(np.where(np.isnan(a), np.zeros((), a.dtype), a), dim, keepdim, dtype)
 
 
 def mean(a: ndarray, dim: Dims = None, keepdim: bool = False, dtype: np.dtype | None = None) -> ndarray:

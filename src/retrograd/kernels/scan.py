@@ -5,9 +5,13 @@ Sums of floats are kept in float64, as torch does it.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy import ndarray
 
+from .blocks import row_blocks
+from .compiled import LARGE
 from .dims import normalize_dim
 from .powers import logaddexp
 from .promotion import complex_dtype, operand, scalar_name, unsupported, work_dtype
@@ -42,11 +46,58 @@ def _cumulate(
     else:
         # Rounding errors add up along the dimension: floats are added in double precision.
         wide = np.dtype(np.float64) if d.kind in "fV" else complex_dtype(np.dtype(np.float64)) if d.kind == "c" else d
-        r = _as_dtype((x.cumsum if ufunc is np.add else x.cumprod)(axis=dim, dtype=wide), d)
+        if type(x) is ndarray and x.size > LARGE and d.kind in "fciu" and x.flags.c_contiguous:
+            r = _scan_large(ufunc, x, dim, wide)
+        else:
+            r = _as_dtype((x.cumsum if ufunc is np.add else x.cumprod)(axis=dim, dtype=wide), d)
     if out is None:
         return r if r.flags.c_contiguous else r.copy()  # row-major, whatever the order of `a`
     out[...] = r
     return out
+
+
+def _scan_large(ufunc: np.ufunc, x: ndarray, dim: int, wide: np.dtype) -> ndarray:
+    """Running sums or products of a contiguous array along `dim`, computed in the dtype `wide`.
+
+    NumPy's own go along one row after another and wait for each element's result before the next.  Here many rows go
+    together: those beside each other where `dim` is not the last, else the eighths of eight neighbours of all rows.
+    """
+    lead, n, inner = math.prod(x.shape[:dim]), x.shape[dim], math.prod(x.shape[dim + 1 :])
+    result = np.empty(x.shape, x.dtype)
+    if inner >= 64:
+        for matrix, target in zip(x.reshape(lead, n, inner), result.reshape(lead, n, inner), strict=True):
+            so_far = matrix[0].astype(wide)
+            target[0] = so_far
+            for i in range(1, n):
+                ufunc(so_far, matrix[i], out=so_far)
+                target[i] = so_far
+        return result
+    if inner > 1 or n < 64:
+        np.copyto(result, ufunc.accumulate(x, axis=dim, dtype=wide), casting="same_kind")
+        return result
+    a, into = x.reshape(lead, n), result.reshape(lead, n)
+    groups, rest = divmod(n, _GROUP)
+    whole = groups * _GROUP
+    for block in row_blocks(a):
+        part, target = a[block], into[block]
+        rows = len(part)
+        # parts[i] has the elements i of all groups, so that one step adds them to those before.
+        parts = np.empty((_GROUP, rows, groups), wide)
+        parts[0] = part[:, :whole:_GROUP]
+        for i in range(1, _GROUP):
+            parts[i] = part[:, i:whole:_GROUP]
+            ufunc(parts[i], parts[i - 1], out=parts[i])
+        before = ufunc.accumulate(parts[-1], axis=1)
+        ufunc(parts[:, :, 1:], before[:, :-1], out=parts[:, :, 1:])
+        for i in range(_GROUP):
+            np.copyto(target[:, i:whole:_GROUP], parts[i], casting="same_kind")
+        if rest:
+            last = np.concatenate([before[:, -1:], part[:, whole:]], 1, dtype=wide)
+            np.copyto(target[:, whole:], ufunc.accumulate(last, axis=1)[:, 1:], casting="same_kind")
+    return result
+
+
+_GROUP = 8  # neighbours that are added before the groups are
 
 
 def cummax(a: ndarray, dim: int) -> tuple[ndarray, ndarray]:

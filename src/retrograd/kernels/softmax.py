@@ -17,7 +17,7 @@ def softmax(a: np.ndarray, dim: int, dtype: np.dtype | None = None) -> np.ndarra
         return softmax(a.reshape(1), 0).astype(target).reshape(())
     if not a.size:
         return np.empty(a.shape, target)
-    if a.size > LARGE and (fast := blocks.rows("softmax", softmax, (a,), dim)) is not None:
+    if a.size > LARGE and (fast := blocks.rows("softmax", _softmax_rows, (a,), dim)) is not None:
         return fast.astype(target, copy=False)
     x = np.subtract(a, np.maximum.reduce(a, dim, keepdims=True), order="C")  # however `a` lies, as torch has it
     np.exp(x, out=x)
@@ -32,7 +32,7 @@ def log_softmax(a: np.ndarray, dim: int, dtype: np.dtype | None = None) -> np.nd
         return log_softmax(a.reshape(1), 0).astype(target).reshape(())
     if not a.size:
         return np.empty(a.shape, target)
-    if a.size > LARGE and (fast := blocks.rows("log_softmax", log_softmax, (a,), dim)) is not None:
+    if a.size > LARGE and (fast := blocks.rows("log_softmax", _log_softmax_rows, (a,), dim)) is not None:
         return fast.astype(target, copy=False)
     x = np.subtract(a, np.maximum.reduce(a, dim, keepdims=True), order="C")
     total = np.add.reduce(np.exp(x), dim, keepdims=True)
@@ -57,7 +57,8 @@ def softmax_backward(grad: np.ndarray, result: np.ndarray, dim: int) -> np.ndarr
     """The gradient of `softmax` from its `result`: ``result * (grad - sum(grad * result))``."""
     axis = normalize_dim(dim, grad.ndim) if grad.ndim else ()
     if grad.size > LARGE:
-        fast = blocks.rows("softmax_backward", softmax_backward, (grad, result), normalize_dim(dim, grad.ndim))
+        pair = grad, result
+        fast = blocks.rows("softmax_backward", _softmax_rows_backward, pair, normalize_dim(dim, grad.ndim))
         if fast is not None:
             return fast
     x = np.multiply(grad, result)
@@ -73,7 +74,8 @@ def log_softmax_backward(grad: np.ndarray, result: np.ndarray, dim: int) -> np.n
     """The gradient of `log_softmax` from its `result`: ``grad - exp(result) * sum(grad)``."""
     axis = normalize_dim(dim, grad.ndim) if grad.ndim else ()
     if grad.size > LARGE:
-        fast = blocks.rows("log_softmax_backward", log_softmax_backward, (grad, result), normalize_dim(dim, grad.ndim))
+        pair = grad, result
+        fast = blocks.rows("log_softmax_backward", _log_softmax_rows_backward, pair, normalize_dim(dim, grad.ndim))
         if fast is not None:
             return fast
     total = np.add.reduce(grad, axis, keepdims=True)
@@ -82,3 +84,30 @@ def log_softmax_backward(grad: np.ndarray, result: np.ndarray, dim: int) -> np.n
     x = np.exp(result)
     x *= total
     return np.subtract(grad, x, out=x)
+
+
+# ------------------------------------------------------------------------------------ some rows of large matrices
+
+
+def _softmax_rows(a: np.ndarray, out: np.ndarray) -> None:
+    np.subtract(a, np.maximum.reduce(a, 1, keepdims=True), out=out)
+    np.exp(out, out=out)
+    out /= blocks.row_sums(out)
+
+
+def _log_softmax_rows(a: np.ndarray, out: np.ndarray) -> None:
+    np.subtract(a, np.maximum.reduce(a, 1, keepdims=True), out=out)
+    total = blocks.row_sums(np.exp(out))
+    np.log(total, out=total)
+    out -= total
+
+
+def _softmax_rows_backward(grad: np.ndarray, result: np.ndarray, out: np.ndarray) -> None:
+    np.subtract(grad, blocks.dots(grad, result)[:, None], out=out)
+    out *= result
+
+
+def _log_softmax_rows_backward(grad: np.ndarray, result: np.ndarray, out: np.ndarray) -> None:
+    np.exp(result, out=out)
+    out *= blocks.row_sums(grad)
+    np.subtract(grad, out, out=out)

@@ -59,6 +59,7 @@ def _special(function: Callable[..., Any], name: str, a: Any, out: ndarray | Non
 # erf(x) = x P(x^2) / Q(x^2) for |x| <= _ERF_EDGE, beyond which erf is 1 in float32.  Highest power first.  A
 # least-squares fit of the relative error, 2e-9 at most; with float32's own rounding about 6 units in the last place.
 _ERF_EDGE = np.array(3.95, np.float32)
+_ONE = np.array(1, np.float32)
 _ERF_P = [np.array(c, np.float32) for c in (
     -1.296703148260837e-08, 4.640426903012106e-06, 3.7793669180085607e-04, 3.843375915822796e-03,
     5.4274782719881245e-02, 1.8516920963687986e-01, 1.1283791692365284e00,
@@ -91,15 +92,13 @@ def _erf_float32(a: ndarray, out: ndarray) -> ndarray:
     for start in range(0, source.size, n):
         r = target[start : start + n]
         x, square, p = scratch[:, : r.size]
-        np.minimum(source[start : start + n], _ERF_EDGE, out=x)
-        np.maximum(x, -_ERF_EDGE, out=x)
+        np.clip(source[start : start + n], -_ERF_EDGE, _ERF_EDGE, out=x)
         np.multiply(x, x, out=square)
         _horner(_ERF_P, square, p)
         np.multiply(p, x, out=p)
         _horner(_ERF_Q, square, r)
         np.divide(p, r, out=r)
-        np.minimum(r, 1, out=r)
-        np.maximum(r, -1, out=r)
+        np.clip(r, -_ONE, _ONE, out=r)
     return out
 
 
