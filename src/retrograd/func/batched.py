@@ -31,6 +31,8 @@ from ..tensor import Tensor
 from ..tensor import wrap as plain
 from ..tensor.special import SpecialTensor
 
+_new = object.__new__
+
 Rule = Callable[["Level", Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
 #: Operator -> its rule. Filled by the modules of rules/ when the first vmap runs, read-only after that.
@@ -142,11 +144,15 @@ class BatchedTensor(SpecialTensor):
     def _memory(self) -> Description:  # type: ignore[override]
         memory, bdim = self.value._memory, self.bdim
         shape, strides = memory.shape, memory.strides
-        result = object.__new__(_Memory)
+        result = _new(_Memory)
         result.tensor = self
-        result.shape = shape[:bdim] + shape[bdim + 1 :]
         result.dtype = memory.dtype
-        result.strides = strides[:bdim] + strides[bdim + 1 :]
+        if bdim:
+            result.shape = shape[:bdim] + shape[bdim + 1 :]
+            result.strides = strides[:bdim] + strides[bdim + 1 :]
+        else:
+            result.shape = shape[1:]
+            result.strides = strides[1:]
         return result
 
     @property
@@ -333,7 +339,7 @@ BatchedTensor.__name__ = BatchedTensor.__qualname__ = "BatchedTensor"
 
 def wrap(value: Tensor, level: Level, bdim: int = 0) -> BatchedTensor:
     """`value`, whose dimension `bdim` counts the examples of `level`."""
-    result = object.__new__(BatchedTensor)
+    result = _new(BatchedTensor)
     result._vc = result._meta = result._edge = None
     result.value = value
     result.bdim = bdim

@@ -27,6 +27,8 @@ def physical(tensor: Tensor, levels: tuple[Level, ...]) -> Tensor:
     """`tensor` without the batching of `levels` (which are all from the outermost on), their dimensions in front."""
     if not levels:
         return tensor
+    if tensor.__class__ is BatchedTensor and tensor.level is levels[0] and not tensor.bdim and len(levels) == 1:  # type: ignore[attr-defined]
+        return tensor.value  # type: ignore[attr-defined]
     if tensor.__class__ is BatchedTensor and tensor.level.number > len(levels):  # type: ignore[attr-defined]
         inner = physical(tensor.value, levels)  # type: ignore[attr-defined]
         return wrap(inner, tensor.level, tensor.bdim + len(levels))  # type: ignore[attr-defined]
@@ -152,7 +154,7 @@ def _depth(tensor: Tensor) -> int:
 
 
 def _one(value: Tensor) -> Tensor:
-    return value.detach().new_ones(value.shape)
+    return value.detach().new_ones(value.shape) if value._special is not None else plain(kernels.ones_like(value._data))
 
 
 # --------------------------------------------------------------------------------------------------------- forward mode

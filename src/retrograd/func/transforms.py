@@ -60,22 +60,24 @@ class transforming:
     def reaches_outside(self, tensors: list[Tensor], variables: list[Tensor]) -> bool:
         """Does the history of `tensors` lead to anything but `variables` that have none themselves?"""
         own = {_accumulator(leaf) for leaf in map(plain_of, variables) if leaf._edge is None and leaf.is_leaf}
-        seen: set[Any] = set()
-        nodes = [plain_of(tensor).grad_fn or _accumulator(plain_of(tensor)) for tensor in tensors]
-        while nodes:
-            node = nodes.pop()
-            if node is None or node in seen or node in own:
-                continue
-            seen.add(node)
-            if not node.next_edges or node.sequence_nr < self.first:
-                return True
-            nodes += [edge[0] for edge in node.next_edges if edge is not None]
+        own.add(None)
+        nodes = [_accumulator(plain_of(tensor)) for tensor in tensors]
+        first = self.first
+        for node in nodes:  # grows while it is walked
+            if node not in own:
+                own.add(node)
+                edges = node.next_edges
+                if not edges or node.sequence_nr < first:
+                    return True
+                for edge in edges:
+                    if edge is not None:
+                        nodes.append(edge[0])
         return False
 
 
 def _accumulator(tensor: Tensor) -> Any:
-    """The node of a leaf that requires grad, for which anything that leads nowhere else will do."""
-    edge = gradient_edge(tensor)
+    """The node that the gradient of a tensor goes to."""
+    edge = tensor._edge or gradient_edge(tensor)
     return None if edge is None else edge[0]
 
 

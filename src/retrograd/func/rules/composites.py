@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..._generated import functions as generated
 from ...ops.registry import DECLARED
 from ...tensor import Tensor
-from ..batched import RULES, Level, is_batched, spread, wrap
+from ...tensor.special import all_values
+from ..batched import RULES, Level, is_batched, reshaped, spread, wrap
 from ..fallback import loop
 from .patterns import folded, padded, unfolded
 
@@ -111,6 +113,26 @@ def _attention(level: Level, function: Function, args: tuple[Any, ...], kwargs: 
     return wrap(function(*inner, **named), level)
 
 
+def _cross_entropy(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Classes of which none is ignored, all counting alike: the rows of all examples together."""
+    if len(args) != 2 or not kwargs.keys() <= {"reduction"}:
+        return NotImplemented
+    input, target = args
+    reduction = kwargs.get("reduction", "mean")
+    shape = input._memory.shape
+    if len(shape) != 2 or target._memory.shape != shape[:1] or reduction not in ("none", "mean", "sum"):
+        return NotImplemented
+    if target._memory.dtype.kind not in "iu" or (all_values(target) < 0).any() or not shape[0]:
+        return NotImplemented
+    losses = function(folded(spread(input, level)), folded(spread(target, level)), reduction="none")
+    if shape[0] == 1 and reduction != "none":
+        return wrap(losses, level)  # the mean of one
+    losses = reshaped(losses, (level.size, shape[0]))
+    if reduction != "none":
+        losses = (generated.mean_dim if reduction == "mean" else generated.sum_dim_IntList)(losses, [1], False)
+    return wrap(losses, level)
+
+
 def _grid_sample(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """More images, and more grids, of the same kind."""
     images, grid, *rest = args
@@ -129,5 +151,6 @@ def register() -> None:
     _declare(_isin, "torch", "isin")
     _declare(_attention, "nn.functional", "scaled_dot_product_attention")
     _declare(_grid_sample, "nn.functional", "grid_sample")
+    _declare(_cross_entropy, "nn.functional", "cross_entropy")
     _declare(loop, "torch", "nonzero_static", "embedding_bag")
 

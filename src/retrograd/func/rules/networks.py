@@ -302,6 +302,8 @@ def _nll_loss(level: Level, function: Function, args: tuple[Any, ...], kwargs: d
         rows, labels = spread(input, level), spread(target, level)
         if input._memory.ndim > 1:
             losses = function(folded(rows), folded(labels), weight, 0, ignored)
+            if reduction and rows._memory.ndim == 3 and rows._memory.shape[1] == 1:
+                return wrap(losses, level)  # the mean of one
             losses = reshaped(losses, (level.size, *target._memory.shape))
         else:
             losses = function(rows, labels, weight, 0, ignored)

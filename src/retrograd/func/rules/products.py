@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..._generated import functions as generated
+from ...ops.composite.products import linear
 from ...tensor import Tensor
-from ..batched import Level, front, is_batched, reshaped, spread, to_front, wrap
+from ..batched import RULES, Level, front, is_batched, reshaped, spread, to_front, wrap
 from .patterns import padded, put, shifted, writes
 
 Function = Callable[..., Any]
@@ -151,6 +152,26 @@ def _addr(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[
     return _or_write(function, bias, result)
 
 
+def _linear(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``input @ weight.T + bias`` of the commonest shapes; of others, as it is composed."""
+    input, weight, bias = args
+    if bias is None:
+        return NotImplemented
+    lead, (rows, inside) = input._memory.shape, weight._memory.shape if weight._memory.ndim == 2 else (-1, -1)
+    if not 1 <= len(lead) <= 2 or lead[-1] != inside or bias._memory.shape != (rows,):
+        return NotImplemented
+    if not is_batched(weight, level):
+        if is_batched(bias, level):
+            return NotImplemented
+        return wrap(function(front(input), weight, bias), level)
+    left, transposed = spread(input, level), generated.transpose(front(weight), 1, 2)
+    if len(lead) == 1:
+        left = generated.unsqueeze(left, 1)
+    added = reshaped(front(bias), (level.size, 1, rows)) if is_batched(bias, level) else bias  # type: ignore[arg-type]
+    result = generated.baddbmm(added, left, transposed)
+    return wrap(generated.squeeze_dim(result, 1) if len(lead) == 1 else result, level)
+
+
 def _einsum(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """One letter more, in the operands that are batched and in the result."""
     equation, operands = args
@@ -195,3 +216,4 @@ def register() -> None:
     put(_einsum, "einsum")
     put(_cross, "linalg_cross")
     put(_trace, "trace")
+    RULES[linear] = _linear
