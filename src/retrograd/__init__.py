@@ -152,8 +152,8 @@ from .version import __version__
 _ON_DEMAND = (
     "__config__", "__future__", "_dynamo", "_functorch", "_inductor", "_tensor", "accelerator", "ao", "compiler",
     "cpu", "distributed", "distributions", "explorer", "func", "functional", "futures", "fx", "hub", "jit", "library",
-    "masked", "mps", "mtia", "multiprocessing", "nested", "onnx", "profiler", "quantization", "quasirandom", "scipy",
-    "signal", "sparse", "testing", "torch_version", "xpu",
+    "masked", "mps", "mtia", "multiprocessing", "nested", "onnx", "overrides", "profiler", "quantization",
+    "quasirandom", "scipy", "signal", "sparse", "testing", "torch_version", "xpu",
 )  # fmt: skip
 
 

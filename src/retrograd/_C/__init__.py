@@ -17,6 +17,7 @@ from ..autograd.graph import will_execute as _will_engine_execute_node
 from ..core.state import local
 from ..kernels.linalg_checks import LinAlgError as _LinAlgError
 from ..tensor.autograd_attributes import TensorAutograd as TensorBase
+from ..tensor.overriding import disabled_torch_function as _disabled_torch_function_impl
 from . import _autograd, _functions
 
 __all__ = ["TensorBase", "_autograd", "_functions", "is_grad_enabled"]
@@ -52,7 +53,38 @@ def _debug_only_are_vmap_fallback_warnings_enabled() -> bool:
     return local.state.batch_fallback == "warn"
 
 
+#: Of functions and operators that programs override: who has the name.
+_OVERRIDING = {
+    **dict.fromkeys(
+        ("DisableTorchFunction", "DisableTorchFunctionSubclass", "_EnableTorchFunction", "_get_function_stack_at",
+         "_len_torch_function_stack"), "overrides",
+    ),
+    **dict.fromkeys(("_disabled_torch_dispatch_impl", "_dispatch_isTensorSubclassLike"), "ops.dispatch"),
+    "_DisableTorchDispatch": "ops.dispatch", "_nn": "_C._nn",
+}  # fmt: skip
+
+
+def _is_torch_function_enabled() -> bool:
+    """Are the arguments of functions asked what these mean?"""
+    return not local.state.functions_off
+
+
+def _is_torch_function_all_disabled() -> bool:
+    """Is nobody asked, not even a mode?"""
+    return local.state.functions_off == 2
+
+
+def _is_torch_function_mode_enabled() -> bool:
+    """Are modes asked, and is there one?"""
+    return local.state.functions_off < 2 and bool(local.state.function_modes)
+
+
 def __getattr__(name: str) -> Any:
+    if name in _OVERRIDING:
+        from importlib import import_module
+
+        module = import_module(f"..{_OVERRIDING[name]}", __name__)
+        return module if name == "_nn" else getattr(module, name)
     if name in ("_functorch", "_profiler"):  # imported by who asks for them, as `func` is
         from importlib import import_module
 

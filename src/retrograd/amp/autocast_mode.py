@@ -111,7 +111,8 @@ def _rules() -> dict[CodeType, frozenset[Any]]:
         for name, function in DECLARED[space].items():
             names = _list_of(name)
             if names is not None and hasattr(function, "__code__"):
-                lists.setdefault(function.__code__, set()).add(names)
+                code = getattr(function, "body", function).__code__  # (ops/override_switch.py)
+                lists.setdefault(code, set()).add(names)
     # Code that functions of several lists share says nothing: their operators have to.
     return {code: of_code.pop() for code, of_code in lists.items() if len(of_code) == 1}
 

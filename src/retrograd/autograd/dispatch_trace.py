@@ -225,7 +225,7 @@ def _composites() -> dict[CodeType, list[tuple[str, Any]]]:
             name = aten_name_of(space, title, f)
             of_the_class = f.__module__.startswith("retrograd.tensor.")  # stride(), requires_grad_(): no operators run
             if name not in NOT_OPERATORS and hasattr(f, "__code__") and not of_the_class:
-                same_code = found.setdefault(f.__code__, [])
+                same_code = found.setdefault(getattr(f, "body", f).__code__, [])  # (ops/override_switch.py)
                 if all(other is not f for _, other in same_code):
                     same_code.append((name, f))
     return found

@@ -49,6 +49,7 @@ from typing import Any
 from weakref import ref as reference
 
 from .. import kernels
+from ..core.late import operators as ops
 from ..core.locks import fork_safe_lock
 from ..core.meta import AutogradMeta
 from ..core.state import local, process
@@ -359,6 +360,8 @@ def has_same_meta(a: Tensor, b: Tensor) -> bool:
 
 def zeros_of_layout(tensor: Tensor) -> Tensor:
     """Zeros that have the same meta as `tensor`."""
+    if tensor._special is not None:
+        return ops.zeros_like(tensor)
     result = wrap(kernels.zeros_of_layout(tensor._memory))
     if tensor.__class__ is not Tensor:
         keep_bits(tensor, result)

@@ -25,6 +25,7 @@ from ..core.version_counter import version_counter
 from ..kernels import as_array, ndarray
 from ..tensor import Tensor, new, wrap
 from ..tensor.lazy_conjugation import keep_bits
+from ..tensor.special import bare, boxed
 from .edge import gradient_edge
 from .forward_grad import Level, attach, attach_view, fw_grad, has_fw_grad, set_fw_grad
 from .intercept import catch_up, intercept, interceptor_of, new_node, set_observers
@@ -476,8 +477,11 @@ def _parameters(
 
 def primal_of(tensor: Tensor, level: Level) -> Tensor:
     """The same values with the same history, and all tangents but that of `level`."""
-    primal = new(Tensor)
-    primal._memory = tensor._memory
+    if tensor._special is None:
+        primal = new(Tensor)
+        primal._memory = tensor._memory
+    else:
+        primal = boxed(bare(tensor))
     primal._vc = version_counter(tensor)
     primal._edge = gradient_edge(tensor)
     primal._meta = None

@@ -25,6 +25,7 @@ from .gradcheck_jacobians import (
     Numerical,
     as_gradient,
     as_tuple,
+    by_class,
     directions,
     forward_jacobians,
     moved_array,
@@ -205,7 +206,7 @@ def _random_like(output: Tensor, spread: bool) -> Tensor:
 
 def _with_all_elements(x: Any) -> Any:
     """A sparse tensor with a value for every element."""
-    if not isinstance(x, Tensor) or x._special is None or not x.requires_grad:
+    if not isinstance(x, Tensor) or x._special is None or not x.requires_grad or by_class(x):
         return x
     array: Any = x._memory
     ones = wrap(np.ones(array.shape, bool))

@@ -32,21 +32,31 @@ def varies(tensor: Any) -> bool:
     return isinstance(tensor, Tensor) and (tensor.is_floating_point() or tensor.is_complex())
 
 
+def by_class(tensor: Any) -> bool:
+    """Is it a tensor whose class says what operators do, so that they alone can look into it?"""
+    return isinstance(tensor, Tensor) and tensor._special is not None and tensor.needs_tensors  # type: ignore[attr-defined]
+
+
 def to_array(tensor: Tensor) -> np.ndarray:
     """The values, copied to the host; of a sparse tensor, all elements."""
+    if by_class(tensor):
+        elements = [one.item() for one in tensor.detach().reshape(-1).unbind()]  # type: ignore[attr-defined]
+        return np.array(elements, tensor._memory.dtype).reshape(tensor._memory.shape)
     if tensor._special is not None:
         tensor = tensor.detach().to_dense()  # type: ignore[attr-defined]
     return np.array(tensor.detach().cpu()._data)  # type: ignore[attr-defined]
 
 
 def moved_array(tensor: Tensor) -> np.ndarray:
-    """What is changed to move a tensor: its array, or the values of a sparse one."""
+    """What is changed to move a tensor: its array, or the values of a sparse one (of others, something of their shape)."""
+    if by_class(tensor):
+        return np.zeros(tensor._memory.shape, tensor._memory.dtype)
     return tensor._data if tensor._special is None else tensor._memory.values
 
 
 def moved_elements(tensor: Tensor) -> Any:
     """Which elements of a tensor, counted from the first, that array holds."""
-    if tensor._special is None:
+    if tensor._special is None or by_class(tensor):
         return slice(None)
     array = tensor._memory
     # Each value is numbered by where it lies; the tensor of the numbers then says which element that is.
@@ -79,18 +89,28 @@ class Numerical:
         outputs = as_tuple(self.func(*self.inputs))
         return [to_array(outputs[i]) for i in self.which]
 
+    def _values_beside(self, position: int, step: np.ndarray) -> list[np.ndarray]:
+        """The values where input number `position`, whose class alone knows what lies in it, is moved by `step`."""
+        tensor = self.inputs[position]
+        moved = (tensor.detach() + ops.from_numpy(step.astype(tensor._memory.dtype))).requires_grad_()
+        inputs = (*self.inputs[:position], moved, *self.inputs[position + 1 :])
+        outputs = as_tuple(self.func(*inputs))
+        return [to_array(outputs[i]) for i in self.which]
+
     def along(self, position: int, step: np.ndarray) -> list[np.ndarray]:
         """The derivatives of the outputs as input number `position` moves along `step`."""
         data = moved_array(self.inputs[position])
         before = data.copy()
         values = []
         try:
-            for sign in (1, -1):
+            for sign in (1, -1) if not by_class(self.inputs[position]) else ():
                 # Into the memory of the input, so that the function gets the very tensors that it was called with.
                 data[...] = before + sign * self.eps * step.astype(before.dtype)
                 values.append(self._values())
         finally:
             data[...] = before
+        if by_class(self.inputs[position]):
+            values = [self._values_beside(position, sign * self.eps * step) for sign in (1, -1)]
         quotients = []
         for ahead, behind in zip(*values, strict=True):
             for what, one, other in (("shape", ahead.shape, behind.shape), ("dtype", ahead.dtype, behind.dtype)):
@@ -120,7 +140,7 @@ class Numerical:
 
 def _all_rows(tensor: Tensor, moved: np.ndarray) -> np.ndarray:
     """A Jacobian of all elements of a tensor, of which some have not been moved."""
-    if tensor._special is None:
+    if tensor._special is None or by_class(tensor):
         return moved
     result = np.zeros((tensor.numel(), moved.shape[1]), moved.dtype)
     result[moved_elements(tensor)] = moved

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core.description import Description, NoArray
+from ..core.description import NoArray
 from ..core.state import ThreadState, local
 from ..tensor.special import bare, boxed
 from .hooks import run_post_hooks, run_pre_hooks, run_tensor_hooks
@@ -79,11 +79,12 @@ def _apply(node: Node, edges: tuple[Any, ...], grads: Sequence[Any], as_tensors:
 
 
 def apply_special(node: Node, edges: tuple[Any, ...], grads: Sequence[Any]) -> Sequence[Any]:
-    """A node whose formula cannot compute with a special gradient (Note [Special tensors]): its other form can.
+    """A node whose formula cannot compute with a special tensor (Note [Special tensors]), a gradient or one that it has
+    saved: its other form can.
 
     Called where the formula has raised. One that was on Tensors in any case has a reason of its own.
     """
-    if isinstance(node, TensorNode) or not any(isinstance(grad, Description) for grad in grads):
+    if isinstance(node, TensorNode):
         raise
     outputs = node.apply_tensors(edges, [None if grad is None else boxed(grad) for grad in grads])
     return [None if grad is None else bare(grad) for grad in outputs]

@@ -167,7 +167,9 @@ def grad(
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     given = _as_tuple(grad_outputs, len(outputs))
     keep_graph = create_graph if retain_graph is None else retain_graph
-    if local.state.batch_levels and any(isinstance(t, Tensor) and t._special is not None for t in (*outputs, *inputs)):
+    if local.state.batch_levels and any(
+        isinstance(t, Tensor) and t._special is not None and not t.needs_tensors for t in (*outputs, *inputs)  # type: ignore[attr-defined]
+    ):
         of_batched = transforms("levels").grad_of_batched
         results = of_batched(outputs, inputs, given, keep_graph, create_graph, is_grads_batched)
         return _check_used(outputs, inputs, results, allow_unused, materialize_grads, create_graph)
@@ -350,6 +352,8 @@ def make_grad(output: TensorOrEdge, grad: Tensor | None, position: int) -> Tenso
             raise RuntimeError(
                 f"grad can be implicitly created only for real scalar outputs but got {_dtype_name(np_dtype)}"
             )
+        if local.state.interceptor is not None and array is not None:
+            return ops.ones_like(output)  # which modes are asked about
         return wrap(ones(shape, np_dtype) if array is None else one_like(array))
     data = bare(grad)
     if data.shape != shape:

@@ -26,6 +26,7 @@ from ..core.meta import materialize_autograd_meta
 from ..core.state import local
 from ..core.version_counter import INFERENCE, VersionCounter, new_version_counter, version_counter
 from ..tensor import Tensor, wrap
+from ..tensor.special import boxed
 from .edge import gradient_edge
 from .saved_variable_errors import detached_error, freed_error, modified_error
 
@@ -329,7 +330,8 @@ def unpack_output_tensor(node: Node, name: str, value: Any, output_nr: int = 0) 
 
 
 def _output(node: Node, array: Any, vc: VersionCounter, output_nr: int) -> Tensor:
-    result = wrap(array, vc)
+    result = boxed(array)
+    result._vc = vc
     result._edge = (node, output_nr)
     return result
 

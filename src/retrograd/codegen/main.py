@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from .dispatched import write_dispatched
 from .formula import Names
 from .functions import write_functions
 from .jvps import write_jvps
@@ -36,6 +37,7 @@ def generate(table_dir: Path, out_dir: Path, stubs_dir: Path | None = None) -> l
         "__init__.py": '"""Generated from derivatives/*.yaml. Do not edit."""\n',
         "nodes.py": write_nodes(entries, names),
         "functions.py": write_functions(entries),
+        "dispatched.py": write_dispatched(entries),
         "jvps.py": write_jvps(entries, names),
         "records.py": write_records(entries),
         "functions.pyi": write_function_stubs(entries),

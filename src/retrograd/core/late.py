@@ -18,3 +18,8 @@ operators: Any = ModuleType("operators")
 def transforms(module: str) -> Any:
     """A module of `func`, which is imported when somebody first needs it: it stands above all operators."""
     return import_module(f"...func.{module}", __name__)
+
+
+def extension(module: str) -> Any:
+    """A module of `ops` that only programs with classes of tensors or modes of their own need."""
+    return import_module(f"...ops.{module}", __name__)

@@ -29,14 +29,14 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     >>> broadcast_all(1., torch.zeros(2))
     (tensor([1., 1.]), tensor([0., 0.]))
     """
-    if not all(isinstance(value, (Tensor, Number)) for value in values):
+    if not all(isinstance(value, Number) or hasattr(type(value), "__torch_function__") for value in values):
         raise ValueError(
             "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__; "
             f"got {', '.join(type(value).__name__ for value in values)}"
         )
     first = next((value for value in values if isinstance(value, Tensor)), None)
     dtype = get_default_dtype() if first is None else first.dtype
-    tensors = [value if isinstance(value, Tensor) else ops.tensor(value, dtype=dtype) for value in values]
+    tensors = [ops.tensor(value, dtype=dtype) if isinstance(value, Number) else value for value in values]
     return tuple(ops.broadcast_tensors(*tensors))
 
 

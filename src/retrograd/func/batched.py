@@ -24,7 +24,7 @@ from .._generated import functions as generated
 from ..core.constants import contiguous_format
 from ..core.description import Description, NoArray
 from ..core.late import transforms
-from ..core.records import record_of
+from ..core.records import original, record_of
 from ..core.state import local
 from ..core.where import Location, user_location
 from ..tensor import Tensor
@@ -424,7 +424,7 @@ def find_rule(function: Callable[..., Any]) -> Rule:
     """The rule of a function that is not in `RULES` as it is."""
     if not RULES:
         transforms("rules").load()
-    found = RULES.get(function) or RULES.get(getattr(function, "__wrapped__", None))
+    found = RULES.get(function) or RULES.get(original(function))
     if found is None:
         found = _none if record_of(function) is None else transforms("fallback").loop
     return found

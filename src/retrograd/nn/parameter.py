@@ -14,6 +14,7 @@ from ..core import dtypes
 from ..ops import factories
 from ..tensor import Tensor, new, wrap
 from ..tensor.lazy_conjugation import LazyTensor
+from ..tensor.overriding import disabled_torch_function
 from ..tensor.printing import tensor_str
 
 
@@ -36,6 +37,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     """
 
     __slots__ = ()
+    __torch_function__ = disabled_torch_function
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Self:
         if data is None:
@@ -241,6 +243,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[mis
 
     __slots__ = ()
     cls_to_become = Tensor
+    __torch_function__ = disabled_torch_function
 
     def __new__(
         cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True

@@ -9,10 +9,10 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    if name == "aten":  # torch.ops.aten
-        from .overload import aten  # everything else in this package is below it
+    if name in ("aten", "prim"):  # torch.ops.aten
+        from . import overload  # everything else in this package is below it
 
-        return aten
+        return getattr(overload, name)
     if name == "profiler":  # torch.ops.profiler
         from importlib import import_module
 

@@ -135,6 +135,17 @@ def _batch_norm_no_update(
 
 
 @composite(space="aten")
+def _local_scalar_dense(self: Tensor) -> Any:
+    """The one element of a tensor as a Python number: what ``item()`` and ``bool(x)`` come to.
+
+    >>> import retrograd as torch
+    >>> _local_scalar_dense(torch.tensor([2.]))
+    2.0
+    """
+    return self.item()
+
+
+@composite(space="aten")
 def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> Tensor:
     """The gradient of dropout: what was kept, scaled as it was.
 

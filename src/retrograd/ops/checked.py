@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from ..core.description import NoArray
 from ..core.dtypes import dtype as Dtype
+from ..core.records import original
 from ..core.state import local
 from ..tensor import Tensor
 from ..tensor.special import operate_on_special, special_tensors
@@ -314,10 +315,11 @@ def checked(
 
     def first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         made = _written(function, name, key, out, int(method), draws, scope)
-        call.__defaults__, call.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
+        own = scope.get("plain", call)  # (ops/override_switch.py)
+        own.__defaults__, own.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
         # Errors name the operation by its code. The last step: a thread that comes before it makes the same once more.
-        call.__code__ = made.__code__.replace(co_name=name, co_qualname=name)
-        return call(*args, **kwargs)
+        own.__code__ = made.__code__.replace(co_name=name, co_qualname=name)
+        return own(*args, **kwargs)
 
     scope["first"], scope["call"] = first, call
     return call
@@ -334,6 +336,7 @@ def _written(
     function: Callable[..., Any], name: str, key: str, out: bool, skipped: int, draws: bool, scope: dict[str, Any]
 ) -> FunctionType:
     """The wrapper of a function, made in its `scope`."""
+    function = getattr(function, "body", function)  # (ops/override_switch.py)
     parameters = list(inspect.signature(function, follow_wrapped=False).parameters.values())
     # (No method takes it, even if the function that it is does.)
     has_out = not skipped and (out or any(p.name == "out" or p.kind is p.VAR_KEYWORD for p in parameters))
@@ -354,7 +357,7 @@ def _written(
 def implementation(function: Any) -> Any:
     """What a checked function calls; any other function itself."""
     is_checked = getattr(function, "checked", None) is function
-    return function.__wrapped__ if is_checked else function
+    return original(function) if is_checked else function
 
 
 def _run(function: Callable[..., Any], name: str, args: list[Any], kwargs: dict[str, Any], out: bool) -> Any:

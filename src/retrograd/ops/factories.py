@@ -17,6 +17,7 @@ from ..autograd.inplace import begin_inplace
 from ..core import dtypes
 from ..core.devices import as_device
 from ..core.devices import device as device_of
+from ..core.late import extension
 from ..core.layout import strided
 from ..core.size import Size
 from ..core.state import local
@@ -180,6 +181,10 @@ def from_numpy(array: np.ndarray) -> Tensor:
 def legacy_tensor(cls: type, *args: Any, device: Any = None) -> Tensor:
     """``Tensor(2, 3)``: uninitialised; ``Tensor([1., 2.])``: the data in the default dtype."""
     legacy_device(device)
+    if len(args) == 1 and isinstance(args[0], Tensor) and cls is not Tensor:
+        return args[0].as_subclass(cls)  # type: ignore[attr-defined]
+    if cls._special is not None:  # type: ignore[attr-defined]
+        return extension("subclasses").make_subclass(cls, legacy_tensor(Tensor, *args))
     result: Tensor = new(cls)
     result._vc = None
     result._meta = None

@@ -9,14 +9,18 @@ of others.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
+from inspect import signature
 from types import FunctionType
 from typing import Any
 
+from ..core.devices import device
 from ..core.late import operators as ops
-from ..core.records import record_of, records
+from ..core.records import original, record_of, records
 from ..tensor import Tensor
+from .operator_schema import FunctionSchema, Tag, schema_of, tags_of
+from .registry import SPACES
 from .signatures import overloads_of_composites
 
 
@@ -28,77 +32,139 @@ class OpOverload:
     tensor([1., 1.])
     >>> torch.ops.aten.exp.default.__name__
     'exp.default'
+    >>> torch.ops.aten.mul.Tensor._schema
+    aten::mul.Tensor(Tensor self, Tensor other) -> Tensor
     """
 
-    __slots__ = ("_overloadname", "function", "overloadpacket")
-
-    namespace = "aten"
-
-    def __init__(self, packet: OpOverloadPacket, overload: str, function: Callable[..., Any]) -> None:
+    def __init__(
+        self, packet: OpOverloadPacket, overload: str, function: Callable[..., Any], schema: FunctionSchema | None = None
+    ) -> None:
         self.overloadpacket: OpOverloadPacket = packet
+        self._overloadpacket: OpOverloadPacket = packet
         self._overloadname = overload
         self.function: Callable[..., Any] = function
+        self.namespace: str = packet.namespace
+        self.__module__ = f"{__name__.partition('.')[0]}._ops.{packet.namespace}"
+        self.__name__ = f"{packet.__name__}.{overload}"
+        self.__qualname__ = self.name()
+        self.__doc__ = function.__doc__
+        self._given = schema
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.function(*args, **kwargs)
+        return getattr(self.function, "plain", self.function)(*args, **kwargs)  # (ops/override_switch.py)
 
     @property
-    def __name__(self) -> str:
-        return f"{self.overloadpacket.__name__}.{self._overloadname}"
+    def op(self) -> Callable[..., Any]:
+        """What runs when it is called."""
+        return self.function
 
     def name(self) -> str:
         """``'aten::exp'``."""
         suffix = "" if self._overloadname == "default" else f".{self._overloadname}"
-        return f"aten::{self.overloadpacket.__name__}{suffix}"
+        return f"{self.namespace}::{self.overloadpacket.__name__}{suffix}"
+
+    @property
+    def _schema(self) -> FunctionSchema:
+        if self._given is None:
+            self._given = schema_of(self)
+        return self._given
+
+    @property
+    def is_view(self) -> bool:
+        """Does its result share memory with an argument?"""
+        return any(a.alias_info is not None and not a.alias_info.is_write for a in self._schema.arguments)
+
+    @property
+    def tags(self) -> list[Tag]:
+        """What else is known of it."""
+        return tags_of(self)
+
+    def has_kernel_for_dispatch_key(self, key: Any) -> bool:
+        """Is there a kernel of its own for a key such as "CPU"?"""
+        return str(key).rpartition(".")[2] in ("CPU", "AutogradCPU")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, OpOverload) and original(other.function) is original(self.function)
+        if not isinstance(other, OpOverload):
+            return False
+        if self.name() == other.name():
+            return True
+        writes_out = "out" in (self._overloadname[-3:], other._overloadname[-3:])
+        return not writes_out and original(other.function) is original(self.function)
 
     def __hash__(self) -> int:
-        return hash(original(self.function))
+        record = record_of(self.function)
+        return hash(self.overloadpacket.__name__ if record is None else record.base)
 
     def __str__(self) -> str:
-        return f"aten.{self.__name__}"
+        return f"{self.namespace}.{self.__name__}"
 
     def __repr__(self) -> str:
-        return f"<OpOverload(op='aten.{self.overloadpacket.__name__}', overload='{self._overloadname}')>"
+        return f"<OpOverload(op='{self.namespace}.{self.overloadpacket.__name__}', overload='{self._overloadname}')>"
+
+    def __deepcopy__(self, memo: Any) -> OpOverload:
+        return self
+
+    def __reduce__(self) -> Any:
+        return _found, (self.namespace, self.overloadpacket.__name__, self._overloadname)
+
+
+def _found(namespace: str, packet: str, overload: str) -> OpOverload:
+    """An operator, by its names in a pickle."""
+    from .. import ops as spaces  # (this file's package, which has the namespaces)
+
+    return getattr(getattr(getattr(spaces, namespace), packet), overload)
 
 
 class OpOverloadPacket:
     """All forms of an operator: ``torch.ops.aten.max`` has ``.default`` and ``.dim``."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, namespace: str = "aten") -> None:
         self.__name__ = name
+        self.namespace = namespace
+        self._qualified_op_name = f"{namespace}::{name}"
+        self.__module__ = f"{__name__.partition('.')[0]}._ops.{namespace}"
 
     def __getattr__(self, overload: str) -> OpOverload:
         function = None if overload.startswith("__") else _function_of(self.__name__, overload)
-        if function is None:
-            raise AttributeError(f"The underlying op of 'aten.{self.__name__}' has no overload name '{overload}'")
+        if function is None or self.namespace != "aten":
+            raise AttributeError(
+                f"The underlying op of '{self.namespace}.{self.__name__}' has no overload name '{overload}'"
+            )
         result = OpOverload(self, overload, function)
         setattr(self, overload, result)
         return result
 
+    def overloads(self) -> list[str]:
+        """The names of its forms."""
+        found = list(_operators().get(self.__name__, {})) or list(overloads_of_composites(self.__name__))
+        return [name for name in found if _function_of(self.__name__, name) is not None]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.overloads())
+
+    @property
+    def op(self) -> Any:
+        """What runs when it is called."""
+        return self
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        name = self.__name__
-        return (_aten_only(name) or getattr(ops, name, None) or getattr(Tensor, name))(*args, **kwargs)
+        function = function_named(self.__name__)
+        return getattr(function, "plain", function)(*args, **kwargs)
 
     def __str__(self) -> str:
-        return f"aten.{self.__name__}"
+        return f"{self.namespace}.{self.__name__}"
 
     def __repr__(self) -> str:
-        return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
+        return f"<OpOverloadPacket(op='{self.namespace}.{self.__name__}')>"
 
 
 class _Namespace:
     """``torch.ops.aten``: the operators by name, looked up when they are asked for."""
 
+    name = "aten"
+
     def __getattr__(self, name: str) -> OpOverloadPacket:
-        known = not name.startswith("__") and (
-            hasattr(ops, name)
-            or hasattr(Tensor, name)
-            or _aten_only(name) is not None
-            or name in _operators()
-        )
+        known = not name.startswith("__") and (function_named(name) is not None or name in _operators())
         if not known:
             raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{name}'")
         packet = OpOverloadPacket(name)
@@ -106,7 +172,50 @@ class _Namespace:
         return packet
 
 
+class _Attributes:
+    """``torch.ops.prim``: what a class with ``__torch_dispatch__`` is asked about its tensors, besides operators."""
+
+    name = "prim"
+
+    def __init__(self, *names: str) -> None:
+        for name in names:
+            packet = OpOverloadPacket(name, self.name)
+            function: Any = getattr(Tensor, name)
+            packet.default = OpOverload(packet, "default", function.fget if isinstance(function, property) else function)  # type: ignore[attr-defined]
+            setattr(self, name, packet)
+
+
 aten: _Namespace = _Namespace()
+prim: _Attributes = _Attributes("device", "layout")
+
+
+def _sym(name: str, method: str, *overloads: str) -> None:
+    """An operator that gives a size, under torch's name."""
+    packet = OpOverloadPacket(name)
+    for overload in ("default", *overloads):
+        setattr(packet, overload, OpOverload(packet, overload, getattr(Tensor, method)))
+    setattr(aten, name, packet)
+
+
+for _name, _method, *_more in (
+    ("sym_size", "size", "int"), ("sym_stride", "stride", "int"), ("sym_numel", "numel"),
+    ("sym_storage_offset", "storage_offset"), ("storage_offset", "storage_offset"), ("dim", "dim"),
+    ("sym_is_contiguous", "is_contiguous"), ("is_non_overlapping_and_dense", "is_contiguous"),
+    ("is_strides_like_format", "is_contiguous"), ("numel", "numel"), ("size", "size", "int"),
+    ("stride", "stride", "int"), ("is_contiguous", "is_contiguous", "memory_format"), ("detach", "detach"),
+):  # fmt: skip
+    _sym(_name, _method, *_more)
+
+
+def function_named(name: str) -> Callable[..., Any] | None:
+    """The function that does the work of torch's operator of this name."""
+    found = _aten_only(name) or getattr(ops, name, None)
+    if found is None and name in _operators():
+        return next(iter(_operators()[name].values()))
+    for space in ("fft", "linalg", "special"):
+        if found is None and name.startswith(f"{space}_"):
+            found = SPACES[space].get(name.removeprefix(f"{space}_"))
+    return found or SPACES["nn.functional"].get(name) or getattr(Tensor, name, None)
 
 
 @cache
@@ -127,9 +236,14 @@ def _aten_only(name: str) -> Callable[..., Any] | None:
 
 
 def _function_of(base: str, overload: str) -> Callable[..., Any] | None:
-    function = _operators().get(base, {}).get(overload)
+    forms = _operators().get(base, {})
+    function = forms.get(overload)
     if function is None and overload in overloads_of_composites(base):
-        function = getattr(ops, base, None) or getattr(Tensor, base, None) or _aten_only(base)
+        function = function_named(base) if base not in _operators() or overload != "default" else None
+    if function is None and overload.endswith("out"):
+        # ``add.out``, ``max.dim_max``: a form of the function that is given where to write.
+        form = overload.removesuffix("out").removesuffix("_")
+        function = forms.get(form) if form else next(iter(forms.values()), None) or function_named(base)
     return function
 
 
@@ -146,18 +260,112 @@ def overload_of(operator: Callable[..., Any]) -> OpOverload:
 @cache
 def _overload_of(function: Callable[..., Any]) -> OpOverload:
     record = record_of(function)
-    name, overload = (function.__name__, "default") if record is None else (record.base, record.overloads[0])
+    name = function.__name__ if record is None else record.base
+    overload = overloads_of_composites(name)[0] if record is None else record.overloads[0]
     if _function_of(name, overload) is function:
         return getattr(getattr(aten, name), overload)
-    return OpOverload(OpOverloadPacket(name), overload, function)
+    known = function_named(name) is not None
+    return OpOverload(getattr(aten, name) if known else OpOverloadPacket(name), overload, function)
+
+
+# --------------------------------------------------------------------------------------------------------------- calls
+
+#: Operators that torch calls as ``add.Tensor`` also beside a number, which it makes a tensor of.
+TAKE_NUMBERS_AS_TENSORS: frozenset[str] = frozenset(
+    ("add", "add_", "sub", "sub_", "mul", "mul_", "div", "div_", "rsub", "true_divide", "floor_divide")
+)
+
+
+def form_for(operator: Callable[..., Any], args: tuple[Any, ...]) -> OpOverload:
+    """The form of an operator that torch would call for these arguments."""
+    found = overload_of(operator)
+    record = record_of(operator)
+    packet = found.overloadpacket
+    if record is None or len(record.overloads) < 2 or len(args) < 2 or packet.__name__ in TAKE_NUMBERS_AS_TENSORS:
+        return found
+    wanted = "Tensor" if isinstance(args[1], Tensor) else "Scalar"
+    if wanted in record.overloads:
+        return getattr(packet, wanted)
+    wanted = f"{'Tensor' if isinstance(args[0], Tensor) else 'Scalar'}_{wanted}"
+    return getattr(packet, wanted) if wanted in record.overloads else found
+
+
+def call_of(
+    operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[OpOverload, tuple[Any, ...], dict[str, Any]]:
+    """A call of an operator as handlers see it: the form, and the arguments that are not what they are by default."""
+    func = form_for(operator, args)
+    if func.function is not operator and original(operator) is not operator:  # another kernel in its place
+        func = OpOverload(func.overloadpacket, func._overloadname, operator)
+    factory = FACTORIES.get(func.overloadpacket.__name__)
+    if factory is not None:
+        return (func, *factory(args, kwargs))
+    defaults = _defaults(original(operator))
+    positional = list(args)
+    names = list(defaults)
+    for name in _BY_NAME.intersection(names[: len(positional)]):
+        at = names.index(name)
+        kwargs = {name: args[at], **kwargs}
+        positional[at] = defaults[name] if at < len(positional) - 1 else _NO_DEFAULT
+    positional = [value for value in positional if value is not _NO_DEFAULT]
+    while positional and len(positional) <= len(names) and _same(positional[-1], defaults[names[len(positional) - 1]]):
+        positional.pop()
+    named = {key: value for key, value in kwargs.items() if not _same(value, defaults.get(key, _NO_DEFAULT))}
+    return func, tuple(positional), named
+
+
+_NO_DEFAULT: Any = object()
+#: Arguments that torch's operators take by keyword, wherever they stand in ours.
+_BY_NAME: frozenset[str] = frozenset(("dtype", "layout", "device", "memory_format", "generator", "non_blocking"))
+
+
+def _same(value: Any, default: Any) -> bool:
+    if default is _NO_DEFAULT or isinstance(value, Tensor):
+        return False
+    return value is default or (type(value) is type(default) and value == default)
+
+
+@cache
+def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
+    """The parameters of a function, in order, with what they are if they are not given."""
+    found: dict[str, Any] = {}
+    function = getattr(function, "body", function)
+    for name, parameter in signature(function, follow_wrapped=False).parameters.items():
+        found[name] = _NO_DEFAULT if parameter.default is parameter.empty else parameter.default
+    return found
+
+
+def _sized(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """``zeros(2, 3)`` as torch's operator is called: the size in a list, and where the result is to be."""
+    size = kwargs.get("size", args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args)
+    return (list(size),), _options(kwargs)
+
+
+def _ranged(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The same of functions that are given no size."""
+    return args, _options(kwargs)
+
+
+def _full(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    size = kwargs.get("size", args[0] if args else ())
+    value = kwargs.get("fill_value", args[1] if len(args) > 1 else None)
+    return (list(size) if isinstance(size, (tuple, list)) else size, value), _options(kwargs)
+
+
+def _options(kwargs: dict[str, Any]) -> dict[str, Any]:
+    left = {k: v for k, v in kwargs.items() if k not in ("size", "fill_value", "requires_grad", "device", "pin_memory")}
+    left = {k: v for k, v in left.items() if v is not None}
+    where = device("cpu" if kwargs.get("device") is None else kwargs["device"])
+    return {**left, "device": where, "pin_memory": bool(kwargs.get("pin_memory"))}
+
+
+FACTORIES: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(("empty", "zeros", "ones", "rand", "randn"), _sized), "full": _full,
+    **dict.fromkeys(("eye", "arange", "linspace", "logspace", "randint", "randperm"), _ranged),
+}  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------------------- kernels
-
-
-def original(operator: Callable[..., Any]) -> Callable[..., Any]:
-    """The operator that `with_kernel` was given."""
-    return getattr(operator, "__wrapped__", operator)
 
 
 def with_kernel(
@@ -177,6 +385,8 @@ def with_kernel(
     record = record_of(operator)
     if record is None or not isinstance(operator, FunctionType):
         return None
+    made_of = original(operator)
+    operator = getattr(operator, "body", operator)
     name = f"kernel_{record.kernel}"  # what its wrapper calls it
     surroundings = dict(operator.__globals__)
     surroundings[name] = substitute(surroundings[name])
@@ -184,5 +394,5 @@ def with_kernel(
         operator.__code__, surroundings, operator.__name__, operator.__defaults__, operator.__closure__
     )
     result.__kwdefaults__ = operator.__kwdefaults__
-    result.__wrapped__ = original(operator)  # type: ignore[attr-defined]
+    result.__wrapped__ = made_of  # type: ignore[attr-defined]
     return result

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, TypeVar
 
 from .._generated.functions import PUBLIC
@@ -76,10 +77,22 @@ def composite(
     return declare
 
 
+def _as_method(f: Any, name: str) -> Any:
+    """The method of tensors that is a function as well, as an object of its own: those who override functions
+    (tensor/overriding.py) can tell which of the two was called."""
+    own: Any = FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
+    own.__kwdefaults__, own.__doc__, own.__qualname__ = f.__kwdefaults__, f.__doc__, f.__qualname__
+    own.__wrapped__ = f
+    own.__module__ = f"{__package__}.methods"  # where a pickle finds it
+    return own
+
+
 def _put(space: str, name: str, f: Callable[..., Any], out: bool, bare: bool, draws: bool) -> None:
     if name in SPACES[space]:
         raise ValueError(f"{space}.{name} is declared twice")
     DECLARED[space][name] = SPACES[space][name] = f
+    if bare and space == "Tensor" and SPACES["torch"].get(name) is f:
+        SPACES[space][name] = _as_method(f, name)
     if space == "linalg" and DECLARED["torch"].get(f.__name__) is f:
         SPACES[space][name] = SPACES["torch"][f.__name__]
     if not bare and space not in ("internal", "aten", "linalg"):  # (ops/linalg_calls.py has further checks)
@@ -98,7 +111,10 @@ def signature_key(space: str, name: str) -> str:
     return f"{space}.{name}"
 
 
+_SHARED = {id(_f) for _space, _names in PUBLIC.items() if _space != "Tensor" for _f in _names.values()}
 for _name, _method in PUBLIC["Tensor"].items():
+    if id(_method) in _SHARED:
+        SPACES["Tensor"][_name] = _method = _as_method(_method, _name)
     setattr(Tensor, _name, _method)
 #: Methods that the class itself has and that are checked as operators are: those that have a line.
 for _name in [key.removeprefix("Tensor.") for key in names() if key.startswith("Tensor.")]:

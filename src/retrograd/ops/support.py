@@ -15,6 +15,7 @@ from ..autograd.forward_operators import forbid_out
 from ..autograd.inplace import begin_inplace, check_overlap
 from ..autograd.intercept import interceptor_of
 from ..core.description import NoArray
+from ..core.late import extension
 from ..core.records import record_of
 from ..core.state import local, process
 from ..core.where import users_level
@@ -235,6 +236,8 @@ def write_out(
     tensors, apart = _tensors_in((*args, *kwargs.values())), _apart(function, args, kwargs)
     for tensor in (*tensors, *outs):
         if tensor._special is not None:
+            if tensor.needs_tensors and not state.dispatch_off:
+                return extension("dispatch").write_out(function, out, args, kwargs)
             tensor.write_out(function)
     if differentiable and state.grad_enabled and any(t.requires_grad for t in (*tensors, *outs)):
         raise RuntimeError(

@@ -152,6 +152,10 @@ def _reduce_tensor(tensor: Tensor) -> Any:
         parts = [wrap(getattr(tensor._memory, name)) for name in tensor._memory.parts]
         coalesced = (tensor._memory.coalesced,) if tensor.is_sparse else ()
         return rebuild._rebuild_sparse_tensor, (tensor.layout, (*parts, tensor.shape, *coalesced))
+    if tensor._special is not None and tensor.needs_tensors and tensor._memory.array is None:
+        memory = tensor.travelling()
+        state = {**memory.attributes, **memory.own}
+        return rebuild._rebuild_from_type_v2, (rebuild._rebuild_wrapper_subclass, cls, tensor.described(), state)
     if cls.__reduce_ex__ not in _OWN or cls.__reduce__ is not object.__reduce__:
         return NotImplemented  # a subclass that says itself how it is pickled
     if tensor._backward_hooks:

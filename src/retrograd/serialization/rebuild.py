@@ -12,6 +12,7 @@ import numpy as np
 
 from ..core import dtypes
 from ..core import layout as layouts
+from ..core.late import extension
 from ..core.size import Size
 from ..kernels import as_strided, contiguous_strides
 from ..nn.parameter import Parameter
@@ -115,7 +116,7 @@ def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Te
         if made.requires_grad:
             result.requires_grad_()
         made = result
-    if made._special is not None:
+    if made._special is not None and not made.needs_tensors:
         return made  # what torch has in the state of a nested tensor is what it was made of
     if "__setstate__" in vars(new_type):
         made.__setstate__(state)  # type: ignore[attr-defined]
@@ -209,8 +210,20 @@ def _get_layout(name: Any) -> Any:
     raise LoadError(f"the file has a layout that is not here: {str(name)[:50]!r}")
 
 
+def _rebuild_wrapper_subclass(
+    cls: Any, dtype: Any, size: Any, stride: Any, storage_offset: Any, layout: Any, device: Any, requires_grad: Any
+) -> Any:
+    """A tensor without memory of a class that says itself what operators do; what it holds is its state."""
+    made_of_ints = all(type(n) is int for n in (*size, *stride, storage_offset))
+    if not (isinstance(dtype, dtypes.dtype) and made_of_ints and type(requires_grad) is bool):
+        raise LoadError("a tensor in the file is described in a way that makes no sense")
+    if not (isinstance(cls, type) and issubclass(cls, Tensor) and cls._special is not None):
+        raise LoadError("a tensor without memory in the file is of a class that has no __torch_dispatch__")
+    return extension("dispatch_attributes").rebuild_wrapper(cls, dtype, size, stride, storage_offset, layout, device, requires_grad)
+
+
 #: The functions that make a tensor of arguments alone.
 TENSORS = (
     _rebuild_tensor, _rebuild_tensor_v2, _rebuild_tensor_v3, _rebuild_parameter, _rebuild_parameter_with_state,
-    _rebuild_nested_tensor, _rebuild_njt, _rebuild_sparse_tensor,
+    _rebuild_nested_tensor, _rebuild_njt, _rebuild_sparse_tensor, _rebuild_wrapper_subclass,
 )  # fmt: skip

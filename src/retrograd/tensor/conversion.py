@@ -31,6 +31,9 @@ _REFLECTED = {
 }  # fmt: skip
 
 
+_PACKAGE = __name__.partition(".")[0] + "."
+
+
 class TensorConversion(TensorAutograd):
     """How a Tensor answers Python's own protocols."""
 
@@ -186,7 +189,14 @@ class TensorConversion(TensorAutograd):
             )
         if id(self) in memo:
             return memo[id(self)]
-        result = new(type(self))
+        own = "new_empty" in {name for cls in type(self).__mro__ if not _is_ours(cls) for name in vars(cls)}
+        result = self.new_empty([]) if own else new(type(self))  # type: ignore[attr-defined]
+        if type(result) is not type(self) or (not own and not _is_ours(type(self))):
+            raise RuntimeError(
+                "The default implementation of __deepcopy__() for non-wrapper subclasses only works for subclass types that "
+                "properly implement new_empty() and for which that function returns another instance of the same "
+                f"subclass: define new_empty(), or __deepcopy__(), for {type(self).__name__}"
+            )
         memo[id(self)] = result
         result._memory = _deepcopy_array(self._memory, memo)
         result._vc = None
@@ -206,6 +216,11 @@ class TensorConversion(TensorAutograd):
 
             warn_if_has_hooks(self)
         return _rebuild, (type(self), self._data, self.requires_grad, self.__dict__)
+
+
+def _is_ours(cls: type) -> bool:
+    """Is it a class of this package (or Python's), and none of a program's?"""
+    return cls is object or cls.__module__.startswith(_PACKAGE)
 
 
 def _deepcopy_array(array: Any, memo: dict[Any, Any]) -> Any:

@@ -36,6 +36,7 @@ from ..core.meta import materialize_autograd_meta
 from ..core.records import record_of
 from ..core.version_counter import INFERENCE
 from . import Tensor
+from .overriding import disabled_torch_function
 from .conversion import _rebuild as rebuild_plain
 
 NO_BITS = (False, False)
@@ -47,6 +48,7 @@ class LazyTensor(Tensor):
     __slots__ = ()
 
     bits: tuple[bool, bool]
+    __torch_function__ = disabled_torch_function
 
     @property
     def _data(self) -> Any:  # type: ignore[override]

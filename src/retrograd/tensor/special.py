@@ -34,6 +34,7 @@ from ..core.description import Description, NoArray
 from ..core.state import local
 from ..core.version_counter import version_counter
 from . import Tensor, wrap
+from .overriding import disabled_torch_function
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,6 +49,10 @@ class SpecialTensor(Tensor):
     #: Is an operator on such tensors nothing but operators on plain tensors?  Then whoever watches operators (modes,
     #: saved-tensor hooks, dual levels) sees those.
     transparent = False
+    #: Must a backward pass that begins with such a gradient run on Tensors, whose identity the class looks at?
+    needs_tensors: bool = False
+    #: Its class says what *operators* mean, in `operate`; functions mean what they mean for any tensor.
+    __torch_function__ = disabled_torch_function
 
     if not TYPE_CHECKING:
 
@@ -125,6 +130,10 @@ class SpecialTensor(Tensor):
     def become(self, operator: Callable[..., Tensor], args: tuple[Any, ...]) -> Any:
         """Be what a view operator makes of this tensor: ``unsqueeze_()`` and its like; NotImplemented: as any."""
         return NotImplemented
+
+    def travelling(self) -> Any:
+        """What stands for this tensor where gradients travel as bare arrays; its ``as_tensor()`` gives one like it."""
+        return self._memory
 
     @property
     def held(self) -> tuple[Tensor, ...]:
@@ -204,7 +213,7 @@ def operate_on_special(function: Callable[..., Any], args: tuple[Any, ...], kwar
 
 def bare(tensor: Tensor) -> Any:
     """A gradient in the form in which it travels: its array, or what stands for one."""
-    return tensor._data if tensor._special is None else tensor._memory
+    return tensor._data if tensor._special is None else tensor.travelling()  # type: ignore[attr-defined]
 
 
 def boxed(array: Any) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..core import devices, dtypes
 from ..core.cuts import remember_cut
+from ..core.late import extension
 from ..core.layout import strided
 from ..core.meta import AutogradMeta, materialize_autograd_meta
 from ..core.size import Size
@@ -24,11 +25,13 @@ from ..core.where import theirs
 from ..kernels import is_contiguous, storage_offset, strides
 from ..kernels.dims import normalize_dim
 from .conversion import TensorConversion
+from .overriding import NEVER, default_torch_function
 
 if TYPE_CHECKING:
     from ..autograd.edge import EdgeTuple
 
 new = object.__new__
+_PACKAGE = __name__.partition(".")[0] + "."
 
 
 class Tensor(TensorConversion):
@@ -66,6 +69,39 @@ class Tensor(TensorConversion):
         from ..ops.factories import legacy_tensor  # factories make Tensors
 
         return legacy_tensor(cls, *args, **kwargs)  # type: ignore[return-value]
+
+    # ------------------------------------------------------------------------------------------------ classes of users
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """A class of tensors that a program defines: see Note [Overriding functions] and Note [Python dispatch]."""
+        super().__init_subclass__(**options)
+        if not cls.__module__.startswith(_PACKAGE):
+            extension("subclasses").prepare(cls)
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """What `func` means where an argument is of this class: as for any tensor, with results of this class."""
+        return default_torch_function(Tensor, cls, func, types, args, kwargs)
+
+    @staticmethod
+    def __torch_dispatch__(
+        func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """What an operator, below autograd, means where an argument is of this class: what it does to its memory."""
+        del types  # whatever they are
+        return extension("dispatch").without_dispatch(func, args, kwargs)
+
+    @staticmethod
+    def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False, **options: Any) -> Any:
+        """The memory of `data`, without its history, as an object of a class of tensors."""
+        return extension("subclasses").make_subclass(cls, data, require_grad, **options)
+
+    @staticmethod
+    def _make_wrapper_subclass(cls: Any, size: Any, *args: Any, **options: Any) -> Any:
+        """An object of a class with ``__torch_dispatch__`` that has sizes, a dtype and so on, but no memory."""
+        return extension("subclasses").make_wrapper_subclass(cls, size, *args, **options)
 
     # -------------------------------------------------------------------------------------------------- what it is
 
@@ -271,6 +307,7 @@ class Tensor(TensorConversion):
 
 
 Tensor._memory = Tensor._array = Tensor.__dict__["_data"]
+NEVER.add(Tensor)
 
 
 #: By dtype: the older names that are classes too.  The dtypes that came later have none.

@@ -398,6 +398,11 @@ def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list:
     return _walk(tree, is_leaf, False)[0]
 
 
+def arg_tree_leaves(*args: Any, **kwargs: Any) -> list:
+    """The leaves of the arguments of a call."""
+    return tree_leaves((args, kwargs))
+
+
 def tree_iter(tree: Any, is_leaf: IsLeaf = None) -> Iterator[Any]:
     """The leaves of a structure, one after the other."""
     yield from tree_leaves(tree, is_leaf)

@@ -80,7 +80,7 @@ class Converted:
         >>> torch.nn.Linear(2, 2).to(torch.float64).weight.dtype
         torch.float64
         """
-        dtype, device, memory_format = _parse_to(args, kwargs)
+        dtype, device, memory_format = parse_to(args, kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
@@ -167,7 +167,7 @@ class Converted:
                 clear_grad(parameter, set_to_none)
 
 
-def _parse_to(args: tuple, kwargs: dict) -> tuple[Any, Any, Any]:
+def parse_to(args: tuple, kwargs: dict) -> tuple[Any, Any, Any]:
     """The (dtype, device, memory_format) of a call of `Module.to`."""
     first = args[0] if args else None
     if isinstance(first, Tensor) or "tensor" in kwargs:

@@ -17,6 +17,7 @@ from ...autograd.forward_operators import forbid_duals
 from ...autograd.inplace import begin_inplace, bump_version
 from ...core import dtypes, shared_memory
 from ...core.constants import channels_last, channels_last_3d, contiguous_format
+from ...core.late import extension
 from ...core.state import local, process
 from ...storage import TypedStorage, UntypedStorage, typed_storage, untyped_storage
 from ...tensor import Tensor, new, wrap
@@ -258,7 +259,11 @@ def as_subclass(input: Tensor, cls: type) -> Tensor:
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
             f"class inherits from Tensor: {cls!r} does not."
         )
-    view = generated.alias(input)
+    if input._special is not None:
+        extension("subclasses").check_no_other_class(input, cls)
+    view = extension("subclasses").unobserved(generated.alias, input) if local.state.observers else generated.alias(input)
+    if cls._special is not None or input._special is not None:  # type: ignore[attr-defined]
+        return extension("subclasses").as_special_subclass(view, cls)
     result = new(cls)
     result._memory, result._vc, result._meta, result._edge = view._memory, view._vc, view._meta, view._edge
     keep_bits(view, result)
