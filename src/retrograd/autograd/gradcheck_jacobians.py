@@ -91,11 +91,13 @@ class Numerical:
 
     def _values_beside(self, position: int, step: np.ndarray) -> list[np.ndarray]:
         """The values where input number `position`, whose class alone knows what lies in it, is moved by `step`."""
-        tensor = self.inputs[position]
-        moved = (tensor.detach() + ops.from_numpy(step.astype(tensor._memory.dtype))).requires_grad_()
-        inputs = (*self.inputs[:position], moved, *self.inputs[position + 1 :])
-        outputs = as_tuple(self.func(*inputs))
-        return [to_array(outputs[i]) for i in self.which]
+        data = self.inputs[position].data
+        before = data.clone()
+        try:
+            data.copy_(before + ops.from_numpy(np.asarray(step, before._memory.dtype)))
+            return self._values()
+        finally:
+            data.copy_(before)
 
     def along(self, position: int, step: np.ndarray) -> list[np.ndarray]:
         """The derivatives of the outputs as input number `position` moves along `step`."""

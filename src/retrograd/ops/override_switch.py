@@ -126,6 +126,7 @@ def _put_question(function: FunctionType, key: Any, name: str) -> None:
     )
     plain.__kwdefaults__ = function.__kwdefaults__
     plain.__dict__.update(function.__dict__)
+    plain.__module__, plain.__qualname__, plain.__doc__ = function.__module__, function.__qualname__, function.__doc__
     if function.__globals__.get("call") is function:  # (ops/checked.py: it is to be written when it is first called)
         function.__globals__["plain"] = plain
     # What it is, what is done where nobody overrides it, and what shows its parameters.
