@@ -30,7 +30,8 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo examples test test-parity test-slow test-programs test-fast test-versions check fast fast-wheel bench \
-        bench-func bench-kernels bench-optim programs coverage generate clean
+        bench-func bench-kernels bench-optim programs coverage generate clean test-explorer explorer-libraries \
+        explorer-screenshots
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +57,15 @@ test-programs: $(GENERATED) $(VENV)/test.stamp $(VENV)/parity.stamp ## 100,000 r
 
 test-fast: $(GENERATED) $(VENV)/test.stamp $(VENV)/fast.stamp ## compile the optional kernels, and compare them with NumPy's
 	@$(PY) -m pytest -q tests/kernels $(ARGS)
+
+test-explorer: $(GENERATED) $(VENV)/test.stamp $(VENV)/explorer.stamp ## the explorer's page in a browser (Debian: chromium, chromium-driver)
+	@RETROGRAD_NEEDS_BROWSER=1 $(PY) -m pytest -q -s -m browser tests/explorer $(ARGS)
+
+explorer-libraries: ## build what the explorer lays graphs out with, from the npm registry (needs node and npm)
+	@tools/explorer/build.sh
+
+explorer-screenshots: $(GENERATED) $(VENV)/test.stamp $(VENV)/explorer.stamp ## the pictures of docs/EXPLORER.md
+	@$(PY) docs/explorer_screenshots.py
 
 test-versions: ## the tests on every supported Python that is here (see tools/versions.py); VERSIONS=3.14 for one
 	@VERSIONS="$(VERSIONS)" $(PYTHON) tools/versions.py $(ARGS)
@@ -126,6 +136,11 @@ $(GENERATED): $(VENV)/install.stamp $(SOURCES)
 $(VENV)/test.stamp: $(VENV)/install.stamp
 	@echo "installing what the tests need"
 	@$(PIP) --editable '.[test]'
+	@touch $@
+
+$(VENV)/explorer.stamp: $(VENV)/install.stamp
+	@echo "installing selenium"
+	@$(PIP) --editable '.[explorer-test]'
 	@touch $@
 
 $(VENV)/examples.stamp: $(VENV)/install.stamp

@@ -39,20 +39,21 @@ def norm_and_flags(value: Any) -> tuple[float | None, int]:
     if value is None:
         return None, 0
     total, flags = 0.0, 0
-    for array in arrays_of(value):
-        array = np.asarray(array.get() if hasattr(array, "get") else array)  # from an accelerator
-        if array.dtype.kind in "OSU" or array.dtype.names is not None:
-            continue
-        wide = np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)).ravel()
-        largest = float(wide.max(initial=0.0))
-        if not math.isfinite(largest):
-            flags |= NAN if bool(np.isnan(wide).any()) else 0
-            flags |= INF if bool(np.isinf(wide).any()) else 0
-            wide = wide[np.isfinite(wide)]
+    with np.errstate(all="ignore"):  # memory that was never written to holds anything
+        for array in arrays_of(value):
+            array = np.asarray(array.get() if hasattr(array, "get") else array)  # from an accelerator
+            if array.dtype.kind in "OSU" or array.dtype.names is not None:
+                continue
+            wide = np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)).ravel()
             largest = float(wide.max(initial=0.0))
-        if largest:
-            scaled = wide / largest  # squares of what is near the largest number would be infinite
-            total = math.hypot(total, largest * math.sqrt(float(scaled @ scaled)))
+            if not math.isfinite(largest):
+                flags |= NAN if bool(np.isnan(wide).any()) else 0
+                flags |= INF if bool(np.isinf(wide).any()) else 0
+                wide = wide[np.isfinite(wide)]
+                largest = float(wide.max(initial=0.0))
+            if largest:
+                scaled = wide / largest  # squares of what is near the largest number would be infinite
+                total = math.hypot(total, largest * math.sqrt(float(scaled @ scaled)))
     return total, flags
 
 

@@ -186,53 +186,83 @@ class Picture {
         }
     }
 
-    /** From far away: a point a box, a line a line. */
+    /** From far away: a point a box, a line a line. Boxes are written as pixels, which takes a tenth of drawing them. */
     drawFar(size, inSight) {
-        const { scene, player, transform: { x, y, k } } = this, ratio = window.devicePixelRatio || 1;
+        const { scene, transform: { x, y, k } } = this, ratio = window.devicePixelRatio || 1, style = this.colours();
         const w = Math.round(size.width * ratio), h = Math.round(size.height * ratio);
-        if (this.canvas.width !== w || this.canvas.height !== h) [this.canvas.width, this.canvas.height] = [w, h];
-        const context = this.canvas.getContext("2d"), style = this.colours();
-        context.setTransform(ratio, 0, 0, ratio, 0, 0);
-        context.clearRect(0, 0, size.width, size.height);
-        context.translate(x, y);
-        context.scale(k, k);
+        const context = this.canvas.getContext("2d", { willReadFrequently: true });
+        if (!this.image || this.image.width !== w || this.image.height !== h) {
+            [this.canvas.width, this.canvas.height] = [w, h];
+            this.image = context.createImageData(w, h);
+        }
+        const pixels = new Uint32Array(this.image.data.buffer);
+        // The lines do not change while the run is played: they are drawn once, when the picture has come to rest.
+        const key = JSON.stringify([this.transform, w, h, style.line]);
+        if (this.still && this.still.key === key && this.still.scene === scene) {
+            pixels.set(this.still.pixels);
+        } else {
+            pixels.fill(0);
+            clearTimeout(this.resting);
+            this.resting = setTimeout(() => {
+                this.drawLines(w, h, ratio, style, inSight, key);
+                this.schedule();
+            }, 60);
+        }
+        const colours = this.farColours(style);
+        for (const box of scene.boxes) {
+            if (!inSight(box)) continue;
+            const left = Math.max(0, Math.round((scene.x[box] * k + x) * ratio)), top = Math.max(0, Math.round((scene.y[box] * k + y) * ratio));
+            const right = Math.min(w, left + Math.max(2, Math.round(scene.width[box] * k * ratio)));
+            const bottom = Math.min(h, top + Math.max(2, Math.round(scene.height[box] * k * ratio)));
+            const colour = colours(box);
+            for (let row = top; row < bottom; row++) pixels.fill(colour, row * w + left, row * w + right);
+        }
+        context.putImageData(this.image, 0, 0);
+        this.place(context, ratio);
         context.lineWidth = Math.max(1, 0.6 / k);
         context.strokeStyle = style.frame;
         for (const frame of scene.frames) context.strokeRect(scene.x[frame], scene.y[frame], scene.width[frame], scene.height[frame]);
-        if (k > 0.002) {
-            context.globalAlpha = Math.max(0.03, Math.min(0.35, 600 / scene.lines.length));
-            context.strokeStyle = style.line;
-            context.beginPath();
-            for (const { from, to } of scene.lines) {
-                if (!inSight(from) && !inSight(to)) continue;
-                context.moveTo(scene.x[from] + scene.width[from] / 2, scene.y[from] + scene.height[from]);
-                context.lineTo(scene.x[to] + scene.width[to] / 2, scene.y[to]);
-            }
-            context.stroke();
-            context.globalAlpha = 1;
-        }
-        const played = player.length > 0, least = 1.5 / k, current = scene.boxOf[player.current()];
-        const batches = new Map(); // one fill for all boxes of a colour
-        for (const box of scene.boxes) {
-            if (!inSight(box)) continue;
-            const node = scene.isGroup(box) ? scene.group(box).nodes[0] : scene.nodeOf(box);
-            const state = node < player.state.length ? player.state[node] : STATE.done;
-            let colour = played ? style.states[state] : scene.isLeaf(node) ? style.leaf : style.box;
-            if (node < player.flags.length && (player.flags[node] || (!played && scene.model.nodes.flags[node]))) colour = style.bad;
-            if (this.markedBoxes.has(box)) colour = style.mark;
-            if (!batches.has(colour)) batches.set(colour, []);
-            batches.get(colour).push(box);
-        }
-        for (const [colour, boxes] of batches) {
-            context.fillStyle = colour;
-            context.beginPath();
-            for (const box of boxes) {
-                context.rect(scene.x[box], scene.y[box], Math.max(least, scene.width[box]), Math.max(least, scene.height[box]));
-            }
-            context.fill();
-        }
-        if (played && current !== undefined) this.ring(context, current, style.mark, 14 / k);
+        const current = scene.boxOf[this.player.current()];
+        if (this.player.length && current !== undefined) this.ring(context, current, style.mark, 14 / k);
         if (this.selected >= 0) this.ring(context, scene.boxOf[this.selected], style.mark, 9 / k);
+    }
+
+    /** The pixel of a box, at this moment of the run. */
+    farColours(style) {
+        const { scene, player, markedBoxes } = this, played = player.length > 0, { flags } = scene.model.nodes;
+        const pixel = (text) => 0xff000000 + parseInt(text.slice(5, 7) + text.slice(3, 5) + text.slice(1, 3), 16);
+        const states = style.states.map(pixel), [bad, mark, leaf, other] = [style.bad, style.mark, style.leaf, style.box].map(pixel);
+        return (box) => {
+            if (markedBoxes.has(box)) return mark;
+            const node = scene.isGroup(box) ? scene.group(box).nodes[0] : scene.nodeOf(box);
+            if (node >= player.state.length) return bad; // a cut
+            if (player.flags[node] || player.gave[node] || (!played && flags[node])) return bad;
+            if (played) return states[player.state[node]];
+            return scene.isLeaf(node) ? leaf : other;
+        };
+    }
+
+    place(context, ratio) {
+        const { x, y, k } = this.transform;
+        context.setTransform(ratio * k, 0, 0, ratio * k, ratio * x, ratio * y);
+    }
+
+    drawLines(w, h, ratio, style, inSight, key) {
+        const { scene, transform: { k } } = this, canvas = document.createElement("canvas");
+        [canvas.width, canvas.height] = [w, h];
+        const context = canvas.getContext("2d", { willReadFrequently: true });
+        this.place(context, ratio);
+        context.lineWidth = Math.max(1, 0.6 / k);
+        context.globalAlpha = Math.max(0.03, Math.min(0.35, 600 / scene.lines.length));
+        context.strokeStyle = style.line;
+        context.beginPath();
+        for (const { from, to } of scene.lines) {
+            if (!inSight(from) && !inSight(to)) continue;
+            context.moveTo(scene.x[from] + scene.width[from] / 2, scene.y[from] + scene.height[from]);
+            context.lineTo(scene.x[to] + scene.width[to] / 2, scene.y[to]);
+        }
+        context.stroke();
+        this.still = { pixels: new Uint32Array(context.getImageData(0, 0, w, h).data.buffer), key, scene };
     }
 
     ring(context, box, colour, radius) {

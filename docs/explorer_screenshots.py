@@ -1,0 +1,60 @@
+"""The pictures of docs/EXPLORER.md, from a real browser: `make explorer-screenshots` makes them again."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from explorer import pages  # noqa: E402
+from explorer.browser import DESKTOP, PHONE, Browser  # noqa: E402
+
+FOLDER = ROOT / "docs" / "explorer"
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    browser = Browser()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        made = {one: getattr(pages, one)(folder) for one in ("small", "compared")}
+        made |= {one: pages.program(one, folder) for one in ("transformer", "physics", "nan")}
+        try:
+            shots(browser, made)
+        finally:
+            browser.close()
+
+
+def shots(browser: Browser, made: dict[str, Path]) -> None:
+    def shoot(page: str, file: str, *scripts: str, size: tuple[int, int] = DESKTOP, dark: bool = False) -> None:
+        browser.look(size, dark)
+        browser.open(made[page])
+        for script in scripts:
+            browser.js(script)
+            browser.settle()
+        browser.settle()
+        browser.shot(FOLDER / file)
+        print(f"docs/explorer/{file}: {(FOLDER / file).stat().st_size // 1024} KiB")
+
+    def at(share: float) -> str:
+        return f"const v = explorer.active; v.timeline.go(v.player.length * {share})"
+
+    click = "document.querySelector('{}').click()".format
+    shoot("small", "run.png", at(0.42), click("#tab-run"))
+    fit = "explorer.active.picture.fit()"
+    shoot("transformer", "transformer-dark.png", at(0.3), fit, click("#tab-source"), dark=True)
+    shoot("nan", "nan.png", at(1), click("#tab-answers"), click("#answer-nan li button"))
+    shoot("physics", "physics.png", at(0.6), "document.getElementById('grouping').value = 'none';"
+          "document.getElementById('grouping').dispatchEvent(new Event('change'))",
+          "return new Promise((done) => setTimeout(done, 900))")  # fmt: skip
+    shoot("compared", "compared.png", at(0.5))
+    shoot("nan", "phone.png", at(0.75), size=PHONE)
+    shoot("nan", "phone-dark.png", at(0.75), "document.querySelector('aside').scrollIntoView()",
+          click("#tab-answers"), size=PHONE, dark=True)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
