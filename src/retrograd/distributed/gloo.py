@@ -36,7 +36,7 @@ _OPERATIONS = -1
 
 
 def _memory(array: np.ndarray) -> memoryview:
-    return memoryview(array.reshape(-1).view(np.uint8))
+    return memoryview(array.reshape(-1).view(np.uint8).data)
 
 
 class _Receipt:
@@ -230,6 +230,7 @@ class GlooBackend:
     """What a group of processes does through its connections."""
 
     name = "gloo"
+    has_tags = True
 
     def __init__(
         self, store: Any, rank: int, size: int, name: str, seconds: float, mesh: _Mesh | None = None,

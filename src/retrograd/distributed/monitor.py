@@ -134,13 +134,14 @@ class Monitor:
     def _tell(self, **more: Any) -> dict[str, Any]:
         """Say what this process is doing, hear who has failed."""
         with self._talking:
-            if self._connection is None or os.getpid() != self._owner:
+            connection = self._connection
+            if connection is None or os.getpid() != self._owner:
                 return {}
             try:
-                send_message(self._connection, {"rank": self.rank, "doing": str(self.activity), **more})
-                heard = receive_message(self._connection)
+                send_message(connection, {"rank": self.rank, "doing": str(self.activity), **more})
+                heard = receive_message(connection)
             except OSError:
-                self._connection.close()
+                connection.close()
                 self._connection = None
                 if 0 not in self.left and self.failure is None and not self._stop.is_set():
                     self.failure = 0, f"died. When last heard of it was {self._zero or 'starting'}"

@@ -131,6 +131,7 @@ class MPIBackend:
     """What a group of processes does through its communicator."""
 
     name = "mpi"
+    has_tags = True
 
     def __init__(self, comm: Any, MPI: Any) -> None:
         self._MPI = MPI

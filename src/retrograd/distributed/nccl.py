@@ -57,6 +57,7 @@ class NCCLBackend:
     """What a group of processes does through NCCL, each on the GPU that it has chosen."""
 
     name = "nccl"
+    has_tags = False
 
     def __init__(self, store: Any, rank: int, size: int, name: str, seconds: float) -> None:
         import cupy

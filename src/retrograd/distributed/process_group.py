@@ -44,6 +44,8 @@ class ProcessGroup:
         self.monitor = monitor
         self.group_name = name
         self._count = itertools.count(1)
+        #: How many messages with gradients have gone between two: see nn/functional.py.
+        self.messages: dict[tuple[str, int, int], int] = {}
 
     def rank(self) -> int:
         """The number of this process in the group."""

@@ -48,7 +48,8 @@ def broadcast_together(tensors: Sequence[Tensor], src: int, group: ProcessGroup,
         by_dtype.setdefault(tensor.dtype, []).append(tensor.detach())
     for alike in by_dtype.values():
         while alike:
-            part, size = [], 0
+            part: list[Tensor] = []
+            size = 0
             while alike and (not part or size + alike[0].nbytes <= most):
                 size += alike[0].nbytes
                 part.append(alike.pop(0))

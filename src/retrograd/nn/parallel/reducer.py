@@ -343,16 +343,10 @@ class Reducer:
         for number, bucket in enumerate(self.buckets):
             bucket.buffer.zero_()
             self._launch(number)
+        self._used.clear()
         if self._find_unused:
-            self._used.clear()
             self.start_usage()
-            assert self._usage is not None
-            self._usage.wait()
-        for bucket in self.buckets:
-            assert bucket.future is not None
-            bucket.future.wait()
-        self._next = len(self.buckets)
-        self._passes += 1
+        self.finish()
 
     def close(self) -> None:
         """Take the hooks away."""
