@@ -1,4 +1,5 @@
-"""Builds the kernels, once for each kind of processor that they may meet; which is used is chosen when they are loaded.
+"""Builds the compiled core, and the kernels, these once for each kind of processor that they may meet; which is used is
+chosen when they are loaded.
 
 RETROGRAD_FAST_LEVELS in the environment names the kinds to build, "avx2 plain" say; RETROGRAD_FAST_CFLAGS adds flags.
 """
@@ -35,11 +36,25 @@ options = {"bdist_wheel": {"py_limited_api": "cp311"}} if one_wheel else {}
 
 NAMES = ("module", "ufuncs", "products", "updates", "kernels_f32", "kernels_f64", "pool")
 SOURCES = [f"src/{name}.c" for name in NAMES]
+CORE = [f"src/core/{name}" for name in sorted(os.listdir("src/core")) if name.endswith(".c")]
 DEPENDS = [f"src/{name}" for name in sorted(os.listdir("src")) if name.endswith((".h", ".inc", ".list"))]
+
+# The compiled core reads the slots of Python's objects, which without the lock would need more care than it takes.
+core = Extension(
+    "retrograd_fast._core",
+    sources=CORE,
+    depends=["src/core/core.h"],
+    include_dirs=[numpy.get_include()],
+    define_macros=macros,
+    extra_compile_args=FLAGS,
+    libraries=["m"],
+    py_limited_api=one_wheel,
+)
 
 setup(
     ext_modules=[
         Extension("retrograd_fast._levels", sources=["src/levels.c"], define_macros=macros, py_limited_api=one_wheel),
+        *([core] if one_wheel else []),
         *[
             Extension(
                 f"retrograd_fast._kernels_{level}",

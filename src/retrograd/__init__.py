@@ -96,6 +96,7 @@ from .core.threads import (
 from .core.type_info import finfo, iinfo
 from .nn.functional import recurrent as _recurrent
 from .nn.functional import top_level as _top_level
+from .ops import compiled_core as _compiled_core
 from .ops.registry import SPACES as _SPACES
 from .ops.settings import (
     are_deterministic_algorithms_enabled,

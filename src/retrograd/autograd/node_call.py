@@ -57,19 +57,20 @@ def call_node(node: Node, edges: tuple[Any, ...], grads: Sequence[Any], as_tenso
     """Call a node, with its hooks if it has some."""
     extras = node.extras
     if extras is None:
-        return _apply(node, edges, grads, as_tensors)
+        return apply_node(node, edges, grads, as_tensors)
     state = local.state
     recording = state.grad_enabled
     grads = run_tensor_hooks(extras, grads, as_tensors)
     grads = run_pre_hooks(extras, grads, as_tensors)
-    outputs = _apply(node, edges, grads, as_tensors)
+    outputs = apply_node(node, edges, grads, as_tensors)
     if extras.post_hooks:
         outputs = run_post_hooks(extras, validated(node, outputs, as_tensors), grads, as_tensors)
     state.grad_enabled = recording  # a mode that a hook has set is about this node alone
     return outputs
 
 
-def _apply(node: Node, edges: tuple[Any, ...], grads: Sequence[Any], as_tensors: bool) -> Sequence[Any]:
+def apply_node(node: Node, edges: tuple[Any, ...], grads: Sequence[Any], as_tensors: bool) -> Sequence[Any]:
+    """Run the formula of a node, without hooks."""
     if as_tensors:
         return node.apply_tensors(edges, grads)
     try:

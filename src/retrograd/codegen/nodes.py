@@ -124,16 +124,8 @@ def _node(entry: Entry, names: Names) -> str:
         lines += ["", "    def name(self):", f'        return "torch::autograd::{entry.node}"']
     for arrays in (True, False):
         lines += ["", *_apply(entry.for_numbers(), slots, names, arrays)]
-    indices = [a for a in slots.plain if a.type == "indices"]
-    if saved or indices:
-        released = [f"node.{a.name}_ = freed" for a in (*slots.tensors, *indices)]
-        released += [f"node.{r}_ = node.{r}_vc = freed" for r, _ in slots.results]
-        released += [f"node.{s}_ = freed" for s in slots.saves]
-    else:
-        released = []
     # A number is not let go where torch has a node of its own for numbers.
-    kept = {f"node.{name}_ = freed" for name in numbers}
-    lines += _release([line for line in released if line not in kept])
+    lines += _release(slots, numbers)
     lines += _saved_properties(entry.for_numbers(), Slots(entry.for_numbers()), names)
     if entry.tensor_node:
         lines += ["", "", f"class {entry.tensor_node}({entry.node}):"]
@@ -141,7 +133,7 @@ def _node(entry: Entry, names: Names) -> str:
         lines += _names_line(saved)
         for arrays in (True, False):
             lines += ["", *_apply(entry, slots, names, arrays)]
-        lines += _release(released) if numbers else []
+        lines += _release(slots) if numbers else []
         lines += _saved_properties(entry, slots, names, of_numbers=Slots(entry.for_numbers()))
     for name, node in entry.number_nodes.items():
         lines += ["", "", f"class {node}({entry.node}):"]
@@ -149,7 +141,7 @@ def _node(entry: Entry, names: Names) -> str:
         lines += _names_line(saved, {name})
         for arrays in (True, False):
             lines += ["", *_apply(entry.without({name}), slots, names, arrays)]
-        lines += _release([line for line in released if line != f"node.{name}_ = freed"])
+        lines += _release(slots, {name})
         if any(a.name == name for a in slots.tensors):
             lines += ["", "    @property", f"    def _saved_{name}(node):", f"        return node.{name}_"]
     further = {node: f"where {name} is given" for name, node in entry.given_nodes.items()}
@@ -171,10 +163,23 @@ def _names_line(saved: list[str], numbers: Collection[str] = ()) -> list[str]:
     return [f"    saved_tensors_names = ({''.join(repr(n) + ', ' for n in names)})"] if saved else []
 
 
-def _release(released: list[str]) -> list[str]:
-    if not released:
-        return []
-    return ["", "    def release_variables(node, freed):", *("        " + line for line in released)]
+def released_slots(slots: Slots, kept: Collection[str] = ()) -> list[str]:
+    """The slots of a node that `release_variables` empties: of all that is saved as tensors, but for what is `kept`."""
+    names = [a.name for a in (*slots.tensors, *(a for a in slots.plain if a.type == "indices")) if a.name not in kept]
+    found = [f"{name}_" for name in names]
+    for r, _ in slots.results:
+        found += [f"{r}_", f"{r}_vc"]
+    return [*found, *(f"{s}_" for s in slots.saves)]
+
+
+def _release(slots: Slots, kept: Collection[str] = ()) -> list[str]:
+    outputs = {f"{r}_" for r, _ in slots.results}
+    lines = ["", "    def release_variables(node, freed):"]
+    for slot in released_slots(slots, kept):
+        if slot.removesuffix("vc") not in outputs or slot in outputs:
+            also = f" = node.{slot}vc" if slot in outputs else ""
+            lines.append(f"        node.{slot}{also} = freed")
+    return lines if len(lines) > 2 else []
 
 
 def _apply(entry: Entry, slots: Slots, names: Names, arrays: bool) -> list[str]:
@@ -195,12 +200,12 @@ def _apply(entry: Entry, slots: Slots, names: Names, arrays: bool) -> list[str]:
         body += ["grad = grads[0]", "if grad is None:", f"    return {nothing}"]
     if is_list:
         body += _unpack(entry, slots, entry.formulas[0], names, arrays)
-        body.append(f"return tuple({_lowered(entry, slots, entry.formulas[0], names, arrays)})")
+        body.append(f"return tuple({lowered(slots, entry.formulas[0], names, arrays)})")
     elif len(arguments) == 1:
         body.append("if edges[0] is None:")
         body.append("    return (None,)")
         body += _unpack(entry, slots, entry.formulas[0], names, arrays)
-        body.append(f"return ({_lowered(entry, slots, entry.formulas[0], names, arrays)},)")
+        body.append(f"return ({lowered(slots, entry.formulas[0], names, arrays)},)")
     else:
         body.append(", ".join(f"edge_{a.name}" for a in arguments) + " = edges")
         body.append(" = ".join(_gradient(entry, a.name) for a in arguments) + " = None")
@@ -208,7 +213,7 @@ def _apply(entry: Entry, slots: Slots, names: Names, arrays: bool) -> list[str]:
             body.append(f"if {' or '.join(f'edge_{a} is not None' for a in f.arguments)}:")
             inner = _unpack(entry, slots, f, names, arrays, entry.formulas[:position])
             targets = ", ".join(_gradient(entry, a) for a in f.arguments)
-            inner.append(f"{targets} = {_lowered(entry, slots, f, names, arrays)}")
+            inner.append(f"{targets} = {lowered(slots, f, names, arrays)}")
             body += ["    " + line for line in inner]
         body.append(f"return ({', '.join(_gradient(entry, a.name) for a in arguments)})")
     return lines + ["        " + line for line in body]
@@ -220,7 +225,8 @@ def _gradient(entry: Entry, name: str) -> str:
     return f"grad_of_{name}" if entry.schema.argument(local) is not None else local
 
 
-def _lowered(entry: Entry, slots: Slots, f: Formula, names: Names, arrays: bool) -> str:
+def lowered(slots: Slots, f: Formula, names: Names, arrays: bool) -> str:
+    """A formula as source: over arrays, or over Tensors."""
     rename = {f"{a.name}.{what}": f"{a.name}_{what}" for a, what in slots.attributes}
     rename |= {f"{r}.{what}": f"{r}_{what}" for r, what in slots.result_attributes}
     return lower(f.tree, arrays, names, rename)

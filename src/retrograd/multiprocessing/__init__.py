@@ -16,7 +16,7 @@ import sys as _sys
 import time as _time
 import traceback as _traceback
 from collections.abc import Callable as _Callable
-from multiprocessing import *  # noqa: F403
+from multiprocessing import *
 from typing import Any as _Any
 
 __all__ = [

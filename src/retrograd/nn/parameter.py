@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..core import dtypes
+from ..core import compiled, dtypes
 from ..ops import factories
 from ..tensor import Tensor, new, wrap
 from ..tensor.lazy_conjugation import LazyTensor
@@ -58,6 +58,10 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]
         return "Parameter containing:\n" + tensor_str(self, tensor_contents)
+
+
+if compiled.library is not None:
+    compiled.library.add_parameter(Parameter)
 
 
 def _of_own_class(data: Tensor, requires_grad: bool) -> Tensor:

@@ -292,7 +292,7 @@ def _disabled_torch_dispatch_impl(
 def _dispatch_isTensorSubclassLike(tensor: Tensor) -> bool:
     """Does its class, or a mode, say what operators do to it?"""
     modes = any(isinstance(observer, ModeObserver) for observer in local.state.observers)
-    return modes or tensor._special is not None and tensor._special >= DispatchTensor._special
+    return modes or (tensor._special is not None and tensor._special >= DispatchTensor._special)
 
 
 def without_dispatch(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:

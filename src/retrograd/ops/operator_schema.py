@@ -228,6 +228,6 @@ def tags_of(op: OpOverload) -> list[Tag]:
         found.append(Tag.dynamic_output_shape)
     if name in ("item", "_local_scalar_dense", "equal"):
         found.append(Tag.data_dependent_output)
-    if record is not None and not record.writes or name in LIKE:
+    if (record is not None and not record.writes) or name in LIKE:
         found.append(Tag.core)
     return found

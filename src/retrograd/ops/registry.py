@@ -87,6 +87,12 @@ def _as_method(f: Any, name: str) -> Any:
     return own
 
 
+def put_in_front(methods: dict[str, Any]) -> None:
+    """Have Tensor these forms of methods, which call those that are declared here: the compiled core's."""
+    for name, method in methods.items():
+        setattr(Tensor, name, method)
+
+
 def _put(space: str, name: str, f: Callable[..., Any], out: bool, bare: bool, draws: bool) -> None:
     if name in SPACES[space]:
         raise ValueError(f"{space}.{name} is declared twice")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from ..core import dtypes
+from ..core import compiled, dtypes
 from ..core.meta import AutogradMeta, materialize_autograd_meta
 from ..core.state import local
 from ..core.version_counter import INFERENCE
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from ..core.version_counter import VersionCounter
     from . import Tensor
 else:
-    TensorOperators = object
+    # What the compiled core has of Python's signs stands in C's slots, which are inherited.
+    TensorOperators = object if compiled.library is None else compiled.library.Signs
 
 #: ``torch.autograd.backward``. Its module stands above this one, and puts it here when it is imported.
 run_backward: Any = None

@@ -36,8 +36,8 @@ from ..core.meta import materialize_autograd_meta
 from ..core.records import record_of
 from ..core.version_counter import INFERENCE
 from . import Tensor
-from .overriding import disabled_torch_function
 from .conversion import _rebuild as rebuild_plain
+from .overriding import disabled_torch_function
 
 NO_BITS = (False, False)
 

@@ -1,0 +1,61 @@
+/* The module: what the package sets up (configure), and what it then uses. */
+#define IMPORTS_ARRAY
+#include "core.h"
+
+Core core;
+
+static PyMethodDef dependencies_definition = {
+    "compute_dependencies", (PyCFunction)(void (*)(void))compute_dependencies, METH_FASTCALL,
+    "Count, for each node below `root`, the edges that lead to it; give the nodes back."};
+
+/* configure(names): what OBJECTS lists, by name. Returns the method compute_dependencies of GraphTask. */
+static PyObject *configure(PyObject *self, PyObject *names)
+{
+    (void)self;
+#define OBJECT(name) \
+    if (!(core.name = PyDict_GetItemString(names, #name))) \
+        return PyErr_Format(PyExc_KeyError, "the compiled core needs " #name); \
+    Py_INCREF(core.name);
+    OBJECTS(OBJECT)
+#undef OBJECT
+    core.zero = PyLong_FromLong(0), core.one = PyLong_FromLong(1);
+    core.f32 = PyArray_DescrFromType(NPY_FLOAT), core.f64 = PyArray_DescrFromType(NPY_DOUBLE);
+    core.acquire = PyObject_GetAttrString(core.graph_lock, "acquire");
+    core.release = PyObject_GetAttrString(core.graph_lock, "release");
+    if (!core.zero || !core.one || !core.acquire || !core.release || configure_slots()) {
+        Py_CLEAR(core.Tensor); /* and so it is used by nobody */
+        return NULL;
+    }
+    return PyDescr_NewMethod((PyTypeObject *)core.GraphTask, &dependencies_definition);
+}
+
+static PyObject *add_parameter(PyObject *self, PyObject *type)
+{
+    (void)self;
+    core.Parameter = Py_NewRef(type);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"configure", configure, METH_O, "Tell the core the package's classes and functions."},
+    {"define_operators", define_operators, METH_O, "Tell it what operators do."},
+    {"define_formulas", define_formulas, METH_O, "Tell it what nodes compute."},
+    {"add_parameter", add_parameter, METH_O, "A class whose objects are in all operators as plain as Tensors."},
+    {"run_pass", (PyCFunction)(void (*)(void))run_pass, METH_FASTCALL, "Run a backward pass."},
+    {NULL, NULL, 0, NULL},
+};
+
+static int prepare(PyObject *module)
+{
+    import_array1(-1);
+    PyObject *signs = PyType_FromSpec(&signs_spec);
+    int failed = !signs || PyModule_AddObjectRef(module, "Signs", signs);
+    Py_XDECREF(signs);
+    return failed ? -1 : PyModule_AddIntConstant(module, "VERSION", 1); /* of what it is told and asked */
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, prepare}, {0, NULL}};
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, .m_name = "_core", .m_doc = "The compiled core.", .m_methods = functions, .m_slots = slots,
+};
+PyMODINIT_FUNC PyInit__core(void) { return PyModuleDef_Init(&definition); }

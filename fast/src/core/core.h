@@ -1,0 +1,131 @@
+/* The compiled core: what its parts share.
+ *
+ * The classes are those of the package, written in Python. A slot of such a class lies at the same place in every object of
+ * it, found out when the core is set up (slots.c); functions here read and write slots there, and Python goes on to do so
+ * by name. So there is one Tensor and one graph, and any part of the work may be done on either side.
+ *
+ * A function here does the plain case of what a Python function does and declines all others before anything has changed;
+ * then the Python function is called, which knows all cases and all errors.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define NPY_TARGET_VERSION NPY_1_25_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL retrograd_core_array_api
+#ifndef IMPORTS_ARRAY
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+
+/* Of the package, by the names under which `configure` is given them. */
+#define OBJECTS(X) \
+    X(Tensor) X(AutogradMeta) X(DifferentiableViewMeta) X(VersionCounter) X(ThreadState) X(Node) X(AccumulateGrad) \
+    X(InputBuffer) X(GraphTask) X(SavedVariable) X(local) X(INFERENCE) X(gradient_edge) X(version_counter) X(as_view) \
+    X(unpack_array) X(unpack_output_array) X(validate_array) X(validated) X(apply) X(run_late_hooks) X(run_pass_fast) \
+    X(graph_lock) X(kernels) X(formulas)
+
+/* Slots of those classes that are read or written here. */
+#define SLOTS(X) \
+    X(Tensor, _data) X(Tensor, _edge) X(Tensor, _meta) X(Tensor, _vc) \
+    X(AutogradMeta, requires_grad) X(AutogradMeta, grad) X(AutogradMeta, grad_accumulator) \
+    X(AutogradMeta, post_accumulate_grad_hooks) \
+    X(DifferentiableViewMeta, edge) X(DifferentiableViewMeta, attr_version) X(DifferentiableViewMeta, base) \
+    X(DifferentiableViewMeta, step) \
+    X(VersionCounter, version) \
+    X(ThreadState, grad_enabled) X(ThreadState, interceptor) X(ThreadState, sequence_nr) X(ThreadState, new_vc) \
+    X(ThreadState, current_node) X(ThreadState, late_hooks) \
+    X(Node, array_class) X(Node, dtype) X(Node, extras) X(Node, next_edges) X(Node, sequence_nr) X(Node, shape) \
+    X(Node, topological_nr) \
+    X(AccumulateGrad, variable) \
+    X(InputBuffer, grads) X(InputBuffer, owned) X(InputBuffer, waiting) \
+    X(GraphTask, dependencies) X(GraphTask, not_ready) X(GraphTask, exec_info) X(GraphTask, keep_graph) \
+    X(GraphTask, freed) X(GraphTask, root)
+
+typedef struct {
+#define OBJECT(name) PyObject *name;
+    OBJECTS(OBJECT)
+#undef OBJECT
+#define OFFSET(type, slot) Py_ssize_t type##_##slot;
+    SLOTS(OFFSET)
+#undef OFFSET
+    PyObject *Parameter;       /* may be NULL: it is told when there is one */
+    PyObject *acquire, *release; /* of the lock */
+    PyArray_Descr *f32, *f64;
+    PyObject *zero, *one;
+    int counts;                /* are references counted as Note [Ownership] needs it? */
+} Core;
+extern Core core;
+
+/* The slot of an object, which may be NULL: not set. */
+#define SLOT(object, type, slot) (*(PyObject **)((char *)(object) + core.type##_##slot))
+#define SLOT_AT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
+
+static inline void set_slot(PyObject **slot, PyObject *stolen)
+{
+    PyObject *old = *slot;
+    *slot = stolen;
+    Py_XDECREF(old);
+}
+
+/* (Py_SETREF is not in the interface that all versions of Python share) */
+#define SETREF(name, value) \
+    do { \
+        PyObject *new_value = (value), *old_value = (name); \
+        (name) = new_value; \
+        Py_XDECREF(old_value); \
+    } while (0)
+
+/* Neither NULL nor None. */
+static inline int is_there(PyObject *object) { return object && object != Py_None; }
+
+/* Is it a Tensor, or a Parameter, and nothing else? Other classes mean other things by operators. */
+static inline int is_plain(PyObject *object)
+{
+    PyObject *type = (PyObject *)Py_TYPE(object);
+    return type == core.Tensor || type == core.Parameter;
+}
+
+static inline int is_float_array(PyObject *object)
+{
+    if (!object || !PyArray_CheckExact(object)) return 0;
+    PyArray_Descr *type = PyArray_DESCR((PyArrayObject *)object);
+    return type == core.f32 || type == core.f64;
+}
+
+/* slots.c */
+int configure_slots(void);
+Py_ssize_t slot_offset(PyObject *type, const char *name); /* -1 with an error if it is nowhere */
+
+/* arrays.c: small arrays of float32 or float64. NULL without an error: not for these operands. */
+enum { MUL, ADD, SUB, DIV };
+PyObject *small_binary(int operation, PyObject *a, PyObject *b);
+PyObject *small_neg(PyObject *a);
+PyObject *small_sum(PyObject *a);
+PyObject *small_filled(PyObject *number, PyObject *shape); /* an array of `shape`, every element that of a 0-d array */
+PyObject *small_select(PyObject *a, Py_ssize_t index);     /* a view; of arrays of any dtype */
+PyObject *small_select_backward(PyObject *grad, PyObject *shape, PyObject *dim, PyObject *index);
+int small_accumulate(PyObject *sum, PyObject *a);          /* sum += a: 1 if it was done */
+PyObject *binary(int operation, PyObject *a, PyObject *b); /* of any operands, by Python where they are not small */
+int has_shape(PyArrayObject *a, PyObject *shape);          /* is its shape this tuple? */
+
+/* operators.c */
+extern PyType_Spec signs_spec;
+PyObject *define_operators(PyObject *self, PyObject *definitions);
+PyObject *edge_of(PyObject *tensor);
+PyObject *tensor_of(PyObject *array); /* a Tensor on an array (stolen), without history */
+
+/* formulas.c */
+#define MOST_EDGES 4
+typedef struct Expression Expression;
+typedef struct {
+    int edges, slots;
+    Expression *formulas[MOST_EDGES];
+    Py_ssize_t released[8]; /* slots that are let go */
+} Formula;
+PyObject *define_formulas(PyObject *self, PyObject *describe);
+Formula *formula_of(PyTypeObject *node); /* NULL if there is none */
+PyObject *evaluate(Expression *e, PyObject *node, PyObject *grad);
+
+/* pass.c */
+PyObject *run_pass(PyObject *self, PyObject *const *args, Py_ssize_t count);
+PyObject *compute_dependencies(PyObject *task, PyObject *const *args, Py_ssize_t count);

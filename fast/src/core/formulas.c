@@ -1,0 +1,246 @@
+/* Formulas of nodes over arrays, as trees: `apply` of _generated/nodes.py, from the description that the generator wrote. */
+#include "core.h"
+
+enum Kind { GRAD, TENSOR, OUTPUT, SLOT_VALUE, CONSTANT, BINARY, NEGATIVE, CONJUGATE, POWER, EQUAL, CHOICE, CALL, ATTRIBUTE };
+
+struct Expression {
+    enum Kind kind;
+    int operation, parts;
+    Py_ssize_t offset, counter;
+    PyObject *object;                                 /* a constant, a function, the name of what was saved */
+    PyObject *(*known)(PyObject *const *, Py_ssize_t); /* the function, written here; may decline */
+    Expression *part[];
+};
+
+/* ------------------------------------------------------------------- functions that are written here as well */
+
+static PyObject *sum_all_backward(PyObject *const *args, Py_ssize_t n)
+{
+    return n == 3 ? small_filled(args[1], args[2]) : NULL;
+}
+
+static PyObject *pow_backward(PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 4 || !PyLong_CheckExact(args[3]) || PyLong_AsLong(args[3]) != 2) return PyErr_Clear(), NULL;
+    PyObject *twice = small_binary(MUL, args[2], args[3]);
+    PyObject *result = twice ? small_binary(MUL, args[1], twice) : NULL;
+    Py_XDECREF(twice);
+    return result;
+}
+
+static PyObject *select_backward(PyObject *const *args, Py_ssize_t n)
+{
+    return n == 4 ? small_select_backward(args[0], args[1], args[2], args[3]) : NULL;
+}
+
+static const struct {
+    const char *name;
+    PyObject *(*function)(PyObject *const *, Py_ssize_t);
+} known[] = {{"sum_all_backward", sum_all_backward}, {"pow_backward", pow_backward}, {"select_backward", select_backward}};
+
+/* ---------------------------------------------------------------------------------------------------- evaluation */
+
+#define MOST_ARGUMENTS 8
+
+static PyObject *call(Expression *e, PyObject *node, PyObject *grad)
+{
+    PyObject *args[MOST_ARGUMENTS], *result = NULL;
+    int made = 0;
+    for (; made < e->parts; made++)
+        if (!(args[made] = evaluate(e->part[made], node, grad))) goto done;
+    if (e->known) result = e->known(args, made);
+    if (!result && !PyErr_Occurred()) {
+        PyObject *all = PyTuple_New(made);
+        if (!all) goto done;
+        for (int i = 0; i < made; i++) PyTuple_SetItem(all, i, Py_NewRef(args[i]));
+        result = PyObject_Call(e->object, all, NULL);
+        Py_DECREF(all);
+    }
+done:
+    while (made) Py_DECREF(args[--made]);
+    return result;
+}
+
+static PyObject *saved_tensor(Expression *e, PyObject *node)
+{
+    PyObject *saved = SLOT_AT(node, e->offset);
+    if (!saved) {
+        PyErr_Format(PyExc_AttributeError, "%U was not saved", e->object);
+        return NULL;
+    }
+    if (is_plain(saved) && SLOT(saved, Tensor, _vc) == Py_None) return Py_XNewRef(SLOT(saved, Tensor, _data));
+    return PyObject_CallFunctionObjArgs(core.unpack_array, node, e->object, saved, NULL);
+}
+
+static PyObject *saved_output(Expression *e, PyObject *node)
+{
+    PyObject *saved = SLOT_AT(node, e->offset), *counter = SLOT_AT(node, e->counter);
+    if (saved && counter && (PyObject *)Py_TYPE(counter) == core.VersionCounter &&
+        SLOT(counter, VersionCounter, version) == core.zero)
+        return Py_NewRef(saved);
+    return PyObject_CallFunctionObjArgs(core.unpack_output_array, node, e->object, saved ? saved : Py_None, NULL);
+}
+
+static PyObject *conjugate(PyObject *value)
+{
+    if (PyFloat_CheckExact(value) || PyLong_CheckExact(value) || is_float_array(value)) return Py_NewRef(value);
+    return PyObject_CallMethod(value, "conjugate", NULL);
+}
+
+PyObject *evaluate(Expression *e, PyObject *node, PyObject *grad)
+{
+    PyObject *a = NULL, *b = NULL, *result = NULL;
+    switch (e->kind) {
+    case GRAD: return Py_NewRef(grad);
+    case TENSOR: return saved_tensor(e, node);
+    case OUTPUT: return saved_output(e, node);
+    case SLOT_VALUE:
+        result = SLOT_AT(node, e->offset);
+        if (!result) PyErr_SetString(PyExc_AttributeError, "a slot of a node is not set");
+        return Py_XNewRef(result);
+    case CONSTANT: return Py_NewRef(e->object);
+    case CALL: return call(e, node, grad);
+    default: break;
+    }
+    if (!(a = evaluate(e->part[0], node, grad))) return NULL;
+    if (e->kind == CHOICE) {
+        int yes = PyObject_IsTrue(a);
+        Py_DECREF(a);
+        return yes < 0 ? NULL : evaluate(e->part[yes ? 1 : 2], node, grad);
+    }
+    if (e->parts > 1 && !(b = evaluate(e->part[1], node, grad))) goto done;
+    switch (e->kind) {
+    case BINARY: result = binary(e->operation, a, b); break;
+    case NEGATIVE:
+        result = small_neg(a);
+        if (!result && !PyErr_Occurred()) result = PyNumber_Negative(a);
+        break;
+    case CONJUGATE: result = conjugate(a); break;
+    case POWER: result = PyNumber_Power(a, b, Py_None); break;
+    case EQUAL: result = PyObject_RichCompare(a, b, Py_EQ); break;
+    case ATTRIBUTE: result = PyObject_GetAttr(a, e->object); break;
+    default: PyErr_SetString(PyExc_SystemError, "no such expression");
+    }
+done:
+    Py_DECREF(a);
+    Py_XDECREF(b);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------------- descriptions */
+
+static void free_expression(Expression *e)
+{
+    for (int i = 0; e && i < e->parts; i++) free_expression(e->part[i]);
+    if (e) Py_XDECREF(e->object);
+    PyMem_Free(e);
+}
+
+/* ("grad",) ("tensor", slot, name) ("output", slot, name, counter's slot) ("slot", slot) ("constant", value) ("kernels",)
+ * ("*", a, b) … ("neg", a) ("conj", a) ("**", a, b) ("==", a, b) ("if", test, yes, no) ("attribute", name, a)
+ * ("call", "kernels" or "formulas", name, arguments …) */
+static Expression *read_expression(PyObject *description, PyObject *type)
+{
+    static const struct {
+        const char *word;
+        enum Kind kind;
+        int operation, first; /* which item is the first part */
+    } words[] = {
+        {"grad", GRAD, 0, 1}, {"tensor", TENSOR, 0, 3}, {"output", OUTPUT, 0, 4}, {"slot", SLOT_VALUE, 0, 2},
+        {"constant", CONSTANT, 0, 2}, {"kernels", CONSTANT, 0, 1}, {"*", BINARY, MUL, 1}, {"+", BINARY, ADD, 1}, {"-", BINARY, SUB, 1},
+        {"/", BINARY, DIV, 1}, {"neg", NEGATIVE, 0, 1}, {"conj", CONJUGATE, 0, 1}, {"**", POWER, 0, 1},
+        {"==", EQUAL, 0, 1}, {"if", CHOICE, 0, 1}, {"attribute", ATTRIBUTE, 0, 2}, {"call", CALL, 0, 3},
+    };
+    Py_ssize_t items = PyTuple_Size(description);
+    if (items < 1) return NULL;
+    PyObject *word = PyTuple_GetItem(description, 0);
+    int which = 0, all = sizeof words / sizeof *words;
+    while (which < all && PyUnicode_CompareWithASCIIString(word, words[which].word)) which++;
+    if (which == all || items < words[which].first || items - words[which].first > MOST_ARGUMENTS) {
+        PyErr_Format(PyExc_ValueError, "a formula that the compiled core does not know: %R", description);
+        return NULL;
+    }
+    int parts = (int)(items - words[which].first);
+    Expression *e = PyMem_Calloc(1, sizeof *e + parts * sizeof *e->part);
+    if (!e) return (Expression *)PyErr_NoMemory();
+    e->kind = words[which].kind, e->operation = words[which].operation;
+    const char *slot = NULL, *counter = NULL;
+    PyObject *second = items > 1 ? PyTuple_GetItem(description, 1) : NULL;
+    switch (e->kind) {
+    case TENSOR: case OUTPUT: case SLOT_VALUE:
+        if (!(slot = PyUnicode_AsUTF8AndSize(second, NULL)) || (e->offset = slot_offset(type, slot)) == -1) goto failed;
+        if (e->kind == SLOT_VALUE) break;
+        e->object = Py_NewRef(PyTuple_GetItem(description, 2));
+        if (e->kind == OUTPUT && (!(counter = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(description, 3), NULL)) ||
+                                  (e->counter = slot_offset(type, counter)) == -1))
+            goto failed;
+        break;
+    case CONSTANT: case ATTRIBUTE: e->object = Py_NewRef(second ? second : core.kernels); break;
+    case CALL: {
+        PyObject *name = PyTuple_GetItem(description, 2);
+        PyObject *space = PyUnicode_CompareWithASCIIString(second, "kernels") ? core.formulas : core.kernels;
+        if (!(e->object = PyObject_GetAttr(space, name))) goto failed;
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+            if (!PyUnicode_CompareWithASCIIString(name, known[i].name)) e->known = known[i].function;
+        break;
+    }
+    default: break;
+    }
+    for (; e->parts < parts; e->parts++)
+        if (!(e->part[e->parts] = read_expression(PyTuple_GetItem(description, words[which].first + e->parts), type)))
+            goto failed;
+    return e;
+failed:
+    free_expression(e);
+    return NULL;
+}
+
+static PyObject *by_type;  /* {node class: capsule of its Formula, or None} */
+static PyObject *describe; /* what is asked for a description */
+
+static int define(PyObject *type, PyObject *description)
+{
+    PyObject *formulas, *released;
+    if (!PyArg_ParseTuple(description, "O!O!", &PyTuple_Type, &formulas, &PyTuple_Type, &released)) return -1;
+    Formula *made = PyMem_Calloc(1, sizeof *made); /* lives as long as the process, as its class does */
+    if (!made) return -1;
+    Py_ssize_t edges = PyTuple_Size(formulas), slots = PyTuple_Size(released);
+    if (edges > MOST_EDGES || slots > 8) { /* left to Python */
+        PyMem_Free(made);
+        return PyDict_SetItem(by_type, type, Py_None);
+    }
+    for (; made->edges < edges; made->edges++)
+        if (!(made->formulas[made->edges] = read_expression(PyTuple_GetItem(formulas, made->edges), type))) return -1;
+    for (; made->slots < slots; made->slots++) {
+        const char *name = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(released, made->slots), NULL);
+        if (!name || (made->released[made->slots] = slot_offset(type, name)) == -1) return -1;
+    }
+    PyObject *capsule = PyCapsule_New(made, NULL, NULL);
+    int failed = !capsule || PyDict_SetItem(by_type, type, capsule);
+    Py_XDECREF(capsule);
+    return failed ? -1 : 0;
+}
+
+/* define_formulas(describe): describe(node class) is its description, or None; asked when a class is first met. */
+PyObject *define_formulas(PyObject *self, PyObject *function)
+{
+    (void)self;
+    if (!by_type && !(by_type = PyDict_New())) return NULL;
+    describe = Py_NewRef(function);
+    Py_RETURN_NONE;
+}
+
+static PyObject *meet(PyObject *type)
+{
+    PyObject *description = PyObject_CallFunctionObjArgs(describe, type, NULL);
+    int failed = !description || (description == Py_None ? PyDict_SetItem(by_type, type, Py_None) : define(type, description));
+    Py_XDECREF(description);
+    return failed ? NULL : PyDict_GetItemWithError(by_type, type);
+}
+
+Formula *formula_of(PyTypeObject *node)
+{
+    PyObject *found = PyDict_GetItemWithError(by_type, (PyObject *)node);
+    if (!found && !PyErr_Occurred()) found = meet((PyObject *)node);
+    return is_there(found) ? PyCapsule_GetPointer(found, NULL) : NULL;
+}

@@ -1,0 +1,481 @@
+/* Operators: the straight-line wrappers of _generated/functions.py, for plain tensors on plain arrays.
+ *
+ * What an operator does (kernel, node, what it saves and when) is told by `define_operators`, from a description that the
+ * generator has written; nothing here knows one operator from another but for the arithmetic of small arrays.
+ */
+#include "core.h"
+
+#include <string.h>
+
+#define MOST_ARGUMENTS 4
+#define MOST_SAVES 8
+
+typedef struct {
+    char kind;      /* t: a tensor; s: the shape of one; d: the dtype; a: an argument; r: the result, and its counter */
+    int argument;
+    unsigned edges; /* t: saved if one of these edges is there */
+    Py_ssize_t offset, counter;
+} Save;
+
+typedef struct {
+    int arguments;
+    char kinds[MOST_ARGUMENTS]; /* T: a tensor; N: a tensor or a number; S: a number; I: an int; C: a constant */
+    PyObject *constants[MOST_ARGUMENTS];
+    int kernel; /* one of those in arrays.c, or -1 */
+    PyObject *callable;
+    int edges, of[MOST_EDGES];
+    PyTypeObject *node; /* NULL: nothing is ever recorded */
+    int saves;
+    Save save[MOST_SAVES];
+} Operator;
+
+enum { NEG = DIV + 1, SUM, RSUB, SQUARE };
+static const char *kernel_names[] = {"mul", "add", "sub", "div", "neg", "sum_all", "rsub", "pow"};
+
+/* The signs of Python: with a Tensor on the left, and with a number on the left; and what Python calls them. */
+typedef struct {
+    const char *name, *reflected_name;
+    Operator *straight, *reflected;
+    PyObject *python, *python_reflected;
+} Sign;
+static Sign signs[] = {
+    {.name = "__mul__", .reflected_name = "__rmul__"}, {.name = "__add__", .reflected_name = "__radd__"},
+    {.name = "__sub__", .reflected_name = "__rsub__"}, {.name = "__truediv__", .reflected_name = "__rtruediv__"},
+    {.name = "__neg__"}, {.name = "__pow__", .reflected_name = "__rpow__"}, {.name = "__getitem__"},
+    {.name = "sum"},
+};
+enum { SIGN_MUL, SIGN_ADD, SIGN_SUB, SIGN_DIV, SIGN_NEG, SIGN_POW, SIGN_ITEM, SIGN_SUM, SIGNS };
+
+/* What `select` is, for x[i]. */
+static struct {
+    PyTypeObject *node;
+    PyObject *kernel, *function;
+    Py_ssize_t shape, dim, index;
+} select_;
+
+static PyObject *state_name;
+
+/* ------------------------------------------------------------------------------------------------------ pieces */
+
+PyObject *tensor_of(PyObject *array)
+{
+    PyObject *tensor = array ? PyType_GenericAlloc((PyTypeObject *)core.Tensor, 0) : NULL;
+    if (!tensor) {
+        Py_XDECREF(array);
+        return NULL;
+    }
+    SLOT(tensor, Tensor, _data) = array;
+    SLOT(tensor, Tensor, _vc) = Py_NewRef(Py_None);
+    SLOT(tensor, Tensor, _meta) = Py_NewRef(Py_None);
+    SLOT(tensor, Tensor, _edge) = Py_NewRef(Py_None);
+    return tensor;
+}
+
+/* Where the gradient of a tensor goes, or None: gradient_edge() of autograd/edge.py. */
+PyObject *edge_of(PyObject *tensor)
+{
+    PyObject *edge = SLOT(tensor, Tensor, _edge), *meta = SLOT(tensor, Tensor, _meta);
+    if (is_there(edge)) return Py_NewRef(edge);
+    if (!is_there(meta)) Py_RETURN_NONE;
+    if ((PyObject *)Py_TYPE(meta) == core.AutogradMeta) {
+        PyObject *reference = SLOT(meta, AutogradMeta, grad_accumulator);
+        if (SLOT(meta, AutogradMeta, requires_grad) == Py_False) Py_RETURN_NONE;
+        if (is_there(reference) && PyWeakref_Check(reference)) {
+            PyObject *node = PyWeakref_GetObject(reference);
+            if (is_there(node)) return PyTuple_Pack(2, node, core.zero);
+        }
+    } else if ((PyObject *)Py_TYPE(meta) == core.DifferentiableViewMeta) {
+        PyObject *counter = SLOT(tensor, Tensor, _vc);
+        edge = SLOT(meta, DifferentiableViewMeta, edge);
+        /* (two ints may be equal and not the same: then Python looks) */
+        if (is_there(edge) && counter && (PyObject *)Py_TYPE(counter) == core.VersionCounter &&
+            SLOT(counter, VersionCounter, version) == SLOT(meta, DifferentiableViewMeta, attr_version))
+            return Py_NewRef(edge);
+    }
+    return PyObject_CallFunctionObjArgs(core.gradient_edge, tensor, NULL);
+}
+
+static PyObject *next_number(PyObject *number)
+{
+    long long value = PyLong_AsLongLong(number);
+    return value == -1 && PyErr_Occurred() ? NULL : PyLong_FromLongLong(value + 1);
+}
+
+/* A node of a class with these edges (stolen), for a result: init_node() of autograd/node.py and what wrappers do. */
+static PyObject *new_node(PyTypeObject *type, PyObject *state, PyObject *edges, PyArrayObject *result)
+{
+    PyObject *node = edges ? PyType_GenericAlloc(type, 0) : NULL;
+    if (!node) {
+        Py_XDECREF(edges);
+        return NULL;
+    }
+    SLOT(node, Node, next_edges) = edges;
+    long long highest = 0;
+    PyObject *shared = NULL;
+    for (Py_ssize_t i = 0, n = PyTuple_Size(edges); i < n; i++) {
+        PyObject *edge = PyTuple_GetItem(edges, i);
+        if (edge == Py_None) continue;
+        PyObject *next = PyTuple_GetItem(edge, 0);
+        PyObject *number = SLOT(next, Node, topological_nr);
+        long long value = number ? PyLong_AsLongLong(number) : -1;
+        if (value == -1) goto failed;
+        if (value > highest) highest = value;
+        /* One tuple for all nodes of a shape, where that is in reach. */
+        if (!shared && is_there(SLOT(next, Node, array_class)) && has_shape(result, SLOT(next, Node, shape)))
+            shared = SLOT(next, Node, shape);
+    }
+    PyObject *number = SLOT(state, ThreadState, sequence_nr), *following = number ? next_number(number) : NULL;
+    if (!following) goto failed;
+    SLOT(node, Node, sequence_nr) = number;
+    SLOT(state, ThreadState, sequence_nr) = following;
+    SLOT(node, Node, topological_nr) = PyLong_FromLongLong(highest + 1);
+    SLOT(node, Node, extras) = Py_NewRef(Py_None);
+    SLOT(node, Node, shape) =
+        shared ? Py_NewRef(shared) : PyArray_IntTupleFromIntp(PyArray_NDIM(result), PyArray_DIMS(result));
+    SLOT(node, Node, dtype) = Py_NewRef((PyObject *)PyArray_DESCR(result));
+    SLOT(node, Node, array_class) = Py_NewRef((PyObject *)&PyArray_Type);
+    if (SLOT(node, Node, topological_nr) && SLOT(node, Node, shape)) return node;
+failed:
+    Py_DECREF(node);
+    return NULL;
+}
+
+static PyObject *saved_input(PyObject *tensor)
+{
+    if (!is_plain(tensor) || SLOT(tensor, Tensor, _vc) == Py_None) return Py_NewRef(tensor); /* (or a number) */
+    return PyObject_CallFunctionObjArgs(core.SavedVariable, tensor, NULL);
+}
+
+static PyObject *saved_value(const Save *save, PyObject *const *args, PyObject *const *arrays)
+{
+    PyArrayObject *array = (PyArrayObject *)arrays[save->argument];
+    switch (save->kind) {
+    case 't': return saved_input(args[save->argument]);
+    case 's': return PyArray_IntTupleFromIntp(PyArray_NDIM(array), PyArray_DIMS(array));
+    case 'd': return Py_NewRef((PyObject *)PyArray_DESCR(array));
+    default: return Py_NewRef(arrays[save->argument]);
+    }
+}
+
+/* The history of a result: 0, or -1 with an error. */
+static int record(const Operator *op, PyObject *state, PyObject *const *args, PyObject *const *arrays, PyObject *result)
+{
+    PyObject *edges = PyTuple_New(op->edges), *array = SLOT(result, Tensor, _data);
+    unsigned there = 0;
+    if (!edges) return -1;
+    for (int i = 0; i < op->edges; i++) {
+        PyObject *arg = args[op->of[i]];
+        PyObject *edge = is_plain(arg) ? edge_of(arg) : Py_NewRef(Py_None);
+        if (!edge || PyTuple_SetItem(edges, i, edge)) goto failed;
+        if (edge != Py_None) there |= 1u << i;
+    }
+    if (!there) {
+        Py_DECREF(edges);
+        return 0;
+    }
+    PyObject *node = new_node(op->node, state, edges, (PyArrayObject *)array);
+    if (!node) return -1;
+    for (int i = 0; i < op->saves; i++) {
+        const Save *save = &op->save[i];
+        if (save->kind == 'r') {
+            PyObject *counter = PyType_GenericAlloc((PyTypeObject *)core.VersionCounter, 0);
+            if (!counter) goto node_failed;
+            SLOT(counter, VersionCounter, version) = Py_NewRef(core.zero);
+            SLOT_AT(node, save->offset) = Py_NewRef(array);
+            SLOT_AT(node, save->counter) = Py_NewRef(counter);
+            set_slot(&SLOT(result, Tensor, _vc), counter);
+        } else if (save->kind != 't' || there & save->edges) {
+            if (!(SLOT_AT(node, save->offset) = saved_value(save, args, arrays))) goto node_failed;
+        }
+    }
+    PyObject *edge = PyTuple_Pack(2, node, core.zero);
+    if (!edge) goto node_failed;
+    Py_DECREF(node);
+    set_slot(&SLOT(result, Tensor, _edge), edge);
+    return 0;
+failed:
+    Py_DECREF(edges);
+    return -1;
+node_failed:
+    Py_DECREF(node);
+    return -1;
+}
+
+static PyObject *run_kernel(const Operator *op, PyObject *const *arrays)
+{
+    PyObject *result = NULL;
+    switch (op->kernel) {
+    case MUL: case ADD: case SUB: case DIV: result = small_binary(op->kernel, arrays[0], arrays[1]); break;
+    case NEG: result = small_neg(arrays[0]); break;
+    case SUM: result = small_sum(arrays[0]); break;
+    case RSUB: result = small_binary(SUB, arrays[1], arrays[0]); break;
+    case SQUARE:
+        if (PyLong_CheckExact(arrays[1]) && PyLong_AsLong(arrays[1]) == 2) result = small_binary(MUL, arrays[0], arrays[0]);
+        PyErr_Clear();
+        break;
+    }
+    if (result || PyErr_Occurred()) return result;
+    PyObject *all = PyTuple_New(op->arguments);
+    if (!all) return NULL;
+    for (int i = 0; i < op->arguments; i++) PyTuple_SetItem(all, i, Py_NewRef(arrays[i]));
+    result = PyObject_Call(op->callable, all, NULL);
+    Py_DECREF(all);
+    return result;
+}
+
+static int is_number(PyObject *arg)
+{
+    if (PyFloat_CheckExact(arg)) return 1;
+    int overflow;
+    return PyLong_CheckExact(arg) && (PyLong_AsLongLongAndOverflow(arg, &overflow), !overflow);
+}
+
+/* NULL without an error: declined. */
+static PyObject *operate(const Operator *op, PyObject *const *given)
+{
+    PyObject *args[MOST_ARGUMENTS], *arrays[MOST_ARGUMENTS], *state, *result = NULL;
+    for (int i = 0; i < op->arguments; i++) {
+        char kind = op->kinds[i];
+        PyObject *arg = args[i] = kind == 'C' ? op->constants[i] : given[i];
+        if (kind == 'T' || (kind == 'N' && is_plain(arg))) {
+            if (!is_plain(arg)) return NULL;
+            arrays[i] = SLOT(arg, Tensor, _data);
+            if (!arrays[i] || !PyArray_CheckExact(arrays[i])) return NULL;
+        } else {
+            if (kind != 'C' && !is_number(arg)) return NULL;
+            if (kind == 'I' && !PyLong_CheckExact(arg)) return NULL;
+            arrays[i] = arg;
+        }
+    }
+    state = PyObject_GetAttr(core.local, state_name);
+    if (!state || SLOT(state, ThreadState, interceptor) != Py_None) goto done;
+    PyObject *array = run_kernel(op, arrays);
+    if (!array || !PyArray_CheckExact(array)) {
+        Py_XDECREF(array);
+        goto done;
+    }
+    result = tensor_of(array);
+    if (!result) goto done;
+    set_slot(&SLOT(result, Tensor, _vc), Py_XNewRef(SLOT(state, ThreadState, new_vc)));
+    if (op->node && SLOT(state, ThreadState, grad_enabled) == Py_True && record(op, state, args, arrays, result))
+        Py_CLEAR(result);
+done:
+    Py_XDECREF(state);
+    if (!result) PyErr_Clear(); /* Python will find out what is wrong, and say it */
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------------ x[i], a view */
+
+static PyObject *select_first(PyObject *tensor, PyObject *index)
+{
+    PyObject *view = NULL, *edge = NULL, *result = NULL, *step = NULL, *args = NULL, *done = NULL;
+    PyObject *array = SLOT(tensor, Tensor, _data), *counter = SLOT(tensor, Tensor, _vc), *meta = SLOT(tensor, Tensor, _meta);
+    PyObject *state = PyObject_GetAttr(core.local, state_name);
+    if (!state || SLOT(state, ThreadState, interceptor) != Py_None || !array || !counter || !meta) goto done;
+    Py_ssize_t at = PyLong_AsSsize_t(index);
+    if ((at == -1 && PyErr_Occurred()) || !(view = small_select(array, at))) goto done;
+    if (counter == Py_None) {
+        PyObject *made = PyObject_CallFunctionObjArgs(core.version_counter, tensor, NULL);
+        if (!made) goto done;
+        Py_DECREF(made);
+        counter = SLOT(tensor, Tensor, _vc);
+    }
+    if ((PyObject *)Py_TYPE(counter) != core.VersionCounter) goto done;
+    edge = SLOT(state, ThreadState, grad_enabled) == Py_True ? edge_of(tensor) : Py_NewRef(Py_None);
+    if (!edge) goto done;
+    if (edge != Py_None) {
+        PyObject *node = new_node(select_.node, state, PyTuple_Pack(1, edge), (PyArrayObject *)view);
+        if (!node) goto done;
+        PyArrayObject *from = (PyArrayObject *)array;
+        PyObject *next = PyTuple_GetItem(edge, 0), *shape = SLOT(next, Node, shape);
+        if (is_there(SLOT(next, Node, array_class)) && has_shape(from, shape)) Py_INCREF(shape);
+        else shape = PyArray_IntTupleFromIntp(PyArray_NDIM(from), PyArray_DIMS(from));
+        SLOT_AT(node, select_.shape) = shape;
+        SLOT_AT(node, select_.dim) = Py_NewRef(core.zero);
+        SLOT_AT(node, select_.index) = Py_NewRef(index);
+        SETREF(edge, PyTuple_Pack(2, node, core.zero));
+        Py_DECREF(node);
+        if (!edge || !shape) goto done;
+    }
+    args = PyTuple_Pack(2, core.zero, index);
+    step = args ? PyTuple_Pack(4, select_.kernel, select_.function, args, Py_None) : NULL;
+    result = step ? tensor_of(Py_NewRef(view)) : NULL;
+    if (!result) goto done;
+    set_slot(&SLOT(result, Tensor, _vc), Py_NewRef(counter));
+    if (edge != Py_None && (meta == Py_None || (PyObject *)Py_TYPE(meta) == core.AutogradMeta)) {
+        PyObject *own = PyType_GenericAlloc((PyTypeObject *)core.DifferentiableViewMeta, 0);
+        if (!own) goto done;
+        SLOT(own, DifferentiableViewMeta, edge) = Py_NewRef(edge);
+        SLOT(own, DifferentiableViewMeta, attr_version) = Py_XNewRef(SLOT(counter, VersionCounter, version));
+        SLOT(own, DifferentiableViewMeta, base) = Py_NewRef(tensor);
+        SLOT(own, DifferentiableViewMeta, step) = Py_NewRef(step);
+        set_slot(&SLOT(result, Tensor, _meta), own);
+        done = Py_NewRef(result);
+    } else {
+        PyObject *none = PyObject_CallFunctionObjArgs(core.as_view, state, tensor, result, step, edge, NULL);
+        if (none) done = Py_NewRef(result);
+        Py_XDECREF(none);
+    }
+done:
+    if (!done) PyErr_Clear();
+    Py_XDECREF(state), Py_XDECREF(view), Py_XDECREF(edge), Py_XDECREF(result), Py_XDECREF(step), Py_XDECREF(args);
+    return done;
+}
+
+/* -------------------------------------------------------------------------------------------- Python's own signs */
+
+static int is_tensor(PyObject *object)
+{
+    return core.Tensor && PyObject_TypeCheck(object, (PyTypeObject *)core.Tensor);
+}
+
+static PyObject *binary_sign(const Sign *sign, PyObject *a, PyObject *b)
+{
+    PyObject *result = NULL;
+    if (is_plain(a)) {
+        PyObject *args[2] = {a, b};
+        if (sign->straight) result = operate(sign->straight, args);
+    } else if (sign->reflected && is_plain(b)) {
+        PyObject *args[2] = {b, a};
+        result = operate(sign->reflected, args);
+    }
+    if (result) return result;
+    int left = is_tensor(a), right = is_tensor(b);
+    if (left && sign->python) {
+        result = PyObject_CallFunctionObjArgs(sign->python, a, b, NULL);
+        if (result != Py_NotImplemented || !right || Py_TYPE(a) == Py_TYPE(b)) return result;
+        Py_DECREF(result);
+    }
+    if (right && sign->python_reflected) return PyObject_CallFunctionObjArgs(sign->python_reflected, b, a, NULL);
+    Py_RETURN_NOTIMPLEMENTED;
+}
+
+static PyObject *multiply(PyObject *a, PyObject *b) { return binary_sign(&signs[SIGN_MUL], a, b); }
+static PyObject *add(PyObject *a, PyObject *b) { return binary_sign(&signs[SIGN_ADD], a, b); }
+static PyObject *subtract(PyObject *a, PyObject *b) { return binary_sign(&signs[SIGN_SUB], a, b); }
+static PyObject *divide(PyObject *a, PyObject *b) { return binary_sign(&signs[SIGN_DIV], a, b); }
+
+static PyObject *power(PyObject *a, PyObject *b, PyObject *modulus)
+{
+    if (modulus != Py_None) return PyObject_CallFunctionObjArgs(signs[SIGN_POW].python, a, b, modulus, NULL);
+    return binary_sign(&signs[SIGN_POW], a, b);
+}
+
+static PyObject *negative(PyObject *a)
+{
+    PyObject *result = signs[SIGN_NEG].straight ? operate(signs[SIGN_NEG].straight, &a) : NULL;
+    return result ? result : PyObject_CallFunctionObjArgs(signs[SIGN_NEG].python, a, NULL);
+}
+
+static PyObject *item(PyObject *a, PyObject *key)
+{
+    if (PyLong_CheckExact(key) && is_plain(a) && select_.node) {
+        PyObject *result = select_first(a, key);
+        if (result) return result;
+    }
+    return PyObject_CallFunctionObjArgs(signs[SIGN_ITEM].python, a, key, NULL);
+}
+
+static PyType_Slot sign_slots[] = {
+    {Py_nb_multiply, multiply}, {Py_nb_add, add}, {Py_nb_subtract, subtract}, {Py_nb_true_divide, divide},
+    {Py_nb_power, power}, {Py_nb_negative, negative}, {Py_mp_subscript, item},
+    {Py_tp_doc, "Python's signs between Tensors: what Tensor inherits where the compiled core is used."},
+    {0, NULL},
+};
+PyType_Spec signs_spec = {
+    .name = "retrograd_fast._core.Signs", .basicsize = sizeof(PyObject),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, .slots = sign_slots,
+};
+
+static PyObject *sum_method(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    if (is_plain(self) && !PyTuple_Size(args) && (!keywords || !PyDict_Size(keywords)) && signs[SIGN_SUM].straight) {
+        PyObject *result = operate(signs[SIGN_SUM].straight, &self);
+        if (result) return result;
+    }
+    PyObject *all = PyTuple_New(1 + PyTuple_Size(args));
+    if (!all) return NULL;
+    PyTuple_SetItem(all, 0, Py_NewRef(self));
+    for (Py_ssize_t i = 0; i < PyTuple_Size(args); i++) PyTuple_SetItem(all, i + 1, Py_NewRef(PyTuple_GetItem(args, i)));
+    PyObject *result = PyObject_Call(signs[SIGN_SUM].python, all, keywords);
+    Py_DECREF(all);
+    return result;
+}
+static PyMethodDef sum_definition = {"sum", (PyCFunction)(void (*)(void))sum_method, METH_VARARGS | METH_KEYWORDS, NULL};
+
+/* ------------------------------------------------------------------------------------------------- descriptions */
+
+static int find_kernel(PyObject *name)
+{
+    for (int i = 0; i < (int)(sizeof kernel_names / sizeof *kernel_names); i++)
+        if (PyUnicode_CompareWithASCIIString(name, kernel_names[i]) == 0) return i;
+    return -1;
+}
+
+/* (kinds, constants, kernel's name, kernel, node, edges, saves); a save is (kind, argument, edges, slot, counter's slot). */
+static Operator *read_operator(PyObject *description)
+{
+    const char *kinds;
+    PyObject *constants, *name, *kernel, *node, *edges, *saves;
+    Operator *op = PyMem_Calloc(1, sizeof *op);
+    if (!op) return (Operator *)PyErr_NoMemory();
+    if (!PyArg_ParseTuple(description, "sO!OOOO!O!", &kinds, &PyTuple_Type, &constants, &name, &kernel, &node, &PyTuple_Type,
+                          &edges, &PyTuple_Type, &saves))
+        goto failed;
+    op->arguments = (int)strlen(kinds);
+    op->edges = (int)PyTuple_Size(edges), op->saves = (int)PyTuple_Size(saves);
+    if (op->arguments > MOST_ARGUMENTS || op->edges > MOST_EDGES || op->saves > MOST_SAVES ||
+        PyTuple_Size(constants) != op->arguments) {
+        PyErr_SetString(PyExc_ValueError, "an operator of more than the compiled core was made for");
+        goto failed;
+    }
+    for (int i = 0; i < op->arguments; i++) op->kinds[i] = kinds[i], op->constants[i] = Py_NewRef(PyTuple_GetItem(constants, i));
+    op->kernel = find_kernel(name), op->callable = Py_NewRef(kernel);
+    for (int i = 0; i < op->edges; i++) op->of[i] = (int)PyLong_AsLong(PyTuple_GetItem(edges, i));
+    op->node = node == Py_None ? NULL : (PyTypeObject *)Py_NewRef(node);
+    for (int i = 0; i < op->saves; i++) {
+        const char *kind, *slot, *counter;
+        Save *save = &op->save[i];
+        if (!PyArg_ParseTuple(PyTuple_GetItem(saves, i), "siIsz", &kind, &save->argument, &save->edges, &slot, &counter))
+            goto failed;
+        save->kind = *kind;
+        if ((save->offset = slot_offset(node, slot)) == -1) goto failed;
+        if (counter && (save->counter = slot_offset(node, counter)) == -1) goto failed;
+    }
+    if (!PyErr_Occurred()) return op;
+failed:
+    PyMem_Free(op);
+    return NULL;
+}
+
+/* {name of a special method: (Python's function, description or None)}; and "select": (node, kernel, function).
+ * Returns the method for Tensor.sum. */
+PyObject *define_operators(PyObject *self, PyObject *definitions)
+{
+    (void)self;
+    if (!state_name && !(state_name = PyUnicode_InternFromString("state"))) return NULL;
+    for (int i = 0; i < SIGNS; i++) {
+        for (int reflected = 0; reflected < 2; reflected++) {
+            const char *name = reflected ? signs[i].reflected_name : signs[i].name;
+            PyObject *python, *description, *given = name ? PyDict_GetItemString(definitions, name) : NULL;
+            if (!name) continue;
+            if (!given || !PyArg_ParseTuple(given, "OO", &python, &description)) {
+                if (!PyErr_Occurred()) PyErr_Format(PyExc_KeyError, "%s is not defined", name);
+                return NULL;
+            }
+            Operator *op = NULL;
+            if (description != Py_None && !(op = read_operator(description))) return NULL;
+            *(reflected ? &signs[i].reflected : &signs[i].straight) = op;
+            *(reflected ? &signs[i].python_reflected : &signs[i].python) = Py_NewRef(python);
+        }
+    }
+    PyObject *node, *kernel, *function, *given = PyDict_GetItemString(definitions, "select");
+    if (!given || !PyArg_ParseTuple(given, "OOO", &node, &kernel, &function)) return NULL;
+    if ((select_.shape = slot_offset(node, "self_shape")) == -1 || (select_.dim = slot_offset(node, "dim_")) == -1 ||
+        (select_.index = slot_offset(node, "index_")) == -1)
+        return NULL;
+    select_.kernel = Py_NewRef(kernel), select_.function = Py_NewRef(function);
+    select_.node = (PyTypeObject *)Py_NewRef(node);
+    return PyDescr_NewMethod((PyTypeObject *)core.Tensor, &sum_definition);
+}

@@ -1,0 +1,184 @@
+"""Writes ``_generated/compiled.py``: what the compiled core is told of operators and nodes.
+
+The core (``fast/src/core``) runs operators and formulas without the interpreter, from descriptions: which kernel, which
+node, what is saved in which slot, and each formula as a tree.  They come from the same table, and each formula from the
+same lowered text, as the Python that they stand for; what does not fit into a description is left to Python.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from .formula import Names
+from .nodes import Slots, lowered, needed_by, released_slots
+from .schema import Argument
+from .table import Entry, Formula
+
+HEADER = '''"""What the compiled core does, generated from derivatives/*.yaml. Do not edit: change the table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+'''
+_SIGNS = {ast.Mult: "*", ast.Add: "+", ast.Sub: "-", ast.Div: "/", ast.Pow: "**"}
+#: Arguments of more parts than these are left to Python (MOST_ARGUMENTS, MOST_EDGES and MOST_SAVES of the core).
+_MOST_PARTS, _MOST_EDGES, _MOST_SAVES, _MOST_OPERANDS = 8, 4, 8, 4
+
+
+class _NoDescription(Exception):
+    """This is left to Python."""
+
+
+def write_compiled(entries: list[Entry], names: Names) -> str:
+    """The source of the module."""
+    nodes: dict[str, Any] = {}
+    operators: dict[str, Any] = {}
+    for entry in entries:
+        nodes |= _nodes(entry, names)
+        for name in (entry.name, *entry.operators):
+            described = _operator(entry)
+            if described is not None:
+                operators[name] = described
+    text = HEADER + "#: Operator -> (kinds, constants, kernel, node, edges, saves): see `define_operators`.\n"
+    text += "OPERATORS: dict[str, Any] = {\n" + "".join(f"    {k!r}: {v!r},\n" for k, v in operators.items()) + "}\n\n"
+    text += "#: Node -> (a formula for each edge, slots that are let go): see `define_formulas`.\n"
+    return text + "FORMULAS: dict[str, Any] = {\n" + "".join(f"    {k!r}: {v!r},\n" for k, v in nodes.items()) + "}\n"
+
+
+# ---------------------------------------------------------------------------------------------------------- formulas
+
+
+def _nodes(entry: Entry, names: Names) -> dict[str, Any]:
+    """The descriptions of an entry's node classes."""
+    if not entry.differentiable or entry.schema.returns_list or len(entry.schema.results) > 1:
+        return {}
+    forms = {entry.node: (entry.for_numbers(), _numbers(entry))}
+    if entry.tensor_node:
+        forms[entry.tensor_node] = (entry, set())
+    forms |= {node: (entry.without({name}), {name}) for name, node in entry.number_nodes.items()}
+    further = [*entry.given_nodes.values(), *([entry.inplace_node] if entry.inplace_node else [])]
+    forms |= {node: forms[entry.node] for node in further}
+    found = {}
+    for node, (form, numbers) in forms.items():
+        try:
+            found[node] = (_formulas(form, entry, names), tuple(released_slots(Slots(entry), numbers)))
+        except _NoDescription:
+            continue
+    return found
+
+
+def _numbers(entry: Entry) -> set[str]:
+    """What is not let go of a node for numbers."""
+    return {a.name for a in entry.schema.arguments if a.type == "Tensor|Scalar"} if entry.tensor_node else set()
+
+
+def _formulas(form: Entry, entry: Entry, names: Names) -> tuple[Any, ...]:
+    arguments, slots = form.differentiable_arguments, Slots(entry)
+    by_argument = {f.arguments[0]: f for f in form.formulas if len(f.arguments) == 1}
+    if len(by_argument) != len(arguments) or len(arguments) > _MOST_EDGES:
+        raise _NoDescription
+    if any(a.is_list for a in slots.tensors) or any(a.type == "indices" for a in slots.plain):
+        raise _NoDescription
+    return tuple(_formula(by_argument[a.name], entry, slots, names) for a in arguments)
+
+
+def _formula(f: Formula, entry: Entry, slots: Slots, names: Names) -> Any:
+    places: dict[str, Any] = {"grad": ("grad",)}
+    places |= {a.name: ("tensor", f"{a.name}_", a.name) for a in slots.tensors}
+    places |= {s: ("tensor", f"{s}_", s) for s in slots.saves}
+    places |= {r: ("output", f"{r}_", r, f"{r}_vc") for r, _ in slots.results}
+    places |= {a.name: ("slot", f"{a.name}_") for a in slots.plain}
+    places |= {f"{a.name}_{what}": ("slot", f"{a.name}_{what}") for a, what in slots.attributes}
+    places |= {f"{r}_{what}": ("slot", f"{r}_{what}") for r, what in slots.result_attributes}
+    return _tree(ast.parse(lowered(slots, f, names, arrays=True), mode="eval").body, places)
+
+
+def _tree(node: ast.expr, places: dict[str, Any]) -> Any:
+    """An expression as the core reads it."""
+    match node:
+        case ast.Name(id=name) if name in places:
+            return places[name]
+        case ast.Constant(value=value) if value is None or isinstance(value, (int, float)):
+            return ("constant", value)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _SIGNS:
+            return (_SIGNS[type(op)], _tree(left, places), _tree(right, places))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return ("neg", _tree(operand, places))
+        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+            return ("==", _tree(left, places), _tree(right, places))
+        case ast.IfExp(test=test, body=yes, orelse=no):
+            return ("if", _tree(test, places), _tree(yes, places), _tree(no, places))
+        case ast.Call(func=ast.Attribute(value=value, attr="conjugate"), args=[], keywords=[]):
+            return ("conj", _tree(value, places))
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="kernels"), attr=name), args=args, keywords=[]):
+            return _call("kernels", name, args, places)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="formulas"), attr=name), args=args, keywords=[]):
+            return _call("formulas", name, args, places)
+        case ast.Name(id="kernels"):
+            return ("kernels",)
+        case ast.Attribute(value=value, attr=name):
+            return ("attribute", name, _tree(value, places))
+    raise _NoDescription
+
+
+def _call(space: str, name: str, args: list[ast.expr], places: dict[str, Any]) -> Any:
+    parts = [_tree(a, places) for a in args]
+    if len(parts) > _MOST_PARTS:
+        raise _NoDescription
+    return ("call", space, name, *parts)
+
+
+# --------------------------------------------------------------------------------------------------------- operators
+
+
+def _operator(entry: Entry) -> Any:
+    """The description of an operator on tensors, numbers and ints; None if it is left to Python."""
+    schema = entry.schema
+    if entry.view or schema.returns_list or len(schema.results) > 1 or entry.saves:
+        return None
+    if entry.tensor_node or entry.number_nodes or entry.given_nodes or len(schema.arguments) > _MOST_OPERANDS:
+        return None
+    kinds, constants = "", []
+    for a in schema.arguments:
+        kind = {"Tensor": "T", "Tensor|Scalar": "N", "Scalar": "S", "int": "I"}.get(a.type)
+        default = a.default is not None
+        if (kind is None or a.name == "alpha") and default:
+            kind = "C"  # as it is unless it is given
+        if kind is None or (kind == "N" and default):
+            return None
+        kinds += kind
+        constants.append(ast.literal_eval(a.default) if a.default is not None else None)
+    recorded = entry.differentiable_arguments
+    if kinds[0] != "T" or len(recorded) > _MOST_EDGES or _refuses(entry, recorded):
+        return None
+    saves = _saves(entry) if entry.differentiable else ()
+    if saves is None or len(saves) > _MOST_SAVES:
+        return None
+    edges = tuple(schema.arguments.index(a) for a in recorded)
+    return (kinds, tuple(constants), entry.kernel, entry.node if entry.differentiable else None, edges, saves)
+
+
+def _refuses(entry: Entry, recorded: list[Argument]) -> bool:
+    """May an argument that has no formula require grad?"""
+    return any(a.is_tensor and a not in recorded for a in entry.schema.arguments) and entry.differentiable
+
+
+def _saves(entry: Entry) -> Any:
+    """(kind, argument, edges that ask for it, slot, slot of the result's counter)."""
+    slots, recorded = Slots(entry), [a.name for a in entry.differentiable_arguments]
+    place = {a.name: i for i, a in enumerate(entry.schema.arguments)}
+    found: list[Any] = []
+    for a in slots.tensors:
+        readers = needed_by(entry, a.name) if len(recorded) > 1 else recorded
+        found.append(("t", place[a.name], sum(1 << recorded.index(r) for r in set(readers)), f"{a.name}_", None))
+    for a, what in slots.attributes:
+        if a.type != "Tensor" or what not in ("shape", "dtype"):
+            return None
+        found.append((what[0], place[a.name], 0, f"{a.name}_{what}", None))
+    if slots.result_attributes:
+        return None
+    found += [("a", place[a.name], 0, f"{a.name}_", None) for a in slots.plain]
+    found += [("r", 0, 0, f"{r}_", f"{r}_vc") for r, _ in slots.results]
+    return tuple(found)

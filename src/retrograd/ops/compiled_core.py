@@ -1,0 +1,110 @@
+"""Sets up the compiled core, where there is one (core/compiled.py): once, when all operators are there.
+
+Note [The compiled core]
+The classes are the same with and without it: Tensor, Node, AutogradMeta are written in Python, and their slots lie at
+fixed places in their objects, which the core finds out when it is set up.  What it adds is functions in C that do what
+functions of this package do, for plain tensors on arrays of NumPy:
+
+* Python's signs between Tensors, ``x[i]`` and ``x.sum()``;
+* the formulas of nodes in a pass over bare arrays;
+* the loop of such a pass (`run_pass_fast`), the count of its dependencies, and the keeping of first gradients.
+
+Each looks first whether all is plain: the classes, the arrays, no interceptor (so nobody watches), no hooks.  If it is
+not, or anything at all goes wrong, nothing has happened yet, and the Python function is called, which knows all cases
+and all errors.  So there is no second place where rules stand, and the Python of this package is what to read.
+
+What operators and nodes do it is told: `_generated/compiled.py` describes them, from the table (codegen/compiled.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import kernels
+from .._generated import functions, nodes
+from ..autograd import (
+    accumulate_grad,
+    edge,
+    engine,
+    fast_loop,
+    graph_task,
+    input_buffer,
+    node,
+    node_call,
+    saved_variable,
+    validation,
+    view_meta,
+)
+from ..core import compiled, locks, meta, state, version_counter
+from ..derivatives import formulas
+from ..tensor import Tensor
+from .registry import put_in_front
+
+#: The special methods that the core has, and the operators that they are where the table does not say it.
+_SIGNS = ("mul", "add", "sub", "truediv", "pow")
+_OPERATORS = {"__pow__": "pow_Tensor_Scalar"}
+
+
+def _describe_node(cls: type) -> Any:
+    """What a node of the table computes, for the core; None for any other."""
+    from .._generated.compiled import FORMULAS  # read when the first pass runs
+
+    return FORMULAS.get(cls.__name__) if getattr(nodes, cls.__name__, None) is cls else None
+
+
+def _describe(operators: dict[str, Any], name: str) -> Any:
+    found = operators.get(_OPERATORS.get(name, name))
+    if found is None:
+        return None
+    kinds, constants, kernel, node_class, edges, saves = found
+    made = None if node_class is None else getattr(nodes, node_class)
+    return (kinds, constants, kernel, getattr(kernels, kernel), made, edges, saves)
+
+
+def _set_up(core: Any) -> None:
+    from .._generated.compiled import OPERATORS  # nobody else reads it
+
+    classes: dict[str, Any] = {
+        "Tensor": Tensor,
+        "AutogradMeta": meta.AutogradMeta,
+        "DifferentiableViewMeta": view_meta.DifferentiableViewMeta,
+        "VersionCounter": version_counter.VersionCounter,
+        "ThreadState": state.ThreadState,
+        "Node": node.Node,
+        "AccumulateGrad": accumulate_grad.AccumulateGrad,
+        "InputBuffer": input_buffer.InputBuffer,
+        "GraphTask": graph_task.GraphTask,
+        "SavedVariable": saved_variable.SavedVariable,
+    }
+    parts: dict[str, Any] = {
+        "local": state.local,
+        "INFERENCE": version_counter.INFERENCE,
+        "graph_lock": locks.graph_lock,
+        "kernels": kernels,
+        "formulas": formulas,
+        "gradient_edge": edge.gradient_edge,
+        "version_counter": version_counter.version_counter,
+        "as_view": view_meta.as_view,
+        "unpack_array": saved_variable.unpack_array,
+        "unpack_output_array": saved_variable.unpack_output_array,
+        "validate_array": validation.validate_array,
+        "validated": node_call.validated,
+        "apply": node_call.apply_node,
+        "run_late_hooks": node_call.run_late_hooks,
+        "run_pass_fast": fast_loop.run_pass_fast,
+    }
+    compute_dependencies = core.configure({**classes, **parts})
+    names = ["__neg__", "__getitem__", "sum"]
+    names += [f"__{reflected}{sign}__" for sign in _SIGNS for reflected in ("", "r")]
+    methods: dict[str, Any] = {name: (getattr(Tensor, name), _describe(OPERATORS, name)) for name in names}
+    methods["select"] = (nodes.SelectBackward0, kernels.select, functions.select)
+    core.define_formulas(_describe_node)
+    total = core.define_operators(methods)
+    # From here on it is used.
+    put_in_front({name: core.Signs.__dict__.get(name, total) for name in names})
+    graph_task.GraphTask.compute_dependencies = compute_dependencies  # type: ignore[method-assign]
+    engine.run_pass_fast = core.run_pass
+
+
+if compiled.library is not None:
+    _set_up(compiled.library)
