@@ -1,4 +1,6 @@
-"""The engine's three loops do the same: on random graphs, with all that can hang on them.
+"""The engine's loops do the same: on random graphs, with all that can hang on them.
+
+They are three, and a fourth where the compiled core is installed.
 
 Hypothesis draws a `Program`: a graph over leaves of several shapes and dtypes (so that gradients are summed and cast
 on the way), with nodes of several outputs, custom functions, undefined gradients and writes to views; hooks of every
@@ -25,6 +27,7 @@ from retrograd.autograd import engine as engine_module
 from retrograd.autograd.device_threads import run_on_devices
 from retrograd.autograd.engine import run_pass
 from retrograd.autograd.fast_loop import run_pass_fast
+from retrograd.core import compiled
 from retrograd.core.state import local
 
 try:
@@ -35,6 +38,8 @@ except ImportError:
 pytestmark = pytest.mark.usefixtures("clean_state")
 
 LOOPS = {"fast": run_pass_fast, "plain": run_pass, "devices": run_on_devices}
+if compiled.library is not None:
+    LOOPS["compiled"] = compiled.library.run_pass
 
 quick = settings(
     max_examples=250,
@@ -337,8 +342,8 @@ def run(program: Program, loop: str) -> dict[str, Any]:
 @given(programs())
 def test_all_loops_do_the_same(program: Program) -> None:
     expected = run(program, "plain")
-    assert run(program, "fast") == expected
-    assert run(program, "devices") == expected
+    for loop in LOOPS:
+        assert run(program, loop) == expected, loop
 
 
 def comparable(seen: dict[str, Any]) -> dict[str, Any]:

@@ -20,9 +20,9 @@
 /* Of the package, by the names under which `configure` is given them. */
 #define OBJECTS(X) \
     X(Tensor) X(AutogradMeta) X(DifferentiableViewMeta) X(VersionCounter) X(ThreadState) X(Node) X(AccumulateGrad) \
-    X(InputBuffer) X(GraphTask) X(SavedVariable) X(local) X(INFERENCE) X(gradient_edge) X(version_counter) X(as_view) \
-    X(unpack_array) X(unpack_output_array) X(validate_array) X(validated) X(apply) X(run_late_hooks) X(run_pass_fast) \
-    X(graph_lock) X(kernels) X(formulas)
+    X(InputBuffer) X(GraphTask) X(ExecInfo) X(SavedVariable) X(local) X(INFERENCE) X(gradient_edge) X(version_counter) X(as_view) \
+    X(unpack_array) X(unpack_output_array) X(validate_array) X(validated) X(apply_node) X(run_node) X(run_late_hooks) \
+    X(run_pass_fast) X(graph_lock) X(kernels) X(formulas)
 
 /* Slots of those classes that are read or written here. */
 #define SLOTS(X) \
@@ -39,7 +39,8 @@
     X(AccumulateGrad, variable) \
     X(InputBuffer, grads) X(InputBuffer, owned) X(InputBuffer, waiting) \
     X(GraphTask, dependencies) X(GraphTask, not_ready) X(GraphTask, exec_info) X(GraphTask, keep_graph) \
-    X(GraphTask, freed) X(GraphTask, root)
+    X(GraphTask, freed) X(GraphTask, root) \
+    X(ExecInfo, needed) X(ExecInfo, captures)
 
 typedef struct {
 #define OBJECT(name) PyObject *name;

@@ -247,6 +247,7 @@ static PyObject *operate(const Operator *op, PyObject *const *given)
             arrays[i] = arg;
         }
     }
+    for (int i = 0; i < op->arguments; i++) Py_INCREF(arrays[i]); /* another thread may set x.data meanwhile */
     state = PyObject_GetAttr(core.local, state_name);
     if (!state || SLOT(state, ThreadState, interceptor) != Py_None) goto done;
     PyObject *array = run_kernel(op, arrays);
@@ -261,6 +262,7 @@ static PyObject *operate(const Operator *op, PyObject *const *given)
         Py_CLEAR(result);
 done:
     Py_XDECREF(state);
+    for (int i = 0; i < op->arguments; i++) Py_DECREF(arrays[i]);
     if (!result) PyErr_Clear(); /* Python will find out what is wrong, and say it */
     return result;
 }
@@ -270,7 +272,8 @@ done:
 static PyObject *select_first(PyObject *tensor, PyObject *index)
 {
     PyObject *view = NULL, *edge = NULL, *result = NULL, *step = NULL, *args = NULL, *done = NULL;
-    PyObject *array = SLOT(tensor, Tensor, _data), *counter = SLOT(tensor, Tensor, _vc), *meta = SLOT(tensor, Tensor, _meta);
+    PyObject *array = Py_XNewRef(SLOT(tensor, Tensor, _data)), *meta = Py_XNewRef(SLOT(tensor, Tensor, _meta));
+    PyObject *counter = SLOT(tensor, Tensor, _vc); /* which, once there, stays */
     PyObject *state = PyObject_GetAttr(core.local, state_name);
     if (!state || SLOT(state, ThreadState, interceptor) != Py_None || !array || !counter || !meta) goto done;
     Py_ssize_t at = PyLong_AsSsize_t(index);
@@ -319,7 +322,7 @@ static PyObject *select_first(PyObject *tensor, PyObject *index)
     }
 done:
     if (!done) PyErr_Clear();
-    Py_XDECREF(state), Py_XDECREF(view), Py_XDECREF(edge), Py_XDECREF(result), Py_XDECREF(step), Py_XDECREF(args);
+    Py_XDECREF(array), Py_XDECREF(meta), Py_XDECREF(state), Py_XDECREF(view), Py_XDECREF(edge), Py_XDECREF(result), Py_XDECREF(step), Py_XDECREF(args);
     return done;
 }
 

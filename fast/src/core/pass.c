@@ -1,5 +1,4 @@
-/* The engine's loop: run_pass_fast() of autograd/fast_loop.py, in the same order, for passes over bare arrays that compute
- * all gradients. Read run_pass() of autograd/engine.py first; tests/autograd/test_loops.py holds them all together.
+/* The engine's loop: run_pass_fast() of autograd/fast_loop.py, in the same order, for passes over bare arrays. Read run_pass() of autograd/engine.py first; tests/autograd/test_loops.py holds them all together.
  */
 #include "core.h"
 
@@ -86,15 +85,19 @@ static int keep_gradient(PyObject *node, PyObject *grads)
     if (!PyArray_ISWRITEABLE(array) || !PyArray_IS_C_CONTIGUOUS(leaf) || PyArray_NDIM(array) != PyArray_NDIM(leaf)) return 0;
     for (int i = 0; i < PyArray_NDIM(leaf); i++)
         if (PyArray_STRIDE(array, i) != PyArray_STRIDE(leaf, i)) return 0;
-    PyObject *tensor = tensor_of(Py_NewRef(grad)), *taken = tensor ? PyObject_CallNoArgs(core.acquire) : NULL;
+    PyObject *tensor = tensor_of(Py_NewRef(grad));
+    if (!tensor) return -1;
+    Py_INCREF(meta); /* while the lock is waited for, others run */
+    PyObject *taken = PyObject_CallNoArgs(core.acquire);
     if (!taken) {
-        Py_XDECREF(tensor);
+        Py_DECREF(meta), Py_DECREF(tensor);
         return -1;
     }
     Py_DECREF(taken);
     int done = SLOT(meta, AutogradMeta, grad) == Py_None; /* another thread may have been first */
     if (done) set_slot(&SLOT(meta, AutogradMeta, grad), tensor);
     PyObject *freed = PyObject_CallNoArgs(core.release);
+    Py_DECREF(meta);
     if (!done) Py_DECREF(tensor);
     if (!freed) return -1;
     Py_DECREF(freed);
@@ -105,10 +108,12 @@ static int keep_gradient(PyObject *node, PyObject *grads)
 
 typedef struct {
     PyObject *state, *task, *call, *dependencies, *not_ready, *freed;
+    PyObject *exec_info;              /* None: everything is wanted */
     int keep_graph;
     Heap heap;
     unsigned long long arrival, turn;
-    PyObject *node, *grads;           /* the node that runs */
+    PyObject *node, *grads, *edges;   /* the node that runs, and its edges, None where no gradient is wanted */
+    int whole;                        /* does it run, and hands out nothing before? */
     PyObject *following, *following_grads;
     PyObject *outputs[MOST_EDGES];    /* what its formula gave */
     PyObject *given;                  /* what Python gave, in place of `outputs` */
@@ -121,12 +126,58 @@ static PyObject *number_minus_one(PyObject *number)
     return value == -1 && PyErr_Occurred() ? NULL : PyLong_FromLongLong(value - 1);
 }
 
+/* Does a selective pass run this node or capture something from it? -1: an error. */
+static int is_wanted(PyObject *exec_info, PyObject *node)
+{
+    PyObject *info = PyDict_GetItemWithError(exec_info, node);
+    if (!info) return PyErr_Occurred() ? -1 : 0;
+    return SLOT(info, ExecInfo, captures) != Py_None || PyObject_IsTrue(SLOT(info, ExecInfo, needed));
+}
+
+/* A node's edges without those that lead to nothing that was asked for: wanted_edges(). */
+static PyObject *wanted_edges(PyObject *exec_info, PyObject *edges)
+{
+    Py_ssize_t n = PyTuple_Size(edges);
+    PyObject *result = PyTuple_New(n);
+    for (Py_ssize_t i = 0; result && i < n; i++) {
+        PyObject *edge = PyTuple_GetItem(edges, i);
+        int wanted = edge == Py_None ? 0 : is_wanted(exec_info, PyTuple_GetItem(edge, 0));
+        if (wanted < 0) Py_CLEAR(result);
+        else PyTuple_SetItem(result, i, Py_NewRef(wanted ? edge : Py_None));
+    }
+    return result;
+}
+
+/* Which of the node's edges count, and whether it is for this loop. */
+static int look_at_node(Pass *p)
+{
+    PyObject *edges = SLOT(p->node, Node, next_edges);
+    p->whole = 1;
+    if (p->exec_info == Py_None) {
+        p->edges = Py_NewRef(edges);
+        return 0;
+    }
+    PyObject *info = PyDict_GetItemWithError(p->exec_info, p->node);
+    if (!info) {
+        if (!PyErr_Occurred()) PyErr_SetObject(PyExc_KeyError, p->node);
+        return -1;
+    }
+    p->whole = SLOT(info, ExecInfo, captures) == Py_None && PyObject_IsTrue(SLOT(info, ExecInfo, needed));
+    if (p->whole) return (p->edges = wanted_edges(p->exec_info, edges)) ? 0 : -1;
+    PyObject *both = PyObject_CallFunctionObjArgs(core.run_node, p->state, p->task, p->node, p->grads, Py_False, p->call, NULL);
+    if (both) p->edges = Py_NewRef(PyTuple_GetItem(both, 0)), p->given = Py_NewRef(PyTuple_GetItem(both, 1));
+    Py_XDECREF(both);
+    return both ? 0 : -1;
+}
+
 /* Run the node: `outputs` or `given` is what it gave. */
 static int run_node(Pass *p)
 {
-    PyObject *node = p->node, *edges = SLOT(node, Node, next_edges), *extras = SLOT(node, Node, extras);
-    set_slot(&SLOT(p->state, ThreadState, current_node), Py_NewRef(node));
     p->formula = NULL;
+    if (look_at_node(p)) return -1;
+    if (!p->whole) return 0;
+    PyObject *node = p->node, *edges = p->edges, *extras = SLOT(node, Node, extras);
+    set_slot(&SLOT(p->state, ThreadState, current_node), Py_NewRef(node));
     int ran = 0;
     if (is_there(extras)) {
         p->given = PyObject_CallFunctionObjArgs(p->call, node, edges, p->grads, Py_False, NULL);
@@ -149,7 +200,7 @@ static int run_node(Pass *p)
                 }
             }
         } else if (PyErr_Occurred()) return -1;
-        if (!ran) p->given = PyObject_CallFunctionObjArgs(core.apply, node, edges, p->grads, Py_False, NULL);
+        if (!ran) p->given = PyObject_CallFunctionObjArgs(core.apply_node, node, edges, p->grads, Py_False, NULL);
     }
     if (!ran && !p->given) return -1;
     if (SLOT(p->state, ThreadState, late_hooks) == Py_False) return 0;
@@ -259,16 +310,27 @@ static int arrive(Pass *p, PyObject *node, PyObject *input_nr, PyObject *grad, P
     return failed;
 }
 
+/* What is not wanted must be right all the same. */
+static int check_unwanted(Pass *p, Py_ssize_t i)
+{
+    PyObject *grad = PySequence_GetItem(p->given, i), *valid = NULL;
+    if (grad && grad != Py_None) valid = PyObject_CallFunctionObjArgs(core.validated, p->node, p->given, Py_False, NULL);
+    int failed = !grad || (grad != Py_None && !valid);
+    Py_XDECREF(grad), Py_XDECREF(valid);
+    return failed;
+}
+
 /* Hand the gradients that a node gave to the next nodes. */
 static int hand_out(Pass *p)
 {
-    PyObject *edges = SLOT(p->node, Node, next_edges);
-    for (Py_ssize_t i = 0, n = PyTuple_Size(edges); i < n; i++) {
-        PyObject *edge = PyTuple_GetItem(edges, i);
-        if (edge == Py_None) continue;
+    for (Py_ssize_t i = 0, n = PyTuple_Size(p->edges); i < n; i++) {
+        PyObject *edge = PyTuple_GetItem(p->edges, i);
+        if (edge == Py_None) {
+            if (p->given && p->exec_info != Py_None && check_unwanted(p, i)) return -1;
+            continue;
+        }
         PyObject *next = PyTuple_GetItem(edge, 0), *input_nr = PyTuple_GetItem(edge, 1), *grad, *ready;
         if (!p->given) grad = p->outputs[i], p->outputs[i] = NULL;
-        else if (PyTuple_CheckExact(p->given)) grad = Py_XNewRef(PyTuple_GetItem(p->given, i));
         else grad = PySequence_GetItem(p->given, i);
         if (!grad) return -1;
         if (grad != Py_None && !fits(grad, next)) {
@@ -306,6 +368,7 @@ static int release(Pass *p)
 static void forget_outputs(Pass *p)
 {
     Py_CLEAR(p->given);
+    Py_CLEAR(p->edges);
     for (int i = 0; i < MOST_EDGES; i++) Py_CLEAR(p->outputs[i]);
 }
 
@@ -341,15 +404,15 @@ PyObject *run_pass(PyObject *self, PyObject *const *args, Py_ssize_t count)
         return NULL;
     }
     PyObject *task = args[1];
-    if (args[4] != Py_False || SLOT(task, GraphTask, exec_info) != Py_None)
+    if (args[4] != Py_False)
         return PyObject_CallFunctionObjArgs(core.run_pass_fast, args[0], task, args[2], args[3], args[4], args[5], NULL);
-    Pass p = {.state = args[0], .task = task, .call = args[5]};
+    Pass p = {.state = args[0], .task = task, .call = args[5], .exec_info = Py_NewRef(SLOT(task, GraphTask, exec_info))};
     p.dependencies = SLOT(task, GraphTask, dependencies), p.not_ready = SLOT(task, GraphTask, not_ready);
     p.freed = SLOT(task, GraphTask, freed), p.keep_graph = PyObject_IsTrue(SLOT(task, GraphTask, keep_graph));
     p.node = Py_NewRef(args[2]), p.grads = Py_NewRef(args[3]);
     int failed = 0;
     for (unsigned long rounds = 1;; rounds++) {
-        if ((failed = run_node(&p) || hand_out(&p) || (!p.keep_graph && release(&p)))) break;
+        if ((failed = run_node(&p) || hand_out(&p) || (p.whole && !p.keep_graph && release(&p)))) break;
         forget_outputs(&p);
         if (!choose(&p)) break;
         if (rounds % 256 == 0) { /* other threads, and Ctrl-C, which Python's own loops look for */
@@ -359,6 +422,7 @@ PyObject *run_pass(PyObject *self, PyObject *const *args, Py_ssize_t count)
         }
     }
     forget_outputs(&p);
+    Py_DECREF(p.exec_info);
     Py_XDECREF(p.node), Py_XDECREF(p.grads), Py_XDECREF(p.following), Py_XDECREF(p.following_grads);
     while (p.heap.count) {
         Ready left = p.heap.items[--p.heap.count];

@@ -74,6 +74,7 @@ def _set_up(core: Any) -> None:
         "AccumulateGrad": accumulate_grad.AccumulateGrad,
         "InputBuffer": input_buffer.InputBuffer,
         "GraphTask": graph_task.GraphTask,
+        "ExecInfo": graph_task.ExecInfo,
         "SavedVariable": saved_variable.SavedVariable,
     }
     parts: dict[str, Any] = {
@@ -89,7 +90,8 @@ def _set_up(core: Any) -> None:
         "unpack_output_array": saved_variable.unpack_output_array,
         "validate_array": validation.validate_array,
         "validated": node_call.validated,
-        "apply": node_call.apply_node,
+        "apply_node": node_call.apply_node,
+        "run_node": node_call.run_node,
         "run_late_hooks": node_call.run_late_hooks,
         "run_pass_fast": fast_loop.run_pass_fast,
     }
