@@ -151,9 +151,9 @@ PyObject *small_sum(PyObject *a)
     if (!is_float_array(a) || !is_simple(array) || !PyArray_SIZE(array)) return NULL;
     PyArrayObject *result = (PyArrayObject *)PyArray_SimpleNew(0, NULL, PyArray_TYPE(array));
     if (!result) return NULL;
-    if (PyArray_DESCR(array) == core.f32)
-        *(float *)PyArray_DATA(result) = pairwise_f32(PyArray_DATA(array), PyArray_SIZE(array));
-    else *(double *)PyArray_DATA(result) = pairwise_f64(PyArray_DATA(array), PyArray_SIZE(array));
+    if (PyArray_DESCR(array) == core.f32) /* (0 is where NumPy begins: a sum is never -0) */
+        *(float *)PyArray_DATA(result) = 0 + pairwise_f32(PyArray_DATA(array), PyArray_SIZE(array));
+    else *(double *)PyArray_DATA(result) = 0 + pairwise_f64(PyArray_DATA(array), PyArray_SIZE(array));
     return (PyObject *)result;
 }
 

@@ -1,6 +1,7 @@
 /* Operators: the straight-line wrappers of _generated/functions.py, for plain tensors on plain arrays.
  *
- * What an operator does (kernel, node, what it saves and when) is told by `define_operators`, from a description that the
+ * Only of float32 and float64: what operators are for other dtypes, Python knows (ops/stored_dtypes.py may stand before a
+ * kernel, for one). What an operator does (kernel, node, what it saves and when) is told by `define_operators`, from a description that the
  * generator has written; nothing here knows one operator from another but for the arithmetic of small arrays.
  */
 #include "core.h"
@@ -240,7 +241,7 @@ static PyObject *operate(const Operator *op, PyObject *const *given)
         if (kind == 'T' || (kind == 'N' && is_plain(arg))) {
             if (!is_plain(arg)) return NULL;
             arrays[i] = SLOT(arg, Tensor, _data);
-            if (!arrays[i] || !PyArray_CheckExact(arrays[i])) return NULL;
+            if (!is_float_array(arrays[i])) return NULL;
         } else {
             if (kind != 'C' && !is_number(arg)) return NULL;
             if (kind == 'I' && !PyLong_CheckExact(arg)) return NULL;

@@ -79,7 +79,7 @@ def _formulas(form: Entry, entry: Entry, names: Names) -> tuple[Any, ...]:
     by_argument = {f.arguments[0]: f for f in form.formulas if len(f.arguments) == 1}
     if len(by_argument) != len(arguments) or len(arguments) > _MOST_EDGES:
         raise _NoDescription
-    if any(a.is_list for a in slots.tensors) or any(a.type == "indices" for a in slots.plain):
+    if any(a.is_list for a in (*arguments, *slots.tensors)) or any(a.type == "indices" for a in slots.plain):
         raise _NoDescription
     return tuple(_formula(by_argument[a.name], entry, slots, names) for a in arguments)
 

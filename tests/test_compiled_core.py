@@ -1,0 +1,406 @@
+"""The compiled core does what the Python does that it stands before, to the last bit, and what is not plain it leaves to it.
+
+All other tests run on it as well where it is installed (`make test-core`); these are about what it has of its own.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd
+from retrograd._generated import functions, nodes
+from retrograd.autograd import engine as engine_module
+from retrograd.autograd.fast_loop import run_pass_fast
+from retrograd.core import compiled
+from retrograd.core.state import local
+from retrograd.ops.registry import SPACES
+from samples import OPS, Op
+
+core = compiled.library
+pytestmark = pytest.mark.skipif(core is None, reason="retrograd[fast] is not installed, or turned off")
+
+SPECIAL = [0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan, 1e-45, 3.4e38, 1e308]
+SIGNS = ["mul", "add", "sub", "truediv"]
+
+
+def bits(array: Any) -> tuple[Any, ...]:
+    """An array, with its layout; a NaN is a NaN."""
+    array = np.asarray(array)
+    known = np.where(np.isnan(array), np.nan, array) if array.dtype.kind in "fc" else array
+    return array.shape, array.strides, array.dtype, known.astype(array.dtype).tobytes()
+
+
+def leaf(values: Any, dtype: Any) -> Any:
+    with np.errstate(over="ignore"):
+        return retrograd.tensor(np.array(values).astype(dtype), requires_grad=True)
+
+
+# ------------------------------------------------------------------------------------------------------- Python's signs
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sign", SIGNS)
+def test_signs_are_those_of_python_to_the_last_bit(sign: str, dtype: Any) -> None:
+    straight, reflected = getattr(functions, f"__{sign}__"), SPACES["Tensor"][f"__r{sign}__"]
+    operate = {"mul": lambda a, b: a * b, "add": lambda a, b: a + b, "sub": lambda a, b: a - b}.get(
+        sign, lambda a, b: a / b
+    )
+    pairs = np.array(list(itertools.product(SPECIAL, SPECIAL)))
+    long = np.random.default_rng(0).standard_normal((2, 5000))
+    operands = [
+        (leaf(pairs[:, 0], dtype), leaf(pairs[:, 1], dtype)),
+        (leaf(pairs[:, 0].reshape(10, 10), dtype), leaf(1.5, dtype)),
+        (leaf(3.0, dtype), leaf(pairs[:, 1].reshape(4, 25), dtype)),
+        (leaf(3.0, dtype), leaf(-0.0, dtype)),
+        (leaf(np.ones((2, 1)), dtype), leaf(np.ones((1, 3)), dtype)),
+        (leaf(long[0], dtype), leaf(long[1], dtype)),
+        (leaf(np.ones((3, 4)), dtype).t(), leaf(np.ones((4, 3)), dtype)),
+        (leaf(np.ones((0, 3)), dtype), leaf(np.ones((0, 3)), dtype)),
+        (leaf([1.0, 2.0], dtype), leaf([1.0, 2.0], np.float64 if dtype is np.float32 else np.float32)),
+    ]
+    for a, b in operands:
+        found, expected = operate(a, b), straight(a, b)
+        assert bits(found._data) == bits(expected._data)
+        assert found.grad_fn.name() == expected.grad_fn.name()
+        assert found.grad_fn.topological_nr == expected.grad_fn.topological_nr
+        assert found.grad_fn.input_metadata == expected.grad_fn.input_metadata
+    x = leaf(pairs[:, 0], dtype)
+    for number in [*SPECIAL, 3, -7, 2**24 + 1, 2**53 + 1, -(2**63), True, np.float64(0.1), np.int64(3)]:
+        with np.errstate(all="ignore"):
+            assert bits(operate(x, number)._data) == bits(straight(x, number)._data), number
+            if not isinstance(number, np.generic):  # NumPy's numbers ask for an array first
+                assert bits(operate(number, x)._data) == bits(reflected(x, number)._data), number
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_are_those_of_python_to_the_last_bit(dtype: Any) -> None:
+    """Those are NumPy's, whose order of additions is followed."""
+    rng = np.random.default_rng(1)
+    shapes = [(n,) for n in (*range(1, 300), 1000, 2049, 4095, 4096, 4097)]
+    arrays = [rng.standard_normal(shape) for shape in (*shapes, (8, 8), (3, 5, 7), (2, 0), (64, 64), ())]
+    for array in (*arrays, np.array([-0.0]), np.array([-0.0] * 9), np.array([np.inf, 1]), np.array([np.nan, 1])):
+        x = leaf(array, dtype)
+        assert bits(x.sum()._data) == bits(functions.sum(x)._data), array.shape
+        assert x.sum().grad_fn.name() == "SumBackward0"
+
+
+@pytest.mark.parametrize("exponent", [2, 3, 0, -1, 0.5, 2.0])
+def test_powers(exponent: Any) -> None:
+    x = leaf([0.0, 1.5, -2.0, np.inf], np.float64)
+    with np.errstate(all="ignore"):
+        found, expected = x**exponent, functions.pow_Tensor_Scalar(x, exponent)
+        assert bits(found._data) == bits(expected._data)
+        (a,), (b,) = (retrograd.autograd.grad(y.sum(), x) for y in (found, expected))
+    assert bits(a._data) == bits(b._data)
+
+
+@pytest.mark.parametrize("of", ["a leaf", "a result", "a view", "no grad", "written to", "not contiguous"])
+def test_subscripts_are_views_as_python_takes_them(of: str) -> None:
+    def made() -> Any:
+        x = leaf(np.arange(24.0).reshape(2, 3, 4), np.float64)
+        match of:
+            case "a result":
+                return x * 2
+            case "a view":
+                return x[1]
+            case "no grad":
+                return x.detach()
+            case "written to":
+                y = x * 2
+                y[0].mul_(3)
+                return y
+            case "not contiguous":
+                return (x * 1).transpose(0, 2)
+        return x
+
+    for index in (0, 1, -1):
+        sources = made(), made()
+        views = sources[0][index], functions.select(sources[1], 0, index)
+        for view in views:
+            assert view._vc is not None
+        assert bits(views[0]._data) == bits(views[1]._data)
+        assert views[0]._data.base is not None and np.shares_memory(views[0]._data, sources[0]._data)
+        for name in ("requires_grad", "_version", "is_leaf"):
+            assert getattr(views[0], name) == getattr(views[1], name)
+        assert [step[1:] for step in views[0]._meta.replay] == [step[1:] for step in views[1]._meta.replay]
+        assert (views[0]._base is sources[0]) == (views[1]._base is sources[1])
+        if views[0].requires_grad:
+            assert views[0].grad_fn.name() == views[1].grad_fn.name()
+            assert views[0].grad_fn._saved_index == views[1].grad_fn._saved_index == index
+    with pytest.raises(IndexError, match="out of range|out of bounds"):
+        made()[5]
+
+
+def test_parameters_are_as_plain_as_tensors() -> None:
+    w = retrograd.nn.Parameter(retrograd.ones(2, 2))
+    y = (w * 2 + w[0]).sum()
+    assert type(y) is type(w * 2) is retrograd.Tensor
+    y.backward()
+    assert w.grad is not None and w.grad.tolist() == [[4.0, 4.0], [2.0, 2.0]]
+
+
+def test_what_is_not_plain_is_left_to_python() -> None:
+    x = retrograd.ones(2, requires_grad=True)
+    for strange in ("text", None, [1, 2], object()):
+        for attempt in (lambda s: x * s, lambda s: s - x, lambda s: x / s, lambda s: x**s):
+            with pytest.raises(TypeError):
+                attempt(strange)
+        assert x.__add__(strange) is NotImplemented
+    with pytest.raises(RuntimeError, match="must match the size"):
+        x * retrograd.ones(3)
+    with pytest.raises(TypeError):
+        pow(x, 2, 3)
+
+    class Own:
+        def __rmul__(self, other: Any) -> str:
+            return "mine"
+
+    assert x * Own() == "mine"
+    assert (np.float32(2) * x).tolist() == [2.0, 2.0]
+    assert type(x * 1j) is retrograd.Tensor
+    assert (x.double() * retrograd.ones(2, dtype=retrograd.int64)).dtype is retrograd.float64
+
+
+def test_a_class_of_tensors_may_define_its_own_signs() -> None:
+    class Marked(retrograd.Tensor):
+        def __mul__(self, other: Any) -> Any:
+            return "mul"
+
+        def __radd__(self, other: Any) -> Any:
+            return "radd"
+
+        def __getitem__(self, key: Any) -> Any:
+            return "item"
+
+    plain, own = retrograd.ones(2), retrograd.ones(2).as_subclass(Marked)
+    assert own * plain == "mul" and own[0] == "item"
+    assert plain + own == "radd" and 1 + own == "radd"  # a subclass on the right is asked first
+    assert (plain * own).tolist() == [1.0, 1.0]
+    assert (own - plain).tolist() == [0.0, 0.0]
+
+
+def test_modes_see_every_operator() -> None:
+    seen = []
+
+    class Log(retrograd.overrides.TorchFunctionMode if hasattr(retrograd, "overrides") else object):  # type: ignore[misc]
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    if Log.__mro__[1] is object:
+        pytest.skip("there are no function modes")
+    x = retrograd.ones(2)
+    with Log():
+        (x * 2 + x[0]).sum()
+    assert {"mul", "add", "sum"} <= {name.strip("_") for name in seen}
+
+
+# ----------------------------------------------------------------------------------------------- formulas, and the loop
+
+
+def both_passes(roots: list[Any], leaves: list[Any], cotangents: list[Any]) -> list[Any]:
+    """The gradients by the Python loop, whose nodes run their Python, and by the compiled one."""
+    found = []
+    for loop in (run_pass_fast, core.run_pass):
+        before, engine_module.run_pass_fast = engine_module.run_pass_fast, loop
+        try:
+            found.append(retrograd.autograd.grad(roots, leaves, cotangents, retain_graph=True, allow_unused=True))
+        except Exception as error:
+            found.append(repr(error))
+        finally:
+            engine_module.run_pass_fast = before
+    return found
+
+
+def described() -> set[str]:
+    from retrograd._generated.compiled import FORMULAS
+
+    return set(FORMULAS)
+
+
+DIFFERENTIABLE = [op for op in OPS if op.differentiable and any(t.differentiable for s in op.samples for t in s.specs)]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("op", DIFFERENTIABLE, ids=lambda op: op.name)
+def test_formulas_are_those_of_python_to_the_last_bit(op: Op) -> None:
+    for sample in op.samples:
+        built = sample.build(retrograd, None)
+        result = op.call(retrograd, built.args, built.kwargs)
+        outputs = [out for out in (result if isinstance(result, (tuple, list)) else [result]) if hasattr(out, "_special")]
+        roots = [out for out in outputs if out.requires_grad and out._special is None]
+        if not roots:
+            continue
+        rng = np.random.default_rng(0)
+        cotangents = [retrograd.tensor(rng.standard_normal(tuple(r.shape))).to(r.dtype) for r in roots]
+        python, ours = both_passes(roots, built.leaves, cotangents)
+        if isinstance(python, str):  # an operator that says when it is differentiated that it cannot be
+            assert ours == python
+            continue
+        assert [g is None for g in ours] == [g is None for g in python]
+        for a, b in zip(python, ours, strict=True):
+            if a is not None and a._special is None:
+                assert bits(a._data) == bits(b._data), sample.name
+
+
+def test_most_nodes_of_the_table_are_described() -> None:
+    """So that a change to the generator does not leave the core without work."""
+    every = {name for name, cls in vars(nodes).items() if isinstance(cls, type) and issubclass(cls, nodes.Node)}
+    assert len(described()) > 250 and described() <= every
+
+
+def test_first_gradients_that_nobody_else_sees_are_kept_and_others_copied() -> None:
+    x = retrograd.ones(3, requires_grad=True)
+    given = retrograd.ones(3)
+    (x * 2).backward(given)
+    assert not np.shares_memory(x.grad._data, given._data)
+    x.grad = None
+    x.backward(given)  # the root is the leaf: the gradient is the caller's
+    assert not np.shares_memory(x.grad._data, given._data)
+    y, z = retrograd.ones(3, requires_grad=True), retrograd.ones(3, requires_grad=True)
+    (y + z).sum().backward()  # one array arrives at both
+    assert not np.shares_memory(y.grad._data, z.grad._data)
+    seen = []
+    x.grad = None
+    product = x * 2
+    product.register_hook(seen.append)
+    product.sum().backward()
+    assert not np.shares_memory(x.grad._data, seen[0]._data)
+
+
+def test_saved_tensors_are_let_go_and_errors_say_where(capsys: pytest.CaptureFixture[str]) -> None:
+    x = retrograd.ones(2, requires_grad=True)
+    y = (x * x).sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match=r"(?s)second time.*test_compiled_core\.py"):
+        y.backward()
+    a = x * 2
+    b = a * a
+    a.add_(1)
+    with pytest.raises(RuntimeError, match=r"(?s)modified by an inplace operation.*MulBackward0.*test_compiled_core\.py"):
+        b.sum().backward()
+
+
+def test_a_long_pass_can_be_interrupted() -> None:
+    y = x = retrograd.ones(1, requires_grad=True)
+    for _ in range(400_000):
+        y = y * x
+
+    def stop(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        with pytest.raises(KeyboardInterrupt):
+            y.backward()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert local.state.graph_task is None and local.state.current_node is None and local.state.grad_enabled
+    del y
+
+
+def test_threads_add_to_one_leaf() -> None:
+    x = retrograd.zeros(4, requires_grad=True)
+
+    def work() -> None:
+        for _ in range(200):
+            (x * 2 + x[0] * 0).sum().backward()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert x.grad is not None and x.grad.tolist() == [1600.0] * 4
+
+
+def _declined(x: Any) -> None:
+    for attempt in (lambda: x * "text", lambda: x[99], lambda: x + retrograd.ones(7), lambda: x * retrograd.ones(3, 1, 9)):
+        try:
+            attempt()
+        except (TypeError, IndexError, RuntimeError):
+            pass
+
+
+def _failing_pass(x: Any) -> None:
+    y = (x * x).sum()
+    y.backward()
+    try:
+        y.backward()
+    except RuntimeError:
+        pass
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: x * x + 2 - x / 3,
+        lambda x: -x**2 * 1.5,
+        lambda x: (x[0] * x[1]).backward(),
+        lambda x: (x * x[0] + x).sum().backward(),
+        lambda x: retrograd.autograd.grad((x * x.exp()).sum(), x),
+        lambda x: (x.expand(3, 5) * x + x).sum().backward(),
+        _declined,
+        _failing_pass,
+    ],
+)
+def test_nothing_is_leaked(program: Any) -> None:
+    x = retrograd.ones(5, requires_grad=True)
+
+    def many(times: int) -> int:
+        for _ in range(times):
+            program(x)
+            x.grad = None
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        many(50)
+        before = many(50)
+        assert many(400) - before < 4000  # ten bytes an iteration: no object is as small
+    finally:
+        tracemalloc.stop()
+
+
+# --------------------------------------------------------------------------------------------------------- the switches
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ({}, "compiled"),
+        ({"RETROGRAD_CORE": "compiled"}, "compiled"),
+        ({"RETROGRAD_CORE": "python"}, "Python"),
+        ({"RETROGRAD_FAST": "0"}, "Python"),
+        ({"RETROGRAD_CORE": "other"}, "ImportError"),
+    ],
+)
+def test_one_variable_of_the_environment_turns_it_off(setting: dict[str, str], expected: str) -> None:
+    code = "import retrograd; print(retrograd.__config__.show()); x = retrograd.ones(2) * 2"
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("RETROGRAD_")} | setting
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    lines = [line for line in (ran.stdout + ran.stderr).splitlines() if "core" in line.lower() or "ImportError" in line]
+    assert any(expected in line for line in lines), ran.stderr
+
+
+def test_a_core_of_another_version_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "VERSION", compiled.VERSION + 1)
+    monkeypatch.delenv("RETROGRAD_CORE", raising=False)
+    assert compiled._load() is None
+    monkeypatch.setenv("RETROGRAD_CORE", "compiled")
+    with pytest.raises(ImportError, match="version"):
+        compiled._load()
