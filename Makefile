@@ -29,8 +29,8 @@ MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo examples test test-parity test-slow test-programs test-fast test-versions check fast fast-wheel bench \
-        bench-func bench-kernels bench-optim programs coverage generate clean test-explorer explorer-libraries \
+.PHONY: help demo examples test test-parity test-slow test-programs test-fast test-core test-versions check fast fast-wheel \
+        bench bench-func bench-kernels bench-optim programs coverage generate clean test-explorer explorer-libraries \
         explorer-screenshots
 
 help: ## this list
@@ -58,6 +58,9 @@ test-programs: $(GENERATED) $(VENV)/test.stamp $(VENV)/parity.stamp ## 100,000 r
 test-fast: $(GENERATED) $(VENV)/test.stamp $(VENV)/fast.stamp ## compile the optional kernels, and compare them with NumPy's
 	@$(PY) -m pytest -q tests/kernels $(ARGS)
 
+test-core: $(GENERATED) $(VENV)/test.stamp $(VENV)/fast.stamp ## the tests again, on the compiled core
+	@RETROGRAD_CORE=compiled $(PY) -m pytest -q -m "$(SELECT)" $(ARGS)
+
 test-explorer: $(GENERATED) $(VENV)/test.stamp $(VENV)/explorer.stamp ## the explorer's page in a browser (Debian: chromium, chromium-driver)
 	@RETROGRAD_NEEDS_BROWSER=1 $(PY) -m pytest -q -s -m browser tests/explorer $(ARGS)
 
@@ -74,7 +77,7 @@ check: $(GENERATED) $(VENV)/dev.stamp ## ruff and mypy
 	@$(BIN)/ruff check .
 	@$(PY) -m mypy
 
-fast: $(VENV)/fast.stamp ## compile the optional kernels (needs gcc or clang) and install them
+fast: $(VENV)/fast.stamp ## compile the optional kernels and core (needs gcc or clang) and install them
 
 # Zig's compiler is clang with the headers of every glibc: what it links for 2.17 runs on any Linux since 2014.
 ZIG = $(abspath $(BIN))/python -m ziglang cc -target x86_64-linux-gnu.2.17
@@ -153,7 +156,7 @@ $(VENV)/dev.stamp: $(VENV)/install.stamp
 	@$(PIP) --editable '.[dev]'
 	@touch $@
 
-$(VENV)/fast.stamp: $(VENV)/install.stamp $(wildcard fast/*.py fast/*.toml fast/src/* fast/src/retrograd_fast/*.py)
+$(VENV)/fast.stamp: $(VENV)/install.stamp $(wildcard fast/*.py fast/*.toml fast/src/* fast/src/core/* fast/src/retrograd_fast/*.py)
 	@echo "compiling the optional kernels"
 	@rm -rf fast/build
 	@$(PIP) --force-reinstall --no-deps ./fast

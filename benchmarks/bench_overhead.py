@@ -20,7 +20,15 @@ import harness  # before NumPy and torch, whose thread counts it sets
 from harness import Case, Sampler, both, in_subprocess
 
 import numpy
+
+from retrograd.core import compiled
 # isort: on
+
+
+def bar(python: float, with_the_core: float) -> float:
+    """The bar of a row, without and with the compiled core."""
+    return python if compiled.library is None else with_the_core
+
 
 CHAIN = 200  # links of the chain; each is a product and a sum
 
@@ -99,6 +107,21 @@ def product(lib: ModuleType) -> Callable[[], object]:
     """`a * b`, nothing requiring grad."""
     a, b = small(lib, 1.0, False), small(lib, 0.99, False)
     return lambda: a * b
+
+
+def scalar_program(lib: ModuleType) -> Callable[[], object]:
+    """The gradient of a 50-dimensional Rosenbrock function, written with indices and numbers."""
+    x = lib.tensor(numpy.linspace(-1, 1, 50), dtype=lib.float64, requires_grad=True)
+
+    def run() -> object:
+        total = 0.0
+        for i in range(49):
+            total = total + 100 * (x[i + 1] - x[i] ** 2) ** 2 + (1 - x[i]) ** 2
+        total.backward()
+        gradient, x.grad = x.grad, None
+        return gradient
+
+    return run
 
 
 # ------------------------------------------------------------------------------------------- views and in-place writes
@@ -210,14 +233,16 @@ def mlp_jvp(weights_vary: bool) -> Callable[[ModuleType], Callable[[], object]]:
     return setup
 
 
+FORWARD, BACKWARD = bar(1.0, 0.4), bar(0.7, 0.4)
 CASES = [
-    both("chain forward", chain_forward(only_x=False), 2 * CHAIN, unit="operation", bar=1.0),
-    both("chain forward, only x requires grad", chain_forward(only_x=True), 2 * CHAIN, unit="operation", bar=1.0),
-    both("chain forward + backward", chain_backward(only_x=False), 2 * CHAIN, unit="operation", bar=0.7),
-    both("chain fwd + bwd, only x requires grad", chain_backward(only_x=True), 2 * CHAIN, unit="operation", bar=0.7),
-    both("x.sum().backward()", sum_backward, bar=0.3),
-    both("backward() alone, one node", backward_alone, bar=0.3),
-    both("a * b without grad", product, bar=0.7),
+    both("chain forward", chain_forward(only_x=False), 2 * CHAIN, unit="operation", bar=FORWARD),
+    both("chain forward, only x requires grad", chain_forward(only_x=True), 2 * CHAIN, unit="operation", bar=FORWARD),
+    both("chain forward + backward", chain_backward(only_x=False), 2 * CHAIN, unit="operation", bar=BACKWARD),
+    both("chain fwd + bwd, only x requires grad", chain_backward(True), 2 * CHAIN, unit="operation", bar=BACKWARD),
+    both("x.sum().backward()", sum_backward, bar=bar(0.3, 0.25)),
+    both("backward() alone, one node", backward_alone, bar=bar(0.3, 0.25)),
+    both("a * b without grad", product, bar=bar(0.7, 0.35)),
+    both("gradient of a scalar program", scalar_program, bar=bar(1.0, 0.35)),
     both("x.add_(y)", add_in_place, 100, unit="operation", bar=1.0),
     both("x[i]", subscript, bar=1.0),
     both("x[a:b]", slice_subscript, bar=1.0),
@@ -258,4 +283,5 @@ CASES = [
 
 if __name__ == "__main__":
     found = harness.versions("numpy", "torch", "retrograd")
+    found["core"] = "Python" if compiled.library is None else "compiled"
     sys.exit(harness.command_line((__doc__ or "").splitlines()[0], CASES, found))

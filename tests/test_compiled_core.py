@@ -1,10 +1,11 @@
-"""The compiled core does what the Python does that it stands before, to the last bit, and what is not plain it leaves to it.
+"""The compiled core does what the Python behind it does, to the last bit, and leaves to it what is not plain.
 
 All other tests run on it as well where it is installed (`make test-core`); these are about what it has of its own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import itertools
 import os
@@ -76,7 +77,8 @@ def test_signs_are_those_of_python_to_the_last_bit(sign: str, dtype: Any) -> Non
         assert found.grad_fn.topological_nr == expected.grad_fn.topological_nr
         assert found.grad_fn.input_metadata == expected.grad_fn.input_metadata
     x = leaf(pairs[:, 0], dtype)
-    for number in [*SPECIAL, 3, -7, 2**24 + 1, 2**53 + 1, -(2**63), True, np.float64(0.1), np.int64(3)]:
+    numbers = [*SPECIAL, 3, -7, 2**24 + 1, 2**53 + 1, -(2**63), np.float64(0.1), np.int64(3)]
+    for number in [*numbers, True] if sign != "sub" else numbers:  # (a bool is not subtracted)
         with np.errstate(all="ignore"):
             assert bits(operate(x, number)._data) == bits(straight(x, number)._data), number
             if not isinstance(number, np.generic):  # NumPy's numbers ask for an array first
@@ -138,7 +140,7 @@ def test_subscripts_are_views_as_python_takes_them(of: str) -> None:
         if views[0].requires_grad:
             assert views[0].grad_fn.name() == views[1].grad_fn.name()
             assert views[0].grad_fn._saved_index == views[1].grad_fn._saved_index == index
-    with pytest.raises(IndexError, match="out of range|out of bounds"):
+    with pytest.raises(IndexError, match=r"out of range|out of bounds"):
         made()[5]
 
 
@@ -238,8 +240,9 @@ def test_formulas_are_those_of_python_to_the_last_bit(op: Op) -> None:
     for sample in op.samples:
         built = sample.build(retrograd, None)
         result = op.call(retrograd, built.args, built.kwargs)
-        outputs = [out for out in (result if isinstance(result, (tuple, list)) else [result]) if hasattr(out, "_special")]
-        roots = [out for out in outputs if out.requires_grad and out._special is None]
+        outputs = result if isinstance(result, (tuple, list)) else [result]
+        tensors = [out for out in outputs if isinstance(out, retrograd.Tensor) and out._special is None]
+        roots = [out for out in tensors if out.requires_grad]
         if not roots:
             continue
         rng = np.random.default_rng(0)
@@ -288,7 +291,7 @@ def test_saved_tensors_are_let_go_and_errors_say_where(capsys: pytest.CaptureFix
     a = x * 2
     b = a * a
     a.add_(1)
-    with pytest.raises(RuntimeError, match=r"(?s)modified by an inplace operation.*MulBackward0.*test_compiled_core\.py"):
+    with pytest.raises(RuntimeError, match=r"(?s)inplace operation.*MulBackward0.*test_compiled_core\.py"):
         b.sum().backward()
 
 
@@ -328,20 +331,16 @@ def test_threads_add_to_one_leaf() -> None:
 
 
 def _declined(x: Any) -> None:
-    for attempt in (lambda: x * "text", lambda: x[99], lambda: x + retrograd.ones(7), lambda: x * retrograd.ones(3, 1, 9)):
-        try:
+    for attempt in (lambda: x * "text", lambda: x[99], lambda: x + retrograd.ones(7)):
+        with contextlib.suppress(TypeError, IndexError, RuntimeError):
             attempt()
-        except (TypeError, IndexError, RuntimeError):
-            pass
 
 
 def _failing_pass(x: Any) -> None:
     y = (x * x).sum()
     y.backward()
-    try:
+    with contextlib.suppress(RuntimeError):
         y.backward()
-    except RuntimeError:
-        pass
 
 
 @pytest.mark.parametrize(

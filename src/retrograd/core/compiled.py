@@ -25,7 +25,7 @@ def _load() -> Any:
         from retrograd_fast import _core
 
         if _core.VERSION != VERSION:
-            raise ImportError(f"retrograd_fast has version {_core.VERSION} of the core, and this package wants {VERSION}")
+            raise ImportError(f"retrograd_fast has version {_core.VERSION} of the core, not {VERSION}")
     except ImportError:  # not installed, or of another release, or for a Python without the global lock
         if asked:
             raise
