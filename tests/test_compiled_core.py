@@ -192,20 +192,34 @@ def test_a_class_of_tensors_may_define_its_own_signs() -> None:
     assert (own - plain).tolist() == [0.0, 0.0]
 
 
-def test_modes_see_every_operator() -> None:
-    seen = []
+def test_modes_and_classes_that_override_are_asked() -> None:
+    seen: list[Any] = []
 
-    class Log(retrograd.overrides.TorchFunctionMode if hasattr(retrograd, "overrides") else object):  # type: ignore[misc]
+    class Log(retrograd.overrides.TorchFunctionMode):
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            seen.append(func.__name__)
+            seen.append(func)
             return func(*args, **(kwargs or {}))
 
-    if Log.__mro__[1] is object:
-        pytest.skip("there are no function modes")
     x = retrograd.ones(2)
     with Log():
-        (x * 2 + x[0]).sum()
-    assert {"mul", "add", "sum"} <= {name.strip("_") for name in seen}
+        (x * 2 + x[0] - x**2).sum()
+    tensor = retrograd.Tensor
+    assert seen == [tensor.mul, tensor.__getitem__, tensor.add, tensor.__pow__, tensor.sub, tensor.sum]
+    assert {*seen} <= set(retrograd.overrides.get_overridable_functions()[tensor])
+    assert retrograd.overrides.resolve_name(tensor.__getitem__) == "torch.Tensor.__getitem__"
+
+    class Own(retrograd.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(func)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    own = x.as_subclass(Own)
+    seen.clear()
+    assert type(x * own) is type(own[0]) is type(own.sum()) is Own
+    assert seen == [tensor.mul, tensor.__getitem__, tensor.sum]
+    seen.clear()
+    assert type(x * x) is retrograd.Tensor and not seen
 
 
 # ----------------------------------------------------------------------------------------------- formulas, and the loop

@@ -23,6 +23,7 @@ from .core.state import local
 from .ops.dispatch import reentrant as enable_reentrant_dispatch
 from .ops.overload import OpOverload, OpOverloadPacket
 from .ops.override_switch import NOT_OVERRIDABLE, functions, methods, throw
+from .ops.registry import BEHIND
 from .tensor import Tensor
 from .tensor.overriding import functions_off, handle, overrides, overriding
 
@@ -275,7 +276,7 @@ def _overridable() -> dict[Any, dict[Any, str]]:
                 found.setdefault(module, {})[function] = name
     of_tensors: dict[Any, str] = {}
     for _, name, value in methods():
-        if isinstance(value, FunctionType):
+        if isinstance(BEHIND.get(name, value), FunctionType):
             of_tensors[value] = name
         elif isinstance(value, property):
             of_tensors[value.__get__] = f"{name}.__get__"
@@ -309,6 +310,8 @@ def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
 
 
 def _stand_in(function: Any) -> Callable[..., Any]:
+    if getattr(Tensor, function.__name__, None) is function:
+        function = BEHIND.get(function.__name__, function)
     if not isinstance(function, FunctionType):  # __get__ and __set__ of attributes
         return (lambda self, value: -1) if function.__name__ == "__set__" else (lambda self: -1)
 

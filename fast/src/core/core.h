@@ -33,7 +33,7 @@
     X(DifferentiableViewMeta, step) \
     X(VersionCounter, version) \
     X(ThreadState, grad_enabled) X(ThreadState, interceptor) X(ThreadState, sequence_nr) X(ThreadState, new_vc) \
-    X(ThreadState, current_node) X(ThreadState, late_hooks) \
+    X(ThreadState, current_node) X(ThreadState, late_hooks) X(ThreadState, function_modes) \
     X(Node, array_class) X(Node, dtype) X(Node, extras) X(Node, next_edges) X(Node, sequence_nr) X(Node, shape) \
     X(Node, topological_nr) \
     X(AccumulateGrad, variable) \

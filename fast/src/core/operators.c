@@ -1,8 +1,9 @@
 /* Operators: the straight-line wrappers of _generated/functions.py, for plain tensors on plain arrays.
  *
  * Only of float32 and float64: what operators are for other dtypes, Python knows (ops/stored_dtypes.py may stand before a
- * kernel, for one). What an operator does (kernel, node, what it saves and when) is told by `define_operators`, from a description that the
- * generator has written; nothing here knows one operator from another but for the arithmetic of small arrays.
+ * kernel, for one). What an operator does (kernel, node, what it saves and when) is told by `define_operators`, from a
+ * description that the generator has written; nothing here knows one operator from another but for the arithmetic of small
+ * arrays.
  */
 #include "core.h"
 
@@ -55,6 +56,13 @@ static struct {
 } select_;
 
 static PyObject *state_name;
+
+/* Does somebody want to know of this thread's operators? */
+static int is_watched(PyObject *state)
+{
+    PyObject *modes = SLOT(state, ThreadState, function_modes);
+    return SLOT(state, ThreadState, interceptor) != Py_None || !modes || PyTuple_Size(modes);
+}
 
 /* ------------------------------------------------------------------------------------------------------ pieces */
 
@@ -250,7 +258,7 @@ static PyObject *operate(const Operator *op, PyObject *const *given)
     }
     for (int i = 0; i < op->arguments; i++) Py_INCREF(arrays[i]); /* another thread may set x.data meanwhile */
     state = PyObject_GetAttr(core.local, state_name);
-    if (!state || SLOT(state, ThreadState, interceptor) != Py_None) goto done;
+    if (!state || is_watched(state)) goto done;
     PyObject *array = run_kernel(op, arrays);
     if (!array || !PyArray_CheckExact(array)) {
         Py_XDECREF(array);
@@ -276,7 +284,7 @@ static PyObject *select_first(PyObject *tensor, PyObject *index)
     PyObject *array = Py_XNewRef(SLOT(tensor, Tensor, _data)), *meta = Py_XNewRef(SLOT(tensor, Tensor, _meta));
     PyObject *counter = SLOT(tensor, Tensor, _vc); /* which, once there, stays */
     PyObject *state = PyObject_GetAttr(core.local, state_name);
-    if (!state || SLOT(state, ThreadState, interceptor) != Py_None || !array || !counter || !meta) goto done;
+    if (!state || is_watched(state) || !array || !counter || !meta) goto done;
     Py_ssize_t at = PyLong_AsSsize_t(index);
     if ((at == -1 && PyErr_Occurred()) || !(view = small_select(array, at))) goto done;
     if (counter == Py_None) {

@@ -20,7 +20,7 @@ from ..tensor import Tensor
 from ..tensor.overriding import NEVER, NoImplementation, handle, overriding
 from .dispatch import DispatchTensor, ModeObserver, ask_mode, is_whole
 from .dispatch_attributes import OfDispatchTensors
-from .registry import SPACES
+from .registry import BEHIND, SPACES
 
 _lock = fork_safe_lock()
 _thrown = False
@@ -70,11 +70,12 @@ def throw() -> None:
 def public() -> Iterator[tuple[FunctionType, Any, str]]:
     """Every function that can be overridden, what those who override are told of, and its name."""
     seen: set[int] = set()
-    for owner, name, value in methods():
-        if isinstance(value, FunctionType) and id(value) not in seen:
-            seen.add(id(value))
+    for _, name, value in methods():
+        function = BEHIND.get(name, value)
+        if isinstance(function, FunctionType) and id(function) not in seen:
+            seen.add(id(function))
             key = getattr(Tensor, TOLD[name], value) if name in TOLD else value
-            yield value, key, name
+            yield function, key, name
         elif isinstance(value, property):
             for function, way in ((value.fget, "__get__"), (value.fset, "__set__")):
                 if isinstance(function, FunctionType) and id(function) not in seen:

@@ -87,9 +87,14 @@ def _as_method(f: Any, name: str) -> Any:
     return own
 
 
+#: The methods that others stand in front of, which call them.
+BEHIND: dict[str, Any] = {}
+
+
 def put_in_front(methods: dict[str, Any]) -> None:
-    """Have Tensor these forms of methods, which call those that are declared here: the compiled core's."""
+    """Have Tensor these forms of methods, which call those that were there: the compiled core's."""
     for name, method in methods.items():
+        BEHIND[name] = getattr(Tensor, name)
         setattr(Tensor, name, method)
 
 
