@@ -35,7 +35,7 @@ def run_pass_fast(state: ThreadState, task: GraphTask, node: Any, grads: Any, as
     buffer: Any
     entry: Any
     dependencies, not_ready, exec_info = task.dependencies, task.not_ready, task.exec_info
-    keep_graph, freed = task.keep_graph, task.freed
+    keep_graph, freed, complete = task.keep_graph, task.freed, task.complete
     # As that of a ReadyQueue: (-sequence_nr, arrival, node, grads). `turn` is the arrival of the first node of a round.
     heap: list[tuple[int, int, Any, Any]] = []
     arrival = turn = 0
@@ -49,7 +49,7 @@ def run_pass_fast(state: ThreadState, task: GraphTask, node: Any, grads: Any, as
         else:
             info = exec_info[node]
             whole = info.needed and info.captures is None
-            edges = wanted_edges(node.next_edges, exec_info) if whole else ()
+            edges = () if not whole else node.next_edges if complete else wanted_edges(node.next_edges, exec_info)
         if whole:
             state.current_node = node
             if node.extras is not None:
@@ -72,7 +72,7 @@ def run_pass_fast(state: ThreadState, task: GraphTask, node: Any, grads: Any, as
         for edge in edges:
             position += 1
             if edge is None:
-                if exec_info is not None and outputs[position] is not None:
+                if exec_info is not None and not complete and outputs[position] is not None:
                     validated(node, outputs, as_tensors)  # what is not wanted must be right all the same
                 continue
             successor, input_nr = edge

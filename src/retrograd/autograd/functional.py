@@ -14,7 +14,8 @@ from typing import Any
 
 from ..core.late import operators as ops
 from ..core.late import transforms
-from ..tensor import Tensor
+from ..core.state import local
+from ..tensor import Tensor, wrap
 from . import forward_ad
 from .grad_mode import enable_grad, is_grad_enabled, set_grad_enabled
 from .run_backward import grad as run_grad
@@ -92,12 +93,15 @@ def _single_scalar(outputs: tuple[Tensor, ...], is_tuple: bool, function: str) -
 
 def _own(tensors: Sequence[Tensor], create_graph: bool, requires_grad: bool = True) -> tuple[Tensor, ...]:
     """Tensors to compute with: connected to the given ones if a graph is asked for, cut off from them if not."""
-    return tuple(
-        tensor.view_as(tensor)
-        if create_graph and tensor.requires_grad
-        else tensor.detach().requires_grad_(requires_grad)
-        for tensor in tensors
-    )
+    made = []
+    for tensor in tensors:
+        if create_graph and tensor.requires_grad:
+            made.append(tensor.view_as(tensor))
+        elif tensor.__class__ is Tensor and not requires_grad and tensor._meta is tensor._edge is None:
+            made.append(tensor)  # which has nothing to be cut off from
+        else:
+            made.append(tensor.detach().requires_grad_(requires_grad))
+    return tuple(made)
 
 
 def _result(tensors: Any, create_graph: bool) -> Any:
@@ -243,17 +247,38 @@ def jvp(
         inputs = _own(inputs, create_graph)
         vector = _vector(v, inputs, is_inputs_tuple, "jvp", create_graph, "input to the user-provided function is")
         is_outputs_tuple, outputs = _outputs(func, inputs, "jvp", strict)
-        # The gradient is linear in the vector that it is taken with; its derivative for that vector is the Jacobian.
-        taken_with = tuple(output.new_zeros(output.shape).requires_grad_() for output in outputs)
-        gradients = _gradients(outputs, inputs, taken_with, create_graph=True)
-        gradients = tuple(gradients if not strict else _filled(gradients, inputs, "back", strict, False))
-        if strict:
-            _check_depends(gradients, create_graph)
-    with _recording(create_graph):
-        product = _gradients(gradients, taken_with, vector, create_graph)
-        product = _filled(product, outputs, "back_trick", strict, create_graph)
+        product: Any = None if create_graph or strict else _swept(outputs, inputs, vector)
+        if product is None:
+            # The gradient is linear in the vector that it is taken with; its derivative for that vector is the
+            # Jacobian.
+            taken_with = tuple(output.new_zeros(output.shape).requires_grad_() for output in outputs)
+            gradients = _gradients(outputs, inputs, taken_with, create_graph=True)
+            gradients = tuple(gradients if not strict else _filled(gradients, inputs, "back", strict, False))
+            if strict:
+                _check_depends(gradients, create_graph)
+    if product is None:
+        with _recording(create_graph):
+            product = _gradients(gradients, taken_with, vector, create_graph)
+            product = _filled(product, outputs, "back_trick", strict, create_graph)
     outputs, product = _result(outputs, create_graph), _result(product, create_graph)
     return _unpack(outputs, is_outputs_tuple), _unpack(product, is_outputs_tuple)
+
+
+def _swept(outputs: Sequence, inputs: Sequence, vectors: Sequence) -> tuple[Tensor, ...] | None:
+    """The product of the Jacobian of recorded `outputs` with `vectors`, from one sweep over their graph.
+
+    None where it cannot be swept over, or somebody is to see the passes that would be run instead.
+    """
+    state = local.state
+    if state.observers or state.batch_levels or any(x.__class__ is not Tensor for x in (*inputs, *vectors)):
+        return None
+    found = transforms("sweep").tangents(outputs, inputs, vectors)
+    if found is None or any(output is None or output._special is not None for output in outputs):
+        return None
+    return tuple(
+        output.new_zeros(output.shape) if array is None else wrap(array)
+        for output, array in zip(outputs, found, strict=True)
+    )
 
 
 def _check_depends(gradients: Sequence[Tensor], create_graph: bool) -> None:
@@ -360,7 +385,9 @@ def jacobian(
                 )
             found = _all_rows(outputs, inputs, create_graph)
         else:
-            found = tuple(_rows(outputs, i, inputs, create_graph, strict) for i in range(len(outputs)))
+            found = None if create_graph or strict else _many_rows(outputs, inputs)
+            if found is None:
+                found = tuple(_rows(outputs, i, inputs, create_graph, strict) for i in range(len(outputs)))
     return _unpack(_result(found, create_graph), is_outputs_tuple, is_inputs_tuple)
 
 
@@ -391,6 +418,20 @@ def _rows(outputs: tuple, which: int, inputs: tuple, create_graph: bool, strict:
         else output.new_zeros((*output.size(), *tensor.size()))
         for column, tensor in zip(columns, inputs, strict=True)
     )
+
+
+def _many_rows(outputs: tuple, inputs: tuple) -> tuple[tuple[Tensor, ...], ...] | None:
+    """The Jacobians of all outputs from one pass, where that is the same as one for each element; None where not."""
+    if sum(output.numel() for output in outputs) < 2 or not transforms("rows").can_be_many(outputs):
+        return None
+    state = local.state
+    before, state.batch_fallback = state.batch_fallback, "quiet"
+    try:
+        return _all_rows(outputs, inputs, False)
+    except RuntimeError:  # a formula that asks for the values of a gradient: each row may give it another
+        return None
+    finally:
+        state.batch_fallback = before
 
 
 def _all_rows(outputs: tuple, inputs: tuple, create_graph: bool) -> tuple[tuple[Tensor, ...], ...]:
@@ -556,7 +597,10 @@ def _hessian_product(
         gradients = _gradients(outputs, inputs, (None,), create_graph=True)
         if strict:
             _require(gradients, "jacobian")
-        if function == "hvp":
+        product: Any = None
+        if function == "hvp" and not create_graph and not strict and None not in gradients:
+            product = _swept(gradients, inputs, vector)
+        if function == "hvp" and product is None:
             # As in `jvp`: linear in what the second gradient is taken with.
             taken_with = tuple(tensor.new_zeros(tensor.shape).requires_grad_() for tensor in inputs)
             seconds = _gradients(gradients, inputs, taken_with, create_graph=True)
@@ -566,7 +610,7 @@ def _hessian_product(
         if function == "vhp":
             product = _gradients(gradients, inputs, vector, create_graph)
             product = _filled(product, inputs, "double_back", strict, create_graph)
-        else:
+        elif product is None:
             product = _gradients(seconds, taken_with, vector, create_graph)
             product = _filled(product, inputs, "double_back_trick", strict, create_graph)
     outputs, product = _result(outputs, create_graph), _result(product, create_graph)

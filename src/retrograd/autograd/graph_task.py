@@ -44,6 +44,10 @@ class ExecInfo:
         return self.needed or self.captures is not None
 
 
+_NEEDED = ExecInfo()
+_NEEDED.needed = True
+
+
 class GraphTask:
     """The state of one backward pass."""
 
@@ -58,6 +62,7 @@ class GraphTask:
         "__weakref__",
         "boxes",
         "captured",
+        "complete",
         "create_graph",
         "dependencies",
         "exec_info",
@@ -94,6 +99,8 @@ class GraphTask:
         self.not_ready: dict[Node, InputBuffer] = {}
         self.exec_info: dict[Node, ExecInfo] | None = None
         self.captured: list[Any] | None = None
+        #: Of a selective run: does every edge lead to something that is wanted?
+        self.complete: bool = False
         self.final_callbacks: list[Callable[[], None]] | None = None
 
     @property
@@ -228,6 +235,13 @@ class GraphTask:
             self.captured = [None] * len(wanted)
         # The root is looked up whatever lies behind it: ``grad(y, x, allow_unused=True)`` of an `x` that is not there.
         exec_info.setdefault(nodes[0], ExecInfo())
+        # Most often all leaves are wanted, and every path ends in one.
+        if not any([node.topological_nr for node, _ in wanted]) and all(
+            [node in exec_info for node in nodes if not node.next_edges]
+        ):
+            self.complete = True
+            exec_info.update(dict.fromkeys([node for node in nodes if node.next_edges], _NEEDED))
+            return
         # A node's topological number is above that of all it leads to: in rising order, successors come first.
         for node in sorted(nodes, key=_topological_nr):
             for edge in node.next_edges:

@@ -15,6 +15,7 @@ hooks would see are Tensors, so that a pass with such a node is left to the othe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
@@ -23,11 +24,13 @@ import numpy as np
 
 from .. import kernels
 from .._generated import nodes
+from ..autograd.edge import gradient_edge
 from ..autograd.node_call import wanted_edges
 from ..autograd.saved_variable import unpack_array
 from ..autograd.validation import _check_expandable
 from ..core.description import NoArray
 from ..core.records import records
+from ..core.state import local
 from ..kernels.compiled import LARGE
 from ..tensor import Tensor
 from ..tensor import wrap as plain
@@ -39,6 +42,9 @@ if TYPE_CHECKING:
     from ..autograd.graph_task import GraphTask
     from ..autograd.node import Node
     from ..core.state import ThreadState
+
+#: The module of the nodes that are not somebody's own.
+GENERATED: str = nodes.MulBackward0.__module__
 
 Formula = Callable[[Any, tuple[Any, ...], Any], Sequence[Any]]
 
@@ -63,6 +69,36 @@ def can_run(task: GraphTask) -> bool:
     for node in task.dependencies:
         if node.extras is not None and _has_hooks(node):
             return False
+    return True
+
+
+#: As many elements may the rows of a node's gradient have for them all to be computed at once, unasked.
+_MANY = 1 << 20
+
+
+def can_be_many(outputs: Sequence[Tensor]) -> bool:
+    """Can nobody tell a pass over all rows of the Jacobian of `outputs` from one for each?
+
+    There are no hooks and nobody's own functions, and not too many elements.
+    """
+    state = local.state
+    if state.observers or state.batch_levels or any(output.__class__ is not Tensor for output in outputs):
+        return False
+    rows = sum([output._memory.size for output in outputs])
+    edges = [gradient_edge(output) for output in outputs]
+    seen = list(dict.fromkeys([edge[0] for edge in edges if edge is not None]))
+    known = set(seen)
+    for node in seen:  # grows while it is walked
+        if node.extras is not None and _has_hooks(node):
+            return False
+        if node.next_edges and node.__class__.__module__ != GENERATED:
+            return False
+        if any([rows * math.prod(metadata[0]) > _MANY for metadata in node.input_metadata]):
+            return False
+        for edge in node.next_edges:
+            if edge is not None and edge[0] not in known:
+                known.add(edge[0])
+                seen.append(edge[0])
     return True
 
 
@@ -94,7 +130,7 @@ def run_rows(
                     found = grads[input_nr]
                     captured[position] = None if found is None else wrap(plain(found), level)
             needed = info.needed
-            edges = wanted_edges(edges, exec_info) if needed else ()
+            edges = () if not needed else edges if task.complete else wanted_edges(edges, exec_info)
         if needed:
             state.current_node = node
             outputs = _outputs(node, edges, grads, level)
@@ -254,6 +290,7 @@ def _register() -> None:
             for name in record.nodes:
                 found[getattr(nodes, name)] = _same
     for formula, names in (
+        (_same, ("CloneBackward0",)),
         (_reshape, ("ViewBackward0", "ReshapeAliasBackward0", "SqueezeBackward0", "SqueezeBackward1")),
         (_squeeze, ("UnsqueezeBackward0",)),
         (_t, ("TBackward0",)),
@@ -268,4 +305,4 @@ def _register() -> None:
     ROWS.update(found)
 
 
-__all__ = ["can_run", "level_of_rows", "run_rows"]
+__all__ = ["can_be_many", "can_run", "level_of_rows", "run_rows"]
