@@ -453,7 +453,6 @@ def test_what_they_refuse_has_a_reason():
         (lambda: retrograd.distributed.rpc.init_rpc("me"), "not supported"),
         (lambda: retrograd.fx.symbolic_trace(retrograd.nn.Linear(1, 1)), "TorchDispatchMode"),
         (lambda: retrograd.cuda.nvtx.range_push("x"), "NVTX"),
-        (lambda: retrograd.library.Library("mine", "DEF"), "custom_op"),
         (lambda: retrograd._dynamo.explain(max), "compiles nothing"),
         (lambda: retrograd.mps.synchronize(), "mps"),
     ):

@@ -72,7 +72,8 @@ class AccumulateGrad(Node):
                 elif grad._special is not None or (old is not None and old._special is not None):
                     meta.grad = grad.clone() if old is None else _add_special(old, grad)
                 elif old is None:
-                    meta.grad = _written(grad._data, variable._memory)
+                    alias = grad if local.state.interceptor is None else grad.detach()  # which modes are asked about
+                    meta.grad = _written(alias._data, variable._memory)
                 else:
                     _add_in_place(old, grad._data)
         if meta.post_accumulate_grad_hooks is not None:

@@ -37,10 +37,11 @@ class AliasInfo:
 
     def __init__(self, is_write: bool, name: str = "a") -> None:
         self.is_write = is_write
+        self.name = name
         self.before_set = self.after_set = {name}
 
     def __repr__(self) -> str:
-        return f"(a{'!' * self.is_write})"
+        return f"({self.name}{'!' * self.is_write})"
 
 
 class SchemaArgument:
@@ -86,6 +87,8 @@ class SchemaArgument:
 def _shown(value: Any) -> str:
     if isinstance(value, str):
         return f'"{value}"'
+    if isinstance(value, float) and value.is_integer():
+        return f"{value:.0f}."
     return str(list(value)) if isinstance(value, tuple) else str(value)
 
 
@@ -144,7 +147,7 @@ def parse(text: str) -> FunctionSchema:
         kind, alias = _alias(kind)
         arguments.append(SchemaArgument(own, kind, _value(default), bool(equals), keyword_only, alias))
     returned = returned.strip()
-    results = split(returned[1:-1]) if returned.startswith("(") else [returned]
+    results = split(returned[1:-1]) if returned.startswith("(") else [returned]  # "()": none
     returns = []
     for one in results:
         kind, alias = _alias(one)

@@ -77,7 +77,7 @@ class OpOverload:
     @property
     def tags(self) -> list[Tag]:
         """What else is known of it."""
-        return tags_of(self)
+        return list(own) if (own := getattr(self.function, "tags", None)) is not None else tags_of(self)
 
     def has_kernel_for_dispatch_key(self, key: Any) -> bool:
         """Is there a kernel of its own for a key such as "CPU"?"""
@@ -254,7 +254,7 @@ def overload_of(operator: Callable[..., Any]) -> OpOverload:
     >>> overload_of(torch.exp) is torch.ops.aten.exp.default
     True
     """
-    return _overload_of(original(operator))
+    return operator if isinstance(operator, OpOverload) else _overload_of(original(operator))
 
 
 @cache
@@ -294,6 +294,8 @@ def call_of(
     operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[OpOverload, tuple[Any, ...], dict[str, Any]]:
     """A call of an operator as handlers see it: the form, and the arguments that are not what they are by default."""
+    if isinstance(operator, OpOverload):  # of a program's own
+        return operator, args, kwargs
     func = form_for(operator, args)
     if func.function is not operator and original(operator) is not operator:  # another kernel in its place
         func = OpOverload(func.overloadpacket, func._overloadname, operator)

@@ -25,13 +25,12 @@ from ..core.where import theirs
 from ..kernels import is_contiguous, storage_offset, strides
 from ..kernels.dims import normalize_dim
 from .conversion import TensorConversion
-from .overriding import NEVER, default_torch_function
+from .overriding import NEVER, default_torch_function, disabled_torch_function
 
 if TYPE_CHECKING:
     from ..autograd.edge import EdgeTuple
 
 new = object.__new__
-_PACKAGE = __name__.partition(".")[0] + "."
 
 
 class Tensor(TensorConversion):
@@ -75,7 +74,8 @@ class Tensor(TensorConversion):
     def __init_subclass__(cls, **options: Any) -> None:
         """A class of tensors that a program defines: see Note [Overriding functions] and Note [Python dispatch]."""
         super().__init_subclass__(**options)
-        if not cls.__module__.startswith(_PACKAGE):
+        overrides = cls.__torch_function__ is not disabled_torch_function
+        if overrides or (cls._special is None and cls.__torch_dispatch__ is not Tensor.__torch_dispatch__):
             extension("subclasses").prepare(cls)
 
     @classmethod

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..autograd.intercept import interceptor_of, set_observers
+from ..core.late import extension
 from ..core.state import local
 from ..ops.dispatch import DispatchTensor, ModeObserver, below_autograd, mode_handler
 from ..ops.overload import OpOverload
-from ..ops.override_switch import throw
 from ..tensor import Tensor
 
 __all__ = [
@@ -59,7 +59,7 @@ class TorchDispatchMode:
         return cls(*args, **kwargs)
 
     def __enter__(self) -> Any:
-        throw()
+        extension("override_switch").throw()
         state = local.state
         observers = state.observers
         modes = sum([isinstance(observer, ModeObserver) for observer in observers])  # they come first

@@ -57,6 +57,8 @@ SAC_IGNORED_OPS = {OpOverload(OpOverloadPacket("detach"), "default", Tensor.deta
 #: What the storage says of a result that was not kept, and of one that was handed out.
 _RECOMPUTE: Any = object()
 _CONSUMED: Any = object()
+#: Instead of what a kernel returned: an operator that a program has defined.
+_OF_A_PROGRAM: Any = object()
 
 _MISMATCH = (
     "This can happen if the operations in the checkpointed region are nondeterministic or depend on global state that "
@@ -191,6 +193,8 @@ class _CachingTorchDispatchMode(_SelectiveMode):
         if isinstance(policy, bool):
             policy = _policy_from_bool(policy)
         save = policy in (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
+        if isinstance(operator, OpOverload):
+            returned = _OF_A_PROGRAM  # it is called below its history: what it returned is all there is to it
         kept = (
             _Kept(op, result, returned)
             if save and returned is not None and _is_new(result, args, kwargs)
@@ -253,6 +257,8 @@ class _CachedTorchDispatchMode(_SelectiveMode):
         entries[number] = _CONSUMED
         if not self.allow_cache_entry_mutation:
             entry.check_versions()
+        if entry.returned_by_kernel is _OF_A_PROGRAM:
+            return entry.val
         self.at_hand[0] = entry.returned_by_kernel
         return proceed(self.substituted(operator))
 

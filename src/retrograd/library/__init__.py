@@ -1,0 +1,394 @@
+"""``torch.library``: operators that programs define.
+
+>>> import retrograd as torch
+>>> @torch.library.custom_op("mine::double", mutates_args=())
+... def double(x: torch.Tensor) -> torch.Tensor:
+...     return x * 2
+>>> double.register_autograd(lambda ctx, grad: grad * 2)
+>>> x = torch.ones(2, requires_grad=True)
+>>> torch.ops.mine.double(x).sum().backward()
+>>> x.grad
+tensor([2., 2.])
+>>> torch.ops.mine.double.default._schema
+mine::double(Tensor x) -> Tensor
+
+ops/custom.py says what happens when one is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .. import ops
+from ..core.where import user_location
+from ..ops.custom import DEFINED, CustomOperator, Namespace
+from ..ops.operator_schema import FunctionSchema, parse
+from ..ops.overload import OpOverload, OpOverloadPacket
+from .opcheck import OpCheckError, opcheck
+from .schemas import infer_schema
+
+__all__ = [
+    "CustomOpDef", "Library", "OpCheckError", "custom_op", "define", "fallthrough_kernel", "get_kernel", "impl",
+    "impl_abstract", "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake",
+    "register_kernel", "register_torch_dispatch", "register_vmap", "triton_op",
+]  # fmt: skip
+
+
+def _new(schema: FunctionSchema, tags: Any = ()) -> CustomOperator:
+    namespace = schema.name.partition("::")[0]
+    if not isinstance(getattr(ops, namespace, Namespace(namespace)), Namespace):
+        raise ValueError(f"torch.ops.{namespace} is taken, call the namespace of {schema.name!r} otherwise")
+    made = CustomOperator(schema, tuple(tags) if isinstance(tags, (tuple, list)) else (tags,))
+    setattr(ops, namespace, Namespace(namespace))
+    return made
+
+
+def _find(op: Any) -> CustomOperator:
+    """The operator that a name, an object or a definition stands for."""
+    if isinstance(op, CustomOpDef):
+        return op._operator
+    if isinstance(op, (OpOverload, OpOverloadPacket)):
+        op = op.name() if isinstance(op, OpOverload) else f"{op.namespace}::{op.__name__}"
+    full, _, form = str(op).partition(".")
+    namespace, _, name = full.partition("::")
+    found = DEFINED.get(namespace, {}).get(name, {}).get(form or "default")
+    if found is None:
+        raise RuntimeError(f"operator {op} does not exist: torch.library.custom_op() or define() defines one")
+    return found
+
+
+# --------------------------------------------------------------------------------------------------------- from functions
+
+
+class CustomOpDef:
+    """An operator that a program has defined; it is called like the function that it was made of."""
+
+    def __init__(self, operator: CustomOperator, fn: Callable[..., Any]) -> None:
+        self._operator = operator
+        self._namespace, self._name = operator.op.namespace, operator.op.overloadpacket.__name__
+        self._init_fn = fn
+        self.__name__ = self.__qualname__ = self._name
+        self.__doc__ = fn.__doc__
+        self.__module__ = fn.__module__
+        self.__wrapped__ = fn
+
+    @property
+    def _qualname(self) -> str:
+        return f"{self._namespace}::{self._name}"
+
+    @property
+    def _opoverload(self) -> OpOverload:
+        return self._operator.op
+
+    @property
+    def default(self) -> OpOverload:
+        """Its one form."""
+        return self._operator.op
+
+    def register_kernel(self, device_types: Any, fn: Callable[..., Any] | None = None, /) -> Any:
+        """What computes it on some kinds of devices: a function for the CPU takes the place of the first one."""
+        kinds = [device_types] if isinstance(device_types, str) or device_types is None else list(device_types)
+
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            for kind in kinds:
+                self._operator.kernels["CompositeExplicitAutograd" if kind is None else kind.upper()] = function
+            return function
+
+        return register if fn is None else register(fn)
+
+    def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
+        """What gives tensors like the results for tensors without values."""
+        self._operator.fake = fn
+        return fn
+
+    def register_autograd(
+        self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
+    ) -> None:
+        """The formula: ``backward(ctx, *grads)`` returns a gradient for each argument;
+        ``setup_context(ctx, inputs, output)`` keeps what it needs."""
+        schema = self._operator.schema
+        if schema.is_mutable:
+            raise RuntimeError(
+                f"Cannot register autograd formula for non-functional operator {self} with schema {schema}: it writes to "
+                "its arguments"
+            )
+        self._operator.backward, self._operator.setup_context = backward, setup_context
+        self._operator.changed()
+
+    def register_vmap(self, func: Callable[..., Any] | None = None, /) -> Any:
+        """How it is batched: ``func(info, in_dims, *args)`` returns the results and where their examples are."""
+
+        def register(rule: Callable[..., Any]) -> Callable[..., Any]:
+            self._operator.vmap = rule
+            self._operator.changed()
+            return rule
+
+        return register if func is None else register(func)
+
+    def register_torch_dispatch(self, torch_dispatch_class: type, fn: Callable[..., Any] | None = None, /) -> Any:
+        """What it means to a class or a mode: ``fn(mode, func, types, args, kwargs)``, or ``fn(func, types, ...)``."""
+
+        def register(rule: Callable[..., Any]) -> Callable[..., Any]:
+            self._operator.rules[torch_dispatch_class] = rule
+            return rule
+
+        return register if fn is None else register(fn)
+
+    def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
+        """Have its arguments cast to a dtype within autocast."""
+        self._operator.autocast[device_type] = cast_inputs
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._operator(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<CustomOpDef({self._qualname})>"
+
+
+def custom_op(
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    device_types: Any = None,
+    schema: str | None = None,
+    tags: Any = (),
+) -> Any:
+    """Make a function an operator ``namespace::name``, which is then ``torch.ops.namespace.name`` as well.
+
+    `mutates_args` names the arguments that it writes to. With `device_types`, it is the kernel of these alone. `schema`
+    says what types its arguments have, if they have no annotations.
+    """
+    namespace, colons, own = name.partition("::")
+    if not colons or not namespace.isidentifier() or not own.isidentifier():
+        raise ValueError(f"custom_op(name): expected a name such as 'mine::double', but got {name!r}")
+
+    def define_it(function: Callable[..., Any]) -> CustomOpDef:
+        text = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
+        forms = DEFINED.get(namespace, {}).get(own, {})
+        if "default" in forms:
+            forms["default"].forget()  # a cell that is run again
+        operator = _new(parse(f"{namespace}::{own}{text}"), () if tags is None else tags)
+        made = CustomOpDef(operator, function)
+        made.register_kernel(device_types, function)
+        return made
+
+    return define_it if fn is None else define_it(fn)
+
+
+triton_op = custom_op
+
+
+# ------------------------------------------------------------------------------------------------------------ by schema
+
+
+def fallthrough_kernel() -> None:
+    """Registered in a kernel's place: nothing is done there, and the next kernel is looked for."""
+    raise NotImplementedError("fallthrough_kernel() should never be called.")
+
+
+#: Who has defined a namespace, and where.
+_OWNERS: dict[str, Any] = {}
+_RESERVED = ("prim", "aten")
+
+
+class Library:
+    """Operators of a namespace by their schemas, and kernels for them.
+
+    >>> import retrograd as torch
+    >>> lib = torch.library.Library("of_the_example", "DEF")
+    >>> lib.define("twice(Tensor x) -> Tensor")
+    'twice'
+    >>> lib.impl("twice", lambda x: x * 2, "CompositeImplicitAutograd")
+    >>> torch.ops.of_the_example.twice(torch.ones(2))
+    tensor([2., 2.])
+    """
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
+        if kind not in ("DEF", "IMPL", "FRAGMENT"):
+            raise ValueError(f"Unsupported kind: {kind}")
+        if ns == "prim" or (ns == "aten" and kind != "IMPL"):
+            raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
+        here = user_location(1)
+        if kind == "DEF":
+            if ns in _OWNERS:
+                raise RuntimeError(
+                    f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please put all of your "
+                    f"definitions in a single TORCH_LIBRARY block. Previous registration: {_OWNERS[ns]}; latest "
+                    f"registration: {here}"
+                )
+            _OWNERS[ns] = here
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        self._operators: list[CustomOperator] = []
+        self._kernels: list[tuple[CustomOperator, str]] = []
+
+    def __repr__(self) -> str:
+        return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
+
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
+        """Define an operator: its name, arguments and results. Returns the name."""
+        if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
+            raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
+        if self.kind == "IMPL":
+            raise RuntimeError(f"a Library of kind IMPL has kernels only: define {schema!r} in one of kind DEF or FRAGMENT")
+        parsed = parse(schema)
+        own = parsed.name.rpartition("::")[2]
+        parsed.name = f"{self.ns}::{own}"
+        self._operators.append(_new(parsed, tags))
+        return own if not parsed.overload_name else f"{own}.{parsed.overload_name}"
+
+    def impl(
+        self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False,
+        allow_override: bool = False,
+    ) -> None:  # fmt: skip
+        """Register a kernel of an operator for a dispatch key, such as "CPU", "Autograd" or "CompositeImplicitAutograd"."""
+        if not callable(fn):
+            raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
+        key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
+        name = op_name.name() if isinstance(op_name, OpOverload) else str(op_name)
+        name = name if "::" in name else f"{self.ns}::{name}"
+        if name.startswith("aten::"):
+            raise RuntimeError(
+                f"torch.library.Library.impl: the kernel of {name} is not replaced here: a TorchDispatchMode answers for "
+                "operators of torch, and custom_op() defines others"
+            )
+        if with_keyset:
+            raise RuntimeError("torch.library.Library.impl: there are no sets of dispatch keys that a kernel could be given")
+        operator = _find(name)
+        if fn is fallthrough_kernel:
+            operator.kernels.pop(key, None)
+            return
+        if key in operator.kernels and not allow_override:
+            raise RuntimeError(
+                f"This is not allowed since there's already a kernel registered from python overriding {name}'s behavior "
+                f"for {key} dispatch key and {self.ns} namespace."
+            )
+        if key == "Meta":
+            operator.fake = fn
+        else:
+            operator.kernels[key] = fn
+            self._kernels.append((operator, key))
+
+    def _destroy(self) -> None:
+        """Forget what it has registered."""
+        for operator, key in self._kernels:
+            operator.kernels.pop(key, None)
+        for operator in self._operators:
+            operator.forget()
+        if self.kind == "DEF":
+            _OWNERS.pop(self.ns, None)
+        self._operators, self._kernels = [], []
+
+
+@contextmanager
+def _scoped_library(ns: str, kind: str, dispatch_key: str = "") -> Iterator[Library]:
+    """A `Library` for a while; what else is defined in its namespace meanwhile goes with it."""
+    made = Library(ns, kind, dispatch_key)
+    before = {id(form) for forms in DEFINED.get(ns, {}).values() for form in forms.values()}
+    try:
+        yield made
+    finally:
+        made._destroy()
+        for form in [form for forms in DEFINED.get(ns, {}).values() for form in forms.values()]:
+            if id(form) not in before:
+                form.forget()
+
+
+def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any = ()) -> None:
+    """Define an operator ``namespace::name`` by the rest of its schema: ``(Tensor x) -> Tensor``."""
+    namespace, colons, _ = qualname.partition("::")
+    if not colons:
+        raise ValueError(f"define(qualname): expected a name such as 'mine::double', but got {qualname!r}")
+    made = _new(parse(f"{qualname}{schema}"), tags)
+    if lib is not None:
+        if lib.ns != namespace:
+            made.forget()
+            raise ValueError(f"define(qualname): {qualname!r} is not in the namespace of {lib}")
+        lib._operators.append(made)
+
+
+def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = None) -> Any:
+    """Register a kernel of an operator for kinds of devices (``"cpu"``, ``"default"``), or, given a `Library` first, for
+    a dispatch key."""
+    if isinstance(qualname, Library):
+        library, name, key = qualname, types, "" if func is None else func
+
+        def register_by_key(function: Callable[..., Any]) -> Callable[..., Any]:
+            library.impl(name, function, key)
+            return function
+
+        return register_by_key
+    kinds = (types,) if isinstance(types, str) else tuple(types)
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        operator = _find(qualname)
+        for kind in kinds:
+            key = "CompositeExplicitAutograd" if kind == "default" else kind.upper() if kind.islower() else kind
+            operator.kernels[key] = function
+            if lib is not None:
+                lib._kernels.append((operator, key))
+        return function
+
+    return register if func is None else register(func)
+
+
+def _register(op: Any, method: str, func: Callable[..., Any] | None, *args: Any) -> Any:
+    operator = _find(op)
+    return getattr(CustomOpDef(operator, lambda: None), method)(*args, *(() if func is None else (func,)))
+
+
+def register_autograd(
+    op: Any, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None, lib: Any = None
+) -> None:
+    """The formula of an operator: see `CustomOpDef.register_autograd`."""
+    CustomOpDef(_find(op), backward).register_autograd(backward, setup_context=setup_context)
+
+
+def register_fake(
+    op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None, _stacklevel: int = 1,
+    allow_override: bool = False,
+) -> Any:  # fmt: skip
+    """What gives tensors like the results of an operator for tensors without values."""
+    operator = _find(op)
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        operator.fake = function
+        return function
+
+    return register if func is None else register(func)
+
+
+impl_abstract = register_fake
+
+
+def register_kernel(op: Any, device_types: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None) -> Any:
+    """What computes an operator on some kinds of devices."""
+    return CustomOpDef(_find(op), lambda: None).register_kernel(device_types, func)
+
+
+def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None) -> Any:
+    """How an operator is batched: see `CustomOpDef.register_vmap`."""
+    return _register(op, "register_vmap", func)
+
+
+def register_torch_dispatch(
+    op: Any, torch_dispatch_class: type, func: Callable[..., Any] | None = None, /, *, lib: Any = None
+) -> Any:
+    """What an operator means to a class of tensors or a mode that does not know it itself."""
+    return _register(op, "register_torch_dispatch", func, torch_dispatch_class)
+
+
+def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> None:
+    """Have the arguments of an operator cast to a dtype within autocast."""
+    CustomOpDef(_find(op), lambda: None).register_autocast(device_type, cast_inputs)
+
+
+def get_kernel(op: Any, dispatch_key: str) -> Callable[..., Any]:
+    """The kernel that was registered for a dispatch key."""
+    operator = _find(op)
+    if dispatch_key not in operator.kernels:
+        raise RuntimeError(f"No kernel of {operator.qualname} is registered for {dispatch_key}")
+    return operator.kernels[dispatch_key]
