@@ -174,7 +174,7 @@ def can_rebase_part(state: ThreadState, tensor: Tensor) -> bool:
         if base._edge is None or base._meta is not None:
             return False
     memory = tensor._memory
-    if 0 in memory.strides or memory is not tensor._data:  # expanded, or read as its conjugate
+    if 0 in memory.strides or tensor._special is not None or memory is not tensor._data:  # expanded, or its conjugate
         return False
     return state.mutation_guard is None and tensor._vc is not INFERENCE
 

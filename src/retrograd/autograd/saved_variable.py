@@ -26,7 +26,7 @@ from ..core.meta import materialize_autograd_meta
 from ..core.state import local
 from ..core.version_counter import INFERENCE, VersionCounter, new_version_counter, version_counter
 from ..tensor import Tensor, wrap
-from ..tensor.special import boxed
+from ..tensor.special import bare, boxed
 from .edge import gradient_edge
 from .saved_variable_errors import detached_error, freed_error, modified_error
 
@@ -273,7 +273,7 @@ def save_output(node: Any, name: str, tensor: Tensor) -> None:
     if vc is None:
         vc = tensor._vc = new_version_counter()
     if vc.version == 0:
-        setattr(node, name + "_", tensor._data)
+        setattr(node, name + "_", bare(tensor))
         setattr(node, name + "_vc", vc)
     else:
         setattr(node, name + "_", SavedVariable(tensor, is_output=True))
@@ -377,7 +377,7 @@ def saved_attribute(node: Any, name: str) -> Any:
 
 def as_tensor(value: Any) -> Tensor:
     """A number that was saved in a tensor's place, or an array that a kernel has made for its formulas."""
-    return wrap(value if hasattr(value, "dtype") else kernels.as_array(value))
+    return boxed(value if hasattr(value, "dtype") else kernels.as_array(value))
 
 
 def saved_output_attribute(node: Any, name: str, output_nr: int) -> Any:
@@ -436,7 +436,8 @@ def raw_saved_output(node: Any, name: str, output_nr: int) -> SavedVariable:
     if value is None or isinstance(value, Freed):
         return _raw_of(value)
     saved = SavedVariable(None)
-    saved.tensor, saved.is_output, saved.is_leaf = wrap(value, getattr(node, name + "_vc")), True, False
+    saved.tensor, saved.is_output, saved.is_leaf = boxed(value), True, False
+    saved.tensor._vc = getattr(node, name + "_vc")
     saved.output_nr = output_nr
     saved.owner = weakref.ref(node), name + "_"
     setattr(node, name + "_", saved)

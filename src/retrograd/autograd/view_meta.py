@@ -29,8 +29,9 @@ from ..core.meta import AutogradMeta
 from ..core.records import record_of
 from ..core.state import local
 from ..core.version_counter import INFERENCE
-from ..tensor import Tensor, new, wrap
+from ..tensor import Tensor, new
 from ..tensor.lazy_conjugation import inherit_bits, relative_bits
+from ..tensor.special import boxed
 from .hooks import rebase_hooks
 from .node import name_of
 
@@ -225,7 +226,8 @@ def _with_sink(base: Tensor) -> Tensor:
     """The base of a view with a history that it itself does not have any more: gradients end there."""
     from .edge import Sink  # edges know views
 
-    result = wrap(base._memory, base._vc)
+    result = boxed(base._memory)
+    result._vc = base._vc
     result._edge = (Sink(base), 0)
     return result
 

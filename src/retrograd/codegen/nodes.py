@@ -35,7 +35,8 @@ from retrograd.autograd.saved_variable import (
     unpack_tensor,
 )
 from retrograd.derivatives import formulas
-from retrograd.tensor import Tensor, wrap
+from retrograd.tensor import Tensor
+from retrograd.tensor.special import boxed
 '''
 
 
@@ -263,7 +264,7 @@ def _unpack(
     for s in slots.saves:
         if s in f.reads.of:
             unpacked = f'unpack_array(node, "{s}", node.{s}_)'
-            once(s, "value", [f"{s} = {unpacked}" if arrays else f"{s} = wrap({unpacked})"])
+            once(s, "value", [f"{s} = {unpacked}" if arrays else f"{s} = boxed({unpacked})"])
     return lines
 
 

@@ -6,6 +6,7 @@ The array tells: its class belongs to one library, and each library serves one k
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -71,14 +72,17 @@ class device:
     def __reduce__(self) -> tuple[Any, ...]:
         return device, (self.type, self.index)
 
-    # ``with device:`` makes tensors there; it must be the one where they are made anyway.
+    # ``with device:`` makes tensors there, in this thread, where a factory is not told otherwise.
 
     def __enter__(self) -> device:
         refuse_other_default(self)
+        default.before = (*default.before, default.device)
+        default.device = self
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        pass
+        *before, default.device = default.before
+        default.before = tuple(before)
 
 
 class OutOfMemoryError(RuntimeError):
@@ -91,7 +95,9 @@ _KINDS = [
     "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone",
 ]  # fmt: skip
 CPU = device("cpu")
-_BY_ARRAY_CLASS: dict[type[Any], device] = {np.ndarray: CPU}
+#: The device of tensors without values: Note [Meta tensors] in tensor/meta.py.
+META = device("meta")
+_BY_ARRAY_CLASS: dict[type[Any], device] = {np.ndarray: CPU, type(None): META}
 #: Devices that have a thread of their own for backward passes, see autograd/device_threads.py.
 accelerators: list[device] = []
 #: Who wants to know that a device is gone: called with it.
@@ -101,7 +107,7 @@ when_a_device_goes: list[Callable[[device], None]] = []
 def register_array_class(array_class: type[Any], where: device) -> None:
     """Say that arrays of `array_class` live on `where`."""
     _BY_ARRAY_CLASS[array_class] = where
-    if where.type != "cpu" and where not in accelerators:
+    if where.type not in ("cpu", "meta") and where not in accelerators:
         accelerators.append(where)
 
 
@@ -127,9 +133,20 @@ def refuse_device(absent: device) -> NoReturn:
     raise RuntimeError(f"PyTorch is not linked with support for {absent.type} devices: {reason}")
 
 
+class _Default(threading.local):
+    """Where factories make tensors in this thread, if they are not told; None: on the CPU."""
+
+    device: device | None = None
+    #: What it was outside of the blocks that are open.
+    before: tuple[Any, ...] = ()
+
+
+default = _Default()
+
+
 def refuse_other_default(where: Any) -> None:
-    """Raise unless tensors are made on `where` without being told so."""
-    if as_device(where) != CPU:
+    """Raise unless tensors can be made on `where` without being told so."""
+    if as_device(where) not in (CPU, META):
         raise RuntimeError(f"tensors can be made on {where} only where a factory is told so: device={where!r}")
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from ..autograd.forward_operators import forbid_out
 from ..autograd.inplace import begin_inplace
 from ..core import dtypes
-from ..core.devices import as_device
+from ..core.devices import CPU, META, as_device, default
 from ..core.devices import device as device_of
 from ..core.late import extension
 from ..core.layout import strided
@@ -29,16 +29,28 @@ from ..kernels.storage import dense_like
 from ..random import Generator, default_generator
 from ..tensor import Tensor, new, wrap
 from ..tensor.data import infer_array
+from ..tensor.meta import MetaArray, meta_tensor
 from ..tensor.special import all_values, like_array, operate_on_special
 from .overwrite import overwrite
 from .registry import SPACES, composite
 from .support import int_tuple, store
 
 
-def on_cpu(device: Any) -> None:
-    """Refuse to make a tensor anywhere else."""
-    if device is not None and as_device(device).type != "cpu":
+def on_meta(device: Any) -> bool:
+    """Is a tensor to be made on meta, without values? Not on the CPU either: refused."""
+    if device is None:
+        device = default.device
+        if device is None:
+            return False
+    where = as_device(device).type
+    if where not in ("cpu", "meta"):
         raise RuntimeError(f"tensors are made on the CPU: there is no memory to be had on device '{device}' from here")
+    return where == "meta"
+
+
+def without_values(shape: tuple[int, ...], np_dtype: np.dtype, requires_grad: bool, kw: dict) -> Tensor:
+    """Finish a factory of tensors of a given size on meta."""
+    return _out(np.broadcast_to(np.empty((), np_dtype), shape), requires_grad, META, kw)
 
 
 def legacy_device(given: Any) -> None:
@@ -54,10 +66,10 @@ def not_pinned() -> RuntimeError:
 
 
 def _finish(array: Any, requires_grad: bool, device: Any = None) -> Tensor:
-    on_cpu(device)
+    meta = on_meta(device)
     if requires_grad is not None and not isinstance(requires_grad, bool):
         raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
-    result = wrap(array, local.state.new_vc)
+    result = meta_tensor(MetaArray.like(array)) if meta else wrap(array, local.state.new_vc)
     if requires_grad:
         if array.dtype.kind not in "fcVW":
             raise RuntimeError(
@@ -125,8 +137,12 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     True
     """
     np_dtype = dtypes.as_numpy_dtype(dtype)
-    on_cpu(device)
+    if on_meta(device) and not (isinstance(data, Tensor) and device is None):
+        data = data if isinstance(data, Tensor) else tensor(data, dtype=dtype, device=CPU)
+        return data.to(META, dtype)
     if isinstance(data, Tensor):
+        if device is not None and data.is_meta:
+            data = data.to(device)  # which refuses
         return data if np_dtype is None or data._memory.dtype == np_dtype else data.to(dtype)
     if isinstance(data, np.ndarray):
         result = from_numpy(data)
@@ -226,12 +242,16 @@ def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool
     """
     if kw and kw.get("layout") not in (None, strided):
         return _sparse_zeros(_size("zeros", size, kw), dtype, requires_grad, device, kw)
+    if on_meta(device):
+        return without_values(_size("zeros", size, kw), _float_dtype(dtype), requires_grad, kw)
     return _out(np.zeros(_size("zeros", size, kw), _float_dtype(dtype)), requires_grad, device, kw)
 
 
 @composite(method=False)
 def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:
     """Ones of a given size."""
+    if on_meta(device):
+        return without_values(_size("ones", size, kw), _float_dtype(dtype), requires_grad, kw)
     return _out(np.ones(_size("ones", size, kw), _float_dtype(dtype)), requires_grad, device, kw)
 
 
@@ -240,6 +260,8 @@ def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool
     """Uninitialised memory of a given size."""
     if kw and kw.get("layout") not in (None, strided):
         return _sparse_zeros(_size("empty", size, kw), dtype, requires_grad, device, kw)
+    if on_meta(device):
+        return without_values(_size("empty", size, kw), _float_dtype(dtype), requires_grad, kw)
     return _out(np.empty(_size("empty", size, kw), _float_dtype(dtype)), requires_grad, device, kw)
 
 
@@ -298,6 +320,8 @@ def full(
     if np_dtype is None:
         np_dtype = infer_array(fill_value, None, dtypes.default[0]).dtype
     shape = (size,) if isinstance(size, int) else tuple(size)
+    if on_meta(device):
+        return without_values(_shape("full", shape), np_dtype, requires_grad, kw)
     return _out(np.full(_shape("full", shape), cast_number(fill_value, np_dtype)), requires_grad, device, kw)
 
 
@@ -330,7 +354,7 @@ def zeros_like(
         if own is not NotImplemented:
             return own
     np_dtype = _like(input, dtype)
-    return _out(np.zeros_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device, kw)
+    return _out(np.zeros_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device or CPU, kw)
 
 
 @composite(method=False)
@@ -343,7 +367,7 @@ def ones_like(
         if own is not NotImplemented:
             return own
     np_dtype = _like(input, dtype)
-    return _out(np.ones_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device, kw)
+    return _out(np.ones_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device or CPU, kw)
 
 
 @composite(method=False)
@@ -356,7 +380,7 @@ def empty_like(
         if own is not NotImplemented:
             return own
     np_dtype = _like(input, dtype)
-    return _out(np.empty_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device, kw)
+    return _out(np.empty_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device or CPU, kw)
 
 
 @composite(method=False)
@@ -368,7 +392,7 @@ def full_like(
         fill_value = fill_value.item()
     np_dtype = _like(input, dtype)
     array = np.full_like(_laid_out(input, np_dtype), cast_number(fill_value, np_dtype), np_dtype)
-    return _out(array, requires_grad, device, kw)
+    return _out(array, requires_grad, device or CPU, kw)
 
 
 @composite(method=False)
@@ -385,8 +409,10 @@ def empty_strided(
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
     np_dtype = _float_dtype(dtype)
     length = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if all(size) else 0
-    memory = np.empty(length, np_dtype)
     steps = tuple(s * np_dtype.itemsize for s in stride)
+    if on_meta(device):
+        return meta_tensor(MetaArray.strided(tuple(size), np_dtype, steps)).requires_grad_(requires_grad)
+    memory = np.empty(length, np_dtype)
     array = np.lib.stride_tricks.as_strided(memory, tuple(size), steps)
     return _out(array, requires_grad, device, kw)
 
@@ -401,6 +427,8 @@ def eye(
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
     np_dtype = _float_dtype(dtype)
     refuse_stored("eye", np_dtype, but="fV")
+    if on_meta(device):
+        return without_values((n, n if m is None else m), np_dtype, requires_grad, kw)
     return _out(np.eye(n, m, dtype=np_dtype), requires_grad, device, kw)
 
 
@@ -554,6 +582,8 @@ def rand(
     """Uniform numbers in [0, 1)."""
     g, shape, np_dtype = _generator(generator), _size("rand", size, kw), _float_dtype(dtype)
     _check_drawable("check_uniform_bounds", np_dtype)
+    if on_meta(device):
+        return without_values(shape, np_dtype, requires_grad, kw)
     return _out(_drawn(g.uniform_like, np.empty(shape, np_dtype)), requires_grad, device, kw)
 
 
@@ -565,6 +595,8 @@ def randn(
     """Standard normal numbers (complex ones have variance 1 in all)."""
     g, shape, np_dtype = _generator(generator), _size("randn", size, kw), _float_dtype(dtype)
     _check_drawable("normal_kernel_cpu", np_dtype)
+    if on_meta(device):
+        return without_values(shape, np_dtype, requires_grad, kw)
     return _out(_normal(g, np.empty(shape, np_dtype)), requires_grad, device, kw)
 
 
@@ -582,6 +614,8 @@ def randint(
         low = 0
     np_dtype: Any = np.dtype(np.int64) if dtype is None else dtypes.as_numpy_dtype(dtype)
     _check_integers(low, high, np_dtype)
+    if on_meta(device):
+        return without_values(_shape("randint", (size,)), np_dtype, requires_grad, kw)
     values = _generator(generator).integers(low, high, _shape("randint", (size,)), np_dtype)
     return _out(values, requires_grad, device, kw)
 
@@ -607,7 +641,8 @@ def rand_like(
     """Uniform numbers in the shape of another tensor."""
     g, np_dtype = _generator(generator), _like(input, dtype)
     _check_drawable("check_uniform_bounds", np_dtype)
-    return _out(_drawn(g.uniform_like, np.empty_like(_laid_out(input, np_dtype), np_dtype)), requires_grad, device, kw)
+    drawn = _drawn(g.uniform_like, np.empty_like(_laid_out(input, np_dtype), np_dtype))
+    return _out(drawn, requires_grad, device or CPU, kw)
 
 
 @composite(method=False, draws=True)
@@ -618,7 +653,7 @@ def randn_like(
     """Standard normal numbers in the shape of another tensor."""
     g, np_dtype = _generator(generator), _like(input, dtype)
     _check_drawable("normal_kernel_cpu", np_dtype)
-    return _out(_normal(g, np.empty_like(_laid_out(input, np_dtype), np_dtype)), requires_grad, device, kw)
+    return _out(_normal(g, np.empty_like(_laid_out(input, np_dtype), np_dtype)), requires_grad, device or CPU, kw)
 
 
 @composite(method=False, draws=True)
@@ -635,7 +670,7 @@ def randint_like(
     _check_integers(low, high, np_dtype)
     array = np.empty_like(_laid_out(input, np_dtype), np_dtype)
     drawn = _generator(generator).integers_like(array, low, high).astype(np_dtype)
-    return _out(drawn, requires_grad, device, kw)
+    return _out(drawn, requires_grad, device or CPU, kw)
 
 
 @composite(method=False, draws=True)
@@ -665,6 +700,8 @@ def normal(
     if size is not None:
         np_dtype = _float_dtype(_target_dtype(dtype, kw))
         _check_drawable("normal_kernel_cpu", np_dtype)
+        if on_meta(device):
+            return without_values(_shape("normal", (size,)), np_dtype, requires_grad, kw)
         array = np.empty(_shape("normal", (size,)), np_dtype)
         return _out(_normal(_generator(generator), array, float(mean), float(std)), requires_grad, device, kw)
     like = mean if isinstance(mean, Tensor) else std

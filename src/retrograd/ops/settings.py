@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.devices import as_device, device, refuse_other_default
+from ..core.devices import CPU, as_device, default, device, refuse_other_default
 
 __all__ = [
     "are_deterministic_algorithms_enabled", "get_default_device", "get_deterministic_debug_mode",
@@ -93,10 +93,18 @@ def is_warn_always_enabled() -> bool:
 
 
 def get_default_device() -> device:
-    """The device on which factories make tensors."""
-    return as_device(None)
+    """The device on which factories make tensors in this thread."""
+    return default.device or CPU
 
 
 def set_default_device(device: Any) -> None:
-    """Make tensors on that device, which must be the one there is."""
+    """Make tensors on that device, where a factory is not told otherwise: on the CPU, or without values, on meta.
+
+    >>> import retrograd as torch
+    >>> torch.set_default_device("meta"); torch.ones(2)
+    tensor(..., device='meta', size=(2,))
+    >>> torch.set_default_device(None); torch.ones(2)
+    tensor([1., 1.])
+    """
     refuse_other_default(device)
+    default.device = None if device is None else as_device(device)

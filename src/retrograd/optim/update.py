@@ -322,13 +322,13 @@ def _converted(settings: tuple[Any, ...], dtype: Any) -> list[Any]:
 def _arrays(row: tuple[Any, ...], any_shape: bool) -> list[Any] | None:
     """The arrays of a row, for `ARRAYS`; None if it has to be `TENSORS`."""
     arrays: list[Any] = []
-    first = row[0]._data
+    first = row[0]._memory
     dtype, shape = first.dtype, first.shape
     for tensor in row:
         if tensor is None:
             arrays.append(None)
             continue
-        array = tensor._data
+        array = tensor._memory
         if (
             array.__class__ is not ndarray
             or array.dtype is not dtype

@@ -154,6 +154,8 @@ def like_array(tensor: Tensor) -> Any:
 
 def all_values(tensor: Tensor) -> Any:
     """All values that a tensor stands for, in whatever order and shape: for checks that go for all of them alike."""
+    if tensor.is_meta:  # which stands for none
+        return np.empty(0, tensor._memory.dtype)
     while tensor._special is not None:
         (tensor,) = tensor.held  # type: ignore[attr-defined]
     return tensor._data

@@ -6,12 +6,15 @@ from typing import Any
 
 from ... import kernels
 from ...tensor import wrap
+from .shared import _has_values
 
 
 def _scores(ops: Any, query: Any, key: Any, mask: Any, is_causal: bool, scale: Any) -> tuple[Any, Any, float]:
     """The scores on Tensors, the rows that give nothing, and the factor."""
-    factor = kernels.attention_scale(query._data, scale)
+    factor = kernels.attention_scale(query._memory, scale)
     scores = ops.matmul(query * factor, ops.transpose(key, -2, -1))
+    if not _has_values(scores):
+        return scores, None, factor
     bias, dead = kernels.attention_bias(None if mask is None else mask._data, is_causal, scores._data)
     if bias is not None:
         scores = scores + wrap(bias)

@@ -18,6 +18,7 @@ from typing import Any
 
 from ... import kernels
 from ...kernels.dims import normalize_dim, normalize_dims
+from .shared import _has_values
 
 Dims = int | Sequence[int] | None
 
@@ -76,7 +77,7 @@ def logsumexp_backward(ops: Any, grad: Any, self: Any, result: Any, dim: Dims, k
 
 
 def _has_zero(ops: Any, x: Any) -> bool:
-    return bool(ops.any(ops.eq(x, 0)))
+    return _has_values(x) and bool(ops.any(ops.eq(x, 0)))
 
 
 def _products_before(ops: Any, x: Any, dim: int) -> Any:

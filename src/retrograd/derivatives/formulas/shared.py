@@ -24,6 +24,11 @@ def _is_complex(value: Any) -> bool:
     return getattr(value, "_memory", value).dtype.kind in "cW"
 
 
+def _has_values(value: Any) -> bool:
+    """Can a formula ask an array or Tensor for values? Not one on meta."""
+    return not getattr(value, "is_meta", False)
+
+
 def real_part(ops: Any, grad: Any) -> Any:
     """The real part of what may be real already."""
     return ops.real(grad) if _is_complex(grad) else grad

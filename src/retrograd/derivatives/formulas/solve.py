@@ -6,6 +6,7 @@ from typing import Any
 
 from ...kernels.solve import is_vector_rhs
 from .decompositions import _is_complex, _plus, adjoint_of
+from .shared import _has_values
 
 
 def inv_backward(ops: Any, grad: Any, inverse: Any) -> Any:
@@ -91,7 +92,7 @@ def triangular_solve_jvp(
 
 def cofactors(ops: Any, a: Any, det: Any) -> Any:
     """The conjugated cofactors, G: the derivative of the determinant along dA is the sum of ``conj(G) * dA``."""
-    if bool(ops.all(det != 0)):
+    if not _has_values(det) or bool(ops.all(det != 0)):
         return ops.conj(det)[..., None, None] * adjoint_of(ops, ops.linalg_inv_ex(a)[0])
     # Of a singular matrix, from its singular values: in place of each, the product of the others.
     u, s, vh = ops.linalg_svd(a, False)

@@ -13,6 +13,7 @@ from ...core.where import users_level
 from ...ops import namespace as ops
 from ...ops.registry import composite
 from ...tensor import Tensor, wrap
+from ...tensor.special import all_values
 from .dropout import dropout
 
 
@@ -53,7 +54,7 @@ def scaled_dot_product_attention(
     elif attn_mask is not None:
         scores, dead = _masked(scores, attn_mask)
     weights = generated._softmax(scores, -1)
-    if dead is None and np.isnan(weights._data[..., :1]).any():  # a query whose scores are all -inf gives zeros, too
+    if dead is None and np.isnan(all_values(weights)[..., :1]).any():  # no score but -inf: zeros
         hopeless = np.isneginf(scores._data.astype(np.float32)).all(-1, keepdims=True)
         dead = wrap(hopeless) if hopeless.any() else None
         weights = weights if dead is None else generated._softmax(scores.masked_fill(dead, 0), -1)
@@ -80,6 +81,8 @@ def _is_one_node(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None)
 
 def _masked(scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
     """The scores with the mask, and the rows that it leaves nothing of: those are not masked, to have a softmax."""
+    if mask.is_meta:
+        return (generated.add(scores, mask) if mask._memory.dtype != np.bool_ else scores.masked_fill(mask, 0)), None
     array = mask._data
     shut = ~array if array.dtype == np.bool_ else np.isneginf(array)
     dead = shut.all(-1, keepdims=True)

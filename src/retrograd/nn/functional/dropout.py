@@ -14,6 +14,7 @@ from ...ops import namespace as ops
 from ...ops.registry import composite
 from ...random import Generator, default_generator
 from ...tensor import Tensor, wrap
+from ...tensor.meta import MetaArray, meta_tensor
 from .activation import leaky_relu
 
 
@@ -24,6 +25,8 @@ def _check_probability(p: float) -> None:
 
 def _mask(like: np.ndarray, p: float) -> Tensor:
     """Zeros with probability `p`, and else 1 / (1 - p)."""
+    if isinstance(like, MetaArray):
+        return meta_tensor(MetaArray.like(like))
     levels = local.state.batch_levels
     if levels:  # within a vmap, which says whether examples have one mask or each its own
         return levels[-1].draw(_drawn_mask, (like.shape, like.dtype, p), {})

@@ -243,7 +243,7 @@ def _check_labels(target: Tensor) -> None:
 
 
 def _check_bounds(target: Tensor, classes: int) -> None:
-    labels = target._data
+    labels = all_values(target)
     if labels.size and (labels.min() < 0 or labels.max() >= classes):
         raise RuntimeError(f"target out of range: it must be between 0 and {classes - 1}, the last class")
 

@@ -203,9 +203,9 @@ def _as_one(name: str, input: Tensor, state: State, weights: Weights, backwards:
     if first.dtype.char not in "fd" and not (name == "lstm" and kernels.is_half(first.dtype)):
         return None
     batch, width = first.shape[1], w_hh.shape[1]
-    if w_ih.shape != (len(w_hh), first.shape[2]) or (local.state.observers and name != "lstm" and _casts()):
+    if w_ih.shape != (w_hh.shape[0], first.shape[2]) or (local.state.observers and name != "lstm" and _casts()):
         return None
-    if not width or len(w_hh) != _STEPS[name][1] * width:
+    if not width or w_hh.shape[0] != _STEPS[name][1] * width:
         return None
     for tensor in (input, *state, weights.ih, weights.hh, weights.b_ih, weights.b_hh):
         if tensor is not None and (type(tensor._memory) is not np.ndarray or tensor._memory.dtype != first.dtype):

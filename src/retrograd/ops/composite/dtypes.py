@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._generated import functions as generated
 from ...core import dtypes
-from ...core.devices import accelerators, as_device
+from ...core.devices import META, accelerators, as_device
 from ...core.where import users_level
 from ...kernels import promotion
 from ...tensor import Tensor, type_name
@@ -69,6 +69,10 @@ def to(
             device = value
     if len(flags) > 1:
         copy = flags[1]
+    if device is not None and as_device(device) == META and not input.is_meta:
+        from ..meta import to_meta  # it is imported by who needs it
+
+        return to_meta(input, dtype)
     as_device(input.device if device is None else device)
     result = _cast(input, input._memory.dtype if dtype is None else dtypes.as_numpy_dtype(dtype), copy)  # type: ignore[arg-type]
     if memory_format is None or "preserve" in str(memory_format):

@@ -234,6 +234,12 @@ def _write_part(state: ThreadState, self: Tensor, basic: tuple[Any, ...], value:
     return True
 
 
+def write_at(self: Tensor, key: Any, value: Any) -> None:
+    """``self[key] = value`` by operators alone, of a tensor that has no array."""
+    basic, advanced = parse_index(_arrays(key), self._memory.shape)
+    _write(_place(self, basic), advanced, value)
+
+
 def _place(self: Tensor, basic: tuple[Any, ...]) -> Tensor:
     """The view of `self` that ``self[key] = value`` writes to; `self` where it is all of it."""
     if all(
@@ -272,7 +278,7 @@ def _write(place: Tensor, advanced: list[Any] | None, value: Any) -> None:
 # ------------------------------------------------------------------------------------------------------------ index_put
 
 
-def _index_arrays(indices: Sequence[Any]) -> list[Any]:
+def index_arrays(indices: Sequence[Any]) -> list[Any]:
     """The indices of index_put as arrays."""
     if isinstance(indices, Tensor) or not isinstance(indices, (tuple, list)):
         raise TypeError(
@@ -290,7 +296,7 @@ def index_put(input: Tensor, indices: Sequence[Any], values: Any, accumulate: bo
     tensor([2., 0., 0.])
     """
     try:
-        arrays = _index_arrays(indices)
+        arrays = index_arrays(indices)
     except NoArray:
         return no_array(index_put, "index_put", "indices", 2, indices, (input, indices, values, accumulate), {})
     return generated.index_put(input, arrays, values, accumulate)
@@ -300,7 +306,7 @@ def index_put(input: Tensor, indices: Sequence[Any], values: Any, accumulate: bo
 def index_put_(input: Tensor, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Tensor:
     """`index_put` in place."""
     try:
-        arrays = _index_arrays(indices)
+        arrays = index_arrays(indices)
     except NoArray:
         return no_array(index_put_, "index_put_", "indices", 2, indices, (input, indices, values, accumulate), {})
     return generated.index_put_(input, arrays, values, accumulate)
