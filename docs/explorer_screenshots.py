@@ -47,10 +47,11 @@ def shots(browser: Browser, made: dict[str, Path]) -> None:
     fit = "explorer.active.picture.fit()"
     shoot("transformer", "transformer-dark.png", at(0.3), fit, click("#tab-source"), dark=True)
     shoot("nan", "nan.png", at(1), click("#tab-answers"), click("#answer-nan li button"))
-    shoot("physics", "physics.png", at(0.6), "document.getElementById('grouping').value = 'none';"
-          "document.getElementById('grouping').dispatchEvent(new Event('change'))",
-          "return new Promise((done) => setTimeout(done, 900))")  # fmt: skip
-    shoot("compared", "compared.png", at(0.5))
+    flat = """const groups = document.getElementById('grouping');
+        groups.value = 'none'; groups.dispatchEvent(new Event('change'))"""
+    rest = "return new Promise((done) => setTimeout(done, 900))"
+    shoot("physics", "physics.png", at(0.6), click("#tab-answers"), flat, rest, size=(1000, 640))
+    shoot("compared", "compared.png", at(0.5), click("#tab-run"))
     shoot("nan", "phone.png", at(0.75), size=PHONE)
     shoot("nan", "phone-dark.png", at(0.75), "document.querySelector('aside').scrollIntoView()",
           click("#tab-answers"), size=PHONE, dark=True)  # fmt: skip

@@ -49,6 +49,7 @@ def compared(folder: Path) -> Path:
     layers = nn.ModuleList([nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 16)) for _ in range(3)])
     pages = []
     for checkpointed in (False, True):
+        layers.zero_grad()
         with explorer.record(title="with checkpoints" if checkpointed else "without checkpoints") as recording:
             x = torch.ones(8, 16)
             for layer in layers:

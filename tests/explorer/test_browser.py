@@ -206,6 +206,20 @@ def test_scrubbing_and_playing(browser, made):
     assert browser.text(".words") == "the pass is over" and browser.text(".timeline .play") == "▶"
 
 
+def test_the_picture_follows_the_run(browser, made):
+    browser.open(made("transformer"))
+    inside = """const {picture, scene, player} = explorer.active;
+        return picture.isInSight(scene.boxOf[player.current()])"""
+    go = "const {timeline, player} = explorer.active; timeline.go(player.length * arguments[0])"
+    browser.js(go, 0.9)
+    browser.settle()
+    assert browser.js(inside)
+    browser.one(".following").click()
+    browser.js(go, 0.01)
+    browser.settle()
+    assert not browser.js(inside)
+
+
 def test_hooks_are_shown(browser, made):
     browser.open(made("small"))
     assert "⚓" in browser.box("Sigmoid").text
@@ -265,6 +279,7 @@ def test_two_runs_side_by_side(browser, made):
     assert shares == pytest.approx([0.5, 0.5], abs=0.02)
     most = browser.js("return explorer.views.map(({player}) => Math.max(...player.memoryAt))")
     assert most[1] < most[0]
+    assert browser.js("return explorer.views.map(({timeline}) => timeline.mostMemory())") == [most[0]] * 2, "one scale"
     browser.all(".view .stage")[1].click()
     assert "active" in browser.all(".view")[1].get_attribute("class")
     assert "with checkpoints" in browser.text("#panel-node")

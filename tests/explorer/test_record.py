@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
 import threading
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +15,11 @@ import pytest
 
 import retrograd as torch
 from retrograd import explorer, nn
+from retrograd.core import devices
 from retrograd.core.state import local, process
 from retrograd.explorer import events as ev
 from retrograd.explorer.__main__ import main
+from retrograd.tensor import wrap
 from retrograd.utils.checkpoint import checkpoint
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -141,6 +145,23 @@ def test_nothing_is_left_on():
     assert not module_hooks.any_global
 
 
+def test_nothing_is_kept_alive():
+    x = torch.ones(100, requires_grad=True)
+    y = x.exp()
+    node, array = weakref.ref(y.grad_fn), weakref.ref(y._data)
+    gc.disable()
+    try:
+        page = explorer.record((y * y).sum(), open=False).backward(retain_graph=True)
+        with explorer.record() as recording:
+            (y * 2).sum().backward()
+        recording.page()
+        del y, recording
+        assert node() is None and array() is None, "no ring of references, no frame's dict of variables"
+    finally:
+        gc.enable()
+    assert page.runs[0]["nodes"]["label"].count("x") == 1
+
+
 # ------------------------------------------------------------------------------------------------- passes of all kinds
 
 
@@ -177,7 +198,19 @@ def test_checkpoints_hold_less():
         return record(run)
 
     plain, saved = step(False), step(True)
+    # Of each layer its input alone, 32·16 floats; that of the first was made outside, and is kept all the same.
+    assert saved["memory"][0] == 4 * 32 * 16 * 4
     assert saved["memory"][0] < plain["memory"][0] / 4
+
+    def curve(run: dict) -> list[int]:
+        held = [run["memory"][0]]
+        for kind, value in zip(run["events"]["type"], run["events"]["value"]):
+            held.append(held[-1] + (value if kind == ev.GROW else -value if kind == ev.RELEASE else 0))
+        return held
+
+    assert curve(plain)[-1] == 0 and curve(saved)[-1] == 0
+    # What is computed again is there for one layer at a time.
+    assert saved["memory"][0] < max(curve(saved)) < max(curve(plain))
     page = explorer.compare(explorer.Page([plain]), explorer.Page([saved]), open=False)
     assert len(page.runs) == 2
 
@@ -208,6 +241,34 @@ def test_threads_have_lanes():
     assert set(run["events"]["lanes"]) == {"worker 0", "worker 1", "worker 2"}
     assert all(leaf.grad.tolist() == [2.0] * 3 for leaf in leaves)
     assert len(rows(run, ev.END)) == 3 and len(rows(run, ev.DONE)) == 9
+
+
+class DeviceArray(np.ndarray):
+    """An array of a device that computes on the CPU."""
+
+
+def test_devices_have_lanes():
+    device = torch.device("cuda", 0)
+    devices.register_array_class(DeviceArray, device)
+    try:
+        there = wrap(np.ones(2, np.float32).view(DeviceArray)).requires_grad_()
+        here = torch.ones(2, requires_grad=True)
+        ones = np.ones(2, np.float32)
+        outputs = [there * there, here * 2]
+
+        def step() -> None:
+            torch.autograd.backward(outputs, [wrap(ones.view(DeviceArray)), wrap(ones)])
+
+        run = record(step)
+        assert set(run["events"]["lanes"]) == {"cuda:0", threading.current_thread().name}
+        lanes = {run["nodes"]["label"][row["about"]]: run["events"]["lanes"][row["lane"]] for row in rows(run, ev.RUN)}
+        assert lanes["there"] == "cuda:0" and lanes["here"] == threading.current_thread().name
+        assert "(2,) float32 cuda:0" in run["metas"]
+        assert there.grad.tolist() == [2.0, 2.0] and here.grad.tolist() == [2.0, 2.0]
+        assert len(rows(run, ev.DONE)) == 5 and len(rows(run, ev.END)) == 1  # GraphRoot, two products, two leaves
+    finally:
+        del devices._BY_ARRAY_CLASS[DeviceArray]
+        devices.accelerators.remove(device)
 
 
 def test_a_pass_that_fails():
@@ -300,8 +361,6 @@ def test_cuts_do_not_keep_graphs_alive():
             before = w * state.detach()
             alive.append(torch.autograd.graph.get_gradient_edge(before).node)
             state = before
-    import weakref
-
     nodes = [weakref.ref(node) for node in alive]
     alive.clear()
     del before

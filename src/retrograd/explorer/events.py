@@ -30,6 +30,9 @@ CAPTURE = 7
 END = 8
 #: A node failed; value: which of the texts.
 ERROR = 9
+#: While a node runs, recorded operators compute something that stays: a checkpoint again, or a pass that is itself
+#: recorded; value: bytes.
+GROW = 10
 
 COLUMNS = ("type", "about", "lane", "pass", "time", "norm", "flags", "value")
 

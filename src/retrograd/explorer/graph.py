@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import linecache
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..autograd.accumulate_grad import AccumulateGrad
@@ -22,6 +22,7 @@ from ..core.devices import device_of_array_class
 from ..core.dtypes import from_numpy_dtype
 from ..core.where import Location
 from ..tensor import Tensor
+from ..utils.checkpoint.recomputation import Frame
 from .values import flags_of
 from .watch import Cut, ModuleCall, add_parameters, made_of
 
@@ -209,7 +210,7 @@ class GraphBuilder:
                 if slot.endswith("_") and slot not in tensors and isinstance(value, (int, float, str, tuple, complex)):
                     rows.append([slot[:-1], repr(value)[:80], "", 0, 0])
         size, storages = 0, []
-        for array in _saved_arrays(node):
+        for array in (*_saved_arrays(node), *_arguments_of_checkpoints(node)):
             storage = _storage(array)
             key = id(storage)
             if key in self.own_storages or key in storages:
@@ -318,6 +319,20 @@ def _describe(name: str, value: Any) -> list[list[Any]]:
         size = getattr(value, "nbytes", 0)
         return [[name, str(tuple(value.shape)), _short(value.dtype), size, flags_of(value)]]
     return [[name, type(value).__name__, "", 0, 0]]  # packed by a hook
+
+
+def _arguments_of_checkpoints(node: Any) -> Iterator[Any]:
+    """What a checkpoint keeps to compute again what this node would have saved."""
+    values = [getattr(node, name + "_", None) for name in type(node).saved_tensors_names]
+    if isinstance(node, BackwardCFunction) and isinstance(node._saved_variables, tuple):
+        values.extend(node._saved_variables)
+    for value in values:
+        frame = getattr(getattr(value, "unpack_hook", None), "__self__", None)
+        if isinstance(frame, Frame):
+            for argument in frame.args:
+                tensor = argument.data if isinstance(argument, SavedVariable) else None
+                if isinstance(tensor, Tensor):
+                    yield from _plain_arrays(tensor)
 
 
 def _hooks_of(node: Any) -> list[str]:

@@ -12,13 +12,15 @@ from __future__ import annotations
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any
 
 from ..autograd import backward, grad
-from ..autograd.explain import _roots, why_no_grad
+from ..autograd.explain import _roots, _storage, why_no_grad
 from ..autograd.graph_task import GraphTask
+from ..autograd.intercept import results_of
 from ..autograd.node import Node, name_of
 from ..core.state import ThreadState, local
 from ..tensor import Tensor
@@ -66,6 +68,10 @@ class Recording(Watcher):
         #: thread -> [node that has run, position of its next edge]
         self._giving: dict[int, list[int]] = {}
         self._memory: list[int] = []
+        #: What operators have made in passes, weakly: storage -> (reference, node that was running, pass, bytes)
+        self._alive: dict[int, tuple[Any, int, int, int]] = {}
+        #: Those of them that have died since the last event.
+        self._dead: deque[int] = deque()
         self._run: dict[str, Any] | None = None
         self._roots: list[Node] = []
 
@@ -170,12 +176,48 @@ class Recording(Watcher):
 
         return watched
 
+    def __call__(
+        self, operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any, Any], proceed: Callable[..., Any]
+    ) -> Any:
+        result = super().__call__(operator, args, kwargs, proceed)
+        state = local.state
+        task, node = state.graph_task, state.current_node
+        if task is not None and node is not None and task.id in self._passes:
+            for tensor in results_of(result):
+                if tensor.requires_grad and tensor._special is None:
+                    self._note_new(self._passes[task.id], node, tensor._memory)
+        return result
+
+    def _note_new(self, number: int, node: Node, array: Any) -> None:
+        """Something was computed in a pass with its history: a checkpoint again, or a pass that is itself recorded."""
+        with self._lock:
+            builder = self._builder
+            about, storage = builder.nodes.get(node), _storage(array)
+            self._flush()
+            key = id(storage)
+            if about is None or key in self._alive or key in builder.held or key in builder.own_storages:
+                return
+            dead = self._dead
+            reference = weakref.ref(storage, lambda _: dead.append(key))
+            self._alive[key] = (reference, about, number, storage.nbytes)
+            self._add(ev.GROW, about, number, value=storage.nbytes)
+
+    def _flush(self) -> None:
+        """Events for what has died. (A weak reference may tell of it in the midst of anything, so it only notes it.)"""
+        while self._dead:
+            _, about, number, size = self._alive.pop(self._dead.popleft())
+            micros = (time.perf_counter_ns() - self._began) // 1000
+            self._events.add(ev.RELEASE, about, self._lane(), number, micros, value=size)
+
+    def _lane(self) -> int:
+        return self._events.lane(local.state.on_device_thread or threading.current_thread().name)
+
     def _add(
         self, kind: int, about: int, number: int, norm: float | None = None, flags: int = 0, value: int = 0
     ) -> None:
-        lane = self._events.lane(local.state.on_device_thread or threading.current_thread().name)
+        self._flush()
         micros = (time.perf_counter_ns() - self._began) // 1000
-        self._events.add(kind, about, lane, number, micros, norm, flags, value)
+        self._events.add(kind, about, self._lane(), number, micros, norm, flags, value)
 
     def _before(self, task: GraphTask, node: Node, grads: Sequence[Any]) -> int:
         norm, flags = _of_all(grads)
@@ -237,6 +279,7 @@ class Recording(Watcher):
         if self._run is not None:
             return self._run
         with self._lock:
+            self._flush()
             builder = self._builder
             reasons = unreached(builder, self._roots, self.cuts())
             title = self.title or "backward of " + " and ".join(dict.fromkeys(map(name_of, self._roots)))
@@ -248,14 +291,20 @@ class Recording(Watcher):
 
 
 def _recorded_class(recording: Recording) -> type[GraphTask]:
-    """The class that the tasks of recorded passes have: a GraphTask that says what is delivered."""
+    """The class that the tasks of recorded passes have: a GraphTask that says what is delivered.
+
+    It knows the recording weakly: a class is a ring of references, and would keep it all until the next collection.
+    """
+    told = weakref.ref(recording)
 
     class RecordedTask(GraphTask):
         __slots__ = ()
 
         def deliver(self, edge: Any, grad: Any, as_tensors: bool) -> Sequence[Any] | None:
             ready = super().deliver(edge, grad, as_tensors)
-            recording._delivered(self, edge, grad, 0 if ready is not None else self.not_ready[edge[0]].waiting)
+            listener = told()
+            if listener is not None:
+                listener._delivered(self, edge, grad, 0 if ready is not None else self.not_ready[edge[0]].waiting)
             return ready
 
     return RecordedTask

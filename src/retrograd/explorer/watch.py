@@ -13,6 +13,7 @@ are handed on to what is computed from such tensors, and noted on the nodes that
 
 from __future__ import annotations
 
+import inspect
 import sys
 import threading
 import weakref
@@ -329,7 +330,7 @@ def names_around(depth: int) -> dict[int, tuple[Any, str]]:
     scopes: list[Any] = []
     while frame is not None and len(scopes) < _SCOPES:
         if is_user_code(frame.f_code):
-            scopes += [frame.f_locals] if scopes else [frame.f_locals, frame.f_globals]
+            scopes += [_locals_of(frame)] if scopes else [_locals_of(frame), frame.f_globals]
         frame = frame.f_back
     found: dict[int, tuple[Any, str]] = {}
     for scope in scopes:
@@ -345,6 +346,19 @@ def names_around(depth: int) -> dict[int, tuple[Any, str]]:
                     if isinstance(item, Tensor):
                         found.setdefault(id(item), (item, f"{name}[{key!r}]"))
     return found
+
+
+def _locals_of(frame: Any) -> dict[str, Any]:
+    """The local variables of a frame, which is left as it was.
+
+    Before Python 3.13, a function's frame keeps the dict that it was asked for, and in it alive what its variables held
+    then. (That of a module is its own dict, and is what its variables are.)
+    """
+    variables = frame.f_locals
+    copy = dict(variables)
+    if frame.f_code.co_flags & inspect.CO_OPTIMIZED and isinstance(variables, dict):
+        variables.clear()
+    return copy
 
 
 def add_parameters(found: dict[int, tuple[Any, str]], model: Module, prefix: str) -> None:

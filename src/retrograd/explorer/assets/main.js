@@ -68,6 +68,10 @@ class Page {
         this.panels.setView(view);
     }
 
+    mostMemory() {
+        return this.views.reduce((most, { player }) => Math.max(most, player.mostMemory), 0);
+    }
+
     /** Runs that are side by side are played in step: each is as far as the others. */
     keepStep(leader) {
         const share = leader.player.position / leader.player.length;

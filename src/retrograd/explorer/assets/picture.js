@@ -80,6 +80,14 @@ class Picture {
         this.moveTo(libraries.zoomIdentity.translate(size.width / 2 - k * x, size.height / 2 - k * y).scale(k));
     }
 
+    /** Move the picture, as little as need be, so that a box is in sight. */
+    pan(box) {
+        if (this.isInSight(box)) return;
+        const { scene } = this, { k } = this.transform, size = this.stage.getBoundingClientRect();
+        const x = scene.x[box] + scene.width[box] / 2, y = scene.y[box] + scene.height[box] / 2;
+        this.moveTo(libraries.zoomIdentity.translate(size.width / 2 - k * x, size.height / 2 - k * y).scale(k));
+    }
+
     isInSight(box) {
         const { scene } = this, { x, y, k } = this.transform, size = this.stage.getBoundingClientRect();
         const left = scene.x[box] * k + x, top = scene.y[box] * k + y;

@@ -1,6 +1,6 @@
 // A recorded run, at one moment: what each node, edge, buffer and queue looks like after so many events.
 
-const EVENT = { begin: 0, ready: 1, run: 2, grad: 3, hook: 4, release: 5, done: 6, capture: 7, end: 8, error: 9 };
+const EVENT = { begin: 0, ready: 1, run: 2, grad: 3, hook: 4, release: 5, done: 6, capture: 7, end: 8, error: 9, grow: 10 };
 const STATE = { idle: 0, filling: 1, ready: 2, running: 3, done: 4, failed: 5 };
 const STATE_WORDS = ["has not run yet", "waits for gradients", "is ready", "is running", "has run", "failed"];
 
@@ -21,6 +21,7 @@ class Player {
         this.edgeFlags = new Uint8Array(model.edges.from.length);
         this.reset();
         this.memoryAt = this.memoryCurve();
+        this.mostMemory = this.memoryAt.reduce((most, held) => Math.max(most, held), 0);
         if (!this.events) this.state.fill(STATE.done); // nothing is played: nothing is dim
     }
 
@@ -45,6 +46,7 @@ class Player {
         curve[0] = held;
         for (let index = 0; index < this.length; index++) {
             if (this.events.type[index] === EVENT.begin && this.events.pass[index] > 0) held += this.model.run.memory[this.events.pass[index]] || 0;
+            else if (this.events.type[index] === EVENT.grow) held += this.events.value[index];
             else if (this.events.type[index] === EVENT.release) held -= this.events.value[index];
             curve[index + 1] = held;
         }
@@ -171,6 +173,7 @@ class Player {
             }
             case EVENT.hook: return `${texts[value[index]]} of ${name(node)}`;
             case EVENT.release: return `${name(node)} lets go of ${bytes(value[index])}`;
+            case EVENT.grow: return `while ${name(node)} runs, ${bytes(value[index])} are computed and kept`;
             case EVENT.done: return `${name(node)} is done${size}${marks}`;
             case EVENT.capture: return `the ${what} at ${name(node)} is handed out${size}${marks}`;
             case EVENT.end: return "the pass is over";

@@ -4,8 +4,10 @@
 const LANE = 16, MEMORY = 42;
 
 class Timeline {
-    constructor(element, player, changed) {
+    /** `mostMemory()` is what the scale of the memory goes to: one for all runs on the page. */
+    constructor(element, player, changed, mostMemory) {
         this.player = player;
+        this.mostMemory = mostMemory;
         this.changed = changed;
         this.speed = 8;
         const button = (name, label, title, act) => {
@@ -19,6 +21,7 @@ class Timeline {
         const speed = html("select", { class: "speed", title: "Events a second", "aria-label": "events a second" },
             ...[2, 8, 30, 120, 1000].map((value) => html("option", { value, selected: value === 8 }, `${value}/s`)));
         speed.addEventListener("change", () => (this.speed = Number(speed.value)));
+        this.follow = html("input", { type: "checkbox", class: "following", checked: true });
         this.canvas = html("canvas", { role: "img", "aria-label": "threads and memory over the run" });
         this.lanesNote = html("div", { class: "lane-names" });
         element.append(
@@ -29,7 +32,7 @@ class Timeline {
                 button("step", "▷", "One event on ( → )", () => this.go(player.position + 1)),
                 button("next", "⇥", "To the next node that runs ( shift → )", () => this.go(player.nextRun(1))),
                 button("last", "▶|", "The end ( End )", () => this.go(player.length)),
-                speed, this.words),
+                speed, html("label", { class: "follow", title: "Keep what happens in sight" }, this.follow, " follow"), this.words),
             this.slider, html("div", { class: "strip" }, this.canvas, this.lanesNote));
         this.strip = element.querySelector(".strip");
         this.canvas.addEventListener("pointerdown", (event) => {
@@ -94,7 +97,7 @@ class Timeline {
     drawStrip() {
         const { events, length, memoryAt } = this.player, width = this.strip.clientWidth, ratio = window.devicePixelRatio || 1;
         if (!width || !length) return;
-        const most = memoryAt.reduce((a, b) => Math.max(a, b), 0), lanes = events.lanes.length;
+        const most = this.mostMemory(), lanes = events.lanes.length;
         const height = lanes * LANE + (most ? MEMORY : 0) + 12;
         this.canvas.style.height = `${height}px`;
         this.canvas.width = width * ratio;
@@ -144,7 +147,7 @@ class Timeline {
             context.stroke();
             context.fillStyle = colour("--ink");
             context.font = "10px system-ui, sans-serif";
-            context.fillText(`memory of saved tensors, at most ${bytes(most)}`, 6, top + 9);
+            context.fillText(`memory of saved tensors, at most ${bytes(this.player.mostMemory)}`, 6, top + 9);
         }
         this.lanesNote.replaceChildren(...events.lanes.map((name, lane) => html("span", { style: `top:${10 + lane * LANE}px` }, name)));
         this.drawHead();

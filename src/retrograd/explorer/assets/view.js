@@ -18,7 +18,7 @@ class View {
         this.element = html("section", { class: `view ${run.kind}`, "aria-label": run.name }, html("h2", { class: "view-title" }, run.name), this.stage, this.strip);
         this.element.addEventListener("pointerdown", () => page.activate(this), true);
         this.picture = new Picture(this.stage, this.player, (box, toggle) => this.choose(box, toggle));
-        if (this.player.length) this.timeline = new Timeline(this.strip, this.player, (follow) => this.moved(follow));
+        if (this.player.length) this.timeline = new Timeline(this.strip, this.player, (follow) => this.moved(follow), () => page.mostMemory());
         else this.strip.remove();
         this.selected = -1;
         this.selectedGroup = -1;
@@ -169,6 +169,8 @@ class View {
     /** The player is at another moment. */
     moved(follow) {
         const start = performance.now();
+        const current = this.player.current();
+        if (this.timeline.follow.checked && current >= 0 && this.scene && !this.picture.far) this.picture.pan(this.scene.boxOf[current]);
         this.picture.update();
         if (this.page.active === this) {
             this.page.panels.showRun();
