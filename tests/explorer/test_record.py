@@ -19,6 +19,7 @@ from retrograd.core import devices
 from retrograd.core.state import local, process
 from retrograd.explorer import events as ev
 from retrograd.explorer.__main__ import main
+from retrograd.explorer.record import Recording
 from retrograd.tensor import wrap
 from retrograd.utils.checkpoint import checkpoint
 
@@ -29,7 +30,9 @@ def names(run: dict, kind: int) -> list[str]:
     """The titles of the nodes that events of a kind are about, in order."""
     events, nodes = run["events"], run["nodes"]
     found = [about for type_, about in zip(events["type"], events["about"]) if type_ == kind]
-    return [nodes["label"][node] or run["ops"][nodes["op"][node]] for node in found]
+    leaf = (1, 3)  # and an input: these go by their names
+    ops = run["ops"]
+    return [nodes["label"][n] if nodes["kind"][n] in leaf else ops[nodes["op"][n]] for n in found]
 
 
 def rows(run: dict, kind: int) -> list[dict]:
@@ -432,6 +435,43 @@ def test_lines_and_modules():
     assert texts == {"return self.second(self.first(x).relu())", "loss = net(torch.ones(1, 2)).sum()"}
 
 
+def test_variables_name_leaves_and_results():
+    weight = torch.ones(2, requires_grad=True)
+    hidden = weight * 2
+    total = hidden.sum()
+    run = explorer.show(total, open=False).runs[0]
+    assert run["nodes"]["label"] == ["total", "hidden", "weight"]
+
+    def step(layers):
+        out = layers[0] * 3
+        out.sum().backward()
+
+    run = record(lambda: step([torch.ones(1, requires_grad=True)]))
+    assert run["nodes"]["label"] == [None, "out", "layers[0]", "weight"]  # the last is not reached
+
+
+def test_tensors_of_earlier_passes_are_let_go():
+    """A script's steps are recorded one after the other: only the last is kept."""
+    recording = Recording(last=True)
+    seen = []
+
+    def step(state):
+        x = torch.ones(3, requires_grad=True)
+        y = x * state
+        seen.append((weakref.ref(x), weakref.ref(y)))
+        y.sum().backward()
+
+    gc.disable()
+    try:
+        with recording:
+            for number in range(4):
+                step(number)
+    finally:
+        gc.enable()
+    assert [x() is None and y() is None for x, y in seen[:-1]] == [True] * 3
+    assert len(rows(recording.data(), ev.BEGIN)) == 1
+
+
 def test_anomaly_mode_has_lines_too():
     x = torch.ones(1, requires_grad=True)
     with pytest.warns(UserWarning, match="Anomaly"), torch.autograd.detect_anomaly():
@@ -524,5 +564,5 @@ def test_the_program_with_a_nan(tmp_path):
     status, page = explore(tmp_path, str(PROGRAMS / "nan.py"))
     assert status == 0
     run = data_of(page)["runs"][0]
-    assert "SqrtBackward0, nan.py:10" in answer(run, "nan")["answer"]
+    assert "SqrtBackward0 (distance), nan.py:10" in answer(run, "nan")["answer"]
     assert "scale: cut off by detach() at nan.py:7" == answer(run, "no-gradient")["items"][0]["text"]

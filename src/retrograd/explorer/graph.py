@@ -183,6 +183,12 @@ class GraphBuilder:
         value, name = self.names.get(id(variable), (None, None))
         return name if value is variable else variable.name
 
+    def name_node(self, node: Any, name: str) -> None:
+        """A variable holds the result of a node."""
+        number = self.nodes.get(node)
+        if number is not None and self.columns["label"][number] is None:
+            self.columns["label"][number] = name
+
     def name_models(self, models: Iterable[Any]) -> None:
         """Have names for the parameters of these models."""
         for model in models:

@@ -92,18 +92,23 @@ class Recording(Watcher):
 
         The value and its tangent are in `result`.
         """
-        self._name(2)
-        run = ForwardRun(self._names)
+        run = ForwardRun({**names_around(2), **self._names})
         try:
             self.result = run.run(self.what, primals, tangents)
         finally:
             self._run = run.data(self.title or str(getattr(self.what, "__name__", "forward")))
         return self._shown()
 
-    def _name(self, depth: int) -> None:
-        for key, value in names_around(depth + 1).items():
-            self._names.setdefault(key, value)
+    def _name(self, depth: int) -> list[tuple[Any, str]]:
+        """Learn the names of leaves that the caller's variables hold; give back those of other nodes."""
+        others = []
+        for key, (tensor, name) in names_around(depth + 1).items():
+            if tensor.is_leaf and tensor.requires_grad:
+                self._names.setdefault(key, (tensor, name))
+            elif tensor._edge is not None and not name.startswith("_"):
+                others.append((tensor._edge[0], name))
         self._builder.names.update(self._names)
+        return others
 
     def _do(self, call: Callable[[], Any]) -> Page:
         try:
@@ -142,8 +147,8 @@ class Recording(Watcher):
             # They end with their task. (A pass that waits for this one is not over.)
             self._running = [reference for reference in self._running if reference() is not None]
             if self.last and not self._running and task.reentrant_depth == 0:
+                self._names = {}  # of tensors that may be gone
                 self._reset()
-            self._name(2)
             self._running.append(weakref.ref(task))
             if self._task_class is None:
                 self._task_class = _recorded_class(self)
@@ -151,7 +156,10 @@ class Recording(Watcher):
             builder = self._builder
             builder.name_models(self.models())
             held = builder.bytes_held
+            results = self._name(2)
             builder.add([task.root])
+            for node, name in results:
+                builder.name_node(node, name)
             grown = builder.bytes_held - held
             number = self._passes[task.id] = len(self._passes)
             for node in task.graph_roots:
@@ -407,9 +415,7 @@ def show(
     >>> page.html.startswith("<!doctype html>")
     True
     """
-    given: Names = {id(tensor): (tensor, name) for name, tensor in (names or {}).items()}
-    for key, value in names_around(2).items():
-        given.setdefault(key, value)
+    given: Names = {**names_around(2), **{id(tensor): (tensor, name) for name, tensor in (names or {}).items()}}
     roots = _roots(outputs)
     if not roots:
         raise RuntimeError(
@@ -420,6 +426,9 @@ def show(
     for watcher in _watchers():
         builder.name_models(watcher.models())
     builder.roots = builder.add(roots)
+    for tensor, name in given.values():
+        if tensor._edge is not None and not name.startswith("_"):
+            builder.name_node(tensor._edge[0], name)
     reasons = unreached(builder, roots, [cut for watcher in _watchers() for cut in watcher.cuts()])
     run: dict[str, Any] = {
         "name": title or "graph of " + " and ".join(dict.fromkeys(map(name_of, roots))), "kind": "graph", "error": None,

@@ -47,13 +47,19 @@ class Model {
         if (this.nodes.kind[node] === KIND.leaf || this.nodes.kind[node] === KIND.input) {
             return label || (this.nodes.kind[node] === KIND.leaf ? "leaf" : "input");
         }
-        return this.op(node).replace(/Backward\d*$/, "") + (label ? ` ${label}` : "");
+        return this.op(node).replace(/Backward\d*$/, "");
     }
 
     /** Shapes, dtypes and devices of its outputs. */
     meta(node) {
         const meta = node >= this.count ? -1 : this.nodes.meta[node];
         return meta < 0 ? "" : this.run.metas[meta];
+    }
+
+    /** The variable that held the result of an operation, if one is known. */
+    variable(node) {
+        if (node >= this.count || this.nodes.kind[node] === KIND.leaf || this.nodes.kind[node] === KIND.input) return "";
+        return this.nodes.label[node] || "";
     }
 
     shape(node) {
@@ -169,7 +175,7 @@ class Model {
         for (let node = 0; node < this.total; node++) {
             const line = this.line(node), module = node < this.count ? this.nodes.module[node] : -1;
             const flags = node < this.count ? FLAG_WORDS[this.nodes.flags[node]] : "";
-            const all = `${this.op(node)} ${this.title(node)} ${this.meta(node)} ${flags}`.toLowerCase()
+            const all = `${this.op(node)} ${this.title(node)} ${this.variable(node)} ${this.meta(node)} ${flags}`.toLowerCase()
                 + (line < 0 ? "" : ofLine[line]) + (module < 0 ? "" : ofModule[module]);
             if (words.every((word) => all.includes(word))) found.push(node);
         }

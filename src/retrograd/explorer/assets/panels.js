@@ -95,7 +95,7 @@ class Panels {
         if (inputs.length) row("Gives to", ...list(inputs));
         if (users.length) row("Gets from", ...list(users), users.length > 40 ? `and ${users.length - 40} more` : null);
         panel.replaceChildren(
-            html("h2", {}, model.title(node)),
+            html("h2", {}, model.title(node), model.variable(node) ? html("small", {}, ` ${model.variable(node)}`) : null),
             html("p", { class: "quiet" }, nodes.kind[node] === KIND.custom ? `${model.op(node)}, a custom function` : model.op(node)),
             html("table", { class: "facts" }, ...rows));
     }

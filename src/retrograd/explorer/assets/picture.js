@@ -442,6 +442,6 @@ function updateBox(picture, box, element, current, played, order) {
     element.querySelector(".mark").textContent = mark;
     const progress = element.querySelector(".progress");
     if (progress) progress.setAttribute("width", played ? (scene.width[box] * done) / nodes.length : 0);
-    const what = node < 0 ? `closed group of ${nodes.length} nodes, ${scene.group(box).detail}` : model.meta(node);
+    const what = node < 0 ? `closed group of ${nodes.length} nodes, ${scene.group(box).detail}` : `${model.variable(node)} ${model.meta(node)}`.trim();
     element.setAttribute("aria-label", `${scene.title(box)}, ${what}${played ? `, ${STATE_WORDS[state]}` : ""}${flags ? `, has ${FLAG_WORDS[flags]}` : ""}`);
 }

@@ -123,7 +123,10 @@ class Scene {
     }
 
     subtitle(box) {
-        if (!this.isGroup(box)) return this.model.shape(this.nodeOf(box));
+        if (!this.isGroup(box)) {
+            const node = this.nodeOf(box);
+            return `${this.model.variable(node)} ${this.model.shape(node)}`.trim();
+        }
         const { detail, nodes } = this.group(box);
         const what = detail.length > 34 ? `${detail.slice(0, 33)}…` : detail;
         return `${what} · ${nodes.length}`;
