@@ -119,6 +119,7 @@ class _Mesh:
                     aside = bytearray(count)
                     receive_exactly(peer, memoryview(aside))
                     _hand_over(receipt, aside, source)
+                receipt = aside = None  # the memory is theirs; the next message may be long in coming
         except OSError:
             pass
 

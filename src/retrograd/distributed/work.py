@@ -77,8 +77,20 @@ class Work:
         if not self._look():
             self._wait(timeout)
         if self._error is not None:
-            raise self._error
+            raise self._explained(self._error)
         return True
+
+    def _explained(self, error: BaseException) -> BaseException:
+        """What a backend says, and what everybody was doing: operations that do not go together are often two."""
+        group = self._group
+        if not isinstance(error, DistBackendError) or str(error).startswith("[Rank") or group is None:
+            return error
+        others = group.monitor.who_is_late(self._name, group.ranks)
+        own = group.monitor.activity.note
+        text = f"[Rank {group.monitor.rank}] {error}. {others}" + (f". As to this process: {own}" if own else "")
+        self._error = DistBackendError(text)
+        self._error.__cause__ = error
+        return self._error
 
     def _wait(self, timeout: timedelta | None) -> None:
         group = self._group

@@ -19,6 +19,7 @@ from typing import Any
 
 from ....autograd.grad_mode import no_grad
 from ....futures import Future
+from ....linalg import qr
 from ....ops import namespace as ops
 from ....random import Generator
 from ....tensor import Tensor
@@ -77,14 +78,16 @@ class PowerSGDState:
 
 
 def _orthonormal(matrix: Tensor, epsilon: float) -> Tensor:
-    """Columns that span the same space (Gram and Schmidt's, as torch does it: there are few of them)."""
+    """Orthonormal columns that span what the columns span. With `epsilon`, by Gram and Schmidt's process, which is
+    faster for few columns, and not exact where they depend on each other."""
+    if epsilon == 0:
+        return qr(matrix).Q
     columns: list[Tensor] = []
     for number in range(matrix.shape[1]):
         column = matrix[:, number]
         for other in columns:
             column = column - (other * column).sum() * other
-        norm = column.norm() + epsilon
-        columns.append(column / norm if norm > 0 else column)
+        columns.append(column / (column.norm() + epsilon))
     return ops.stack(columns, 1)
 
 
