@@ -29,8 +29,9 @@ MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo examples test test-parity test-slow test-programs test-fast test-core test-versions check fast fast-wheel \
-        bench bench-func bench-kernels bench-optim programs coverage generate clean test-explorer explorer-libraries \
+.PHONY: help demo examples test test-parity test-slow test-programs test-fast test-core test-mpi test-versions check \
+        fast fast-wheel bench bench-distributed bench-func bench-kernels bench-optim programs coverage generate clean \
+        test-explorer explorer-libraries \
         explorer-screenshots
 
 help: ## this list
@@ -70,6 +71,9 @@ explorer-libraries: ## build what the explorer lays graphs out with, from the np
 explorer-screenshots: $(GENERATED) $(VENV)/test.stamp $(VENV)/explorer.stamp ## the pictures of docs/EXPLORER.md
 	@$(PY) docs/explorer_screenshots.py
 
+test-mpi: $(GENERATED) $(VENV)/test.stamp $(VENV)/mpi.stamp ## processes that work together, under mpiexec
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -q -m mpi tests/distributed $(ARGS)
+
 test-versions: ## the tests on every supported Python that is here (see tools/versions.py); VERSIONS=3.14 for one
 	@VERSIONS="$(VERSIONS)" $(PYTHON) tools/versions.py $(ARGS)
 
@@ -93,6 +97,9 @@ bench: $(GENERATED) $(VENV)/parity.stamp ## measure beside torch, which is insta
 
 bench-optim: $(GENERATED) $(VENV)/parity.stamp ## steps of optimizers beside torch; ARGS=--quick takes fewer samples
 	@$(PY) benchmarks/bench_optim.py $(ARGS)
+
+bench-distributed: $(GENERATED) $(VENV)/mpi.stamp ## bytes on the wire, overlap and efficiency of data-parallel training
+	@$(PY) benchmarks/bench_distributed.py $(ARGS)
 
 bench-func: $(GENERATED) $(VENV)/parity.stamp ## vmap, Hessians and Jacobians beside torch.func
 	@$(PY) benchmarks/bench_func.py $(ARGS)
@@ -160,6 +167,11 @@ $(VENV)/fast.stamp: $(VENV)/install.stamp $(wildcard fast/*.py fast/*.toml fast/
 	@echo "compiling the optional kernels"
 	@rm -rf fast/build
 	@$(PIP) --force-reinstall --no-deps ./fast
+	@touch $@
+
+$(VENV)/mpi.stamp: $(VENV)/install.stamp
+	@echo "installing mpi4py and an MPI"
+	@$(PIP) --editable '.[mpi]'
 	@touch $@
 
 $(VENV)/programs.stamp: $(VENV)/install.stamp

@@ -45,20 +45,12 @@ def run(command: list[str], seconds: float, **more: str) -> tuple[int, str, floa
     return process.returncode, output, time.monotonic() - began
 
 
-def launched(count: int, backend: str, program: str, *arguments: str, seconds: float = 120) -> tuple[int, str, float]:
+def launched(
+    count: int, backend: str, program: str, *arguments: str, seconds: float = 120, grace: float = 15
+) -> tuple[int, str, float]:
     """A program started by our launcher."""
-    command = [
-        sys.executable,
-        "-m",
-        "retrograd.distributed.run",
-        "--backend",
-        backend,
-        "-n",
-        str(count),
-        "--grace",
-        "15",
-    ]
-    return run([*command, str(PROGRAMS / program), *arguments], seconds)
+    command = [sys.executable, "-m", "retrograd.distributed.run", "--backend", backend, "-n", str(count)]
+    return run([*command, "--grace", str(grace), str(PROGRAMS / program), *arguments], seconds)
 
 
 def passes(count: int, backend: str, program: str, *arguments: str, seconds: float = 150) -> str:

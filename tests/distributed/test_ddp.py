@@ -70,7 +70,7 @@ def test_the_same_script_on_torch(tmp_path: Path) -> None:
 @pytest.mark.parametrize("backend", ["gloo", pytest.param("mpi", marks=needs_mpi)])
 def test_graphs_that_differ(backend: str) -> None:
     """All processes end, with errors that name the parameters and the rank whose graph is another."""
-    status, output, seconds = launched(2, backend, "failing.py", "graph differs", "1")
+    status, output, _ = launched(2, backend, "failing.py", "graph differs", "1")
     assert status != 0
     assert "On rank 1 backward() did not reach: second.weight, second.bias" in output
     assert "[Rank 0]" in output and "rank 1 raised RuntimeError" in output

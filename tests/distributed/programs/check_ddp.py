@@ -215,7 +215,7 @@ def test_buffers():
     ddp(torch.ones(2, 3) * torch.arange(2.0)[:, None])
     dist.all_gather_object(means, model.num_batches_tracked.item())
     assert means == [3] * size
-    assert [key for key in ddp.state_dict()][0].startswith("module.")
+    assert next(iter(ddp.state_dict())).startswith("module.")
 
 
 def test_uneven_inputs():

@@ -178,7 +178,7 @@ def test_sharded_optimizers():
         own = ZeroRedundancyOptimizer(mine.parameters(), torch.optim.AdamW, parameters_as_bucket_view=views, lr=0.01)
         schedulers = [torch.optim.lr_scheduler.StepLR(o, 2, 0.5) for o in (theirs, own)]
 
-        def train(first, last):
+        def train(first, last, mine=mine, alone=alone, theirs=theirs, own=own, schedulers=schedulers):
             for step in range(first, last):
                 x, y = small_models.batch(torch, (6,), 3, EACH * size, step)
                 part = slice(rank * EACH, (rank + 1) * EACH)
@@ -214,7 +214,7 @@ def test_sharded_optimizers():
         own = ZeroRedundancyOptimizer(mine.parameters(), torch.optim.AdamW, lr=1.0)
         own.load_state_dict(whole[0])
         schedulers[1].optimizer = own
-        train(5, 8)
+        train(5, 8, own=own)
 
 
 for name, check in list(vars().items()):
