@@ -60,7 +60,7 @@ test-fast: $(GENERATED) $(VENV)/test.stamp $(VENV)/fast.stamp ## compile the opt
 	@$(PY) -m pytest -q tests/kernels $(ARGS)
 
 test-core: $(GENERATED) $(VENV)/test.stamp $(VENV)/fast.stamp ## the tests again, on the compiled core
-	@RETROGRAD_CORE=compiled $(PY) -m pytest -q -m "$(SELECT)" $(ARGS)
+	@RETROGRAD_CORE=compiled $(PY) -m pytest -q -n $(JOBS) --dist loadfile -m "$(SELECT)" $(ARGS)
 
 test-explorer: $(GENERATED) $(VENV)/test.stamp $(VENV)/explorer.stamp ## the explorer's page in a browser (Debian: chromium, chromium-driver)
 	@RETROGRAD_NEEDS_BROWSER=1 $(PY) -m pytest -q -s -m browser tests/explorer $(ARGS)
