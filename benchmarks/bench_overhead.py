@@ -124,6 +124,55 @@ def scalar_program(lib: ModuleType) -> Callable[[], object]:
     return run
 
 
+# ------------------------------------------------------------------------------------- operators on small tensors
+
+
+def step(call: Callable[[ModuleType, list], object], *shapes: tuple[int, ...]) -> Callable[[ModuleType], Callable]:
+    """``call(lib, leaves)`` and the gradients of its result for the leaves, of these shapes."""
+
+    def setup(lib: ModuleType) -> Callable[[], object]:
+        rng = numpy.random.default_rng(0)
+        leaves = [lib.tensor(rng.standard_normal(s), dtype=lib.float32, requires_grad=True) for s in shapes]
+        ones = lib.ones_like(call(lib, leaves))
+
+        def run() -> object:
+            call(lib, leaves).backward(ones)
+            found = [leaf.grad for leaf in leaves]
+            for leaf in leaves:
+                leaf.grad = None
+            return found
+
+        return run
+
+    return setup
+
+
+def chosen(lib: ModuleType) -> Callable[[], object]:
+    """`where` of two small tensors, and its gradients."""
+    condition = small(lib, 0.0, False) > 0
+    return step(lambda lib, leaves: lib.where(condition, *leaves), (8, 8), (8, 8))(lib)
+
+
+def class_losses(lib: ModuleType) -> Callable[[], object]:
+    """`cross_entropy` of eight small rows, and its gradient."""
+    target = lib.tensor([0, 3, 2, 7, 1, 5, 4, 6])
+    return step(lambda lib, leaves: lib.nn.functional.cross_entropy(leaves[0], target), (8, 8))(lib)
+
+
+def hooked(lib: ModuleType) -> Callable[[], object]:
+    """A product under `saved_tensors_hooks` that do nothing, and its gradients."""
+    hooks = lib.autograd.graph.saved_tensors_hooks
+
+    def unchanged(x: object) -> object:
+        return x
+
+    def call(lib: ModuleType, leaves: list) -> object:
+        with hooks(unchanged, unchanged):
+            return leaves[0] * leaves[1]
+
+    return step(call, (8, 8), (8, 8))(lib)
+
+
 # ------------------------------------------------------------------------------------------- views and in-place writes
 
 
@@ -233,16 +282,27 @@ def mlp_jvp(weights_vary: bool) -> Callable[[ModuleType], Callable[[], object]]:
     return setup
 
 
-FORWARD, BACKWARD = bar(1.0, 0.4), bar(0.7, 0.4)
+FORWARD, BACKWARD = bar(0.7, 0.4), bar(0.6, 0.4)
 CASES = [
     both("chain forward", chain_forward(only_x=False), 2 * CHAIN, unit="operation", bar=FORWARD),
     both("chain forward, only x requires grad", chain_forward(only_x=True), 2 * CHAIN, unit="operation", bar=FORWARD),
     both("chain forward + backward", chain_backward(only_x=False), 2 * CHAIN, unit="operation", bar=BACKWARD),
     both("chain fwd + bwd, only x requires grad", chain_backward(True), 2 * CHAIN, unit="operation", bar=BACKWARD),
-    both("x.sum().backward()", sum_backward, bar=bar(0.3, 0.25)),
+    both("x.sum().backward()", sum_backward, bar=bar(0.33, 0.25)),
     both("backward() alone, one node", backward_alone, bar=bar(0.3, 0.25)),
     both("a * b without grad", product, bar=bar(0.7, 0.35)),
-    both("gradient of a scalar program", scalar_program, bar=bar(1.0, 0.35)),
+    both("gradient of a scalar program", scalar_program, bar=bar(0.5, 0.35)),
+    both("where, and backward", chosen, bar=0.8),
+    both("softmax, and backward", step(lambda lib, x: lib.softmax(x[0], -1), (8, 8)), bar=0.8),
+    both("layer_norm, and backward",
+         step(lambda lib, x: lib.nn.functional.layer_norm(x[0], (8,), x[1], x[2]), (8, 8), (8,), (8,)), bar=0.8),
+    both("linear, and backward",
+         step(lambda lib, x: lib.nn.functional.linear(*x), (8, 8), (8, 8), (8,)), bar=0.8),
+    both("cross_entropy, and backward", class_losses, bar=0.8),
+    both("x[i], and backward", step(lambda lib, x: x[0][3], (8, 8)), bar=0.8),
+    both("x[a:b], and backward", step(lambda lib, x: x[0][2:5], (8, 8)), bar=0.8),
+    both("x[i, j], and backward", step(lambda lib, x: x[0][3, 4], (8, 8)), bar=0.8),
+    both("a product under saved_tensors_hooks", hooked, bar=1.0),
     both("x.add_(y)", add_in_place, 100, unit="operation", bar=1.0),
     both("x[i]", subscript, bar=1.0),
     both("x[a:b]", slice_subscript, bar=1.0),
@@ -278,7 +338,7 @@ CASES = [
         repeats=5,
         quick_repeats=1,
     ),
-]
+]  # fmt: skip
 
 
 if __name__ == "__main__":
