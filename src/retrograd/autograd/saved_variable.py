@@ -29,6 +29,7 @@ from ..tensor import Tensor, wrap
 from ..tensor.special import bare, boxed
 from .edge import gradient_edge
 from .saved_variable_errors import detached_error, freed_error, modified_error
+from .view_meta import view_edge
 
 if TYPE_CHECKING:
     from .forward_grad import ForwardGrad
@@ -98,7 +99,7 @@ class SavedVariable:
                 "and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
             )
         self.version = tensor._version
-        history = tensor._history()
+        history = _history(tensor)
         self.is_leaf = history is None
         self.is_output = is_output and history is not None
         if self.is_output:
@@ -177,7 +178,7 @@ class SavedVariable:
         if tensor._version != self.version:
             raise modified_error(saved_for, name, tensor, self.version)
         if not self.is_output:
-            if not self.is_leaf and tensor.is_leaf:
+            if not self.is_leaf and _history(tensor) is None:
                 raise detached_error()
             return tensor
         result = tensor.detach()
@@ -207,6 +208,16 @@ class SavedVariable:
         else:
             result._edge = edge
         return result
+
+
+def _history(tensor: Tensor) -> Any:
+    """The gradient edge of a non-leaf: `Tensor._history`, which has to look for the function first."""
+    edge = tensor._edge
+    if edge is None:
+        meta: Any = tensor._meta
+        if meta is not None and meta.is_view:
+            return view_edge(tensor)
+    return edge
 
 
 # Users know it by this name: a saved *tensor*, whatever keeps it.
@@ -289,7 +300,10 @@ def save_output(node: Any, name: str, tensor: Tensor) -> None:
 
 def unpack_array(node: Node, name: str, value: Any) -> Any:
     """The values of a saved input as an array (or the number that was saved in a tensor's place)."""
-    value = unpack_tensor(node, name, value)
+    if value.__class__ is SavedVariable:
+        value = value.unpack(node, name)
+    else:
+        value = unpack_tensor(node, name, value)
     return value._data if isinstance(value, Tensor) else value
 
 

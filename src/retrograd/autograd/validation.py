@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from numpy import asarray, generic, ndarray
+
 from .. import kernels
 from ..core.description import Description
 from ..core.devices import device_of_array_class
@@ -29,8 +31,13 @@ def validate_array(grad: Any, edge: EdgeTuple, node: Node, position: int) -> Any
     """`grad`, which `node` gave in this position, as the node at the end of `edge` asks for it."""
     successor, input_nr = edge
     array_class: Any = successor.array_class  # None where there are several inputs
-    if grad.__class__ is array_class and grad.shape == successor.shape and grad.dtype is successor.dtype:
-        return grad
+    if grad.__class__ is array_class:
+        if grad.shape == successor.shape and grad.dtype is successor.dtype:
+            return grad
+    elif array_class is ndarray and isinstance(grad, generic):  # what NumPy's operators make of 0-d arrays
+        grad = asarray(grad)
+        if successor.shape == () and grad.dtype is successor.dtype:
+            return grad
     shape, np_dtype, array_class = successor.input_metadata[input_nr]
     if grad.__class__ is not array_class:
         if isinstance(grad, Description) or issubclass(array_class, Description):

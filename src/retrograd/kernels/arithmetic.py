@@ -83,8 +83,16 @@ def sub(a: Operand, b: Operand, alpha: Operand = 1, out: ndarray | None = None) 
     return _scaled(np.subtract, a, b, alpha, out)
 
 
+_PLAIN = (int, float)
+
+
 def rsub(a: Operand, b: Operand, alpha: Operand = 1) -> ndarray:
     """b - alpha * a."""
+    if a.__class__ is ndarray and b.__class__ in _PLAIN and alpha.__class__ is int and alpha == 1:
+        d = a.dtype
+        if d.kind in "fc":
+            r = _subtract(np.array(b, d), a)
+            return r if r.__class__ is ndarray else as_array(r)
     return sub(b, a, alpha)
 
 

@@ -42,11 +42,11 @@ def nll_loss(
             result = losses
         return result.reshape(shape), np.zeros_like(a, shape=())
     wide = work_dtype(a.dtype)
-    total = np.add.reduce(losses, None, dtype=wide)
-    weight_sum = losses.size if weights is None else np.add.reduce(weights, None, dtype=wide)
+    total = np.add.reduce(losses, None, None if wide is a.dtype else wide)
+    weight_sum = wide.type(losses.size) if weights is None else np.add.reduce(weights, None, dtype=wide)
     if reduction == _MEAN:
-        total = total / wide.type(weight_sum)
-    return np.asarray(total, dtype=a.dtype), np.asarray(weight_sum, dtype=a.dtype)
+        total = total / weight_sum
+    return np.asarray(total, a.dtype), np.asarray(weight_sum, a.dtype)
 
 
 def nll_loss_backward(
@@ -59,7 +59,10 @@ def nll_loss_backward(
     total_weight: np.ndarray,
 ) -> np.ndarray:
     """The gradient of `nll_loss`: minus `grad`, weighted, at the classes `target`, and zero elsewhere."""
-    result = np.zeros_like(input, shape=input.shape, order="C")
+    if type(input) is np.ndarray:
+        result = np.zeros(input.shape, input.dtype)  # which takes a sixth of the time of zeros_like
+    else:
+        result = np.zeros_like(input, shape=input.shape, order="C")
     key, used = _nll_key(input, target, ignore_index)
     if reduction == _NONE:
         part = grad if input.ndim == 1 else (grad if used is None else grad[used])
@@ -80,7 +83,8 @@ def _nll_key(a: np.ndarray, target: np.ndarray, ignore_index: int) -> tuple[tupl
     if a.ndim == 1:
         target = target.reshape(1)
     used = None
-    if target.size and (int(target.min()) < 0 or int(target.max()) >= classes or 0 <= ignore_index < classes):
+    # As numbers without a sign, negative ones are the largest.
+    if 0 <= ignore_index < classes or (target.size and np.maximum.reduce(target.view(np.uint64), None) >= classes):
         used = target != ignore_index
         wrong = target[used & ((target < 0) | (target >= classes))]
         if wrong.size:

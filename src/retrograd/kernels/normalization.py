@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import compiled
-from .blocks import dots, long_rows, row_blocks, row_sums
+from .blocks import dots, long_rows, ones, row_blocks, row_sums
 from .compiled import LARGE
 from .promotion import cast_number, is_half, scalar_name, unsupported
 from .storage import keeps_channels_last, shape_text
@@ -374,24 +374,34 @@ def layer_norm(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`a` with mean 0 and variance 1 over its last dimensions, scaled and shifted; with the mean and 1/deviation."""
     shape = tuple(normalized_shape)
-    _check_layer_norm(a, shape, weight, bias)
-    width = math.prod(shape)
-    rows = math.prod(a.shape[: a.ndim - len(shape)])
-    kept = a.shape[: a.ndim - len(shape)] + (1,) * len(shape)
     dtype = a.dtype
+    for part in (weight, bias):
+        if part is not None and (part.shape != shape or part.dtype is not dtype):
+            _check_layer_norm(a, shape, weight, bias)
+    before = a.ndim - len(shape)
+    if not shape or before < 0 or a.shape[before:] != shape or dtype.kind not in "fV":
+        _check_layer_norm(a, shape, weight, bias)
+    width = math.prod(shape)
+    rows = math.prod(a.shape[:before])
     x = a.reshape(rows, width)
     if is_half(dtype):
         x = x.astype(np.float32)
-    scale = None if weight is None else weight.astype(x.dtype, copy=False).reshape(width)
-    shift = None if bias is None else bias.astype(x.dtype, copy=False).reshape(width)
-    parts = None
+        weight, bias = (None if part is None else part.astype(np.float32) for part in (weight, bias))
+    scale = weight if weight is None or weight.ndim == 1 else weight.reshape(width)
+    shift = bias if bias is None or bias.ndim == 1 else bias.reshape(width)
+    parts: tuple[np.ndarray, ...] | None = None
     if x.size > LARGE:
         parts = compiled.layer_norm(x, scale, shift, eps)
-    if parts is None:
-        parts = np.empty_like(x, order="C"), np.empty_like(x, shape=(rows, 1)), np.empty_like(x, shape=(rows, 1))
-        with long_rows(width):
-            for block in row_blocks(x):
-                _normalize_rows(x[block], scale, shift, eps, *[p[block] for p in parts])
+        if parts is None:
+            parts = np.empty_like(x, order="C"), np.empty_like(x, shape=(rows, 1)), np.empty_like(x, shape=(rows, 1))
+            with long_rows(width):
+                for block in row_blocks(x):
+                    _, parts[1][block], parts[2][block] = _normalize_rows(x[block], scale, shift, eps, parts[0][block])
+    else:
+        parts = _normalize_rows(x, scale, shift, eps, None)
+        if a.ndim == 2 and x.dtype is dtype and before:
+            return parts
+    kept = a.shape[:before] + (1,) * len(shape)
     result, mean, rstd = parts[0].reshape(a.shape), parts[1].reshape(kept), parts[2].reshape(kept)
     if is_half(dtype):
         return result.astype(dtype), mean.astype(dtype), rstd.astype(dtype)
@@ -399,27 +409,25 @@ def layer_norm(
 
 
 def _normalize_rows(
-    x: np.ndarray,
-    scale: np.ndarray | None,
-    shift: np.ndarray | None,
-    eps: float,
-    out: np.ndarray,
-    mean: np.ndarray,
-    rstd: np.ndarray,
-) -> None:
-    n = x.dtype.type(x.shape[1])
-    np.divide(row_sums(x), n, out=mean)
-    np.subtract(x, mean, out=out)
-    rstd[:, 0] = dots(out, out)  # the variance, without an array of squares
+    x: np.ndarray, scale: np.ndarray | None, shift: np.ndarray | None, eps: float, out: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The result, in `out` if that is given, the means and 1/deviations of the rows."""
+    n = np.array(x.shape[1], x.dtype)  # a 0-d array costs a ufunc less than a number does
+    mean = row_sums(x)
+    mean /= n
+    out = np.subtract(x, mean, out=out, order="C")
+    rstd = dots(out, out)  # the variance, without an array of squares
     rstd /= n
-    rstd += cast_number(eps, x.dtype)
+    rstd += np.array(eps, x.dtype)
     np.sqrt(rstd, out=rstd)
     np.reciprocal(rstd, out=rstd)
+    rstd = rstd.reshape(-1, 1)
     out *= rstd
     if scale is not None:
         out *= scale
     if shift is not None:
         out += shift
+    return out, mean, rstd
 
 
 native_layer_norm = layer_norm
@@ -471,20 +479,26 @@ def layer_norm_backward(
     width = math.prod(shape)
     rows = math.prod(input.shape[: input.ndim - len(shape)])
     matrices = grad.reshape(rows, width), input.reshape(rows, width), mean.reshape(rows, 1), rstd.reshape(rows, 1)
-    factor = None if weight is None else weight.reshape(width)
-    parts = None
+    factor = weight if weight is None or weight.ndim == 1 else weight.reshape(width)
+    parts: list[np.ndarray | None] | None = None
     if input.size > LARGE:
         parts = compiled.layer_norm_backward(*matrices, factor, output_mask)
-    if parts is None:
-        like = [np.empty_like(input, shape=(rows, width)), *[np.zeros_like(input, shape=(width,)) for _ in range(2)]]
-        parts = [part if want else None for part, want in zip(like, output_mask)]
-        scratch: list[np.ndarray] = []
-        with long_rows(width):
-            for block in row_blocks(matrices[1]):
-                g, x, center, scale = [m[block] for m in matrices]
-                if not scratch:  # the first block is the largest
-                    scratch = [np.empty_like(x), np.empty_like(x)]
-                _layer_norm_rows_backward(g, x, center, scale, factor, parts, block, *[a[: len(x)] for a in scratch])
+        if parts is None:
+            like = np.empty_like(input, shape=(rows, width)), *[np.zeros_like(input, shape=(width,)) for _ in "wb"]
+            parts = [part if want else None for part, want in zip(like, output_mask)]
+            scratch: Any = None
+            with long_rows(width):
+                for block in row_blocks(matrices[1]):
+                    g, x, center, scale = [m[block] for m in matrices]
+                    if scratch is None:  # the first block is the largest
+                        scratch = np.empty_like(x, shape=(2, *x.shape))
+                    memory = (None if parts[0] is None else parts[0][block], *scratch[:, : len(x)])
+                    found = _layer_norm_rows_backward(g, x, center, scale, factor, output_mask, memory)
+                    for total, one in zip(parts[1:], found[1:], strict=True):
+                        if total is not None:
+                            total += one
+    else:
+        parts = _layer_norm_rows_backward(*matrices, factor, output_mask, (None, None, None))
     shapes = input.shape, shape, shape
     return tuple([None if p is None else p.reshape(s) for p, s in zip(parts, shapes)])  # type: ignore[return-value]
 
@@ -495,42 +509,39 @@ def _layer_norm_rows_backward(
     center: np.ndarray,
     scale: np.ndarray,
     factor: np.ndarray | None,
-    parts: list[np.ndarray | None],
-    block: slice,
-    centered: np.ndarray,
-    products: np.ndarray,
-) -> None:
-    # Adds to the gradients of weight and bias, and fills the block of the input's.
-    grad_input, grad_weight, grad_bias = parts
-    if grad_bias is not None:
-        grad_bias += np.matmul(np.ones((1, len(g)), g.dtype), g)[0]
-    if grad_input is None and grad_weight is None:
-        return
-    np.subtract(x, center, out=centered)
-    np.multiply(g, centered, out=products)
-    if grad_weight is not None:
-        grad_weight += np.matmul(scale.reshape(1, -1), products)[0]
-    if grad_input is None:
-        return
-    n = x.dtype.type(x.shape[1])
+    output_mask: Sequence[bool],
+    memory: tuple[Any, Any, Any],
+) -> list[np.ndarray | None]:
+    """The gradients for input, weight and bias from these rows; `memory` has arrays for the first and for the way
+    there, or None."""
+    out, centered, products = memory
+    grad_weight = grad_bias = None
+    if output_mask[2]:
+        grad_bias = np.dot(ones(len(g), g.dtype), g)
+    if not (output_mask[0] or output_mask[1]):
+        return [None, None, grad_bias]
+    centered = np.subtract(x, center, out=centered)
+    products = np.multiply(g, centered, out=products)
+    if output_mask[1]:
+        grad_weight = np.dot(scale.reshape(-1), products)
+    if not output_mask[0]:
+        return [None, grad_weight, grad_bias]
+    # scale * (g * factor - middle) - centered * along, in the memory of the two arrays above
     if factor is None:
         along, middle = row_sums(products), row_sums(g)
     else:
-        column = factor.reshape(-1, 1)
-        along, middle = np.matmul(products, column), np.matmul(g, column)
-    # scale * (g * factor - middle / n) - centered * scale**3 * along / n, in the memory of the two arrays above
-    along *= scale
-    along *= scale
-    along *= scale
-    along /= n
-    middle *= scale
-    middle /= n
+        along, middle = np.dot(products, factor).reshape(-1, 1), np.dot(g, factor).reshape(-1, 1)
+    share = np.divide(scale, np.array(x.shape[1], x.dtype))
+    middle *= share
+    share *= scale
+    share *= scale
+    along *= share
     centered *= along
     centered += middle
     np.multiply(g, scale, out=products)
     if factor is not None:
         products *= factor
-    np.subtract(products, centered, out=grad_input[block])
+    return [np.subtract(products, centered, out=products if out is None else out), grad_weight, grad_bias]
 
 
 def native_layer_norm_backward(

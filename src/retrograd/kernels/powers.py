@@ -32,6 +32,11 @@ from .promotion import (
 
 def pow(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
     """a to the power of b; either may be a number."""
+    if b.__class__ is int and out is None and a.__class__ is ndarray and a.dtype.char in "fdFD":
+        shortcut = _POWERS.get(b)
+        if shortcut is not None:
+            r = shortcut(a)
+            return r if r.__class__ is ndarray else as_array(r)
     d = result_dtype(a, b)
     if not hasattr(b, "dtype"):
         shortcut = _POWERS.get(b) if d.kind in "fcVW" else None

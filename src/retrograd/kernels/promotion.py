@@ -213,7 +213,10 @@ def unsupported(kernel: str, dtype: np.dtype, out: ndarray | None = None) -> NoR
 
 def as_array(value: Any) -> ndarray:
     """A result as an array: NumPy hands out scalars where torch has 0-d tensors."""
-    return np.asarray(value) if isinstance(value, (np.generic, int, float, builtins.complex)) else value
+    return _asarray(value) if isinstance(value, _SCALARS) else value
+
+
+_asarray, _SCALARS = np.asarray, (np.generic, int, float, builtins.complex)
 
 
 def operand(x: Operand, dtype: np.dtype, like: Operand = None) -> ndarray:

@@ -319,8 +319,14 @@ def sum_to_size(a: np.ndarray, size: Sequence[int]) -> np.ndarray:
 
 def select_backward(grad: np.ndarray, input_sizes: Sequence[int], dim: int, index: int) -> np.ndarray:
     """Zeros of `input_sizes` with `grad` at `index` along `dim`."""
-    result = np.zeros_like(grad, shape=tuple(input_sizes), order="C")
-    result[(_ALL,) * normalize_dim(dim, result.ndim) + (index,)] = grad
+    if grad.__class__ is np.ndarray:
+        result = np.zeros(input_sizes, grad.dtype)  # which takes a sixth of the time of zeros_like
+    else:
+        result = np.zeros_like(grad, shape=tuple(input_sizes), order="C")
+    if dim:
+        result[(_ALL,) * normalize_dim(dim, result.ndim) + (index,)] = grad
+    else:
+        result[index] = grad
     return result
 
 
@@ -328,7 +334,10 @@ def slice_backward(
     grad: np.ndarray, input_sizes: Sequence[int], dim: int, start: int | None, end: int | None, step: int
 ) -> np.ndarray:
     """Zeros of `input_sizes` with `grad` at the slice along `dim`."""
-    result = np.zeros_like(grad, shape=tuple(input_sizes), order="C")
+    if grad.__class__ is np.ndarray:
+        result = np.zeros(input_sizes, grad.dtype)
+    else:
+        result = np.zeros_like(grad, shape=tuple(input_sizes), order="C")
     result[(_ALL,) * normalize_dim(dim, result.ndim) + (_slice(start, end, step),)] = grad
     return result
 

@@ -12,9 +12,8 @@ def pow_backward(ops: Any, grad: Any, self: Any, exponent: Any) -> Any:
     """d/dself of ``self ** exponent`` for a number: nothing at exponent 0, where self ** -1 may be infinite."""
     if exponent == 0:
         return ops.zeros_like(grad)
-    if exponent == 2:
-        return grad * (self * 2).conjugate()  # without a copy that is the first power
-    return grad * (self ** (exponent - 1) * exponent).conjugate()
+    slope = self + self if exponent == 2 else self ** (exponent - 1) * exponent
+    return grad * (slope.conjugate() if _is_complex(slope) else slope)
 
 
 def pow_backward_self(ops: Any, grad: Any, self: Any, exponent: Any) -> Any:

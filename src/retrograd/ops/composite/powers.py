@@ -113,6 +113,8 @@ def float_power_(input: Tensor, exponent: Any) -> Tensor:
 
 @composite(space="Tensor", bare=True)
 def __pow__(self: Tensor, exponent: Any) -> Any:
+    if exponent.__class__ is int or exponent.__class__ is float:
+        return generated.pow_Tensor_Scalar(self, exponent)
     return pow(self, exponent) if isinstance(exponent, (Tensor, *NUMBERS)) else NotImplemented
 
 
