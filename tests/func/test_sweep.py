@@ -90,7 +90,7 @@ def test_what_is_not_swept_over_is_differentiated_twice() -> None:
         calls.append(1)
         return Cube.apply(x).cumsum(0)
 
-    output, product = functional.jvp(own, x, v)
+    _, product = functional.jvp(own, x, v)
     np.testing.assert_allclose(product.numpy(), [3.0, -9.0])
     assert len(calls) == 1  # the function runs once in any case
 
@@ -104,7 +104,7 @@ def test_what_is_not_swept_over_is_differentiated_twice() -> None:
 
 def test_results_are_nobody_elses() -> None:
     x, v = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
-    (first, second), (a, b) = functional.jvp(lambda x: (x, x.view(2, 1)), x, v)
+    _, (a, b) = functional.jvp(lambda x: (x, x.view(2, 1)), x, v)
     a += 1
     b += 1
     assert v.tolist() == [3.0, 4.0] and a.tolist() == [4.0, 5.0] and b.tolist() == [[4.0], [5.0]]

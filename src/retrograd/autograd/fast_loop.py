@@ -31,6 +31,7 @@ def run_pass_fast(state: ThreadState, task: GraphTask, node: Any, grads: Any, as
     """`run_pass` where `call` is `call_node`."""
     outputs: Any
     grad: Any
+    array: Any
     ready: Any
     buffer: Any
     entry: Any
@@ -39,7 +40,6 @@ def run_pass_fast(state: ThreadState, task: GraphTask, node: Any, grads: Any, as
     # As that of a ReadyQueue: (-sequence_nr, arrival, node, grads). `turn` is the arrival of the first node of a round.
     heap: list[tuple[int, int, Any, Any]] = []
     arrival = turn = 0
-    validate = validate_tensor if as_tensors else validate_array
 
     while True:
         # ------------------------------------------------------------------------------------------- run the node
@@ -78,13 +78,23 @@ def run_pass_fast(state: ThreadState, task: GraphTask, node: Any, grads: Any, as
             successor, input_nr = edge
             grad = outputs[position]
             array_class = successor.array_class  # None: several inputs
-            if grad is not None and (
-                as_tensors
-                or grad.__class__ is not array_class
+            if grad is None:
+                pass
+            elif as_tensors:
+                array = grad._memory
+                if (
+                    array.__class__ is not array_class
+                    or array.shape != successor.shape
+                    or array.dtype is not successor.dtype
+                ):
+                    grad = validate_tensor(grad, edge, node, position)
+                array = None
+            elif (
+                grad.__class__ is not array_class
                 or grad.shape != successor.shape
                 or grad.dtype is not successor.dtype
             ):
-                grad = validate(grad, edge, node, position)
+                grad = validate_array(grad, edge, node, position)
             if successor in not_ready:
                 buffer = not_ready[successor]
                 if buffer.owned == 1 and array_class is not None and grad is not None:

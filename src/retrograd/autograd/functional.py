@@ -97,7 +97,7 @@ def _own(tensors: Sequence[Tensor], create_graph: bool, requires_grad: bool = Tr
     for tensor in tensors:
         if create_graph and tensor.requires_grad:
             made.append(tensor.view_as(tensor))
-        elif tensor.__class__ is Tensor and not requires_grad and tensor._meta is tensor._edge is None:
+        elif tensor.__class__ is Tensor and not requires_grad and tensor._meta is None and tensor._edge is None:
             made.append(tensor)  # which has nothing to be cut off from
         else:
             made.append(tensor.detach().requires_grad_(requires_grad))
@@ -385,9 +385,8 @@ def jacobian(
                 )
             found = _all_rows(outputs, inputs, create_graph)
         else:
-            found = None if create_graph or strict else _many_rows(outputs, inputs)
-            if found is None:
-                found = tuple(_rows(outputs, i, inputs, create_graph, strict) for i in range(len(outputs)))
+            at_once = None if create_graph or strict else _many_rows(outputs, inputs)
+            found = at_once or tuple(_rows(outputs, i, inputs, create_graph, strict) for i in range(len(outputs)))
     return _unpack(_result(found, create_graph), is_outputs_tuple, is_inputs_tuple)
 
 

@@ -2,8 +2,9 @@
 
 Most saved tensors have never been written to and have no alias: their version counter is still None.  The wrapper
 then puts the tensor itself into the node's slot, and `apply` reads it back after one test
-(``tensor._vc is None``: still never written to).  Everything else is a `SavedVariable`, which remembers the version
-at which it was saved; its own ``_vc`` is never None, so that the same test sends the reader here.
+(``tensor._vc is None``: still never written to).  So does one that has an alias and was not written to either; whoever
+reads that sees a version counter, and looks whether it still is at 0.  Everything else is a `SavedVariable`, which
+remembers the version at which it was saved; its own ``_vc`` is never None, so that the same test sends the reader here.
 
 An output saved by its own node would keep itself alive in a circle (tensor, node, tensor).  So for an output the slot
 holds the bare array, and a second slot ``NAME_vc`` the version counter that it shares with the tensor.
@@ -274,8 +275,9 @@ def save_variable(tensor: Tensor | None, is_output: bool = False) -> SavedVariab
 
 
 def save(tensor: Tensor) -> Tensor | SavedVariable:
-    """What goes into the slot of a saved input."""
-    return tensor if tensor._vc is None else SavedVariable(tensor)
+    """What goes into the slot of a saved input: the tensor itself while it is at version 0."""
+    vc = tensor._vc
+    return tensor if vc is None or (vc is not INFERENCE and vc.version == 0) else SavedVariable(tensor)
 
 
 def save_output(node: Any, name: str, tensor: Tensor) -> None:
@@ -300,6 +302,8 @@ def save_output(node: Any, name: str, tensor: Tensor) -> None:
 
 def unpack_array(node: Node, name: str, value: Any) -> Any:
     """The values of a saved input as an array (or the number that was saved in a tensor's place)."""
+    if value.__class__ is Tensor and value._version == 0 and (value._meta is None or not value._meta.detached):
+        return value._data  # `unpack_tensor` without the call
     if value.__class__ is SavedVariable:
         value = value.unpack(node, name)
     else:

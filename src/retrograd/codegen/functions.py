@@ -38,7 +38,7 @@ from retrograd.ops.old_forms import old_form
 from retrograd.autograd.basic_nodes import NotImplementedInPlace
 from retrograd.autograd.edge import gradient_edge
 from retrograd.autograd.inplace import begin_inplace, check_overlap, edge_before_write, end_inplace
-from retrograd.autograd.saved_variable import SavedVariable, pack_before_write, save_list, save_output
+from retrograd.autograd.saved_variable import pack_before_write, save, save_list, save_output
 from retrograd.core.state import local
 from retrograd.core.version_counter import INFERENCE, VersionCounter, version_counter
 from retrograd.autograd.view_meta import DifferentiableViewMeta, as_view

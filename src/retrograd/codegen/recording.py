@@ -81,13 +81,13 @@ def _save(entry: Entry, original: str | None = None) -> list[str]:
             continue
         value = original if original and a.name == "self" else p
         if a.type == "Tensor":
-            save = f"node.{a.name}_ = {value} if {value}._vc is None else SavedVariable({value})"
+            save = f"node.{a.name}_ = {value} if {value}._vc is None else save({value})"
         elif a.type == "Tensor?":
-            save = f"node.{a.name}_ = {value} if {value} is None or {value}._vc is None else SavedVariable({value})"
+            save = f"node.{a.name}_ = {value} if {value} is None or {value}._vc is None else save({value})"
         else:
             # A number (or None) is its own array.
             save = (
-                f"node.{a.name}_ = {value} if {value} is {_array(a)} or {value}._vc is None else SavedVariable({value})"
+                f"node.{a.name}_ = {value} if {value} is {_array(a)} or {value}._vc is None else save({value})"
             )
         readers = needed_by(entry, a.name)
         if several and len(readers) < len(entry.differentiable_arguments):

@@ -1,8 +1,8 @@
 """The derivative along a direction, from a graph that is there already: a sweep over its nodes, from the leaves up.
 
-`functional.jvp` and `hvp` have recorded what they differentiate.  As in torch, the product of the Jacobian with a vector
-can be had from that by two backward passes, of which the first is recorded; but most nodes say as well what a small
-change of their inputs does:
+`functional.jvp` and `hvp` have recorded what they differentiate.  As in torch, the product of the Jacobian with a
+vector can be had from that by two backward passes, of which the first is recorded; but most nodes say as well what a
+small change of their inputs does:
 
 * a node that works on each element multiplies by the same number in both directions, so that its own formula, given a
   tangent instead of a gradient, gives a tangent;
@@ -59,7 +59,7 @@ def tangents(outputs: Sequence[Any], inputs: Sequence[Tensor], vectors: Sequence
         return None
     found: list[Any] = []
     for root in roots:
-        array = None if root is None else made.get(root[0])
+        array: Any = None if root is None else made.get(root[0])
         own = array is None or (array.flags.owndata and not any(array is other for other in (*found, *vectors_of)))
         found.append(array if own else array.copy())
     return found

@@ -17,7 +17,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ... import kernels
+from ...core.state import local
 from ...kernels.dims import normalize_dim, normalize_dims
+from ...tensor import Tensor, wrap
+from ...tensor.special import all_values
 from .shared import _has_values
 
 Dims = int | Sequence[int] | None
@@ -25,7 +28,14 @@ Dims = int | Sequence[int] | None
 
 def sum_all_backward(ops: Any, grad: Any, shape: Sequence[int]) -> Any:
     """The gradient of a full sum: the same for every element."""
-    return kernels.repeated(grad, shape) if ops is kernels else ops.expand(grad, shape)
+    if ops is kernels:
+        return kernels.repeated(grad, shape)
+    if grad.__class__ is Tensor and not grad.requires_grad and local.state.interceptor is None:
+        # A constant, such as the 1 that a pass begins with, has no history for a view to share.
+        array = kernels.repeated(grad._data, shape)
+        if array.flags.owndata:
+            return wrap(array)
+    return ops.expand(grad, shape)
 
 
 def restore(ops: Any, reduced: Any, shape: Sequence[int], dim: Dims, keepdim: bool) -> Any:
@@ -77,7 +87,10 @@ def logsumexp_backward(ops: Any, grad: Any, self: Any, result: Any, dim: Dims, k
 
 
 def _has_zero(ops: Any, x: Any) -> bool:
-    return _has_values(x) and bool(ops.any(ops.eq(x, 0)))
+    if not _has_values(x):
+        return False
+    values = x if ops is kernels else all_values(x)  # of all examples, where it is batched
+    return not values.all() if values.dtype.char in "fdFD" else bool(ops.any(ops.eq(x, 0)))
 
 
 def _products_before(ops: Any, x: Any, dim: int) -> Any:
