@@ -15,8 +15,9 @@ F = nn.functional
 
 
 class Attention(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, causal: bool | None = None) -> None:
         super().__init__()
+        self.causal = causal
         self.table, self.norm = nn.Embedding(10, 8), nn.LayerNorm(8)
         self.heads, self.out = nn.Linear(8, 24), nn.Linear(8, 4)
 
@@ -24,8 +25,11 @@ class Attention(nn.Module):
         h = self.table(x)
         b, t, _ = h.shape
         q, k, v = (part.view(b, t, 2, 4).transpose(1, 2) for part in self.heads(self.norm(h)).chunk(3, -1))
-        weights = torch.softmax(q @ k.transpose(-2, -1) / 2, -1)
-        return self.out((h + (weights @ v).transpose(1, 2).reshape(b, t, 8)).mean(1))
+        if self.causal is None:
+            mixed = torch.softmax(q @ k.transpose(-2, -1) / 2, -1) @ v
+        else:
+            mixed = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        return self.out((h + mixed.transpose(1, 2).reshape(b, t, 8)).mean(1))
 
 
 MODELS = {
@@ -37,7 +41,13 @@ MODELS = {
         lambda: nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(27, 4)),
         lambda: torch.randn(6, 2, 8, 8), True,
     ),
+    "group normalization": (
+        lambda: nn.Sequential(nn.Conv2d(2, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 4)),
+        lambda: torch.randn(6, 2, 8, 8), True,
+    ),
     "attention": (Attention, lambda: torch.randint(0, 10, (6, 4)), True),
+    "fused attention": (lambda: Attention(False), lambda: torch.randint(0, 10, (6, 4)), True),
+    "causal attention": (lambda: Attention(True), lambda: torch.randint(0, 10, (6, 4)), True),
     # Here samples are mixed, or lie along another dimension: each loss is differentiated by itself.
     "batch normalization": (lambda: nn.Sequential(nn.Linear(5, 6), nn.BatchNorm1d(6), nn.Linear(6, 4)),
                             lambda: torch.randn(6, 5), False),

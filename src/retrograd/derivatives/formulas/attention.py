@@ -6,6 +6,7 @@ from typing import Any
 
 from ... import kernels
 from ...tensor import wrap
+from ...tensor.special import all_values
 from .shared import _has_values
 
 
@@ -15,9 +16,12 @@ def _scores(ops: Any, query: Any, key: Any, mask: Any, is_causal: bool, scale: A
     scores = ops.matmul(query * factor, ops.transpose(key, -2, -1))
     if not _has_values(scores):
         return scores, None, factor
-    bias, dead = kernels.attention_bias(None if mask is None else mask._data, is_causal, scores._data)
+    bias, dead = kernels.attention_bias(None if mask is None else mask._data, is_causal, scores._memory)
     if bias is not None:
         scores = scores + wrap(bias)
+    if dead is None and scores._special is not None:  # batched: rows of each example
+        rows = ops.all(ops.isneginf(scores), -1, True)
+        return scores, rows if all_values(rows).any() else None, factor
     if dead is None:
         dead = kernels.hopeless(scores._data)
     return scores, None if dead is None else wrap(dead), factor
