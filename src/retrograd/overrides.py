@@ -36,7 +36,7 @@ __all__ = [
     "is_tensor_method_or_property", "redispatch_torch_function", "resolve_name", "wrap_torch_function",
 ]  # fmt: skip
 
-# ---------------------------------------------------------------------------------------------------------- who is asked
+# --------------------------------------------------------------------------------------------------------- who is asked
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
@@ -64,7 +64,7 @@ def has_torch_function_variadic(*args: Any) -> bool:
     return has_torch_function(args)
 
 
-def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+def handle_torch_function(public_api: Any, relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
     """What those who override make of ``public_api(*args, **kwargs)``; TypeError if none of them knows."""
     found = overriding(relevant_args) if not local.state.functions_off else []
     return handle(public_api, found, args, kwargs)
@@ -243,7 +243,7 @@ def _no_torch_function_mode() -> Any:
         state.function_modes = before
 
 
-# --------------------------------------------------------------------------------------------------------------- listings
+# ------------------------------------------------------------------------------------------------------------- listings
 
 
 def get_default_nowrap_functions() -> set[Callable[..., Any]]:
@@ -262,6 +262,10 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     return {space: list(names) for space, names in _overridable().items()}
 
 
+#: Names of special methods that Python no longer asks for.
+_OLDER = frozenset(("__div__", "__rdiv__", "__idiv__"))
+
+
 def _overridable() -> dict[Any, dict[Any, str]]:
     """By namespace: the functions, and their names there."""
     from importlib import import_module
@@ -275,9 +279,9 @@ def _overridable() -> dict[Any, dict[Any, str]]:
             if isinstance(function, FunctionType) and getattr(module, name, None) is function:
                 found.setdefault(module, {})[function] = name
     of_tensors: dict[Any, str] = {}
-    for _, name, value in methods():
+    for _, name, value in sorted(methods(), key=lambda one: one[1] in _OLDER):
         if isinstance(BEHIND.get(name, value), FunctionType):
-            of_tensors[value] = name
+            of_tensors.setdefault(value, name)
         elif isinstance(value, property):
             of_tensors[value.__get__] = f"{name}.__get__"
             if value.fset is not None:
@@ -326,7 +330,8 @@ def _stand_in(function: Any) -> Callable[..., Any]:
 def _names() -> dict[Any, str]:
     found: dict[Any, str] = {}
     for space, named in _overridable().items():
-        prefix = "torch.Tensor" if space is Tensor else "torch" + space.__name__.removeprefix(__name__.partition(".")[0])
+        package = __name__.partition(".")[0]
+        prefix = "torch.Tensor" if space is Tensor else "torch" + space.__name__.removeprefix(package)
         for function, name in named.items():
             found.setdefault(function, f"{prefix}.{name}")
     return found

@@ -48,7 +48,7 @@ def to_array(tensor: Tensor) -> np.ndarray:
 
 
 def moved_array(tensor: Tensor) -> np.ndarray:
-    """What is changed to move a tensor: its array, or the values of a sparse one (of others, something of their shape)."""
+    """What is changed to move a tensor: its array, or the values of a sparse one (else something of that shape)."""
     if by_class(tensor):
         return np.zeros(tensor._memory.shape, tensor._memory.dtype)
     return tensor._data if tensor._special is None else tensor._memory.values

@@ -1,8 +1,8 @@
 """Writes ``_generated/dispatched.py``: operators whose kernel is Python code, of a class or a mode of the user's.
 
-The same wrappers once more, for Note [Python dispatch] in ops/dispatch.py: what a kernel would compute from arrays comes,
-as tensors, from ``call()``; around it the operator records its history as it always does.  Where a wrapper has arrays,
-these have what stands for them (``_memory``): shapes and dtypes are all that is read of it.
+The same wrappers once more, for Note [Python dispatch] in ops/dispatch.py: what a kernel would compute from arrays
+comes, as tensors, from ``call()``; around it the operator records its history as it always does.  Where a wrapper has
+arrays, these have what stands for them (``_memory``): shapes and dtypes are all that is read of it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .nodes import Slots
 from .recording import _connect, _edge, _metadata, _record, _save
 from .table import Entry
 
-HEADER = '''"""Operators whose kernel is Python code, generated from derivatives/*.yaml. Do not edit: change the table."""
+HEADER = '''"""Operators with Python code for a kernel, from derivatives/*.yaml. Do not edit: change the table."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def write_dispatched(entries: list[Entry]) -> str:
     head = HEADER + f"from .functions import (\n{imports})\n\n"
     parts = [head, *[f"kernel_{kernel} = kernels.{kernel}\n" for kernel in views]]
     counts = "".join(f'    "{entry.name}": {len(entry.saves)},\n' for entry in entries if entry.saves)
-    parts.append(f"\n#: How many arrays for the backward pass a kernel returns besides its results.\nSAVES = {{\n{counts}}}\n")
+    what = "How many arrays for the backward pass a kernel returns besides its results."
+    parts.append(f"\n#: {what}\nSAVES = {{\n{counts}}}\n")
     for entry in entries:
         parts.append(_function(entry))
         if entry.inplace:

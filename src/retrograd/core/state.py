@@ -116,11 +116,12 @@ class ThreadState:
         self.batch_levels: tuple[BatchLevel, ...] = ()
         #: What becomes of operators that have no batching rule: "warn", "quiet" or "error"; see func/fallback.py.
         self.batch_fallback: str = "warn"
-        #: The function modes that are on, outermost first, and what of ``__torch_function__`` is off: 0 nothing, 1 that of
-        #: arguments, 2 that of modes as well.  See Note [Overriding functions] in tensor/overriding.py.
+        #: The function modes that are on, outermost first, and what of ``__torch_function__`` is off: 0 nothing, 1
+        #: that of arguments, 2 that of modes as well.  See Note [Overriding functions] in tensor/overriding.py.
         self.function_modes: tuple[Any, ...] = ()
         self.functions_off: int = 0
-        #: Are tensors with ``__torch_dispatch__`` taken for their memory?  See Note [Python dispatch] in ops/dispatch.py.
+        #: Are tensors with ``__torch_dispatch__`` taken for their memory?  See Note [Python dispatch] in
+        #: ops/dispatch.py.
         self.dispatch_off: bool = False
         #: How many transforms of `func` are running, one inside the other.
         self.func_depth: int = 0

@@ -59,7 +59,7 @@ def _find(op: Any) -> CustomOperator:
     return found
 
 
-# --------------------------------------------------------------------------------------------------------- from functions
+# ------------------------------------------------------------------------------------------------------- from functions
 
 
 class CustomOpDef:
@@ -111,7 +111,8 @@ class CustomOpDef:
         schema = self._operator.schema
         if schema.is_mutable:
             raise RuntimeError(
-                f"Cannot register autograd formula for non-functional operator {self} with schema {schema}: it writes to "
+                f"Cannot register autograd formula for non-functional operator {self} with schema {schema}: it "
+                f"writes to "
                 "its arguments"
             )
         self._operator.backward, self._operator.setup_context = backward, setup_context
@@ -233,7 +234,7 @@ class Library:
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
         if self.kind == "IMPL":
-            raise RuntimeError(f"a Library of kind IMPL has kernels only: define {schema!r} in one of kind DEF or FRAGMENT")
+            raise RuntimeError(f"a Library of kind IMPL has kernels only: define {schema!r} in one of kind DEF")
         parsed = parse(schema)
         own = parsed.name.rpartition("::")[2]
         parsed.name = f"{self.ns}::{own}"
@@ -244,7 +245,7 @@ class Library:
         self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False,
         allow_override: bool = False,
     ) -> None:  # fmt: skip
-        """Register a kernel of an operator for a dispatch key, such as "CPU", "Autograd" or "CompositeImplicitAutograd"."""
+        """Register a kernel of an operator for a dispatch key: "CPU", "Autograd", "CompositeImplicitAutograd" ..."""
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
@@ -252,18 +253,20 @@ class Library:
         name = name if "::" in name else f"{self.ns}::{name}"
         if name.startswith("aten::"):
             raise RuntimeError(
-                f"torch.library.Library.impl: the kernel of {name} is not replaced here: a TorchDispatchMode answers for "
+                f"torch.library.Library.impl: the kernel of {name} is not replaced here: a TorchDispatchMode "
+                f"answers for "
                 "operators of torch, and custom_op() defines others"
             )
         if with_keyset:
-            raise RuntimeError("torch.library.Library.impl: there are no sets of dispatch keys that a kernel could be given")
+            raise RuntimeError("torch.library.Library.impl: there are no sets of dispatch keys to give to a kernel")
         operator = _find(name)
         if fn is fallthrough_kernel:
             operator.kernels.pop(key, None)
             return
         if key in operator.kernels and not allow_override:
             raise RuntimeError(
-                f"This is not allowed since there's already a kernel registered from python overriding {name}'s behavior "
+                f"This is not allowed since there's already a kernel registered from python overriding {name}'s "
+                f"behavior "
                 f"for {key} dispatch key and {self.ns} namespace."
             )
         if key == "Meta":
@@ -311,8 +314,10 @@ def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any 
 
 
 def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = None) -> Any:
-    """Register a kernel of an operator for kinds of devices (``"cpu"``, ``"default"``), or, given a `Library` first, for
-    a dispatch key."""
+    """Register a kernel of an operator for kinds of devices (``"cpu"``, ``"default"``).
+
+    Given a `Library` first, for a dispatch key.
+    """
     if isinstance(qualname, Library):
         library, name, key = qualname, types, "" if func is None else func
 

@@ -26,12 +26,12 @@ def opcheck(
 ) -> dict[str, Any]:  # fmt: skip
     """Check an operator on some arguments; a dictionary from each test to ``"SUCCESS"`` or to what went wrong.
 
-    * ``test_schema``: it writes to those of its arguments that its schema says, returns what it says, and no result shares
-      memory with an argument;
+    * ``test_schema``: it writes to those of its arguments that its schema says, returns what it says, and no result
+      shares memory with an argument;
     * ``test_autograd_registration``: there is a formula, if an argument requires grad;
     * ``test_faketensor``: what was registered with `register_fake` gives tensors like those that it gives;
-    * ``test_aot_dispatch_dynamic``: it gives the same, and gradients of the right kind, each time that it is called (there
-      are no compilers here whose results could be compared).
+    * ``test_aot_dispatch_dynamic``: it gives the same, and gradients of the right kind, each time that it is called
+      (there are no compilers here whose results could be compared).
 
     >>> import retrograd as torch
     >>> @torch.library.custom_op("looked_at::double", mutates_args=())
@@ -48,7 +48,7 @@ def opcheck(
     wanted = (test_utils,) if isinstance(test_utils, str) else tuple(test_utils)
     unknown = [name for name in wanted if name not in _ALL]
     if unknown:
-        raise ValueError(f"opcheck(..., test_utils={wanted}): expected test_utils to be a subset of {_ALL}, got {unknown[0]!r}")
+        raise ValueError(f"opcheck(...): expected test_utils to be a subset of {_ALL}, got {unknown[0]!r}")
     tolerances = {name: value for name, value in (("atol", atol), ("rtol", rtol)) if value is not None}
     found: dict[str, Any] = {}
     for name in wanted:
@@ -57,7 +57,7 @@ def opcheck(
             found[name] = "SUCCESS"
         except Exception as error:
             if raise_exception:
-                raise OpCheckError(f"opcheck(op, ...): {name} failed with {error} (scroll up for stack trace)") from error
+                raise OpCheckError(f"opcheck(op, ...): {name} failed with {error} (see above)") from error
             found[name] = error
     return found
 
@@ -73,7 +73,7 @@ def _tensors(values: Any) -> list[Tensor]:
     return [value for value in tree_leaves(values) if isinstance(value, Tensor)]
 
 
-def _schema(operator: CustomOperator, args: tuple[Any, ...], kwargs: dict[str, Any], tolerances: dict[str, Any]) -> None:
+def _schema(operator: CustomOperator, args: Any, kwargs: dict[str, Any], tolerances: dict[str, Any]) -> None:
     args, kwargs = _copies((args, kwargs))
     inputs, keywords = operator.bind(args, kwargs)
     given = dict(zip([a.name for a in operator.schema.arguments if not a.kwarg_only], inputs, strict=True)) | keywords
@@ -94,18 +94,20 @@ def _schema(operator: CustomOperator, args: tuple[Any, ...], kwargs: dict[str, A
         shared = places.get(id(tensor.untyped_storage()._root))  # type: ignore[attr-defined]
         if shared is not None and not operator.schema.is_mutable:
             raise RuntimeError(
-                f"Argument {shared} is not defined to alias output but was aliasing: {operator.qualname} must return new "
+                f"Argument {shared} is not defined to alias output but was aliasing: {operator.qualname} must "
+                f"return new "
                 "tensors"
             )
 
 
-def _autograd(operator: CustomOperator, args: tuple[Any, ...], kwargs: dict[str, Any], tolerances: dict[str, Any]) -> None:
+def _autograd(operator: CustomOperator, args: Any, kwargs: dict[str, Any], tolerances: dict[str, Any]) -> None:
     if not any(tensor.requires_grad for tensor in _tensors((args, kwargs))):
         return
     with_autograd = {"Autograd", "AutogradCPU", "CompositeImplicitAutograd"} & operator.kernels.keys()
     if operator.backward is None and not with_autograd:
         raise AssertionError(
-            f"{operator.qualname} does not have an autograd kernel registered, but an argument requires grad: give it a "
+            f"{operator.qualname} does not have an autograd kernel registered, but an argument requires grad: give "
+            f"it a "
             "formula, with register_autograd()"
         )
 
@@ -115,7 +117,8 @@ def _fake(operator: CustomOperator, args: tuple[Any, ...], kwargs: dict[str, Any
         return
     if operator.fake is None:
         raise RuntimeError(
-            f"There was no fake impl registered for {operator.qualname}. Please use `register_fake` to add an fake impl."
+            f"There was no fake impl registered for {operator.qualname}. Please use `register_fake` to add an fake "
+            f"impl."
         )
     args, kwargs = _copies((args, kwargs))
     real = operator(*args, **kwargs)
@@ -133,11 +136,12 @@ def _fake(operator: CustomOperator, args: tuple[Any, ...], kwargs: dict[str, Any
                 )
         if one.stride() != other.stride():
             raise AssertionError(
-                f"result {position} of the fake impl has strides {other.stride()}, but the operator gives {one.stride()}"
+                f"result {position} of the fake impl has strides {other.stride()}, but the operator gives "
+                f"{one.stride()}"
             )
 
 
-def _repeated(operator: CustomOperator, args: tuple[Any, ...], kwargs: dict[str, Any], tolerances: dict[str, Any]) -> None:
+def _repeated(operator: CustomOperator, args: Any, kwargs: dict[str, Any], tolerances: dict[str, Any]) -> None:
     def run() -> tuple[list[Tensor], list[Any]]:
         own_args, own_kwargs = _copies((args, kwargs))
         results = _tensors(operator(*own_args, **own_kwargs))
@@ -154,7 +158,8 @@ def _repeated(operator: CustomOperator, args: tuple[Any, ...], kwargs: dict[str,
                 )
         return results, list(grads)
 
-    for one, other in zip(*[sum(run(), []) for _ in range(2)], strict=True):
+    runs = [run() for _ in range(2)]
+    for one, other in zip(*[(*results, *grads) for results, grads in runs], strict=True):
         if one is not None or other is not None:
             assert_close(one, other, **tolerances)
 

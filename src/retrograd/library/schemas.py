@@ -53,14 +53,15 @@ def infer_schema(
         kind = _type(hints.get(p.name, p.annotation), p.name)
         if p.name in written or (unknown and kind.startswith("Tensor")):
             if not kind.startswith("Tensor"):
-                raise ValueError(f"infer_schema(func): Parameter {p.name} is in mutates_args but only Tensors can be mutated")
+                raise ValueError(f"infer_schema(func): {p.name} is in mutates_args but only Tensors can be mutated")
             kind = f"Tensor(a{position}!){kind.removeprefix('Tensor')}"
         default = "" if p.default is p.empty else f"={_default(p.default)}"
         parts.append(f"{kind} {p.name}{default}")
     missing = written - set(signature.parameters)
     if missing:
         raise ValueError(
-            f"infer_schema(func): mutates_args should contain only names of arguments, but {sorted(missing)[0]!r} is none"
+            f"infer_schema(func): mutates_args should contain only names of arguments, but {sorted(missing)[0]!r} "
+            f"is none"
         )
     if signature.return_annotation is signature.empty:
         raise ValueError("infer_schema(func): No return type annotation was provided. Please add one.")
@@ -81,7 +82,8 @@ def _type(annotation: Any, name: str) -> str:
     if origin in (list, Sequence, typing.Sequence) and arguments:
         return _type(arguments[0], name) + "[]"
     raise ValueError(
-        f"infer_schema(func): Parameter {name} has unsupported type {annotation}. The valid types are: Tensor, int, float, "
+        f"infer_schema(func): Parameter {name} has unsupported type {annotation}. The valid types are: Tensor, int, "
+        f"float, "
         "bool, str, torch.dtype, torch.device, and Optional and list of these"
     )
 

@@ -20,7 +20,8 @@ class StorageWeakRef:
 
     def __init__(self, storage: Any) -> None:
         self.cdata: int = storage._cdata
-        self.reference = weakref.ref(getattr(storage, "_root", storage))  # (the object itself is made when it is asked for)
+        # (The object itself is made when it is asked for; its memory stays.)
+        self.reference = weakref.ref(getattr(storage, "_root", storage))
 
     def expired(self) -> bool:
         """Is the storage gone?"""

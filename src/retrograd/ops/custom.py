@@ -95,7 +95,7 @@ class CustomOperator:
             )
         packet = next(iter(forms.values())).op.overloadpacket if forms else CustomPacket(name, namespace)
         forms[form] = self
-        self.op = OpOverload(packet, form, self, schema)
+        self.op: OpOverload = OpOverload(packet, form, self, schema)
         self._function: type[Function] | None = None
 
     @property
@@ -121,7 +121,8 @@ class CustomOperator:
         positional = [a for a in self.schema.arguments if not a.kwarg_only]
         if len(args) > len(positional):
             raise TypeError(
-                f"{self.qualname}() expected at most {len(positional)} argument(s) but received {len(args)} argument(s). "
+                f"{self.qualname}() expected at most {len(positional)} argument(s) but received {len(args)} "
+                f"argument(s). "
                 f"Declaration: {self.schema}"
             )
         given = dict(zip([a.name for a in positional], args, strict=False))
@@ -133,7 +134,9 @@ class CustomOperator:
         for a in self.schema.arguments:
             if a.name not in given:
                 if not a.has_default_value():
-                    raise TypeError(f"{self.qualname}() is missing value for argument '{a.name}'. Declaration: {self.schema}")
+                    raise TypeError(
+                        f"{self.qualname}() is missing value for argument '{a.name}'. Declaration: {self.schema}"
+                    )
                 given[a.name] = a.default_value
         keywords = {a.name: given[a.name] for a in self.schema.arguments if a.kwarg_only}
         return tuple([given[a.name] for a in positional]), keywords

@@ -81,7 +81,6 @@ class Wrapped(Description):
         return result
 
 
-@cache
 def _own_slots(cls: type) -> tuple[str, ...]:
     """The slots that a class of the user's has declared."""
     found: list[str] = []
@@ -165,7 +164,7 @@ class DispatchTensor(SpecialTensor):
         )  # fmt: skip
 
     #: (Special tensors have another one; what it does here is below.)
-    detach = Tensor.detach
+    detach = Tensor.detach  # type: ignore[assignment]
 
 
 def wrap_memory(tensor: DispatchTensor) -> Tensor:
@@ -177,7 +176,7 @@ def wrap_memory(tensor: DispatchTensor) -> Tensor:
     return result
 
 
-# ---------------------------------------------------------------------------------------------------------- who is asked
+# --------------------------------------------------------------------------------------------------------- who is asked
 
 
 def tensors_in(values: Iterable[Any]) -> Iterable[Any]:
@@ -217,9 +216,10 @@ def ask_arguments(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any
             if result is not NotImplemented:
                 return result
     raise TypeError(
-        f"Multiple dispatch failed for 'torch.ops.{str(func).removesuffix('.default')}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n"
+        f"Multiple dispatch failed for 'torch.ops.{str(func).removesuffix('.default')}'; all __torch_dispatch__ "
+        f"handlers returned NotImplemented:\n\n"
         + "".join(f"  - tensor subclass {cls}\n" for cls in types)
-        + "\nFor more information, try re-running with TORCH_LOGS=not_implemented"
+        + "\nDefine what the operator does in one of them"
     )
 
 
@@ -301,7 +301,7 @@ def without_dispatch(func: Callable[..., Any], args: tuple[Any, ...], kwargs: di
         return func(*args, **(kwargs or {}))
 
 
-# -------------------------------------------------------------------------------------------------------- below autograd
+# ------------------------------------------------------------------------------------------------------- below autograd
 
 
 def write_out(function: Callable[..., Any], out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -396,7 +396,7 @@ def detached(tensor: Tensor, ask: Callable[..., Any]) -> Any:
     return result
 
 
-# -------------------------------------------------------------------------------------------- operators that come in parts
+# ----------------------------------------------------------------------------------------- operators that come in parts
 
 
 def _layer_norm(
@@ -461,7 +461,7 @@ IN_PARTS: dict[str, Callable[..., Any]] = {
     "_attention": _attention_in_parts,
 }  # fmt: skip
 
-# --------------------------------------------------------------------------------------------------------- whole functions
+# ------------------------------------------------------------------------------------------------------ whole functions
 
 #: Functions outside the table that torch has an operator for, with a kernel: they are asked about as they are called.
 _WHOLE: frozenset[str] = frozenset(
@@ -506,7 +506,8 @@ def mode_handler(observer: ModeObserver) -> Callable[..., Any]:
     method = mode.__torch_dispatch__
     if getattr(method, "__self__", mode) is not mode:
         raise RuntimeError(
-            f"Defining {type(mode).__name__}'s `__torch_dispatch__` as a classmethod is not supported, please make it a "
+            f"Defining {type(mode).__name__}'s `__torch_dispatch__` as a classmethod is not supported, please make "
+            f"it a "
             "plain method"
         )
 

@@ -167,8 +167,10 @@ class OfDispatchTensors:
             result = self.clone()
         if type(result) is not type(self):
             raise RuntimeError(
-                "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that "
-                "properly implement clone() and for which cloning returns another instance of the same subclass: clone() "
+                "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types "
+                "that "
+                "properly implement clone() and for which cloning returns another instance of the same subclass: "
+                "clone() "
                 f"of a {type(self).__name__} returned a {type(result).__name__}"
             )
         if result is not self and result.requires_grad:

@@ -213,8 +213,8 @@ def schema_of(op: OpOverload) -> FunctionSchema:
 
 
 _DRAWS = frozenset(
-    """rand randn randint randperm normal bernoulli multinomial poisson rand_like randn_like randint_like normal_ uniform_
-    random_ exponential_ geometric_ log_normal_ cauchy_ bernoulli_ native_dropout dropout""".split()
+    """rand randn randint randperm normal bernoulli multinomial poisson rand_like randn_like randint_like normal_
+    uniform_ random_ exponential_ geometric_ log_normal_ cauchy_ bernoulli_ native_dropout dropout""".split()
 )
 
 

@@ -37,8 +37,8 @@ class OpOverload:
     """
 
     def __init__(
-        self, packet: OpOverloadPacket, overload: str, function: Callable[..., Any], schema: FunctionSchema | None = None
-    ) -> None:
+        self, packet: OpOverloadPacket, overload: str, function: Callable[..., Any], schema: FunctionSchema | None =
+    None ) -> None:
         self.overloadpacket: OpOverloadPacket = packet
         self._overloadpacket: OpOverloadPacket = packet
         self._overloadname = overload
@@ -148,7 +148,7 @@ class OpOverloadPacket:
         return self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        function = function_named(self.__name__)
+        function: Any = function_named(self.__name__)
         return getattr(function, "plain", function)(*args, **kwargs)
 
     def __str__(self) -> str:
@@ -180,8 +180,7 @@ class _Attributes:
     def __init__(self, *names: str) -> None:
         for name in names:
             packet = OpOverloadPacket(name, self.name)
-            function: Any = getattr(Tensor, name)
-            packet.default = OpOverload(packet, "default", function.fget if isinstance(function, property) else function)  # type: ignore[attr-defined]
+            packet.default = OpOverload(packet, "default", getattr(Tensor, name).fget)  # type: ignore[attr-defined]
             setattr(self, name, packet)
 
 

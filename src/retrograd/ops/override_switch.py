@@ -40,7 +40,8 @@ _OPERATORS = (
 )
 BINARY: frozenset[str] = frozenset(f"__{prefix}{name}__" for name in _OPERATORS for prefix in ("", "r", "i"))
 
-#: Of the methods of tensors, those that mean the same for every class: how objects are made, told apart and looked into.
+#: Of the methods of tensors, those that mean the same for every class: how objects are made, told apart and looked
+#: into.
 NOT_OVERRIDABLE: frozenset[str] = frozenset(
     """__array_priority__ __class__ __delattr__ __getattribute__ __getstate__ __hash__ __init__ __init_subclass__
     __iter__ __new__ __setattr__ __sizeof__ __slots__ __subclasshook__ __torch_dispatch__ __torch_function__ __weakref__

@@ -78,7 +78,7 @@ def make_wrapper_subclass(
         raise TypeError(
             f"{cls.__name__} must define __torch_dispatch__ to have tensors without memory: it says what operators do"
         )
-    kind = dtypes.as_numpy_dtype(dtypes.get_default_dtype() if dtype is None else dtype)
+    kind: Any = dtypes.as_numpy_dtype(dtypes.get_default_dtype() if dtype is None else dtype)
     shape = tuple([int(n) for n in size])
     steps = None if strides is None else tuple([int(step) * kind.itemsize for step in strides])
     if steps is not None and len(steps) != len(shape):
@@ -99,7 +99,8 @@ def check_no_other_class(data: Tensor, cls: Any) -> None:
     """Refuse to make a `cls` of a tensor whose own class says what operators do to it."""
     if data._special is not None and not (isinstance(data, DispatchTensor) and isinstance(data, cls)):
         raise RuntimeError(
-            f"Creating a new Tensor subclass {cls.__name__} but the raw Tensor object is already associated to a python "
+            f"Creating a new Tensor subclass {cls.__name__} but the raw Tensor object is already associated to a "
+            f"python "
             f"object of type {type(data).__name__}"
         )
 
@@ -110,8 +111,8 @@ def as_special_subclass(view: Tensor, cls: Any) -> Any:
     result = new(cls)
     array = view._memory.array if isinstance(view, DispatchTensor) else view._data
     result._memory = Wrapped(
-        cls, result.__dict__, array.shape, array.dtype, array.strides, device=view.device, layout=view.layout, array=array
-    )
+        cls, result.__dict__, array.shape, array.dtype, array.strides, device=view.device, layout=view.layout,
+    array=array )
     result._vc, result._meta, result._edge = view._vc, view._meta, view._edge
     return result
 

@@ -152,10 +152,11 @@ def _reduce_tensor(tensor: Tensor) -> Any:
         parts = [wrap(getattr(tensor._memory, name)) for name in tensor._memory.parts]
         coalesced = (tensor._memory.coalesced,) if tensor.is_sparse else ()
         return rebuild._rebuild_sparse_tensor, (tensor.layout, (*parts, tensor.shape, *coalesced))
-    if tensor._special is not None and tensor.needs_tensors and tensor._memory.array is None:
-        memory = tensor.travelling()
+    if tensor._special is not None and tensor.needs_tensors and tensor._memory.array is None:  # type: ignore[attr-defined]
+        memory = tensor.travelling()  # type: ignore[attr-defined]
+        described = tensor.described()  # type: ignore[attr-defined]
         state = {**memory.attributes, **memory.own}
-        return rebuild._rebuild_from_type_v2, (rebuild._rebuild_wrapper_subclass, cls, tensor.described(), state)
+        return rebuild._rebuild_from_type_v2, (rebuild._rebuild_wrapper_subclass, cls, described, state)
     if cls.__reduce_ex__ not in _OWN or cls.__reduce__ is not object.__reduce__:
         return NotImplemented  # a subclass that says itself how it is pickled
     if tensor._backward_hooks:

@@ -219,7 +219,8 @@ def _rebuild_wrapper_subclass(
         raise LoadError("a tensor in the file is described in a way that makes no sense")
     if not (isinstance(cls, type) and issubclass(cls, Tensor) and cls._special is not None):
         raise LoadError("a tensor without memory in the file is of a class that has no __torch_dispatch__")
-    return extension("dispatch_attributes").rebuild_wrapper(cls, dtype, size, stride, storage_offset, layout, device, requires_grad)
+    rebuild = extension("dispatch_attributes").rebuild_wrapper
+    return rebuild(cls, dtype, size, stride, storage_offset, layout, device, requires_grad)
 
 
 #: The functions that make a tensor of arguments alone.

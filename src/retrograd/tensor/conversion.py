@@ -193,7 +193,8 @@ class TensorConversion(TensorAutograd):
         result = self.new_empty([]) if own else new(type(self))  # type: ignore[attr-defined]
         if type(result) is not type(self) or (not own and not _is_ours(type(self))):
             raise RuntimeError(
-                "The default implementation of __deepcopy__() for non-wrapper subclasses only works for subclass types that "
+                "The default implementation of __deepcopy__() for non-wrapper subclasses only works for subclass "
+                "types that "
                 "properly implement new_empty() and for which that function returns another instance of the same "
                 f"subclass: define new_empty(), or __deepcopy__(), for {type(self).__name__}"
             )

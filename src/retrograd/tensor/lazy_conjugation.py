@@ -48,7 +48,7 @@ class LazyTensor(Tensor):
     __slots__ = ()
 
     bits: tuple[bool, bool]
-    __torch_function__ = disabled_torch_function
+    __torch_function__ = disabled_torch_function  # type: ignore[assignment]
 
     @property
     def _data(self) -> Any:  # type: ignore[override]

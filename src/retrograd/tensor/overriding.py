@@ -99,7 +99,8 @@ def handle(func: Any, found: list[Any], args: tuple[Any, ...], kwargs: dict[str,
         method = mode.__torch_function__
         if getattr(method, "__self__", mode) is not mode:
             raise RuntimeError(
-                f"Defining {type(mode).__name__}'s `__torch_function__` as a classmethod is not supported, please make it "
+                f"Defining {type(mode).__name__}'s `__torch_function__` as a classmethod is not supported, please "
+                f"make it "
                 "a plain method"
             )
         state.function_modes = modes[:-1]
@@ -114,10 +115,12 @@ def handle(func: Any, found: list[Any], args: tuple[Any, ...], kwargs: dict[str,
         if result is not NotImplemented:
             return result
     name = getattr(func, "__name__", repr(func))
-    in_mode = f" nor was it found on the currently active mode {modes[-1]}" if modes else ""
+    in_mode = f"\n  - mode object {modes[-1]}" if modes and state.functions_off < 2 else ""
     raise NoImplementation(
-        f"no implementation found for '{getattr(func, '__module__', None) or 'torch'}.{name}' on types that implement "
-        f"__torch_function__: [{', '.join(cls.__qualname__ for cls in types)}]{in_mode}"
+        f"Multiple dispatch failed for 'torch.{name}'; all __torch_function__ handlers returned "
+        f"NotImplemented:\n{in_mode}"
+        + "".join(f"\n  - tensor subclass {cls}" for cls in types)
+        + "\n\nDefine what the function means in one of them, or call it with arguments of one class"
     )
 
 

@@ -52,7 +52,7 @@ class SpecialTensor(Tensor):
     #: Must a backward pass that begins with such a gradient run on Tensors, whose identity the class looks at?
     needs_tensors: bool = False
     #: Its class says what *operators* mean, in `operate`; functions mean what they mean for any tensor.
-    __torch_function__ = disabled_torch_function
+    __torch_function__ = disabled_torch_function  # type: ignore[assignment]
 
     if not TYPE_CHECKING:
 

@@ -1,8 +1,8 @@
 """Dispatch modes: user code in the place of every operator of a thread, by torch's names and interface.
 
 A mode is an observer (autograd/intercept.py), inside of all observers that are not modes: what these do around an
-operator (packing what it saves, anomaly mode) is done around the mode.  It stands below autograd: Note [Python dispatch]
-in ops/dispatch.py.
+operator (packing what it saves, anomaly mode) is done around the mode.  It stands below autograd: see Note
+[Python dispatch] in ops/dispatch.py.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _disable_infra_mode(key: Any) -> Iterator[None]:
     yield None
 
 
-# ----------------------------------------------------------------------------------------------------- wrapper subclasses
+# --------------------------------------------------------------------------------------------------- wrapper subclasses
 
 
 def is_traceable_wrapper_subclass(t: object) -> bool:

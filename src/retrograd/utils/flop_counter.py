@@ -7,8 +7,8 @@
 >>> counter.get_total_flops()
 48
 
-A product and a sum count as two. Operators that are no products of matrices, convolutions or attention count as nothing,
-as in torch.
+A product and a sum count as two. Operators that are no products of matrices, convolutions or attention count as
+nothing, as in torch.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Call
     return register
 
 
-# --------------------------------------------------------------------------------------------------------------- formulas
+# ------------------------------------------------------------------------------------------------------------- formulas
 
 
 def mm_flop(a_shape: Any, b_shape: Any, *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
@@ -113,7 +113,7 @@ def conv_backward_flop(
     return each * (bool(output_mask[0]) + bool(output_mask[1]))
 
 
-def sdpa_flop(query_shape: Any, key_shape: Any, value_shape: Any, *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
+def sdpa_flop(query_shape: Any, key_shape: Any, value_shape: Any, *args: Any, **kwargs: Any) -> int:
     """Attention: the products of queries and keys, and of weights and values."""
     *batch, queries, width = query_shape
     keys = key_shape[-2]
@@ -144,7 +144,7 @@ for _names, _formula in (
         flop_registry[f"aten.{_name}"] = _of_tensors
 
 
-# ------------------------------------------------------------------------------------------------------------------ mode
+# ----------------------------------------------------------------------------------------------------------------- mode
 
 
 def get_suffix_str(number: int) -> str:

@@ -134,8 +134,8 @@ class MemoryTracker(TorchDispatchMode):
     >>> memory.current, memory.peak
     (4004, 8004)
 
-    A tensor's memory is counted once, whatever views there are of it, from the operator that made it until it is let go;
-    ``tracker.at_peak`` has, at the peak, the bytes that were made within each module (`ModuleTracker` names them).
+    A tensor's memory is counted once, whatever views there are of it, from the operator that made it until it is let
+    go; ``tracker.at_peak`` has, at the peak, the bytes that were made within each module (`ModuleTracker` names them).
     """
 
     def __init__(self) -> None:

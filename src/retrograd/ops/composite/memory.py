@@ -261,7 +261,10 @@ def as_subclass(input: Tensor, cls: type) -> Tensor:
         )
     if input._special is not None:
         extension("subclasses").check_no_other_class(input, cls)
-    view = extension("subclasses").unobserved(generated.alias, input) if local.state.observers else generated.alias(input)
+    if local.state.observers:
+        view = extension("subclasses").unobserved(generated.alias, input)
+    else:
+        view = generated.alias(input)
     if cls._special is not None or input._special is not None:  # type: ignore[attr-defined]
         return extension("subclasses").as_special_subclass(view, cls)
     result = new(cls)
