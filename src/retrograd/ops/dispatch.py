@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..autograd.inplace import bump_version
@@ -370,9 +371,7 @@ def _with_saves(
 
 @cache
 def _dispatched() -> ModuleType:
-    from .._generated import dispatched  # thousands of lines that few programs need
-
-    return dispatched
+    return import_module(f"{__name__.partition('.')[0]}._generated.dispatched")  # thousands of lines that few need
 
 
 def checked_result(func: OpOverload, result: Any) -> Any:

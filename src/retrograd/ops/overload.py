@@ -9,6 +9,7 @@ of others.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from inspect import signature
@@ -110,8 +111,7 @@ class OpOverload:
 
 def _found(namespace: str, packet: str, overload: str) -> OpOverload:
     """An operator, by its names in a pickle."""
-    from .. import ops as spaces  # (this file's package, which has the namespaces)
-
+    spaces = sys.modules[__name__.rpartition(".")[0]]
     return getattr(getattr(getattr(spaces, namespace), packet), overload)
 
 

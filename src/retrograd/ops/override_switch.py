@@ -7,11 +7,12 @@ in tables of their own: they get other code.  What they did before is in a copy,
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from types import FunctionType
 from typing import Any
 
+from ..autograd.run_backward import backward, grad
 from ..core.dtypes import dtype
 from ..core.locks import fork_safe_lock
 from ..core.size import Size
@@ -102,13 +103,12 @@ def methods() -> Iterator[tuple[type, str, Any]]:
 
 def functions() -> dict[str, dict[str, Any]]:
     """The public functions, by namespace."""
-    from .. import autograd  # backward passes are functions that can be overridden, and stand below operators
-
-    spaces = {space: SPACES[space] for space in ("torch", "linalg", "fft", "special", "nn.functional")}
-    others = {"autograd": {"grad": autograd.grad, "backward": autograd.backward}}
-    init = sys.modules.get(f"{__name__.partition('.')[0]}.nn.init")
-    if init is not None:
-        others["nn.init"] = {name: f for name, f in vars(init).items() if getattr(f, "__module__", "") == init.__name__}
+    package = __name__.partition(".")[0]
+    spaces = {space: SPACES[space] for space in ("torch", "fft", "special", "nn.functional")}
+    linalg, init = import_module(f"{package}.linalg"), import_module(f"{package}.nn.init")
+    others = {"autograd": {"grad": grad, "backward": backward}}
+    others["linalg"] = {name: getattr(linalg, name) for name in linalg.__all__}  # (which has further checks)
+    others["nn.init"] = {name: f for name, f in vars(init).items() if getattr(f, "__module__", "") == init.__name__}
     return {
         space: {name: f for name, f in names.items() if not name.startswith("_") and name not in _NOT_ASKED}
         for space, names in (spaces | others).items()
