@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..._generated import functions as generated
+from ...autograd.function import Function
 from ...core import dtypes
 from ...core.devices import META, accelerators, as_device
 from ...core.where import users_level
 from ...kernels import promotion
 from ...tensor import Tensor, type_name
+from ...tensor.meta import MetaArray, meta_tensor, order_of
 from ...tensor.special import like_array
 from ...tensor.tensor import TYPE_NAMES
 from .. import stored_dtypes as stored_dtypes  # it waits for the first tensor of such a dtype
@@ -34,6 +36,25 @@ def _cast(input: Tensor, np_dtype: np.dtype, copy: bool = False) -> Tensor:
             stacklevel=users_level(),
         )
     return generated._to_copy(input, dtypes.from_numpy_dtype(np_dtype))
+
+
+class _ToMeta(Function):
+    """``x.to("meta")``: there is no way back for a gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, input: Tensor, dtype: Any) -> Tensor:  # type: ignore[override]
+        array = input._memory
+        return meta_tensor(MetaArray.fresh(array.shape, dtype, order_of(array.shape, array.strides)))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:  # type: ignore[override]
+        grad._no_data()
+
+
+def to_meta(input: Tensor, dtype: Any) -> Tensor:
+    """A tensor with values without them: its shape, strides and dtype, or another dtype."""
+    np_dtype = input._memory.dtype if dtype is None else dtypes.as_numpy_dtype(dtype)
+    return _ToMeta.apply(input, np_dtype)
 
 
 def _is_dtype(value: Any) -> bool:
@@ -70,8 +91,6 @@ def to(
     if len(flags) > 1:
         copy = flags[1]
     if device is not None and as_device(device) == META and not input.is_meta:
-        from ..meta import to_meta  # it is imported by who needs it
-
         return to_meta(input, dtype)
     as_device(input.device if device is None else device)
     result = _cast(input, input._memory.dtype if dtype is None else dtypes.as_numpy_dtype(dtype), copy)  # type: ignore[arg-type]

@@ -26,6 +26,7 @@ from ...kernels.memory import geometry
 from ...tensor import Tensor, wrap
 from ...tensor.meta import MetaArray, MetaTensor, meta_tensor, order_of
 from ...tensor.special import declaring
+from ..composite.dtypes import to_meta
 from ..composite.index import index_arrays, write_at
 from .inference import infer, infer_view
 from .rules import refuse
@@ -86,25 +87,6 @@ def _form(function: FunctionType) -> Callable[..., Any]:
 
 
 # ------------------------------------------------------------------------------------------------- from and to meta
-
-
-class _ToMeta(Function):
-    """``x.to("meta")``: there is no way back for a gradient."""
-
-    @staticmethod
-    def forward(ctx: Any, input: Tensor, dtype: Any) -> Tensor:  # type: ignore[override]
-        array = MetaArray.like(input._memory)
-        return meta_tensor(MetaArray.fresh(array.shape, dtype, order_of(array.shape, array.strides)))
-
-    @staticmethod
-    def backward(ctx: Any, grad: Any) -> Any:  # type: ignore[override]
-        grad._no_data()
-
-
-def to_meta(input: Tensor, dtype: Any) -> Tensor:
-    """A tensor with values without them: its shape, strides and dtype, or another dtype."""
-    np_dtype = input._memory.dtype if dtype is None else dtypes.as_numpy_dtype(dtype)
-    return _ToMeta.apply(input, np_dtype)
 
 
 @_declare("to")
