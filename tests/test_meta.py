@@ -158,6 +158,14 @@ def test_what_it_is(torch):
         assert (again.shape, again.device.type) == ((2, 3), "meta")
 
 
+def test_files(torch, tmp_path):
+    saved = {"x": torch.ones(2, 3, device="meta").t(), "p": torch.nn.Parameter(torch.ones(2, device="meta"))}
+    torch.save(saved, tmp_path / "file")
+    for library in (torch, retrograd):
+        found = library.load(tmp_path / "file")
+        assert found["x"].is_meta and found["x"].stride() == (1, 3) and isinstance(found["p"], library.nn.Parameter)
+
+
 def test_factories(torch):
     made = [
         torch.zeros(2, 3, device="meta"), torch.ones((2, 3), device="meta"), torch.empty(2, 3, device="meta"),

@@ -19,6 +19,7 @@ from ..nn.parameter import Parameter
 from ..storage import TYPES, TypedStorage, UntypedStorage
 from ..tensor import Tensor, wrap
 from ..tensor.lazy_conjugation import LazyTensor, bits_of
+from ..tensor.meta import MetaTensor
 from ..utils.hooks import warn_if_has_hooks
 from . import rebuild
 from .locations import location_tag
@@ -152,6 +153,11 @@ def _reduce_tensor(tensor: Tensor) -> Any:
         parts = [wrap(getattr(tensor._memory, name)) for name in tensor._memory.parts]
         coalesced = (tensor._memory.coalesced,) if tensor.is_sparse else ()
         return rebuild._rebuild_sparse_tensor, (tensor.layout, (*parts, tensor.shape, *coalesced))
+    if isinstance(tensor, MetaTensor):
+        of_meta = tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), tensor.requires_grad
+        if not tensor.__dict__.get("_is_param"):
+            return rebuild._rebuild_meta_tensor_no_storage, of_meta
+        return rebuild._rebuild_parameter, (tensor.data, tensor.requires_grad, OrderedDict())
     if tensor._special is not None and tensor.needs_tensors and tensor._memory.array is None:  # type: ignore[attr-defined]
         memory = tensor.travelling()  # type: ignore[attr-defined]
         described = tensor.described()  # type: ignore[attr-defined]

@@ -20,6 +20,7 @@ from ..ops import namespace as ops
 from ..storage import TypedStorage, UntypedStorage
 from ..tensor import Tensor, new, wrap
 from ..tensor.lazy_conjugation import set_bits
+from ..tensor.meta import MetaArray, meta_tensor
 from .load_error import LoadError
 
 
@@ -223,8 +224,19 @@ def _rebuild_wrapper_subclass(
     return rebuild(cls, dtype, size, stride, storage_offset, layout, device, requires_grad)
 
 
+def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
+    """A tensor without values."""
+    if not (isinstance(dtype, dtypes.dtype) and type(requires_grad) is bool and len(size) == len(stride)):
+        raise LoadError("a tensor in the file is described in a way that makes no sense")
+    if any(type(n) is not int or n < 0 for n in (*size, *stride)):
+        raise LoadError("a tensor in the file is described in a way that makes no sense")
+    np_dtype: Any = dtypes.as_numpy_dtype(dtype)
+    steps = tuple([step * np_dtype.itemsize for step in stride])
+    return meta_tensor(MetaArray.strided(tuple(size), np_dtype, steps)).requires_grad_(requires_grad)
+
+
 #: The functions that make a tensor of arguments alone.
 TENSORS = (
-    _rebuild_tensor, _rebuild_tensor_v2, _rebuild_tensor_v3, _rebuild_parameter, _rebuild_parameter_with_state,
+    _rebuild_meta_tensor_no_storage, _rebuild_tensor, _rebuild_tensor_v2, _rebuild_tensor_v3, _rebuild_parameter, _rebuild_parameter_with_state,
     _rebuild_nested_tensor, _rebuild_njt, _rebuild_sparse_tensor, _rebuild_wrapper_subclass,
 )  # fmt: skip
