@@ -44,8 +44,12 @@ def shots(browser: Browser, made: dict[str, Path]) -> None:
 
     click = "document.querySelector('{}').click()".format
     shoot("small", "run.png", at(0.42), click("#tab-run"))
-    fit = "explorer.active.picture.fit()"
-    shoot("transformer", "transformer-dark.png", at(0.3), fit, click("#tab-source"), dark=True)
+    opened = """const view = explorer.active, number = view.groups.groups.findIndex(({label}) => label === "layers.8");
+        view.groups.groups[number].open = true;
+        return view.arrange(false, view.scene.firstGroup + number)
+            .then(() => view.picture.centre(view.scene.firstGroup + number))"""
+    line = "document.querySelectorAll('#panel-source li[data-line]')[2].click()"
+    shoot("transformer", "transformer-dark.png", at(0.33), click("#tab-source"), line, opened, dark=True)
     shoot("nan", "nan.png", at(1), click("#tab-answers"), click("#answer-nan li button"))
     flat = """const groups = document.getElementById('grouping');
         groups.value = 'none'; groups.dispatchEvent(new Event('change'))"""

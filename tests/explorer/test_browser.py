@@ -146,6 +146,11 @@ def test_zoom_and_pan(browser, made):
     browser.press("0")
     browser.settle()
     assert browser.one(".world").get_attribute("transform") == before
+    browser.look(PHONE)  # as when a phone is turned: what was made to fit still does
+    browser.wait("return document.querySelector('.world').getAttribute('transform') !== arguments[0]", before)
+    browser.settle()
+    inside = "const {picture, scene} = explorer.active; return scene.boxes.every((box) => picture.isInSight(box))"
+    assert browser.js(inside)
 
 
 # -------------------------------------------------------------------------------------------------------------- the run

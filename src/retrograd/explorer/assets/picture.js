@@ -32,6 +32,7 @@ class Picture {
         this.transform = libraries.zoomIdentity;
         this.zoom = libraries.zoom().scaleExtent([0.002, 4]).on("zoom", ({ transform }) => {
             this.transform = transform;
+            this.fitted = false;
             this.schedule();
         });
         libraries.select(this.root).call(this.zoom).on("dblclick.zoom", null);
@@ -39,7 +40,10 @@ class Picture {
         this.root.addEventListener("keydown", (event) => {
             if (event.key === "Enter") this.clicked(event);
         });
-        new ResizeObserver(() => this.schedule()).observe(stage);
+        new ResizeObserver(() => { // a picture that was made to fit still does
+            if (this.fitted) this.fit(this.least);
+            this.schedule();
+        }).observe(stage);
     }
 
     setScene(scene) {
@@ -62,6 +66,7 @@ class Picture {
             top = box.height - 16 - k * h;
         }
         this.moveTo(libraries.zoomIdentity.translate((box.width - k * w) / 2, top).scale(k));
+        [this.fitted, this.least] = [true, least];
     }
 
     moveTo(transform) {

@@ -99,6 +99,19 @@ class Scene {
         return node < this.model.count && this.model.nodes.kind[node] === KIND.leaf;
     }
 
+    isRound(node) {
+        return node < this.model.count && [KIND.leaf, KIND.input].includes(this.model.nodes.kind[node]);
+    }
+
+    /** The layout knows boxes with corners: a line from a round one begins at its arc. */
+    beginAtArc({ from, points }) {
+        const radius = this.height[from] / 2, left = this.x[from] + radius, right = this.x[from] + this.width[from] - radius;
+        const [px, py] = points[0], centre = px < left ? left : right, middle = this.y[from] + radius;
+        if (px >= left && px <= right) return;
+        const distance = Math.hypot(px - centre, py - middle);
+        points[0] = [centre + ((px - centre) * radius) / distance, middle + ((py - middle) * radius) / distance];
+    }
+
     isGroup(box) {
         return box >= this.firstGroup && box < this.firstCopy;
     }
@@ -193,7 +206,10 @@ class Scene {
     place({ x, y, width, height, routes, size }) {
         Object.assign(this, { x, y, width, height, size });
         const byEnds = new Map(routes.map(([from, to, points]) => [from * 2 ** 26 + to, points]));
-        for (const line of this.lines) line.points = byEnds.get(line.from * 2 ** 26 + line.to) || this.direct(line);
+        for (const line of this.lines) {
+            line.points = byEnds.get(line.from * 2 ** 26 + line.to) || this.direct(line);
+            if (!this.isGroup(line.from) && this.isRound(this.nodeOf(line.from))) this.beginAtArc(line);
+        }
         this.linesOf = new Map();
         this.lines.forEach((line, number) => {
             for (const box of [line.from, line.to]) {
