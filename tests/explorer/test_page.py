@@ -73,6 +73,10 @@ def test_notebooks_display_it_in_a_frame(page):
     checker.feed(bundle["text/html"])
     assert bundle["text/html"].startswith("<iframe srcdoc=") and checker.open == []
     assert bundle["text/plain"] == "<explorer page: a <title> & more, 4 nodes>"
+    x = torch.ones(1, requires_grad=True)
+    with explorer.record() as recording:
+        (x * 2).backward()
+    assert recording._repr_mimebundle_() == recording.page()._repr_mimebundle_()
 
 
 def test_it_is_opened_by_the_browser_but_in_a_notebook(page, monkeypatch, tmp_path):

@@ -312,8 +312,34 @@ def test_dual_numbers():
         [np.linalg.norm(product), np.linalg.norm(product * np.cos([1.0, 3.0]))], rel=1e-3
     )
     assert norms[4] == pytest.approx(abs(expected), rel=1e-3)
+    quotient = explorer.record(lambda x, w: torch.div(x, other=w), open=False).jvp((x, w), (t, t)).runs[0]
+    assert [quotient["nodes"]["label"][node] for node in quotient["edges"]["to"]] == ["x", "w"]
     with pytest.raises(RuntimeError, match="one tangent for each primal"):
         explorer.record(function, open=False).jvp((x, w), (t,))
+
+
+def test_tensors_of_other_kinds():
+    """Sparse gradients, tensors without values, complex numbers and bfloat16: what has a norm has the right one."""
+    table = torch.ones(4, 3, requires_grad=True)
+    wave = torch.tensor([3 + 4j], requires_grad=True)
+    rough = torch.tensor([2.0], dtype=torch.bfloat16, requires_grad=True)
+
+    def step() -> None:
+        torch.nn.functional.embedding(torch.tensor([1, 2]), table, sparse=True).sum().backward()
+        (wave * 1).abs().sum().backward()
+        (rough * 2).sum().backward()
+
+    run = record(step)
+    norms = {run["nodes"]["label"][row["about"]]: row["norm"] for row in rows(run, ev.DONE)}
+    assert norms["table"] == pytest.approx(np.sqrt(6), rel=1e-3)  # of the values, without the indices
+    assert norms["wave"] == pytest.approx(1.0) and norms["rough"] == 2.0
+
+    with torch.device("meta"):
+        net = nn.Linear(1000, 1000, bias=False)
+        data = torch.randn(8, 1000)
+    run = record(lambda: net(data).tanh().sum().backward())
+    assert run["memory"] == [2 * 8 * 1000 * 4]  # what the product and tanh save; the weight is there anyway
+    assert {norm for norm in run["events"]["norm"]} == {None}
 
 
 # ------------------------------------------------------------------------------------------------------------- answers

@@ -23,7 +23,7 @@ from ..core.dtypes import from_numpy_dtype
 from ..core.where import Location
 from ..tensor import Tensor
 from ..utils.checkpoint.recomputation import Frame
-from .values import flags_of
+from .values import arrays_of, flags_of
 from .watch import Cut, ModuleCall, add_parameters, made_of
 
 #: Kinds of nodes.
@@ -89,7 +89,7 @@ class GraphBuilder:
                     queue.append(edge[0])
         for node in queue:
             if isinstance(node, AccumulateGrad):
-                self.own_storages.update(id(_storage(array)) for array in _plain_arrays(node.variable))
+                self.own_storages.update(id(storage) for storage in _storages(node.variable._memory))
         for node in queue:
             self._add_node(node)
         for node in queue:
@@ -217,15 +217,15 @@ class GraphBuilder:
                     rows.append([slot[:-1], repr(value)[:80], "", 0, 0])
         size, storages = 0, []
         for array in (*_saved_arrays(node), *_arguments_of_checkpoints(node)):
-            storage = _storage(array)
-            key = id(storage)
-            if key in self.own_storages or key in storages:
-                continue
-            storages.append(key)
-            entry = self.held.setdefault(key, [storage.nbytes, 0])
-            if not entry[1]:
-                size += storage.nbytes  # counted for the node that comes first
-            entry[1] += 1
+            for storage in _storages(array):
+                key = id(storage)
+                if key in self.own_storages or key in storages:
+                    continue
+                storages.append(key)
+                entry = self.held.setdefault(key, [storage.nbytes, 0])
+                if not entry[1]:
+                    size += storage.nbytes  # counted for the node that comes first
+                entry[1] += 1
         return rows, size, storages
 
     def release(self, number: int) -> int:
@@ -307,8 +307,11 @@ def _meta_of(tensor: Tensor) -> str:
     return f"{tuple(array.shape)} {_short(dtype)} {device}"
 
 
-def _plain_arrays(tensor: Tensor) -> list[Any]:
-    return [tensor._memory] if tensor._special is None else []
+def _storages(array: Any) -> list[Any]:
+    """What owns the memory of an array, or of the arrays that a special tensor is made of."""
+    if hasattr(array, "base") and hasattr(array, "nbytes"):
+        return [_storage(array)]
+    return [_storage(part) for part in arrays_of(array)]
 
 
 def _describe(name: str, value: Any) -> list[list[Any]]:
@@ -338,7 +341,7 @@ def _arguments_of_checkpoints(node: Any) -> Iterator[Any]:
             for argument in frame.args:
                 tensor = argument.data if isinstance(argument, SavedVariable) else None
                 if isinstance(tensor, Tensor):
-                    yield from _plain_arrays(tensor)
+                    yield tensor._memory
 
 
 def _hooks_of(node: Any) -> list[str]:

@@ -129,6 +129,10 @@ class Recording(Watcher):
         """The page of what was recorded so far."""
         return Page([self.data()])
 
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """In a notebook, a recording is displayed as its page."""
+        return self.page()._repr_mimebundle_(include, exclude)
+
     def __enter__(self) -> Recording:
         self._name(2)
         self.start()

@@ -16,14 +16,14 @@ WORDS = {0: "", NAN: "NaN", INF: "Inf", NAN | INF: "NaN and Inf"}
 
 
 def arrays_of(value: Any) -> list[Any]:
-    """The arrays in a tensor, an array, or what stands for the array of a special tensor."""
+    """The array of a tensor, or the arrays that a special tensor has its values in: none without values."""
     if isinstance(value, Tensor):
         value = value._memory
     if isinstance(value, Description):
         found: list[Any] = []
         for name in value.parts:
             found += arrays_of(getattr(value, name))
-        return found
+        return [array for array in found if array.dtype.kind not in "iub"] or found  # not the indices of a sparse one
     return [value] if hasattr(value, "dtype") else []
 
 
@@ -36,11 +36,12 @@ def norm_and_flags(value: Any) -> tuple[float | None, int]:
     >>> norm_and_flags(torch.tensor([3., float("nan")]))[1] == NAN
     True
     """
-    if value is None:
+    arrays = [] if value is None else arrays_of(value)
+    if not arrays:
         return None, 0
     total, flags = 0.0, 0
     with np.errstate(all="ignore"):  # memory that was never written to holds anything
-        for array in arrays_of(value):
+        for array in arrays:
             array = np.asarray(array.get() if hasattr(array, "get") else array)  # from an accelerator
             if array.dtype.kind in "OSU" or array.dtype.names is not None:
                 continue
