@@ -180,8 +180,8 @@ class Scene {
         }
         for (const box of [...this.frames, ...this.boxes]) contents.get(this.containerOf.get(box)).items.push(box);
         const seen = new Set();
-        for (const { from, to } of this.lines) {
-            let [a, b] = [from, to];
+        for (const line of this.lines) {
+            let [a, b] = [line.from, line.to];
             let [ca, cb] = [this.containerOf.get(a), this.containerOf.get(b)];
             while (ca !== cb) { // up to where both are in the same container
                 if (contents.get(ca).depth >= contents.get(cb).depth) {
@@ -193,6 +193,7 @@ class Scene {
                 }
             }
             const key = a * 2 ** 26 + b;
+            line.route = key; // of the boxes or frames around its ends that are side by side
             if (a === b || seen.has(key)) continue;
             seen.add(key);
             contents.get(ca).edges.push([a, b]);
@@ -207,7 +208,7 @@ class Scene {
         Object.assign(this, { x, y, width, height, size });
         const byEnds = new Map(routes.map(([from, to, points]) => [from * 2 ** 26 + to, points]));
         for (const line of this.lines) {
-            line.points = byEnds.get(line.from * 2 ** 26 + line.to) || this.direct(line);
+            line.points = this.routed(line, byEnds.get(line.route)) || this.direct(line);
             if (!this.isGroup(line.from) && this.isRound(this.nodeOf(line.from))) this.beginAtArc(line);
         }
         this.linesOf = new Map();
@@ -218,6 +219,17 @@ class Scene {
             }
         });
         this.placed = true;
+    }
+
+    /** The way that the layout found; where it leads from frame to frame, with the ends inside of them. */
+    routed({ from, to, route }, points) {
+        if (!points) return null;
+        points = [...points];
+        const a = [this.x[from] + this.width[from] / 2, this.y[from] + this.height[from]];
+        const b = [this.x[to] + this.width[to] / 2, this.y[to]];
+        if (Math.floor(route / 2 ** 26) !== from) points.splice(0, 1, a, [a[0], Math.max(a[1], points[0][1] - 8)]);
+        if (route % 2 ** 26 !== to) points.splice(-1, 1, [b[0], Math.min(b[1], points[points.length - 1][1] + 8)], b);
+        return points;
     }
 
     /** From the bottom of one box to the top of the other. */
