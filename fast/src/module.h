@@ -11,6 +11,10 @@
 
 PyObject *product(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *update(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *arguments(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *copy(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *take(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *parallel(PyObject *module, PyObject *original);
 PyObject *use_threads(PyObject *module, PyObject *number);
 int import_ufuncs(void);

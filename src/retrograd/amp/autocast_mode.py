@@ -63,6 +63,8 @@ _CASTABLE = ("float32", "float16", "bfloat16")
 class _Autocast:
     """The mode as an observer."""
 
+    casts = True  # for functions that are made of other operators then
+
     def __init__(self, dtype: dtypes.dtype) -> None:
         self.dtype = dtype
 

@@ -163,6 +163,53 @@ def sum_rows(a: ndarray, rows: int) -> ndarray | None:
     return np.add.reduce(out, 1).astype(a.dtype, copy=False)
 
 
+#: Elements from which on NumPy's own reductions and copies are shared among threads.
+SHARED = 1 << 15
+
+
+def reduced(ufunc: Any, a: ndarray, axis: tuple[int, ...] | int | None, keepdim: bool) -> ndarray | None:
+    """``ufunc.reduce(a, axis)`` over neighbouring dimensions, of a contiguous array."""
+    if threads[0] == 1 or not is_used() or not a.flags.c_contiguous:
+        return None
+    if a.dtype.kind in "biu" and ufunc in (np.add, np.multiply):  # whose sums are wider than they
+        return None
+    shape = a.shape
+    dims = sorted(range(a.ndim) if axis is None else (axis,) if axis.__class__ is int else axis)  # type: ignore[arg-type]
+    if not dims or dims[0] < 0 or dims[-1] - dims[0] != len(dims) - 1:
+        return None
+    before, after = shape[: dims[0]], shape[dims[-1] + 1 :]
+    inner = math.prod(after)
+    parts = library().reduce(ufunc, a, a.size // max(1, math.prod(before) * inner), inner, threads[0])
+    if parts is None:
+        return None
+    result = parts if parts.shape[1] == 1 else ufunc.reduce(parts, 1)
+    return result.reshape((*before, *([1] * len(dims) if keepdim else []), *after))
+
+
+def places(a: ndarray, largest: bool) -> ndarray | None:
+    """``argmax`` or ``argmin`` along the last dimension, which stays with a size of one."""
+    if threads[0] == 1 or not is_used():
+        return None
+    found = library().arguments(a, a.shape[-1], largest, threads[0])
+    return None if found is None else found.reshape((*a.shape[:-1], 1))
+
+
+def copied(a: ndarray) -> ndarray | None:
+    """A contiguous copy."""
+    if type(a) is not ndarray or not is_used():
+        return None
+    out = np.empty(a.shape, a.dtype)
+    return out if library().copy(out, a, threads[0]) else None
+
+
+def rows_at(a: ndarray, index: ndarray) -> ndarray | None:
+    """``a.take(index, 0)`` with indices that are known to be in bounds."""
+    if threads[0] == 1 or type(a) is not ndarray or not is_used() or not a.flags.c_contiguous:
+        return None
+    out = np.empty((*index.shape, *a.shape[1:]), a.dtype)
+    return out if out.size and library().take(out, a, index, threads[0]) else None
+
+
 def update(rule: str, rows: list[list[ndarray | None]], settings: tuple[float | None, ...]) -> bool:
     """A step of an optimizer on rows (parameter, gradient, state ...), by a rule of updates.inc. Returns whether it
     did: all rows, or none."""

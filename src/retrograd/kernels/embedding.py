@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from . import compiled
+from .compiled import SHARED
 from .index import add_rows
 from .promotion import scalar_name
 
@@ -47,6 +49,8 @@ def embedding(
         )
     if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= weight.shape[0]):
         raise IndexError("index out of range in self")
+    if indices.size * weight.shape[1] > SHARED and (fast := compiled.rows_at(weight, indices)) is not None:
+        return fast
     return weight.take(indices, 0)
 
 

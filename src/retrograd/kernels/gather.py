@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import compiled
-from .compiled import LARGE
+from .compiled import LARGE, SHARED
 from .dims import normalize_dim
 from .index import _ALL, _is_apart, _target, add_at, add_rows
 from .promotion import as_array, broadcast_shape, cast_number, scalar_name, unsupported
@@ -229,6 +229,8 @@ def index_select(a: np.ndarray, dim: int, index: np.ndarray) -> np.ndarray:
         if index.size != 1:
             raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)")
         return a.copy()
+    if not dim and a.size > SHARED and (fast := compiled.rows_at(a, index.reshape(-1))) is not None:
+        return fast
     return a.take(index if index.ndim else index.reshape(1), dim)
 
 

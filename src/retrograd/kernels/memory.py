@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from . import compiled
+from .compiled import SHARED
 from .dtypes import convert
 from .promotion import broadcast_shape, cast_number
 from .shape import expand
@@ -20,7 +22,14 @@ def alias(a: np.ndarray) -> np.ndarray:
 
 def contiguous(a: np.ndarray) -> np.ndarray:
     """`a` itself where it is contiguous, else a contiguous copy."""
-    return a if a.flags.c_contiguous else a.copy()
+    return a if a.flags.c_contiguous else row_major(a)
+
+
+def row_major(a: np.ndarray) -> np.ndarray:
+    """A contiguous copy."""
+    if a.size > SHARED and (fast := compiled.copied(a)) is not None:
+        return fast
+    return a.copy()
 
 
 def clone(a: np.ndarray, memory_format: Any = None) -> np.ndarray:
@@ -32,10 +41,12 @@ def clone(a: np.ndarray, memory_format: Any = None) -> np.ndarray:
     if memory_format is not None:
         name = str(memory_format)
         if "contiguous" in name:
-            return a.copy()
+            return row_major(a)
         if "channels_last" in name:
             return np.moveaxis(np.moveaxis(_check_channels(a, name), 1, -1).copy(), -1, 1)
-    if a.flags.c_contiguous or 0 not in a.strides:
+    if a.flags.c_contiguous:
+        return row_major(a)
+    if 0 not in a.strides:
         return a.copy("K")
     result = dense_like(a, a.dtype)
     result[...] = a

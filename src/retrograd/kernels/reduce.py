@@ -15,7 +15,7 @@ from numpy import ndarray
 
 from ..core import dtypes
 from . import compiled
-from .compiled import LARGE
+from .compiled import LARGE, SHARED, on_threads
 from .dims import axes, normalize_dim, normalize_dims
 from .dtypes import convert
 from .promotion import as_array, is_half, is_stored, operand, real_dtype, scalar_name, unsupported, work_dtype
@@ -43,6 +43,8 @@ def _reduce(
 ) -> Any:
     """`ufunc.reduce`, which only NumPy's own arrays have; those of other libraries have the method of that meaning."""
     if type(a) is ndarray:
+        if a.size > SHARED and dtype is None and (r := compiled.reduced(ufunc, a, axis, keepdim)) is not None:
+            return r
         return ufunc.reduce(a, axis=axis, keepdims=keepdim, dtype=dtype)
     if isinstance(a, np.generic):  # what a step before made of a 0-d array
         return ufunc.reduce(np.asarray(a), axis=axis, keepdims=keepdim, dtype=dtype)
@@ -73,7 +75,7 @@ def sum(a: ndarray, dim: Dims = None, keepdim: bool = False, dtype: np.dtype | N
             axis = None if dim is None else axes(dim, a.ndim)
             if a.size > LARGE and (r := _sum_large(a, axis, keepdim)) is not None:
                 return r
-            r = _sum(a, axis, None, None, keepdim)
+            r = _reduce(np.add, a, axis, keepdim) if a.size > SHARED else _sum(a, axis, None, None, keepdim)
             return r if type(r) is ndarray else as_array(r)
     return _reduce_arithmetic(np.add, a, dim, keepdim, dtype)
 
@@ -222,8 +224,8 @@ def _moments(name: str, a: ndarray, dim: Dims, correction: float | None, keepdim
     axis = None if dim is None else axes(dim, a.ndim)
     n = _count(a, dim)
     average = np.true_divide(_reduce(np.add, x, axis, True), n)
-    x = np.subtract(x, average)
-    squares = x.real**2 + x.imag**2 if d.kind == "c" else np.multiply(x, x)
+    x = on_threads(np.subtract)(x, average)
+    squares = x.real**2 + x.imag**2 if d.kind == "c" else on_threads(np.multiply)(x, x, out=x if x.ndim else None)
     total = _reduce(np.add, squares, axis, keepdim)
     spread = np.true_divide(total, max(n - (1 if correction is None else correction), 0))
     return as_array(spread), as_array(average.reshape(np.shape(spread)))
@@ -338,7 +340,14 @@ def _extreme_dim(find: Callable[..., Any], name: str, a: ndarray, dim: int, keep
         raise RuntimeError(f"{name}(): does not support complex input")
     if not a.ndim:
         return a.copy(), np.zeros_like(a, dtype=_INT64)
-    return _take(a, find(a, axis=dim, keepdims=True), dim, keepdim)
+    return _take(a, _places(find, a, dim), dim, keepdim)
+
+
+def _places(find: Callable[..., Any], a: ndarray, dim: int) -> ndarray:
+    """`find` along `dim`, which stays with a size of one."""
+    if a.size > SHARED and dim == a.ndim - 1 and (r := compiled.places(a, find is np.argmax)) is not None:
+        return r
+    return find(a, axis=dim, keepdims=True)
 
 
 def _take(a: ndarray, indices: ndarray, dim: int, keepdim: bool) -> tuple[ndarray, ndarray]:
@@ -371,7 +380,8 @@ def _argument(find: Callable[..., Any], name: str, a: ndarray, dim: int | None, 
     if dim is None or not a.ndim:
         r = as_array(find(a)).astype(_INT64, copy=False)
         return r.reshape((1,) * a.ndim) if keepdim else r
-    return as_array(find(a, axis=dim, keepdims=keepdim)).astype(_INT64, copy=False)
+    found = _places(find, a, dim).astype(_INT64, copy=False)
+    return found if keepdim else found.reshape(a.shape[:dim] + a.shape[dim + 1 :])
 
 
 # ---------------------------------------------------------------------------------------------- counting, logic

@@ -1,0 +1,100 @@
+"""NumPy's reductions, copies and rows at indices, shared among threads: beside NumPy's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd
+from retrograd import backends, kernels
+from retrograd.kernels import compiled
+
+pytestmark = pytest.mark.skipif(
+    not backends.fast.is_available(), reason="retrograd[fast] is not installed (make fast)"
+)
+
+
+@pytest.fixture(autouse=True)
+def three_threads() -> Any:
+    before = retrograd.get_num_threads()
+    retrograd.set_num_threads(3)
+    yield
+    retrograd.set_num_threads(before)
+
+
+SHAPES = [((40001,), None), ((7, 9001), 1), ((9001, 7), 0), ((1030, 65), 0), ((3, 401, 129), 1), ((4, 5, 6007), (0, 1)),
+          ((2, 33, 9, 101), (1, 2)), ((300, 301), None), ((5, 1, 20011), 1)]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape, axis", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int32, np.bool_, np.complex64])
+@pytest.mark.parametrize("ufunc", [np.add, np.maximum, np.minimum, np.multiply, np.logical_or], ids=repr)
+def test_reductions(ufunc: Any, dtype: Any, shape: Any, axis: Any) -> None:
+    rng = np.random.default_rng(0)
+    a = (rng.standard_normal(shape) * 3).astype(dtype)
+    if ufunc is np.multiply and a.dtype.kind in "fc":
+        a = (1 + a / 1000).astype(dtype)
+    for keepdim in (False, True):
+        found = compiled.reduced(ufunc, a, axis, keepdim)
+        if found is None:  # there is no loop for this dtype alone, or it gives another
+            assert dtype is np.float16 or (ufunc is np.logical_or) == (a.dtype.kind in "fc") or a.dtype.kind in "ib"
+            return
+        expected = ufunc.reduce(a, axis=axis, keepdims=keepdim)
+        assert found.shape == np.shape(expected) and found.dtype == expected.dtype
+        exact = dtype in (np.int32, np.bool_) or ufunc in (np.maximum, np.minimum)
+        rough = {np.float16: 0.1, np.float64: 1e-9}.get(dtype, 1e-3)
+        np.testing.assert_allclose(found, expected, rtol=0 if exact else rough, atol=0 if exact else 100 * rough)
+
+
+def test_a_nan_is_the_largest() -> None:
+    a = np.zeros((4, 20000), np.float32)
+    a[1, 777] = a[3, 19999] = np.nan
+    found = kernels.amax(a, 1)
+    assert np.isnan(found).tolist() == [False, True, False, True]
+    for places in (kernels.argmax(a, 1), kernels.max_dim(a, 1)[1]):
+        assert places.tolist() == [0, 777, 0, 19999]
+
+
+def test_places() -> None:
+    rng = np.random.default_rng(0)
+    for dtype in (np.float32, np.float64, np.int64, np.float16):
+        a = (rng.standard_normal((5, 3, 4001)) * 50).astype(dtype)
+        for keepdim in (False, True):
+            np.testing.assert_array_equal(kernels.argmax(a, 2, keepdim), a.argmax(2, keepdims=keepdim))
+            np.testing.assert_array_equal(kernels.argmin(a, -1, keepdim), a.argmin(2, keepdims=keepdim))
+
+
+VIEWS: dict[str, Any] = {
+    "line": lambda a: a.reshape(-1),
+    "transposed": lambda a: a.reshape(200, -1).T,
+    "heads": lambda a: a.reshape(8, 25, 6, -1).transpose(0, 2, 1, 3),
+    "innermost first": lambda a: a.reshape(8, 25, 6, -1).transpose(3, 0, 1, 2),
+    "backwards": lambda a: a.reshape(200, -1)[::-1, ::-1],
+    "every third": lambda a: a.reshape(200, -1)[:, ::3],
+    "expanded": lambda a: np.broadcast_to(a[:331], (150, 331)),
+    "column": lambda a: np.broadcast_to(a[:331, None], (331, 120)),
+    "one in between": lambda a: a.reshape(200, 1, -1).transpose(2, 1, 0),
+    "five": lambda a: a.reshape(4, 50, 2, 3, -1).transpose(4, 2, 0, 3, 1),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.uint8, np.complex64, np.complex128, np.bool_])
+@pytest.mark.parametrize("view", VIEWS)
+def test_copies(view: str, dtype: Any) -> None:
+    a = VIEWS[view](np.random.default_rng(0).integers(0, 2, 50400).astype(dtype))
+    found = compiled.copied(a)
+    if found is None:
+        assert a.itemsize > 8 or a.size < compiled.SHARED  # NumPy is as fast
+        return
+    assert found.flags.c_contiguous and not np.may_share_memory(found, a)
+    np.testing.assert_array_equal(found, a)
+
+
+def test_rows() -> None:
+    rng = np.random.default_rng(0)
+    for dtype in (np.float32, np.int64, np.complex128):
+        a, index = rng.standard_normal((50, 7, 11)).astype(dtype), rng.integers(0, 50, (30, 20))
+        np.testing.assert_array_equal(compiled.rows_at(a, index), a[index])
+    assert compiled.rows_at(a, index.astype(np.int32)) is None and compiled.rows_at(a[:, ::2], index) is None
