@@ -322,12 +322,17 @@ def format_seconds(seconds: float) -> str:
     return f"{seconds / 1e-9:.3g} ns"
 
 
+def format_amount(result: Result, amount: float) -> str:
+    """Seconds, or MiB where that is the unit."""
+    return f"{amount:.1f} MiB" if result.unit == "MiB" else format_seconds(amount)
+
+
 def format_row(result: Result) -> str:
     """The part of a row after its name."""
     if result.error:
         return f"  {result.error}"
     sides = zip(result.labels, (result.subject_s, result.reference_s))
-    left, right = (f"{label} {format_seconds(seconds)}" for label, seconds in sides)
+    left, right = (f"{label} {format_amount(result, amount)}" for label, amount in sides)
     low, high = result.spread
     bar = "   –" if result.bar is None else f"{result.bar:.2f}"
     ratios = f"{result.ratio:5.2f}  ({low:.2f} – {high:.2f})   {result.least:5.2f}"
@@ -341,9 +346,10 @@ def markdown(results: list[Result]) -> str:
         if r.error:
             lines.append(f"| {r.name} | {r.error} | | | | |")
             continue
-        times = [f"{label} {format_seconds(s)}" for label, s in zip(r.labels, (r.subject_s, r.reference_s))]
+        times = [f"{label} {format_amount(r, s)}" for label, s in zip(r.labels, (r.subject_s, r.reference_s))]
         bar = "" if r.bar is None else f"{r.bar:g}"
-        columns = [f"{r.name} (per {r.unit})", *times, f"**{r.ratio:.2f}**", f"{r.least:.2f}", bar]
+        name = r.name if r.unit == "MiB" else f"{r.name} (per {r.unit})"
+        columns = [name, *times, f"**{r.ratio:.2f}**", f"{r.least:.2f}", bar]
         lines.append(f"| {' | '.join(columns)} |")
     return "\n".join(lines)
 
