@@ -30,7 +30,8 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo examples test test-parity test-slow test-programs test-fast test-core test-mpi test-versions check \
-        fast fast-wheel bench bench-distributed bench-func bench-kernels bench-optim programs coverage generate clean \
+        fast fast-wheel bench bench-distributed bench-func bench-kernels bench-memory bench-optim \
+        bench-threads programs coverage generate clean \
         test-explorer explorer-libraries \
         explorer-screenshots
 
@@ -103,6 +104,12 @@ bench-distributed: $(GENERATED) $(VENV)/mpi.stamp ## bytes on the wire, overlap 
 
 bench-func: $(GENERATED) $(VENV)/parity.stamp ## vmap, Hessians and Jacobians beside torch.func
 	@$(PY) benchmarks/bench_func.py $(ARGS)
+
+bench-threads: $(GENERATED) $(VENV)/parity.stamp ## what a second thread is worth, on tensors of a million elements
+	@$(PY) benchmarks/bench_threads.py $(ARGS)
+
+bench-memory: $(GENERATED) $(VENV)/parity.stamp ## the memory that whole steps take, beside torch
+	@$(PY) benchmarks/bench_memory.py $(ARGS)
 
 bench-kernels: $(GENERATED) $(VENV)/parity.stamp ## operators on large tensors beside torch; ARGS=--only=softmax for some
 	@$(PY) benchmarks/bench_kernels.py $(ARGS)
