@@ -1,10 +1,11 @@
 """Which operators are slow on large tensors: every operator of the tests' sample database, enlarged, beside torch.
 
-    python benchmarks/sweep_operators.py [--above RATIO] [--only TEXT] [--elements N] [--samples N]
+    python benchmarks/sweep_operators.py [--above RATIO] [--only TEXT ...] [--elements N] [--samples N] [--into FILE]
 
 The dimensions of a sample's tensors are multiplied by one factor, so that the largest has about N elements; samples
 that do not work enlarged (sizes among the arguments, given values) are passed over. Each library has a process of its
-own, and the two take turns. It is a report, without bars.
+own, and the two take turns; one thread is timed by the processor's clock, which stands still while others have it.
+It is a report, without bars.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from types import ModuleType
 from typing import Any
 
@@ -34,6 +35,7 @@ from samples.spec import T, map_tree
 
 warnings.simplefilter("ignore")
 PATIENCE = 20  # seconds for one sample
+CLOCK = process_time if harness.THREADS == 1 else perf_counter
 
 
 def enlarged(sample: Sample, elements: int) -> Sample | None:
@@ -86,9 +88,9 @@ def best(run: Any, repeats: int) -> float:
     """The shortest of some calls: robust enough for a report on a busy machine."""
     times = []
     for _ in range(repeats):
-        start = perf_counter()
+        start = CLOCK()
         run()
-        times.append(perf_counter() - start)
+        times.append(CLOCK() - start)
     return min(times)
 
 
@@ -153,16 +155,19 @@ def main() -> int:
     """Prints each operator above the ratio as it is found, then all of them in order."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--above", type=float, default=5.0, metavar="RATIO", help="report what is slower (default 5)")
-    parser.add_argument("--only", metavar="TEXT", default="", help="only operators with TEXT in their name")
+    parser.add_argument("--only", metavar="TEXT", nargs="+", default=[""], help="only operators named so")
+    parser.add_argument("--into", metavar="FILE", type=Path, help="write the rows between this script's marks in FILE")
     parser.add_argument("--elements", type=int, default=1_000_000, help="of the largest tensor (default 1,000,000)")
     parser.add_argument("--samples", type=int, default=2, help="samples of each operator (default 2)")
     options = parser.parse_args()
-    print(", ".join(f"{name} {value}" for name, value in harness.machine().items()), harness.load(), sep="; ")
+    about = {**harness.machine(), **harness.versions("numpy", "torch", "retrograd")}
+    described = ", ".join(f"{name} {value}" for name, value in about.items()) + f"; {harness.load()}"
+    print(described)
     found: list[tuple[float, str]] = []
     measured = 0
     not_enlarged = []
     for position, op in enumerate(OPS):
-        if options.only not in op.name:
+        if not any(text in op.name for text in options.only):
             continue
         done = 0
         for number, sample in enumerate(op.samples):
@@ -183,6 +188,10 @@ def main() -> int:
     print(f"\n{harness.load()}; {measured} operators measured; above {options.above:g}, slowest first:")
     print("\n".join(row for _, row in sorted(found, reverse=True)))
     print(f"\nnot enlarged: {', '.join(not_enlarged)}")
+    if options.into:
+        name = f"{Path(sys.argv[0]).stem} on {harness.THREADS} thread{'s' * (harness.THREADS > 1)}"
+        shown = "\n".join(row for _, row in sorted(found, reverse=True))
+        harness.write_into(options.into, name, f"{described}\n\n```\n{shown}\n```")
     return 0
 
 

@@ -97,6 +97,13 @@ def test_pairs_of_numbers_give_the_same_numbers(name: str, kind: str):
     same(ours, theirs, rtol=3e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("eps", [None, 1e-3])
+def test_logits(eps: float | None):
+    x = np.concatenate([np.linspace(-0.1, 1.1, SIZE, dtype=np.float32), SPECIAL])
+    ours, theirs = retrograd.logit(retrograd.from_numpy(x), eps), torch.logit(torch.from_numpy(x), eps)
+    same(ours, theirs, rtol=2e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("divisor", [0.7, -3.0, 0.0, float("inf"), float("nan"), 1e-30])
 @pytest.mark.parametrize("name", ["remainder", "fmod", "floor_divide"])
 def test_division_by_one_number(name: str, divisor: float):

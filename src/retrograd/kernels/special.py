@@ -15,6 +15,7 @@ from numpy import ndarray
 
 from . import reduce
 from .arithmetic import add
+from .compiled import LARGE
 from .dims import check_long
 from .promotion import (
     Kernel,
@@ -224,6 +225,10 @@ def logit(a: ndarray, eps: float | None = None, out: ndarray | None = None) -> n
     x = operand(a, work_dtype(d))
     if eps is not None:
         x = np.clip(x, cast_number(eps, x.dtype), cast_number(1.0 - eps, x.dtype))
+    if x.size > LARGE and type(x) is ndarray:  # as torch has it, and a tenth of SciPy's time
+        r = np.subtract(1, x)
+        np.divide(x, r, out=r)
+        return store(_cast(np.log(r, out=r), d), out)
     return store(_cast(_library(a).logit(x), d), out)
 
 
