@@ -85,7 +85,7 @@ def _guarded(kernel: Callable[..., Any], name: str, refused: dict[str, str]) -> 
         return _in_wide(kernel, args, kwargs, dtype, _WIDE[group])
 
     guard.__name__ = name
-    guard.__wrapped__, guard.is_guard = kernel, True  # type: ignore[attr-defined]
+    guard.__wrapped__ = kernel  # type: ignore[attr-defined]
     return guard
 
 
@@ -133,14 +133,6 @@ def install() -> None:
             space[full] = _guarded(kernel, name, refusals.get(name, {}))
 
 
-def remove() -> bool:
-    """Take the guards away again, for who looks at the bare operators; were there any?"""
-    space = vars(generated)
-    found = {name: guard.__wrapped__ for name, guard in space.items() if getattr(guard, "is_guard", False)}
-    space.update(found)
-    return bool(found)
-
-
 dtypes.on_first_stored.append(install)
 
-__all__ = ["install", "remove"]
+__all__ = ["install"]
