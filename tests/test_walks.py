@@ -75,13 +75,14 @@ def files_of(code: str) -> list[str]:
 
 @functools.cache
 def walked() -> dict[str, list[str]]:
-    """The files of each walk, in an interpreter of its own: here an earlier test may have defined a class of tensors, or
-    a mode, which functions have to look out for from then on."""
+    """The files of each walk, in an interpreter of its own.
+
+    Here an earlier test may have defined a class of tensors, or a mode: functions look out for them from then on.
+    """
     program = f"import json, test_walks as t; print(json.dumps({{c: t.files_of(c) for c in {list(walks())!r}}}))"
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
-    done = subprocess.run(
-        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True
-    )
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 
 

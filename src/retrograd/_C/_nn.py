@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
+from ..autograd.function import Function
 from ..core.state import local
 from ..nn.modules.conversion import parse_to
 from ..tensor.overriding import handle
@@ -15,3 +17,19 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
         return handle(_parse_to, [], args, kwargs)
     dtype, device, memory_format = parse_to(args, kwargs)
     return device, dtype, bool(kwargs.get("non_blocking", False)), memory_format
+
+
+class _WarnsInBackward(Function):
+    @staticmethod
+    def forward(ctx: Any, input: Any) -> Any:
+        return input.clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        warnings.warn("Warn from backward", stacklevel=2)
+        return grad
+
+
+def _test_warn_in_autograd(input: Any) -> Any:
+    """A copy whose gradient comes with a warning, for tests of how such warnings arrive."""
+    return _WarnsInBackward.apply(input)

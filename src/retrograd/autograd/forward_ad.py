@@ -215,6 +215,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         dual._meta is None
         or dual.__class__ is not Tensor
         or tangent._meta is not None
+        or tensor._special is not None
         or tangent._special is not None
         or not _laid_out_alike(tensor._memory, tangent._memory)
     ):

@@ -24,8 +24,10 @@ class Resize(Function):
     def forward(ctx: Any, tensor: Tensor, sizes: tuple[int, ...]) -> Tensor:
         if math.prod(sizes) != tensor.numel():
             raise RuntimeError(
-                f"requested resize to {'x'.join(map(str, sizes))} ({math.prod(sizes)} elements in total), but the given "
-                f"tensor has a size of {'x'.join(map(str, tensor.shape))} ({tensor.numel()} elements). autograd's resize can "
+                f"requested resize to {'x'.join(map(str, sizes))} ({math.prod(sizes)} elements in total), but the "
+                f"given "
+                f"tensor has a size of {'x'.join(map(str, tensor.shape))} ({tensor.numel()} elements). autograd's "
+                f"resize can "
                 "only change the shape of a given tensor, while preserving the number of elements."
             )
         ctx.input_sizes = tuple(tensor.shape)

@@ -188,12 +188,13 @@ class _CachingTorchDispatchMode(_SelectiveMode):
         substituted = self.substituted(operator)
         result = proceed() if substituted is None else proceed(substituted)
         returned, self.at_hand[0] = self.at_hand[0], None
-        context = SelectiveCheckpointContext(is_recompute=False, op_output=_detached(result))
+        own = isinstance(operator, OpOverload)  # an operator of a program's own has no history yet
+        context = SelectiveCheckpointContext(is_recompute=False, op_output=result if own else _detached(result))
         policy = self.policy_fn(context, op, *args, **kwargs)
         if isinstance(policy, bool):
             policy = _policy_from_bool(policy)
         save = policy in (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
-        if isinstance(operator, OpOverload):
+        if own:
             returned = _OF_A_PROGRAM  # it is called below its history: what it returned is all there is to it
         kept = (
             _Kept(op, result, returned)

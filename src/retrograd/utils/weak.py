@@ -1,0 +1,107 @@
+"""Dictionaries whose keys are told apart by who they are, and are not kept alive: ``torch.utils.weak``.
+
+>>> import retrograd as torch
+>>> from retrograd.utils.weak import WeakTensorKeyDictionary
+>>> x, names = torch.ones(2), WeakTensorKeyDictionary()
+>>> names[x] = "x"
+>>> names[x], torch.ones(2) in names, len(names)
+('x', False, 1)
+>>> del x
+>>> len(names)
+0
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, MutableMapping
+from typing import Any
+
+from ..tensor import Tensor
+
+__all__ = ["TensorWeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakTensorKeyDictionary"]
+
+
+class WeakIdRef(weakref.ref):  # type: ignore[type-arg]
+    """A weak reference that is equal to another one of the same object."""
+
+    __slots__ = ("_id",)
+
+    def __init__(self, key: Any, callback: Any = None) -> None:
+        super().__init__(key, callback)
+        self._id = id(key)
+
+    def __call__(self) -> Any:
+        return super().__call__()
+
+    def __hash__(self) -> int:
+        return self._id
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, WeakIdRef):
+            return NotImplemented
+        one, two = self(), other()
+        return one is two if one is not None and two is not None else self is other
+
+
+class TensorWeakRef:
+    """A weak reference to a tensor."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        if not isinstance(tensor, Tensor):
+            raise AssertionError(f"expected torch.Tensor, got {type(tensor)}")
+        self.ref = weakref.ref(tensor)
+
+    def __call__(self) -> Tensor | None:
+        return self.ref()
+
+
+class WeakIdKeyDictionary(MutableMapping[Any, Any]):
+    """A dictionary that forgets a key when it goes."""
+
+    def __init__(self, dict: Any = None, ref_type: type[WeakIdRef] = WeakIdRef) -> None:
+        self.data: dict[WeakIdRef, Any] = {}
+        self.ref_type = ref_type
+        forget = weakref.WeakMethod(self._forget)
+
+        def remove(reference: Any) -> None:
+            method = forget()
+            if method is not None:
+                method(reference)
+
+        self._remove = remove
+        if dict is not None:
+            self.update(dict)
+
+    def _forget(self, reference: Any) -> None:
+        self.data.pop(reference, None)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.data[self.ref_type(key)]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.data[self.ref_type(key, self._remove)] = value
+
+    def __delitem__(self, key: Any) -> None:
+        del self.data[self.ref_type(key)]
+
+    def __contains__(self, key: object) -> bool:
+        try:
+            return self.ref_type(key) in self.data
+        except TypeError:
+            return False
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __iter__(self) -> Iterator[Any]:
+        for reference in list(self.data):
+            key = reference()
+            if key is not None:
+                yield key
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self.data)}>"
+
+
+WeakTensorKeyDictionary = WeakIdKeyDictionary
