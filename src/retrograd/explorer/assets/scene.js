@@ -157,7 +157,9 @@ class Scene {
 
     /** What the layout is asked: containers, innermost first, with sizes of boxes. */
     request() {
-        const size = this.firstCopy + this.copies.length;
+        const contents = this.findContents();
+        const ports = this.findPorts(contents);
+        const size = this.firstCopy + this.copies.length + ports.length;
         const width = new Float32Array(size), height = new Float32Array(size);
         const cache = new Map();
         for (const box of this.boxes) {
@@ -168,6 +170,17 @@ class Scene {
             height[box] = (sub ? 40 : 28) + (runs ? 14 : 0);
         }
         for (const box of this.frames) width[box] = textWidth(this.title(box), FONT.title) + 60;
+        const first = (items) => [...items].reduce((least, item) => Math.min(least, this.order(item)), Infinity);
+        const order = new Map(ports.map(({ box, items }) => [box, first(items) - 0.6]));
+        for (const { box } of ports) [width[box], height[box]] = [1, 1];
+        const when = (box) => order.get(box) ?? this.order(box);
+        const containers = [...contents.values()].sort((a, b) => b.depth - a.depth);
+        for (const one of containers) one.items.sort((a, b) => when(a) - when(b));
+        return { containers, width, height };
+    }
+
+    /** The boxes of each open group, and how deep it is. */
+    findContents() {
         const contents = new Map([[-1, { box: null, items: [], edges: [], depth: 0 }]]);
         const depth = (group) => {
             let levels = 0;
@@ -179,15 +192,28 @@ class Scene {
             contents.set(group, { box: frame, items: [], edges: [], depth: depth(group) });
         }
         for (const box of [...this.frames, ...this.boxes]) contents.get(this.containerOf.get(box)).items.push(box);
-        const seen = new Set();
+        return contents;
+    }
+
+    /**
+     * Tell each container which lines lead from item to item in it. A line from outside that several items of a container
+     * get (the input of a block that has a way around it) enters by a port, so that the layout leads it around the others.
+     */
+    findPorts(contents) {
+        const seen = new Set(), entries = new Map();
         for (const line of this.lines) {
             let [a, b] = [line.from, line.to];
             let [ca, cb] = [this.containerOf.get(a), this.containerOf.get(b)];
+            line.inside = [];
             while (ca !== cb) { // up to where both are in the same container
                 if (contents.get(ca).depth >= contents.get(cb).depth) {
                     a = this.firstGroup + ca;
                     ca = this.containerOf.get(a);
                 } else {
+                    const entry = `${cb},${line.from}`;
+                    if (!entries.has(entry)) entries.set(entry, { container: cb, items: new Set() });
+                    entries.get(entry).items.add(b);
+                    line.inside.unshift([entries.get(entry), b]);
                     b = this.firstGroup + cb;
                     cb = this.containerOf.get(b);
                 }
@@ -198,9 +224,13 @@ class Scene {
             seen.add(key);
             contents.get(ca).edges.push([a, b]);
         }
-        const containers = [...contents.values()].sort((a, b) => b.depth - a.depth);
-        for (const one of containers) one.items.sort((a, b) => this.order(a) - this.order(b));
-        return { containers, width, height };
+        const ports = [...entries.values()].filter(({ items }) => items.size > 1);
+        ports.forEach((port, number) => {
+            port.box = this.firstCopy + this.copies.length + number;
+            contents.get(port.container).items.push(port.box);
+            for (const item of port.items) contents.get(port.container).edges.push([port.box, item]);
+        });
+        return ports;
     }
 
     /** Take in what the layout says. */
@@ -208,7 +238,7 @@ class Scene {
         Object.assign(this, { x, y, width, height, size });
         const byEnds = new Map(routes.map(([from, to, points]) => [from * 2 ** 26 + to, points]));
         for (const line of this.lines) {
-            line.points = this.routed(line, byEnds.get(line.route)) || this.direct(line);
+            line.points = this.routed(line, byEnds) || this.direct(line);
             if (!this.isGroup(line.from) && this.isRound(this.nodeOf(line.from))) this.beginAtArc(line);
         }
         this.linesOf = new Map();
@@ -221,14 +251,22 @@ class Scene {
         this.placed = true;
     }
 
-    /** The way that the layout found; where it leads from frame to frame, with the ends inside of them. */
-    routed({ from, to, route }, points) {
-        if (!points) return null;
-        points = [...points];
-        const a = [this.x[from] + this.width[from] / 2, this.y[from] + this.height[from]];
-        const b = [this.x[to] + this.width[to] / 2, this.y[to]];
+    /** The way that the layout found; where it leads from frame to frame, with what is inside of them. */
+    routed({ from, to, route, inside }, byEnds) {
+        const found = byEnds.get(route);
+        if (!found) return null;
+        const points = [...found], a = [this.x[from] + this.width[from] / 2, this.y[from] + this.height[from]];
         if (Math.floor(route / 2 ** 26) !== from) points.splice(0, 1, a, [a[0], Math.max(a[1], points[0][1] - 8)]);
-        if (route % 2 ** 26 !== to) points.splice(-1, 1, [b[0], Math.min(b[1], points[points.length - 1][1] + 8)], b);
+        let at = route % 2 ** 26;
+        for (const [{ box }, item] of inside) {
+            const way = box === undefined ? undefined : byEnds.get(box * 2 ** 26 + item);
+            if (way) {
+                points.splice(-1, 1, ...way);
+                at = item;
+            }
+        }
+        const b = [this.x[to] + this.width[to] / 2, this.y[to]];
+        if (at !== to) points.splice(-1, 1, [b[0], Math.min(b[1], points[points.length - 1][1] + 8)], b);
         return points;
     }
 
