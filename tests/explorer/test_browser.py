@@ -442,6 +442,44 @@ def test_names_are_texts_and_no_markup(browser, made):
 # --------------------------------------------------------------------------------------------------------- large graphs
 
 
+#: Moments to scrub to, near and far, forth and back; and how long each takes, until it is painted: the best of some.
+SHARES = (0.1, 0.1001, 0.9, 0.5, 0.5001, 0.2, 1, 0.99, 0.3, 0)
+MEASURE = """
+    const [shares, done] = arguments, {timeline, player, picture} = explorer.active;
+    const best = shares.map(() => Infinity), canvas = picture.canvas.getContext("2d", {willReadFrequently: true});
+    (async () => {
+        for (let round = 0; round < 5; round++) {
+            for (const [number, share] of shares.entries()) {
+                const start = performance.now();
+                timeline.go(Math.round(share * player.length));
+                picture.stage.getBoundingClientRect();
+                canvas.getImageData(0, 0, 1, 1); // now it is painted
+                best[number] = Math.min(best[number], performance.now() - start);
+                await new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)));
+            }
+        }
+        done(best);
+    })()"""
+
+
+def steps(browser) -> list[float]:
+    return browser.driver.execute_async_script(MEASURE, SHARES)
+
+
+@pytest.mark.parametrize("program", ["transformer", "physics 1700", "nan"])
+def test_real_programs_are_quick(browser, made, program):
+    path = made(*program.split())
+    first = []
+    for _ in range(3):
+        browser.open(path)
+        first.append(browser.js("return explorer.timing.firstPicture"))
+    slowest = max(steps(browser))
+    count = browser.js("return explorer.active.model.count")
+    print(f"\n{program}: {count} nodes, first picture {min(first):.0f} ms, steps at most {slowest:.0f} ms")
+    assert count >= {"transformer": 500, "physics 1700": 10000, "nan": 15}[program]
+    assert min(first) <= 3000 and slowest <= 50
+
+
 def test_twenty_thousand_nodes(browser, made):
     """The first picture within 3 s, steps of the scrubber within 50 ms; the best of some, since others work, too."""
     path = made("physics", "1700")
@@ -451,34 +489,17 @@ def test_twenty_thousand_nodes(browser, made):
         first.append(browser.js("return explorer.timing.firstPicture"))
     count = browser.js("return explorer.active.model.count")
     assert count > 20000
-    measure = """
-        const [shares, done] = arguments, {timeline, player, picture} = explorer.active;
-        const best = shares.map(() => Infinity), canvas = picture.canvas.getContext("2d", {willReadFrequently: true});
-        (async () => {
-            for (let round = 0; round < 5; round++) {
-                for (const [number, share] of shares.entries()) {
-                    const start = performance.now();
-                    timeline.go(Math.round(share * player.length));
-                    picture.stage.getBoundingClientRect();
-                    canvas.getImageData(0, 0, 1, 1); // now it is painted
-                    best[number] = Math.min(best[number], performance.now() - start);
-                    await new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)));
-                }
-            }
-            done(best);
-        })()"""
-    shares = [0.1, 0.1001, 0.9, 0.5, 0.5001, 0.2, 1, 0.99, 0.3, 0]
-    folded = browser.driver.execute_async_script(measure, shares)
+    folded = steps(browser)
     browser.one("#expand").click()
     browser.settle()
     browser.wait("return explorer.active.scene.boxes.length > 20000")
     browser.settle()
-    opened = browser.driver.execute_async_script(measure, shares)
+    opened = steps(browser)
     assert browser.js("return document.querySelectorAll('.picture .box').length") <= 900
     browser.choose("#grouping", "none")
     browser.wait("return explorer.active.by === 'none' && explorer.active.scene.frames.length === 0")
     browser.settle()
-    flat = browser.driver.execute_async_script(measure, shares)
+    flat = steps(browser)
     print(f"\n{count} nodes: first picture {min(first):.0f} ms, steps at most {max(folded):.0f} ms in groups, "
           f"{max(opened):.0f} ms in opened groups, {max(flat):.0f} ms without")  # fmt: skip
     assert min(first) <= 3000
