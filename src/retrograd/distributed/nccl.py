@@ -76,7 +76,7 @@ class NCCLBackend:
         kind = array.dtype.str[1:]
         if array.dtype.kind == "c":
             return array.size * 2, getattr(self._nccl, "NCCL_FLOAT" + str(array.dtype.itemsize * 4))
-        if array.dtype.name == "bfloat16":
+        if array.dtype.name == "bfloat16" and hasattr(self._nccl, "NCCL_BFLOAT16"):
             return array.size, self._nccl.NCCL_BFLOAT16
         if kind not in _TYPES:
             raise RuntimeError(f"Input tensor data type is not supported for NCCL process group: {array.dtype}")

@@ -357,7 +357,8 @@ def _forget() -> None:
     """This is a forked process, which is not in the group."""
     if world.group is not None:
         world.group.monitor.forget()
-    world.group, world.groups, world.store, world.uses_mpi, world.broken = None, [], None, False, False
+    world.group, world.groups, world.store, world.at_exit = None, [], None, None
+    world.uses_mpi = world.broken = False
 
 
 def new_group(

@@ -74,6 +74,24 @@ def test_memory():
     assert part.tolist() == [size, size]
 
 
+def test_bytes_on_the_wire():
+    """A sum over n processes sends 2 (n - 1) / n of the array from each, and little else."""
+    backend = dist.group.WORLD.backend
+    if backend.name != "gloo":
+        return  # MPI does not say
+    sent, send = [], backend._mesh.send
+
+    def counted(context, to, tag, array):
+        sent.append(array.nbytes)
+        send(context, to, tag, array)
+
+    backend._mesh.send = counted
+    count = 1200 * size
+    dist.all_reduce(torch.ones(count))
+    backend._mesh.send = send
+    assert sum(sent) == 2 * (size - 1) * 4 * count // size and len(sent) == 2 * (size - 1), sent
+
+
 def test_broadcast_and_reduce():
     x = torch.tensor([float(rank), 1.0])
     dist.broadcast(x, size - 1)
