@@ -4,8 +4,8 @@
 
 PYTHON ?= python3
 VENV   ?= .venv
-# Which tests to run, as a pytest marker expression, and further arguments for pytest.
-SELECT ?= not slow
+# Which tests to run, as a pytest marker expression, and further arguments for pytest. (Those of MPI have a target.)
+SELECT ?= not slow and not mpi
 ARGS   ?=
 # In how many processes `make test` and `make test-parity` run the tests, a file of them in one; 0 for none but pytest's
 # own, as a debugger needs it.

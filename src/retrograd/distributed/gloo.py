@@ -119,7 +119,8 @@ class _Mesh:
                     aside = bytearray(count)
                     receive_exactly(peer, memoryview(aside))
                     _hand_over(receipt, aside, source)
-                receipt = aside = None  # the memory is theirs; the next message may be long in coming
+                del receipt  # the memory is theirs; the next message may be long in coming
+                aside = bytearray()
         except OSError:
             pass
 
