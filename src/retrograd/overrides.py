@@ -314,10 +314,11 @@ def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
 
 
 def _stand_in(function: Any) -> Callable[..., Any]:
-    if getattr(Tensor, function.__name__, None) is function:
-        function = BEHIND.get(function.__name__, function)
+    name = function.__name__
+    if getattr(Tensor, name, None) is function:
+        function = BEHIND.get(name, function)
     if not isinstance(function, FunctionType):  # __get__ and __set__ of attributes
-        return (lambda self, value: -1) if function.__name__ == "__set__" else (lambda self: -1)
+        return (lambda self, value: -1) if name == "__set__" else (lambda self: -1)
 
     def stand_in(*args: Any, **kwargs: Any) -> int:
         return -1

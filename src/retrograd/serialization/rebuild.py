@@ -238,5 +238,6 @@ def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires
 #: The functions that make a tensor of arguments alone.
 TENSORS = (
     _rebuild_meta_tensor_no_storage, _rebuild_tensor, _rebuild_tensor_v2, _rebuild_tensor_v3, _rebuild_parameter,
-    _rebuild_parameter_with_state, _rebuild_nested_tensor, _rebuild_njt, _rebuild_sparse_tensor, _rebuild_wrapper_subclass,
+    _rebuild_parameter_with_state, _rebuild_nested_tensor, _rebuild_njt, _rebuild_sparse_tensor,
+    _rebuild_wrapper_subclass,
 )  # fmt: skip
