@@ -271,6 +271,32 @@ def test_modules(torch):
     assert empty.weight.device.type == "cpu" and empty.weight.shape == (3, 2)
 
 
+def test_out_and_checks(torch):
+    x, out = torch.ones(2, 3, device="meta"), torch.empty(0, device="meta")
+    assert torch.add(x, x, out=out) is out and out.shape == (2, 3)
+    with pytest.raises(NotImplementedError):
+        torch.nn.Linear(2, 2, device="meta").cpu()
+    torch.testing.assert_close(x, torch.zeros(2, 3, device="meta"))
+    with pytest.raises(AssertionError):
+        torch.testing.assert_close(x, torch.zeros(3, 2, device="meta"))
+    y = torch.ones(3, device="meta", requires_grad=True)
+    torch.utils.checkpoint.checkpoint(torch.exp, y, use_reentrant=False).sum().backward()
+    assert y.grad.is_meta
+    assert torch.vmap(lambda a: (a * a).sum())(x).shape == (2,)
+    assert torch.func.jacrev(torch.sin)(x).shape == (2, 3, 2, 3)
+
+
+def test_errors_name_the_sizes_of_the_call():
+    torch = retrograd
+    a, b = torch.ones(1000, 2000, device="meta"), torch.ones(1000, 3000, device="meta")
+    with pytest.raises(RuntimeError, match=r"cannot be multiplied \(1000x2000 and 1000x3000\)"):
+        a @ b
+    with pytest.raises(RuntimeError, match=r"tensor a \(2000\) must match the size of tensor b \(3000\)"):
+        a + b
+    with pytest.raises(NotImplementedError, match="no storage"):
+        a.untyped_storage()
+
+
 def test_gradients_of_gradients():
     torch = retrograd
     x = torch.ones(3, device="meta", requires_grad=True)

@@ -236,6 +236,8 @@ def write_out(
     tensors, apart = _tensors_in((*args, *kwargs.values())), _apart(function, args, kwargs)
     for tensor in (*tensors, *outs):
         if tensor._special is not None:
+            if tensor.is_meta:
+                return extension("meta").write_out(function, outs, out, args, kwargs)
             if tensor.needs_tensors and not state.dispatch_off:
                 return extension("dispatch").write_out(function, out, args, kwargs)
             tensor.write_out(function)

@@ -28,6 +28,7 @@ from ...tensor.meta import MetaArray, MetaTensor, meta_tensor, order_of
 from ...tensor.special import declaring
 from ..composite.dtypes import to_meta
 from ..composite.index import index_arrays, write_at
+from ..support import not_a_tensor
 from .inference import infer, infer_view
 from .rules import refuse
 
@@ -52,6 +53,11 @@ class _Never:
 
 def _nothing(*arrays: Any) -> None:
     """Memory that is not there does not overlap."""
+
+
+def _refused(function: Any, operator: str, name: str, position: int, value: Any, *call: Any) -> Any:
+    """What is no tensor: of those that are, each has a description."""
+    raise not_a_tensor(operator, name, position, value) from None
 
 
 def _descriptions(tensors: Any) -> list[Any]:
@@ -81,6 +87,7 @@ def _form(function: FunctionType) -> Callable[..., Any]:
         if name.startswith("kernel_") and name in surroundings:
             surroundings[name] = partial(how, record, surroundings[name])
     surroundings |= {"new": _new, "ndarray": _Never, "check_overlap": _nothing, "tensor_list_arrays": _descriptions}
+    surroundings["no_array"] = _refused
     result = FunctionType(code, surroundings, function.__name__, function.__defaults__, function.__closure__)
     result.__kwdefaults__ = function.__kwdefaults__
     return result
@@ -107,6 +114,23 @@ def _copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Any:
 @_declare("item", "__bool__", "__int__", "__float__", "__index__", "is_nonzero")
 def _item(input: Any) -> Any:
     return input.item()
+
+
+def write_out(
+    function: Callable[..., Any], outs: tuple[Any, ...], out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """``function(..., out=out)``: nothing is written, and `out` takes the result's shape."""
+    result = function(*args, **kwargs)
+    results = result if isinstance(result, (tuple, list)) else (result,)
+    for target, value in zip(outs, results, strict=True):
+        if not target.is_meta:
+            value._no_data()
+        begin_inplace(local.state, target, False)
+        if target._memory.shape != value._memory.shape:
+            order = order_of(value._memory.shape, value._memory.strides)
+            target._memory = MetaArray.fresh(value._memory.shape, target._memory.dtype, order)
+        bump_version(target)
+    return out
 
 
 # --------------------------------------------------------------------------------------------------- views, subscripts

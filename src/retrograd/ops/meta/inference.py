@@ -16,6 +16,7 @@ three elements) the first probes fail, and two more follow in which sizes below 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -94,8 +95,11 @@ def _probed(record: OperatorRecord, kernel: Callable[..., Any], args: Sequence[A
             dict(zip(replaced, [pair[i] + (kept if kept > 1 else 0) for pair in _SIZES], strict=False)) for i in (0, 1)
         ]
         for filled in (0, 1):
+            first, second = (_run(kernel, args, kwargs, table, filled) for table in tables)
+            if isinstance(first, Exception) or isinstance(second, Exception):
+                error = error or _with_real_sizes(first, second, tables)
+                continue
             try:
-                first, second = (_run(kernel, args, kwargs, table, filled) for table in tables)
                 return _explained(record, first, second, tables, args, kwargs)
             except _Unexplained as unexplained:
                 error = error or NotImplementedError(
@@ -103,25 +107,23 @@ def _probed(record: OperatorRecord, kernel: Callable[..., Any], args: Sequence[A
                     f"the size of its result: {unexplained}"
                 )
                 break
-            except Exception as failed:
-                error = error or failed
         if not replaced:
             break
     assert error is not None
-    raise _with_real_sizes(kernel, args, kwargs, error)
+    raise error
 
 
-def _with_real_sizes(
-    kernel: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], error: Exception
-) -> Exception:
-    """The error that the call itself would raise, with its own sizes in the message, if they are not large."""
-    if sum(math.prod(shape) for shape in _shapes([*args, *kwargs.values()])) > 2**16:
-        return error
-    try:
-        _run(kernel, args, kwargs, {}, 0)
-    except Exception as own:
-        return own if type(own) is type(error) else error
-    return error
+def _with_real_sizes(first: Any, second: Any, tables: list[dict[int, int]]) -> Exception:
+    """The error of a probe as the call itself would raise it: numbers that are sizes in both are those they stand for."""
+    if not isinstance(first, Exception):
+        return second
+    ours, others = re.split(r"(\d+)", str(first)), re.split(r"(\d+)", str(second))
+    if isinstance(second, Exception) and ours[::2] == others[::2] and type(first) is type(second):
+        meaning = {(str(tables[0][n]), str(tables[1][n])): str(n) for n in tables[0]}
+        pairs = zip(ours[1::2], others[1::2], strict=True)
+        ours[1::2] = [meaning.get(pair, pair[0]) for pair in pairs]
+        first.args = ("".join(ours),)
+    return first
 
 
 def _shapes(values: Sequence[Any]) -> list[tuple[int, ...]]:
@@ -138,10 +140,14 @@ def _shapes(values: Sequence[Any]) -> list[tuple[int, ...]]:
 def _run(
     kernel: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], table: dict[int, int], filled: int
 ) -> Any:
-    return kernel(
-        *[_small(value, table, filled) for value in args],
-        **{name: _small(value, table, filled) for name, value in kwargs.items()},
-    )
+    """What the kernel gives for a probe, or the error that it raises."""
+    try:
+        return kernel(
+            *[_small(value, table, filled) for value in args],
+            **{name: _small(value, table, filled) for name, value in kwargs.items()},
+        )
+    except Exception as error:
+        return error
 
 
 def _small(value: Any, table: dict[int, int], filled: int) -> Any:
