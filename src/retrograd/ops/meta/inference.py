@@ -114,7 +114,7 @@ def _probed(record: OperatorRecord, kernel: Callable[..., Any], args: Sequence[A
 
 
 def _with_real_sizes(first: Any, second: Any, tables: list[dict[int, int]]) -> Exception:
-    """The error of a probe as the call itself would raise it: numbers that are sizes in both are those they stand for."""
+    """The error of a probe as the call would raise it: numbers that are sizes in both are those they stand for."""
     if not isinstance(first, Exception):
         return second
     ours, others = re.split(r"(\d+)", str(first)), re.split(r"(\d+)", str(second))
