@@ -103,7 +103,9 @@ def _compare(op, sample):
         found = [None if g is None else _looks(g)[:3] for g in on_meta.gradients()]
     except (NotImplementedError, RuntimeError, AttributeError) as error:
         return f"refused: gradient: {error}"
-    return None if found == wanted else f"gradients are {found}, and {wanted} on the CPU"
+    # Whether a gradient that is one number everywhere is expanded or written out is nobody's promise.
+    same = all(f is w or (f[:2] == w[:2] and (f[2] == w[2] or 0 in f[2])) for f, w in zip(found, wanted, strict=True))
+    return None if same else f"gradients are {found}, and {wanted} on the CPU"
 
 
 def _check(op, samples, monkeypatch, whole):
