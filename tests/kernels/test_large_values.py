@@ -80,6 +80,14 @@ def test_pairs_of_numbers_give_the_same_bits(name: str, kind: str):
         compare_quotients(name, x, y, ours, theirs)
 
 
+@pytest.mark.parametrize("name", ["remainder", "fmod", "floor_divide"])
+@pytest.mark.parametrize("shapes", [((250, 300), (300,)), ((300,), (250, 300)), ((250, 300), (250, 1))])
+def test_quotients_of_shapes_that_meet(name: str, shapes: tuple[tuple[int, ...], ...]):
+    x, y = (np.rint(numbers("normal", i, int(np.prod(s))) * 9).reshape(s) for i, s in enumerate(shapes))
+    ours = getattr(retrograd, name)(retrograd.from_numpy(x), retrograd.from_numpy(y))
+    same(ours, getattr(torch, name)(torch.from_numpy(x), torch.from_numpy(y)))
+
+
 @pytest.mark.parametrize("kind", ["normal", "whole"])
 def test_between_two_numbers(kind: str):
     x, y, w = (numbers(kind, seed) for seed in range(3))

@@ -48,11 +48,18 @@ def pointwise(
 
 def pairs(fill: Callable[..., None], a: Any, b: Any) -> ndarray | None:
     """An array filled by ``fill(part of a, part of b, part of it)``; None where they are not large contiguous arrays of
-    float32 of one shape.  `b` may be 0-d, and is one element then."""
+    float32 of one shape.  `b` may be 0-d, and is one element then, or broadcast to the shape of `a`."""
     if not (type(a) is ndarray and type(b) is ndarray and a.dtype is b.dtype is _FLOAT32 and a.size > compiled.LARGE):
         return None
-    if not (a.flags.c_contiguous and (not b.ndim or (b.shape == a.shape and b.flags.c_contiguous))):
+    if not a.flags.c_contiguous:
         return None
+    if b.ndim and b.shape != a.shape:
+        try:
+            b = np.broadcast_to(b, a.shape)
+        except ValueError:
+            return None
+    if b.ndim and not b.flags.c_contiguous:
+        b = b.copy()
     result = np.empty(a.shape, _FLOAT32)
     x, y, r = a.reshape(-1), b.reshape(-1), result.reshape(-1)
     for first in range(0, r.size, BLOCK):
