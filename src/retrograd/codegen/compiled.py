@@ -1,4 +1,4 @@
-"""Writes ``_generated/compiled.py``: what the compiled core is told of operators and nodes.
+"""Writes ``compiled_operators.py`` and ``compiled_formulas.py`` of ``_generated``: what the compiled core is told.
 
 The core (``fast/src/core``) runs operators and formulas without the interpreter, from descriptions: which kernel, which
 node, what is saved in which slot, and each formula as a tree.  They come from the same table, and each formula from the
@@ -22,6 +22,9 @@ from __future__ import annotations
 from typing import Any
 
 '''
+#: The operators that the core has: Python's signs, powers with a number, and the sum of all elements.
+OPERATORS = ("__mul__", "__rmul__", "__add__", "__radd__", "__sub__", "__rsub__", "__truediv__", "__neg__")
+OPERATORS += ("pow_Tensor_Scalar", "sum")
 _SIGNS = {ast.Mult: "*", ast.Add: "+", ast.Sub: "-", ast.Div: "/", ast.Pow: "**"}
 #: Arguments of more parts than these are left to Python (MOST_ARGUMENTS, MOST_EDGES and MOST_SAVES of the core).
 _MOST_PARTS, _MOST_EDGES, _MOST_SAVES, _MOST_OPERANDS = 8, 4, 8, 4
@@ -31,20 +34,28 @@ class _NoDescription(Exception):
     """This is left to Python."""
 
 
-def write_compiled(entries: list[Entry], names: Names) -> str:
-    """The source of the module."""
-    nodes: dict[str, Any] = {}
-    operators: dict[str, Any] = {}
+def write_operators(entries: list[Entry]) -> str:
+    """The source of the module about operators."""
+    found: dict[str, Any] = {}
     for entry in entries:
-        nodes |= _nodes(entry, names)
-        for name in (entry.name, *entry.operators):
-            described = _operator(entry)
-            if described is not None:
-                operators[name] = described
+        for name in {entry.name, *entry.operators}.intersection(OPERATORS):
+            found[name] = _operator(entry)
+            assert found[name] is not None, f"{name} cannot be described to the compiled core"
     text = HEADER + "#: Operator -> (kinds, constants, kernel, node, edges, saves): see `define_operators`.\n"
-    text += "OPERATORS: dict[str, Any] = {\n" + "".join(f"    {k!r}: {v!r},\n" for k, v in operators.items()) + "}\n\n"
-    text += "#: Node -> (a formula for each edge, slots that are let go): see `define_formulas`.\n"
-    return text + "FORMULAS: dict[str, Any] = {\n" + "".join(f"    {k!r}: {v!r},\n" for k, v in nodes.items()) + "}\n"
+    return text + _dict("OPERATORS", {name: found[name] for name in OPERATORS if name in found})
+
+
+def write_formulas(entries: list[Entry], names: Names) -> str:
+    """The source of the module about nodes."""
+    found: dict[str, Any] = {}
+    for entry in entries:
+        found |= _nodes(entry, names)
+    text = HEADER + "#: Node -> (a formula for each edge, slots that are let go): see `define_formulas`.\n"
+    return text + _dict("FORMULAS", found)
+
+
+def _dict(name: str, items: dict[str, Any]) -> str:
+    return f"{name}: dict[str, Any] = {{\n" + "".join(f"    {k!r}: {v!r},\n" for k, v in items.items()) + "}\n"
 
 
 # ---------------------------------------------------------------------------------------------------------- formulas

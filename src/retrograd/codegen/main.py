@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from .compiled import write_compiled
+from .compiled import write_formulas, write_operators
 from .dispatched import write_dispatched
 from .formula import Names
 from .functions import write_functions
@@ -40,7 +40,8 @@ def generate(table_dir: Path, out_dir: Path, stubs_dir: Path | None = None) -> l
         "functions.py": write_functions(entries),
         "dispatched.py": write_dispatched(entries),
         "jvps.py": write_jvps(entries, names),
-        "compiled.py": write_compiled(entries, names),
+        "compiled_operators.py": write_operators(entries),
+        "compiled_formulas.py": write_formulas(entries, names),
         "records.py": write_records(entries),
         "functions.pyi": write_function_stubs(entries),
         "composites.pyi": write_composite_stubs(composites),

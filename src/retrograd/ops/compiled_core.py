@@ -13,7 +13,7 @@ Each looks first whether all is plain: the classes, the arrays, no interceptor (
 not, or anything at all goes wrong, nothing has happened yet, and the Python function is called, which knows all cases
 and all errors.  So there is no second place where rules stand, and the Python of this package is what to read.
 
-What operators and nodes do it is told: `_generated/compiled.py` describes them, from the table (codegen/compiled.py).
+What operators and nodes do it is told: the generator writes descriptions from the table (codegen/compiled.py).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _OPERATORS = {"__pow__": "pow_Tensor_Scalar"}
 
 def _describe_node(cls: type) -> Any:
     """What a node of the table computes, for the core; None for any other."""
-    from .._generated.compiled import FORMULAS  # read when the first pass runs
+    from .._generated.compiled_formulas import FORMULAS  # read when the first pass runs
 
     return FORMULAS.get(cls.__name__) if getattr(nodes, cls.__name__, None) is cls else None
 
@@ -62,7 +62,7 @@ def _describe(operators: dict[str, Any], name: str) -> Any:
 
 
 def _set_up(core: Any) -> None:
-    from .._generated.compiled import OPERATORS  # nobody else reads it
+    from .._generated.compiled_operators import OPERATORS  # nobody else reads it
 
     classes: dict[str, Any] = {
         "Tensor": Tensor,
