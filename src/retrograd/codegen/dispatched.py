@@ -26,7 +26,7 @@ from retrograd import kernels
 from retrograd.autograd.basic_nodes import NotImplementedInPlace
 from retrograd.autograd.edge import gradient_edge
 from retrograd.autograd.inplace import begin_inplace, edge_before_write, end_inplace
-from retrograd.autograd.saved_variable import SavedVariable, pack_before_write, save_list, save_output
+from retrograd.autograd.saved_variable import pack_before_write, save, save_list, save_output
 from retrograd.autograd.view_meta import DifferentiableViewMeta, as_view
 from retrograd.core.dtypes import as_numpy_dtype
 from retrograd.core.state import local
