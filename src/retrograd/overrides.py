@@ -314,7 +314,7 @@ def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
 
 
 def _stand_in(function: Any) -> Callable[..., Any]:
-    name = function.__name__
+    name: str = function.__name__
     if getattr(Tensor, name, None) is function:
         function = BEHIND.get(name, function)
     if not isinstance(function, FunctionType):  # __get__ and __set__ of attributes
