@@ -349,3 +349,21 @@ def test_operators_as_objects(torch):
         aten.exp.nothing
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         torch.ops.aten.nothing
+
+
+def test_every_name_in_the_generated_operators_is_there():
+    """A wrapper that few calls reach says nothing of a missing import until it is called."""
+    import builtins
+    import dis
+    import types
+
+    from retrograd._generated import dispatched
+
+    missing = {
+        step.argval
+        for function in vars(dispatched).values()
+        if isinstance(function, types.FunctionType) and function.__name__.startswith("run_")
+        for step in dis.get_instructions(function.__code__)
+        if step.opname == "LOAD_GLOBAL" and not hasattr(dispatched, step.argval) and not hasattr(builtins, step.argval)
+    }
+    assert missing == set()

@@ -91,7 +91,8 @@ def _results(entry: Entry) -> list[str]:
             lines += ["vc = input._vc or version_counter(input)", "for result in results:", "    result._vc = vc"]
         return lines
     if len(results) > 1:
-        lines = [f"{', '.join(results)} = call()"]
+        names = ", ".join(results)
+        lines = [f"({names}), ({', '.join(entry.saves)},) = call()" if entry.saves else f"{names} = call()"]
         return lines + [f"{r}_array = None if {r} is None else bare({r})" for r in results]
     saves = f"result, ({', '.join(entry.saves)},) = call()"  # which the kernel would have returned too
     lines = [saves if entry.saves else "result = call()"]
