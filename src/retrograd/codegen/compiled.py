@@ -23,8 +23,10 @@ from typing import Any
 
 '''
 #: The operators that the core has: Python's signs, powers with a number, and the sum of all elements.
-OPERATORS = ("__mul__", "__rmul__", "__add__", "__radd__", "__sub__", "__rsub__", "__truediv__", "__neg__")
-OPERATORS += ("pow_Tensor_Scalar", "sum")
+OPERATORS = (
+    "__mul__", "__rmul__", "__add__", "__radd__", "__sub__", "__rsub__", "__truediv__", "__neg__", "pow_Tensor_Scalar",
+    "sum",
+)  # fmt: skip
 _SIGNS = {ast.Mult: "*", ast.Add: "+", ast.Sub: "-", ast.Div: "/", ast.Pow: "**"}
 #: Arguments of more parts than these are left to Python (MOST_ARGUMENTS, MOST_EDGES and MOST_SAVES of the core).
 _MOST_PARTS, _MOST_EDGES, _MOST_SAVES, _MOST_OPERANDS = 8, 4, 8, 4
