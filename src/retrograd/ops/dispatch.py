@@ -330,7 +330,7 @@ def below_autograd(
         result = checked_result(func, ask(func, told, named))
         if kwargs.get("requires_grad") and isinstance(result, Tensor):
             result.requires_grad_()
-        if function.__name__.endswith("_") and isinstance(args[0], Tensor):
+        if func._schema.is_mutable and isinstance(args[0], Tensor):
             if isinstance(args[0], DispatchTensor):
                 bump_version(args[0])
             return args[0]

@@ -237,8 +237,8 @@ def _aten_only(name: str) -> Callable[..., Any] | None:
 def _function_of(base: str, overload: str) -> Callable[..., Any] | None:
     forms = _operators().get(base, {})
     function = forms.get(overload)
-    if function is None and overload in overloads_of_composites(base):
-        function = function_named(base) if base not in _operators() or overload != "default" else None
+    if function is None and overload in overloads_of_composites(base, () if forms else ("default",)):
+        function = function_named(base)
     if function is None and overload.endswith("out"):
         # ``add.out``, ``max.dim_max``: a form of the function that is given where to write.
         form = overload.removesuffix("out").removesuffix("_")

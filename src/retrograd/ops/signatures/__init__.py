@@ -65,9 +65,9 @@ def _overloads_of_composites() -> dict[str, tuple[str, ...]]:
     return found
 
 
-def overloads_of_composites(name: str) -> tuple[str, ...]:
-    """Torch's names for the forms of a function that is composed of others: ``default``, unless said otherwise."""
-    return _overloads_of_composites().get(name, ("default",))
+def overloads_of_composites(name: str, otherwise: tuple[str, ...] = ("default",)) -> tuple[str, ...]:
+    """Torch's names for the forms of a function that is composed of others, if they are said."""
+    return _overloads_of_composites().get(name, otherwise)
 
 
 @functools.cache
