@@ -597,7 +597,7 @@ def _hessian_product(
         if strict:
             _require(gradients, "jacobian")
         product: Any = None
-        if function == "hvp" and not create_graph and not strict and None not in gradients:
+        if function == "hvp" and not create_graph and not strict and all(g is not None for g in gradients):
             product = _swept(gradients, inputs, vector)
         if function == "hvp" and product is None:
             # As in `jvp`: linear in what the second gradient is taken with.

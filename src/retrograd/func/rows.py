@@ -66,9 +66,11 @@ def can_run(task: GraphTask) -> bool:
     """May this pass be run on rows?"""
     if level_of_rows(task.given) is None or (task.root.extras is not None and _has_hooks(task.root)):
         return False
-    for node in task.dependencies:
+    for node in (task.root, *task.dependencies):
         if node.extras is not None and _has_hooks(node):
             return False
+        if any([metadata[2] is not np.ndarray for metadata in node.input_metadata]):
+            return False  # the gradient of a special tensor
     return True
 
 
