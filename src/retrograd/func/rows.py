@@ -25,6 +25,7 @@ import numpy as np
 from .. import kernels
 from .._generated import nodes
 from ..autograd.edge import gradient_edge
+from ..autograd.fast_loop import run_pass_fast
 from ..autograd.node_call import wanted_edges
 from ..autograd.saved_variable import unpack_array
 from ..autograd.validation import _check_expandable
@@ -113,6 +114,19 @@ def run_rows(
     state: ThreadState, task: GraphTask, root: Node, first: Sequence[Any], as_tensors: bool, call: Any
 ) -> None:
     """Run a pass from `root`, whose gradients are the batched tensors `first`; what is captured is batched, too."""
+    try:
+        done = _run(state, task, root, first)
+    except NoArray:  # a node has to do with a special tensor
+        run_pass_fast(state, task, root, first, as_tensors, call)
+        return
+    if not task.keep_graph:
+        for node in done:
+            node.release_variables(task.freed)  # type: ignore[arg-type]
+
+
+def _run(state: ThreadState, task: GraphTask, root: Node, first: Sequence[Any]) -> list[Node]:
+    """The nodes that were run."""
+    done: list[Node] = []
     level: Any = level_of_rows(task.given)
     if not ROWS:
         _register()
@@ -152,10 +166,9 @@ def run_rows(
                 waiting.pop(successor, None)
                 arrival += 1
                 heappush(heap, (-successor.sequence_nr, arrival, successor, arrived))
-            if not task.keep_graph:
-                node.release_variables(task.freed)
+            done.append(node)
         if not heap:
-            return
+            return done
         _, _, node, grads = heappop(heap)
 
 
