@@ -22,6 +22,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import ops
+from ..amp.autocast_mode import _cast as cast
+from ..amp.autocast_mode import autocast, is_autocast_enabled
+from ..core.devices import device
+from ..core.dtypes import dtype
 from ..core.where import user_location
 from ..ops.custom import DEFINED, CustomOperator, Namespace
 from ..ops.operator_schema import FunctionSchema, parse
@@ -112,8 +116,7 @@ class CustomOpDef:
         if schema.is_mutable:
             raise RuntimeError(
                 f"Cannot register autograd formula for non-functional operator {self} with schema {schema}: it "
-                f"writes to "
-                "its arguments"
+                f"writes to its arguments"
             )
         self._operator.backward, self._operator.setup_context = backward, setup_context
         self._operator.changed()
@@ -129,7 +132,7 @@ class CustomOpDef:
         return register if func is None else register(func)
 
     def register_torch_dispatch(self, torch_dispatch_class: type, fn: Callable[..., Any] | None = None, /) -> Any:
-        """What it means to a class or a mode: ``fn(mode, func, types, args, kwargs)``, or ``fn(func, types, ...)``."""
+        """What it means to a class or a mode: ``fn(mode_or_class, func, types, args, kwargs)``."""
 
         def register(rule: Callable[..., Any]) -> Callable[..., Any]:
             self._operator.rules[torch_dispatch_class] = rule
@@ -138,8 +141,18 @@ class CustomOpDef:
         return register if fn is None else register(fn)
 
     def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
-        """Have its arguments cast to a dtype within autocast."""
-        self._operator.autocast[device_type] = cast_inputs
+        """Have its arguments cast to a dtype within autocast, which is off in what it computes."""
+        device(device_type)  # which refuses kinds that there are not
+        if not isinstance(cast_inputs, dtype):
+            raise TypeError(f"register_autocast(): cast_inputs must be a torch.dtype, not {type(cast_inputs).__name__}")
+
+        def within(call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+            if not is_autocast_enabled(device_type):
+                return call(*args, **kwargs)
+            with autocast(device_type, enabled=False):
+                return call(*cast(args, cast_inputs), **cast(kwargs, cast_inputs))
+
+        self._operator.within = within
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._operator(*args, **kwargs)
@@ -225,6 +238,7 @@ class Library:
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._operators: list[CustomOperator] = []
         self._kernels: list[tuple[CustomOperator, str]] = []
+        self._undo: list[Callable[[], Any]] = []
 
     def __repr__(self) -> str:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
@@ -254,8 +268,7 @@ class Library:
         if name.startswith("aten::"):
             raise RuntimeError(
                 f"torch.library.Library.impl: the kernel of {name} is not replaced here: a TorchDispatchMode "
-                f"answers for "
-                "operators of torch, and custom_op() defines others"
+                f"answers for operators of torch, and custom_op() defines others"
             )
         if with_keyset:
             raise RuntimeError("torch.library.Library.impl: there are no sets of dispatch keys to give to a kernel")
@@ -266,8 +279,7 @@ class Library:
         if key in operator.kernels and not allow_override:
             raise RuntimeError(
                 f"This is not allowed since there's already a kernel registered from python overriding {name}'s "
-                f"behavior "
-                f"for {key} dispatch key and {self.ns} namespace."
+                f"behavior for {key} dispatch key and {self.ns} namespace."
             )
         if key == "Meta":
             operator.fake = fn
@@ -279,11 +291,13 @@ class Library:
         """Forget what it has registered."""
         for operator, key in self._kernels:
             operator.kernels.pop(key, None)
+        for undo in reversed(self._undo):
+            undo()
         for operator in self._operators:
             operator.forget()
         if self.kind == "DEF":
             _OWNERS.pop(self.ns, None)
-        self._operators, self._kernels = [], []
+        self._operators, self._kernels, self._undo = [], [], []
 
 
 @contextmanager
@@ -340,55 +354,66 @@ def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = N
     return register if func is None else register(func)
 
 
-def _register(op: Any, method: str, func: Callable[..., Any] | None, *args: Any) -> Any:
+def _of(lib: Library | None, op: Any) -> CustomOpDef:
+    """An operator; what is registered of it next goes when the library does, if one is given."""
     operator = _find(op)
-    return getattr(CustomOpDef(operator, lambda: None), method)(*args, *(() if func is None else (func,)))
+    if lib is not None:
+        if not isinstance(lib, Library):
+            raise TypeError(f"lib must be a torch.library.Library, not {type(lib).__name__}")
+        lib._undo.append(operator.restorer())
+    return CustomOpDef(operator, lambda: None)
 
 
 def register_autograd(
-    op: Any, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None, lib: Any = None
-) -> None:
+    op: Any, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None,
+    lib: Library | None = None,
+) -> None:  # fmt: skip
     """The formula of an operator: see `CustomOpDef.register_autograd`."""
-    CustomOpDef(_find(op), backward).register_autograd(backward, setup_context=setup_context)
+    _of(lib, op).register_autograd(backward, setup_context=setup_context)
 
 
 def register_fake(
-    op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None, _stacklevel: int = 1,
+    op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None, _stacklevel: int = 1,
     allow_override: bool = False,
 ) -> Any:  # fmt: skip
-    """What gives tensors like the results of an operator for tensors without values."""
-    operator = _find(op)
+    """What gives tensors like the results of an operator for tensors without values.
 
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        operator.fake = function
-        return function
-
-    return register if func is None else register(func)
+    (`_stacklevel` is for torch's own callers: how far up the stack the registration is said to be.)
+    """
+    if _find(op).fake is not None and not allow_override and not isinstance(op, CustomOpDef):
+        raise RuntimeError(
+            f"register_fake(...): the operator {_find(op).qualname} already has a fake impl registered: "
+            "allow_override=True replaces it"
+        )
+    definition = _of(lib, op)
+    return definition.register_fake if func is None else definition.register_fake(func)
 
 
 impl_abstract = register_fake
 
 
-def register_kernel(op: Any, device_types: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None) -> Any:
+def register_kernel(
+    op: Any, device_types: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None
+) -> Any:
     """What computes an operator on some kinds of devices."""
-    return CustomOpDef(_find(op), lambda: None).register_kernel(device_types, func)
+    return _of(lib, op).register_kernel(device_types, func)
 
 
-def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None) -> Any:
+def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
     """How an operator is batched: see `CustomOpDef.register_vmap`."""
-    return _register(op, "register_vmap", func)
+    return _of(lib, op).register_vmap(func)
 
 
 def register_torch_dispatch(
-    op: Any, torch_dispatch_class: type, func: Callable[..., Any] | None = None, /, *, lib: Any = None
+    op: Any, torch_dispatch_class: type, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None
 ) -> Any:
     """What an operator means to a class of tensors or a mode that does not know it itself."""
-    return _register(op, "register_torch_dispatch", func, torch_dispatch_class)
+    return _of(lib, op).register_torch_dispatch(torch_dispatch_class, func)
 
 
-def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> None:
+def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None) -> None:
     """Have the arguments of an operator cast to a dtype within autocast."""
-    CustomOpDef(_find(op), lambda: None).register_autocast(device_type, cast_inputs)
+    _of(lib, op).register_autocast(device_type, cast_inputs)
 
 
 def get_kernel(op: Any, dispatch_key: str) -> Callable[..., Any]:

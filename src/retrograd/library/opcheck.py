@@ -107,8 +107,7 @@ def _autograd(operator: CustomOperator, args: Any, kwargs: dict[str, Any], toler
     if operator.backward is None and not with_autograd:
         raise AssertionError(
             f"{operator.qualname} does not have an autograd kernel registered, but an argument requires grad: give "
-            f"it a "
-            "formula, with register_autograd()"
+            f"it a formula, with register_autograd()"
         )
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ..autograd.function import Function
-from ..core.dtypes import dtype as Dtype
 from ..core.state import local
 from ..tensor import Tensor
 from ..tensor.overriding import handle, overriding
@@ -82,8 +81,8 @@ class CustomOperator:
         self.vmap: Callable[..., Any] | None = None
         self.backward: Callable[..., Any] | None = None
         self.setup_context: Callable[..., Any] | None = None
-        #: By the kind of device: the dtype to which autocast casts its arguments.
-        self.autocast: dict[str, Dtype] = {}
+        #: ``within(call, args, kwargs)``: how it is called where autocast may be on.
+        self.within: Callable[..., Any] | None = None
         #: What it means to classes and modes that do not know it themselves.
         self.rules: dict[type, Callable[..., Any]] = {}
         forms = DEFINED.setdefault(namespace, {}).setdefault(name, {})
@@ -114,6 +113,16 @@ class CustomOperator:
         if not forms:
             del DEFINED[namespace][name]
 
+    def restorer(self) -> Callable[[], None]:
+        """What gives it back what is registered of it now."""
+        before = {name: value.copy() if isinstance(value, dict) else value for name, value in vars(self).items()}
+
+        def restore() -> None:
+            vars(self).update(before)
+            self.changed()
+
+        return restore
+
     # ---------------------------------------------------------------------------------------------------------- a call
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -122,8 +131,7 @@ class CustomOperator:
         if len(args) > len(positional):
             raise TypeError(
                 f"{self.qualname}() expected at most {len(positional)} argument(s) but received {len(args)} "
-                f"argument(s). "
-                f"Declaration: {self.schema}"
+                f"argument(s). Declaration: {self.schema}"
             )
         given = dict(zip([a.name for a in positional], args, strict=False))
         for name, value in kwargs.items():
@@ -142,6 +150,10 @@ class CustomOperator:
         return tuple([given[a.name] for a in positional]), keywords
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.call(*args, **kwargs) if self.within is None else self.within(self.call, args, kwargs)
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """A call, whose arguments are of the dtypes that they shall be of."""
         state = local.state
         inputs, keywords = self.bind(args, kwargs)
         if state.functions_off < 2:

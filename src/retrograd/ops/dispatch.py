@@ -18,7 +18,7 @@ A mode (utils/_python_dispatch.py) is asked in the same place, before the argume
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -213,7 +213,9 @@ def ask_arguments(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any
     types = tuple([type(value) for value in found])
     with recording_off():
         for value in found:
-            result = value.__torch_dispatch__(func, types, args, kwargs)
+            rule = rule_of(func, type(value))
+            handler = value.__torch_dispatch__ if rule is None else partial(rule, type(value))
+            result = handler(func, types, args, kwargs)
             if result is not NotImplemented:
                 return result
     raise TypeError(
@@ -222,6 +224,11 @@ def ask_arguments(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any
         + "".join(f"  - tensor subclass {cls}\n" for cls in types)
         + "\nDefine what the operator does in one of them"
     )
+
+
+def rule_of(func: OpOverload, cls: type) -> Callable[..., Any] | None:
+    """What a program has said (`library.register_torch_dispatch`) that its operator means to a class or a mode."""
+    return getattr(func.function, "rules", {}).get(cls)
 
 
 class recording_off:
@@ -506,8 +513,7 @@ def mode_handler(observer: ModeObserver) -> Callable[..., Any]:
     if getattr(method, "__self__", mode) is not mode:
         raise RuntimeError(
             f"Defining {type(mode).__name__}'s `__torch_dispatch__` as a classmethod is not supported, please make "
-            f"it a "
-            "plain method"
+            f"it a plain method"
         )
 
     def ask(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -515,7 +521,9 @@ def mode_handler(observer: ModeObserver) -> Callable[..., Any]:
         with recording_off():
             set_observers(state, before[:at])
             try:
-                result = method(func, types_of(args, kwargs), args, kwargs)
+                rule = rule_of(func, type(mode))
+                handler = method if rule is None else partial(rule, mode)
+                result = handler(func, types_of(args, kwargs), args, kwargs)
                 if result is NotImplemented:
                     set_observers(state, before[: at + 1])
                     result = ask_arguments(func, args, kwargs)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..autograd.intercept import interceptor_of
 from ..core import devices, dtypes
+from ..core.constants import contiguous_format, preserve_format
 from ..core.layout import strided
 from ..core.state import local
 from ..core.version_counter import version_counter
@@ -31,12 +32,20 @@ def _class_of_tensors(cls: Any, name: str) -> None:
         raise TypeError(f"{name}(): cls must be a class that inherits from torch.Tensor, not {cls!r}")
 
 
+def _refuse(name: str, **given: Any) -> None:
+    """Refuse options that mean nothing here: there are no dispatch keys, and no memory to pin."""
+    for option, value in given.items():
+        if value is not None:
+            raise RuntimeError(f"{name}(): {option}={value} has no meaning here, leave it out")
+
+
 def make_subclass(
     cls: Any, data: Tensor, require_grad: bool = False, *, dispatch_sizes_strides_policy: str | None = None,
     dispatch_device: bool = False, dispatch_layout: bool = False, device_for_backend_keys: Any = None,
 ) -> Any:  # fmt: skip
     """See `Tensor._make_subclass`."""
     _class_of_tensors(cls, "_make_subclass")
+    _refuse("_make_subclass", device_for_backend_keys=device_for_backend_keys)
     if not isinstance(data, Tensor):
         raise TypeError(f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}")
     check_no_other_class(data, cls)
@@ -74,6 +83,9 @@ def make_wrapper_subclass(
 ) -> Any:  # fmt: skip
     """See `Tensor._make_wrapper_subclass`."""
     _class_of_tensors(cls, "_make_wrapper_subclass")
+    _refuse("_make_wrapper_subclass", _extra_dispatch_keys=_extra_dispatch_keys, pin_memory=pin_memory or None)
+    if memory_format not in (None, contiguous_format, preserve_format):
+        raise RuntimeError(f"_make_wrapper_subclass(): give the strides that a tensor in {memory_format} has")
     if not issubclass(cls, DispatchTensor):
         raise TypeError(
             f"{cls.__name__} must define __torch_dispatch__ to have tensors without memory: it says what operators do"
@@ -100,8 +112,7 @@ def check_no_other_class(data: Tensor, cls: Any) -> None:
     if data._special is not None and not (isinstance(data, DispatchTensor) and isinstance(data, cls)):
         raise RuntimeError(
             f"Creating a new Tensor subclass {cls.__name__} but the raw Tensor object is already associated to a "
-            f"python "
-            f"object of type {type(data).__name__}"
+            f"python object of type {type(data).__name__}"
         )
 
 
