@@ -19,11 +19,17 @@ from retrograd.ops.signatures import _overloads_of_composites
 PACKAGE = Path(retrograd.__file__).parent
 
 
+def behind(f):
+    """The function itself, where some test has had classes or modes that override it (ops/override_switch.py)."""
+    return getattr(f, "body", f)
+
+
 def test_every_generated_function_has_a_record():
     made = {
         f
         for name, f in vars(functions).items()
-        if isinstance(f, FunctionType) and f.__code__.co_filename == functions.__file__ and not name.startswith("__")
+        if isinstance(f, FunctionType) and not name.startswith("__")
+        if behind(f).__code__.co_filename == functions.__file__
     }
     assert set(records()) == made
     assert all(getattr(functions, record.name) is f for f, record in records().items())
@@ -59,7 +65,7 @@ def test_what_a_record_says_is_what_happens():
 
 def test_the_kernel_of_a_record_is_what_the_operator_calls():
     for f, record in records().items():
-        assert f"kernel_{record.kernel}" in f.__code__.co_names, record.name
+        assert f"kernel_{record.kernel}" in behind(f).__code__.co_names, record.name
         assert record_of(with_kernel(f, lambda kernel: kernel)) is record
 
 

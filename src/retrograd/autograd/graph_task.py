@@ -261,7 +261,7 @@ class GraphTaskGuard:
     __slots__ = ("before", "task")
 
     def __init__(self, task: GraphTask | None) -> None:
-        self.task = task
+        self.task: GraphTask | None = task
         self.before: GraphTask | None = None
 
     def __enter__(self) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import kernels
 from ..core.version_counter import INFERENCE, inference_error, new_version_counter, version_counter
-from ..core.where import is_user_code, theirs
+from ..core.where import between, is_user_code, theirs
 from ..tensor import Tensor
 from ..tensor.lazy_conjugation import relative_bits, write_back
 from .copy_slices import CopySlices
@@ -113,7 +113,7 @@ def end_inplace(tensor: Tensor, written: Any, node: Node | None, operation: str)
             vc.code = code
             vc.instruction = frame.f_lasti
         else:
-            _remember(vc)
+            _remember(vc, operation)
     if node is not None:
         if tensor._meta is None:
             tensor._edge = (node, 0)
@@ -131,13 +131,17 @@ def bump_version(tensor: Tensor, operation: str | None = None) -> None:
             vc.operation = operation
 
 
-def _remember(vc: VersionCounter) -> None:
-    called = frame = _getframe(2)
+def _remember(vc: VersionCounter, operation: str | None = None) -> None:
+    """Where the user called what wrote: the operator itself (`operation`, if it has a name), or what called it."""
+    called = operator = frame = _getframe(2)
     while not is_user_code(frame.f_code):
         if frame.f_back is None:
             return
-        called, frame = frame, frame.f_back
-    vc.code, vc.instruction, vc.operation = frame.f_code, frame.f_lasti, called.f_code.co_name
+        if frame.f_code.co_filename not in between:
+            called = frame
+        frame = frame.f_back
+    vc.code, vc.instruction = frame.f_code, frame.f_lasti
+    vc.operation = operation if operation is not None and called is operator else called.f_code.co_name
     theirs.add(frame.f_code.co_filename)
 
 

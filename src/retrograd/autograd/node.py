@@ -256,7 +256,7 @@ class NodeGuard:
     __slots__ = ("before", "node")
 
     def __init__(self, node: Node | None) -> None:
-        self.node = node
+        self.node: Node | None = node
         self.before: Node | None = None
 
     def __enter__(self) -> None:

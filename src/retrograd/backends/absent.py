@@ -17,7 +17,7 @@ class Flags(contextlib.ContextDecorator):
         self.values = values
 
     def __enter__(self) -> None:
-        self.before = {name: self.module[name] for name in self.values}
+        self.before: dict[str, Any] = {name: self.module[name] for name in self.values}
         self.module.update(self.values)
 
     def __exit__(self, *exc_info: object) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from .where import Location, is_theirs, theirs
+from .where import Location, between, is_theirs, theirs
 
 if TYPE_CHECKING:
     from .state import ThreadState
@@ -24,7 +24,9 @@ Cut = tuple[str, "VersionCounter | None", Location]
 
 def remember_cut(state: ThreadState, how: str, vc: VersionCounter | None) -> None:
     """A tensor that may require grad is cut off its history by our caller's caller. This package does not count."""
-    frame = _getframe(2)
+    frame: Any = _getframe(2)
+    while frame.f_code.co_filename in between:
+        frame = frame.f_back
     code = frame.f_code
     if code.co_filename in theirs or is_theirs(code.co_filename):
         state.cuts.append((how, vc, code, frame.f_lasti))

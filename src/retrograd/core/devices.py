@@ -141,7 +141,7 @@ class _Default(threading.local):
     before: tuple[Any, ...] = ()
 
 
-default = _Default()
+default: _Default = _Default()
 
 
 def refuse_other_default(where: Any) -> None:

@@ -56,7 +56,7 @@ class SymInt:
     __slots__ = ("node",)
 
     def __init__(self, node: NestedIntNode) -> None:
-        self.node = node
+        self.node: NestedIntNode = node
 
     def __repr__(self) -> str:
         return str(self.node)

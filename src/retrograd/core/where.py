@@ -11,6 +11,8 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _ours: set[str] = set()
 #: Files that are not, from which something was written to or cut off: for what comes after.
 theirs: set[str] = set()
+#: Files of the package that stand between a user and a function that he calls (ops/override_switch.py).
+between: set[str] = set()
 _new = object.__new__
 
 

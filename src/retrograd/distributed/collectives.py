@@ -423,6 +423,13 @@ def _recv(tensor: Tensor, src: int | None, group: Any, tag: int, group_src: int 
 class P2POp:
     """A message of `batch_isend_irecv`: `op` is `isend` or `irecv`."""
 
+    op: Callable[..., Any]
+    tensor: Tensor
+    peer: int | None
+    group: Any
+    tag: int
+    group_peer: int | None
+
     def __init__(
         self, op: Callable[..., Any], tensor: Tensor, peer: int | None = None, group: Any = None, tag: int = 0,
         group_peer: int | None = None,

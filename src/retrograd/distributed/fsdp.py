@@ -147,7 +147,7 @@ class FullyShardedDataParallel(Module):
         self._padding = each * size - start
         padded = ops.cat([whole, ops.zeros([self._padding], dtype=whole.dtype)])
         rank = self.process_group.rank()
-        self.flat_param = Parameter(padded[rank * each : (rank + 1) * each].clone(), params[0].requires_grad)
+        self.flat_param: Parameter = Parameter(padded[rank * each : (rank + 1) * each].clone(), params[0].requires_grad)
 
     @no_grad()
     def _gather(self, shard: Tensor) -> Tensor:

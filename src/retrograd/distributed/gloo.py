@@ -45,14 +45,17 @@ class _Receipt:
     __slots__ = ("memory", "arrived", "source", "error")
 
     def __init__(self, memory: memoryview) -> None:
-        self.memory = memory
+        self.memory: memoryview[int] = memory
         self.arrived = threading.Event()
-        self.source = -1
+        self.source: int = -1
         self.error: str | None = None
 
 
 class _Mesh:
     """Connections to all other processes, and what has arrived through them."""
+
+    rank: int
+    size: int
 
     def __init__(self, store: Any, rank: int, size: int, name: str, seconds: float) -> None:
         self.rank, self.size = rank, size
@@ -233,6 +236,9 @@ class GlooBackend:
 
     name = "gloo"
     has_tags = True
+
+    rank: int
+    size: int
 
     def __init__(
         self, store: Any, rank: int, size: int, name: str, seconds: float, mesh: _Mesh | None = None,

@@ -46,10 +46,10 @@ class Activity:
     __slots__ = ("last", "inside", "since", "note")
 
     def __init__(self) -> None:
-        self.last = ""
-        self.inside = ""
-        self.since = time.monotonic()
-        self.note = ""
+        self.last: str = ""
+        self.inside: str = ""
+        self.since: float = time.monotonic()
+        self.note: str = ""
 
     def __str__(self) -> str:
         seconds = time.monotonic() - self.since
@@ -70,7 +70,7 @@ class Board:
         self._left: dict[int, str] = {}
         self._failed: dict[int, str] = {}
         self._server = Server(host, 0, self._hear, self._ended)
-        self.port = self._server.port
+        self.port: int = self._server.port
 
     def _hear(self, said: dict[str, Any], notes: dict[str, Any]) -> dict[str, Any]:
         rank = notes["rank"] = said["rank"]
@@ -108,14 +108,18 @@ class Board:
 class Monitor:
     """This process's side of it."""
 
+    rank: int
+    size: int
+    board: Board | None
+
     def __init__(self, rank: int, size: int, host: str, port: int, board: Board | None, timeout: float) -> None:
         self.rank, self.size, self.board = rank, size, board
-        self.activity = Activity()
+        self.activity: Activity = Activity()
         #: The first process that failed, and how.
         self.failure: tuple[int, str] | None = None
         #: Processes that have ended as they should.
         self.left: dict[int, str] = {}
-        self.noticed = False  # has this process raised the failure?
+        self.noticed: bool = False  # has this process raised the failure?
         self._zero = ""
         self._patience = min(timeout, UNNOTICED)
         self._beat = max(BEAT, size / 1000)

@@ -81,7 +81,7 @@ class _Progress:
             self._wake.clear()
 
 
-progress = _Progress()
+progress: _Progress = _Progress()
 
 
 class MPIWork(Work):

@@ -59,6 +59,9 @@ class NCCLBackend:
     name = "nccl"
     has_tags = False
 
+    rank: int
+    size: int
+
     def __init__(self, store: Any, rank: int, size: int, name: str, seconds: float) -> None:
         import cupy
         from cupy.cuda import nccl

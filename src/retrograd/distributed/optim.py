@@ -45,6 +45,9 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     ``ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=1e-3)``
     """
 
+    rank: int
+    world_size: int
+
     def __init__(
         self,
         params: Any,
@@ -90,7 +93,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
             mine.append({**settings, "params": [p for p in group["params"] if owners[id(p)] == self.rank]})
         self._mine_of = [number for number, group in enumerate(mine) if group["params"]]
         kept = [group for group in mine if group["params"]]
-        self.optim = self._optim_class(kept, **self._optim_defaults) if kept else None
+        self.optim: Optimizer | None = self._optim_class(kept, **self._optim_defaults) if kept else None
         if self.optim is not None:
             for number, group in zip(self._mine_of, self.optim.param_groups):
                 for key, value in group.items():

@@ -56,6 +56,11 @@ class PipelineStage:
     stage takes and gives a tensor, or a tuple of them.
     """
 
+    stage_index: int
+    num_stages: int
+    is_first: bool
+    is_last: bool
+
     def __init__(
         self, submodule: Module, stage_index: int, num_stages: int, device: Any = None, *, group: Any = None
     ) -> None:
@@ -67,7 +72,7 @@ class PipelineStage:
                 f"PipelineStage: stage {stage_index} of {num_stages} belongs to process {stage_index} of a group of "
                 f"{num_stages}; this is process {found.rank()} of {found.size()}"
             )
-        self.submod = submodule if device is None else submodule.to(device)
+        self.submod: Module = submodule if device is None else submodule.to(device)
         self.stage_index, self.num_stages, self.group = stage_index, num_stages, found
         self.is_first, self.is_last = stage_index == 0, stage_index == num_stages - 1
 
@@ -107,6 +112,8 @@ class PipelineStage:
 class _Schedule:
     """The passes of a step, in some order."""
 
+    stage: PipelineStage
+
     def __init__(
         self,
         stage: PipelineStage,
@@ -122,7 +129,7 @@ class _Schedule:
         #: What is to be differentiated, of micro-batches whose backward pass has not run.
         self._waiting: dict[int, list[Tensor]] = {}
         #: The most that there were at a time.
-        self.most_waiting = 0
+        self.most_waiting: int = 0
 
     def order(self) -> Iterator[tuple[str, int]]:
         """The passes of this stage: ("forward" or "backward", micro-batch)."""

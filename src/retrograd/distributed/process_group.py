@@ -116,7 +116,7 @@ class _World:
         return self.group
 
 
-world = _World()
+world: _World = _World()
 
 
 class _Groups(type):

@@ -145,8 +145,8 @@ class TCPStore:
         self._changed = threading.Condition()
         self._server = Server("127.0.0.1" if _is_local(host_name) else "", port, self._reply) if is_master else None
         self.host = host_name
-        self.port = self._server.port if self._server is not None else port
-        self.timeout = timeout
+        self.port: int = self._server.port if self._server is not None else port
+        self.timeout: timedelta = timeout
         self._asking = threading.Lock()
         self._connection = connect(host_name, self.port, time.monotonic() + timeout.total_seconds())
         if world_size is not None and wait_for_workers:

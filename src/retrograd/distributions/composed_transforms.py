@@ -25,7 +25,7 @@ class ComposeTransform(Transform):
 
     def __init__(self, parts: list[Transform], cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
-        self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else parts
+        self.parts: list[Transform] = [part.with_cache(cache_size) for part in parts] if cache_size else parts
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ComposeTransform) and self.parts == other.parts
@@ -123,7 +123,7 @@ class IndependentTransform(Transform):
 
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
-        self.base_transform = base_transform.with_cache(cache_size)
+        self.base_transform: Transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
     @constraints.dependent_property(is_discrete=False)
@@ -172,7 +172,7 @@ class _SideBySide(Transform):
         if not all(isinstance(t, Transform) for t in tseq):
             raise AssertionError("All elements of tseq must be Transform instances")
         super().__init__(cache_size=cache_size)
-        self.transforms = [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
+        self.transforms: list[Transform] = [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
         self.dim = dim
 
     def _pieces(self, name: str, z: Tensor) -> Iterator[Tensor]:

@@ -330,7 +330,7 @@ class _Several(Constraint):
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         if not all(isinstance(c, Constraint) for c in cseq):
             raise AssertionError("All elements of cseq must be Constraint instances")
-        self.cseq = list(cseq)
+        self.cseq: list[Constraint] = list(cseq)
         self.dim = dim
 
     @property

@@ -63,7 +63,7 @@ class LowRankMultivariateNormal(Distribution):
                 f"Incompatible batch shapes: loc {loc.shape}, cov_factor {cov_factor.shape}, cov_diag {cov_diag.shape}"
             ) from error
         self.loc, self.cov_diag = loc.expand(batch_shape + (-1,)), cov_diag.expand(batch_shape + (-1,))
-        self.cov_factor = cov_factor.expand(batch_shape + (-1, -1))
+        self.cov_factor: Tensor = cov_factor.expand(batch_shape + (-1, -1))
         self._unbroadcasted_cov_factor = cov_factor
         self._unbroadcasted_cov_diag = cov_diag
         self._capacitance_tril = capacitance_tril(cov_factor, cov_diag)

@@ -81,7 +81,7 @@ class MultivariateNormal(Distribution):
             raise ValueError(f"{shown} must be at least two-dimensional, with optional leading batch dimensions")
         batch_shape = ops.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
         setattr(self, name, matrix.expand(batch_shape + (-1, -1)))
-        self.loc = loc.expand(batch_shape + (-1,))
+        self.loc: Tensor = loc.expand(batch_shape + (-1,))
         super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
         if name == "scale_tril":
             self._unbroadcasted_scale_tril = matrix

@@ -281,8 +281,8 @@ class ReshapeTransform(Transform):
     _settings = ("in_shape", "out_shape")
 
     def __init__(self, in_shape: Sequence[int], out_shape: Sequence[int], cache_size: int = 0) -> None:
-        self.in_shape = Size(in_shape)
-        self.out_shape = Size(out_shape)
+        self.in_shape: Size = Size(in_shape)
+        self.out_shape: Size = Size(out_shape)
         if self.in_shape.numel() != self.out_shape.numel():
             raise ValueError(
                 f"in_shape, out_shape have different numbers of elements: {self.in_shape} and {self.out_shape}"

@@ -52,7 +52,7 @@ class Wishart(ExponentialFamily):
             raise ValueError("scale_tril must be at least two-dimensional, with optional leading batch dimensions")
         freedom = df if isinstance(df, Tensor) else ops.tensor(df, dtype=matrix.dtype)
         batch_shape = ops.broadcast_shapes(matrix.shape[:-2], freedom.shape)
-        self.df = freedom.expand(batch_shape)
+        self.df: Tensor = freedom.expand(batch_shape)
         n = matrix.shape[-1]
         if (self.df <= n - 1).any():
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {n - 1}.")

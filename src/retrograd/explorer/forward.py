@@ -40,13 +40,13 @@ class ForwardRun(Watcher):
 
     def __init__(self, names: Names) -> None:
         super().__init__()
-        self.names = dict(names)
-        self.builder = GraphBuilder(self.names)
-        self.events = Events()
+        self.names: dict[int, tuple[Any, str]] = dict(names)
+        self.builder: GraphBuilder = GraphBuilder(self.names)
+        self.events: Events = Events()
         self.level: Any = None
         #: tensor -> the node that made it; it is held, so that no other gets its id
         self.known: dict[int, tuple[Tensor, int]] = {}
-        self.began = 0
+        self.began: int = 0
 
     def run(self, function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
         """Call the function; its value and the tangent of that."""

@@ -52,6 +52,11 @@ class Table:
 class GraphBuilder:
     """Collects what is to be shown of graphs."""
 
+    ops: Table
+    metas: Table
+    lines: Table
+    modules: Table
+
     def __init__(self, names: Names | None = None) -> None:
         self.names: Names = dict(names or {})
         self.nodes: dict[Node, int] = {}

@@ -45,11 +45,11 @@ class ModuleCall:
     __slots__ = ("cls", "number", "parent", "path")
 
     def __init__(self, path: str, cls: str, number: int, parent: ModuleCall | None) -> None:
-        self.path = path
-        self.cls = cls
+        self.path: str = path
+        self.cls: str = cls
         #: How many calls of the same module in the same call came before.
-        self.number = number
-        self.parent = parent
+        self.number: int = number
+        self.parent: ModuleCall | None = parent
 
 
 class Cut:
@@ -58,8 +58,8 @@ class Cut:
     __slots__ = ("leaves", "location", "why")
 
     def __init__(self, why: str, location: Location | None, leaves: list[weakref.ref[Tensor]]) -> None:
-        self.why = why
-        self.location = location
+        self.why: str = why
+        self.location: Location | None = location
         self.leaves = leaves
 
 
@@ -69,12 +69,12 @@ class Made:
     __slots__ = ("cuts", "flags_in", "flags_out", "location", "module", "parent")
 
     def __init__(self, location: Location | None, module: ModuleCall | None, parent: Node | None) -> None:
-        self.location = location
-        self.module = module
+        self.location: Location | None = location
+        self.module: ModuleCall | None = module
         #: The node whose backward formula made this one (weakly), if a recorded pass did.
         self.parent: Any = None if parent is None else weakref.ref(parent)
-        self.flags_in = 0
-        self.flags_out = 0
+        self.flags_in: int = 0
+        self.flags_out: int = 0
         self.cuts: tuple[Cut, ...] = ()
 
 

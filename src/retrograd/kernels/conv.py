@@ -36,7 +36,7 @@ class Windows:
     def __init__(self, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> None:
         n = len(kernel)
         self.kernel, self.stride, self.dilation = tuple(kernel), tuple(stride), tuple(dilation)
-        self.padding = [(p, p) for p in padding]
+        self.padding: list[tuple[int, int]] = [(p, p) for p in padding]
         self.reach: list[int] = [dilation[d] * (kernel[d] - 1) for d in range(n)]
         self.set_padding(size, self.padding)
 

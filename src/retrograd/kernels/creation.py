@@ -13,7 +13,7 @@ from .compiled import on_threads
 from .promotion import refuse_stored
 
 #: ``accumulate(total, more, total)`` adds in place two arrays of one shape and dtype: the engine's innermost step.
-accumulate = on_threads(np.add)
+accumulate: Any = on_threads(np.add)
 
 
 def one_like(a: ndarray) -> ndarray:

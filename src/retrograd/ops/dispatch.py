@@ -50,14 +50,14 @@ class Wrapped(Description):
         asks: frozenset[str] = frozenset(), size: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__(shape, dtype, strides)
-        self.cls = cls
+        self.cls: Any = cls
         #: The attributes of the tensor: it is not held itself, so that it can be let go.
-        self.attributes = attributes
+        self.attributes: dict[str, Any] = attributes
         self.device, self.layout, self.offset, self.storage_size = device, layout, offset, size
         #: Its memory, if it has any.
-        self.array = array
+        self.array: Any = array
         #: What it asks its class about although it is known: "sizes", "strides", "device", "layout".
-        self.asks = asks
+        self.asks: frozenset[str] = asks
         #: What it has in slots that its class has declared, once it travels.
         self.own: dict[str, Any] = {}
         #: What `untyped_storage` has given for it.
@@ -495,7 +495,7 @@ class ModeObserver:
     needs_tensors = True  # a backward pass on Tensors is made of operators, which modes see
 
     def __init__(self, mode: Any) -> None:
-        self.mode = mode
+        self.mode: Any = mode
 
     def __call__(
         self, operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], proceed: Callable[..., Any]

@@ -211,7 +211,7 @@ class NoStorage:
     """The storage of a tensor without memory: it is told from others, and no more."""
 
     def __init__(self, tensor: DispatchTensor) -> None:
-        self.device = tensor._memory.device
+        self.device: Any = tensor._memory.device
         self._size = tensor._memory.storage_size
         self._nbytes = tensor._memory.nbytes
 

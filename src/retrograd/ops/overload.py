@@ -46,7 +46,7 @@ class OpOverload:
         self.function: Callable[..., Any] = function
         self.namespace: str = packet.namespace
         self.__module__ = f"{__name__.partition('.')[0]}._ops.{packet.namespace}"
-        self.__name__ = f"{packet.__name__}.{overload}"
+        self.__name__: str = f"{packet.__name__}.{overload}"
         self.__qualname__ = self.name()
         self.__doc__ = function.__doc__
         self._given = schema

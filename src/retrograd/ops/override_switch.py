@@ -17,6 +17,7 @@ from ..core.dtypes import dtype
 from ..core.locks import fork_safe_lock
 from ..core.size import Size
 from ..core.state import local
+from ..core.where import between
 from ..tensor import Tensor
 from ..tensor.overriding import NEVER, NoImplementation, handle, overriding
 from .dispatch import DispatchTensor, ModeObserver, ask_mode, is_whole
@@ -64,6 +65,7 @@ def throw() -> None:
         if _thrown:
             return
         NEVER.update((Size, dtype))
+        between.update((__file__, _TEMPLATE.co_filename))
         for function, key, name in public():
             _put_question(function, key, name)
         _thrown = True

@@ -118,6 +118,13 @@ class profile:
     options keep: `torch.autograd.profiler.profile`, of which this makes one a round.
     """
 
+    record_shapes: bool
+    profile_memory: bool
+    with_stack: bool
+    with_flops: bool
+    with_modules: bool
+    acc_events: bool
+
     def __init__(
         self,
         *,
@@ -154,7 +161,7 @@ class profile:
         self.execution_trace_observer = execution_trace_observer
         self._trace_id = custom_trace_id_callback
         self.step_num: int = 0
-        self.current_action = self.schedule(0)
+        self.current_action: ProfilerAction = self.schedule(0)
         #: The profile of this round, or of the last one.
         self.profiler: _profile_of_a_block | None = None
         self._running: bool = False

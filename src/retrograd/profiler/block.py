@@ -30,6 +30,13 @@ class profile:
     ['aten::exp', 'aten::add']
     """
 
+    profile_memory: bool
+    with_stack: bool
+    with_flops: bool
+    with_modules: bool
+    use_cpu: bool
+    acc_events: bool
+
     def __init__(
         self,
         enabled: bool = True,
@@ -64,7 +71,7 @@ class profile:
                 raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
             raise ValueError("use_cpu=False leaves nothing to record: there is no other device")
         self.enabled: bool = enabled
-        self.record_shapes = record_shapes or with_flops
+        self.record_shapes: bool = record_shapes or with_flops
         self.profile_memory, self.with_stack, self.with_flops = profile_memory, with_stack, with_flops
         self.with_modules, self.use_cpu, self.acc_events = with_modules, use_cpu, acc_events
         self.entered: bool = False

@@ -73,7 +73,7 @@ class CalledFunctions:
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
-        self.operators = _operators()
+        self.operators: dict[CodeType, str] = _operators()
         self.annotations = _annotations()
         self.module_call: Any = None
         modules = sys.modules.get(f"{__name__.partition('.')[0]}.nn.modules.module")

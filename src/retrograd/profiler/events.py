@@ -26,6 +26,9 @@ class DeviceType(enum.IntEnum):
 class Interval:
     """When an event began and ended, in microseconds."""
 
+    start: float
+    end: float
+
     def __init__(self, start: float, end: float) -> None:
         self.start, self.end = start, end
 
@@ -89,9 +92,14 @@ class FormattedTimesMixin:
     device_time_total_str: str = _formatted("device_time_total")
     self_device_time_total_str: str = _formatted("self_device_time_total")
 
-    device_time = device_time_total = self_device_time_total = 0.0
-    cuda_time = cuda_time_total = self_cuda_time_total = 0.0
-    self_device_memory_usage = self_cuda_memory_usage = 0
+    device_time: float = 0.0
+    device_time_total: float = 0.0
+    self_device_time_total: float = 0.0
+    cuda_time: float = 0.0
+    cuda_time_total: float = 0.0
+    self_cuda_time_total: float = 0.0
+    self_device_memory_usage: int = 0
+    self_cuda_memory_usage: int = 0
 
     @property
     def cpu_time(self) -> float:
@@ -106,6 +114,20 @@ class FunctionEvent(FormattedTimesMixin):
     >>> event.cpu_time_total, event.cpu_time_total_str
     (5, '5.000us')
     """
+
+    id: int
+    name: str
+    thread: int
+    scope: int
+    use_device: str | None
+    is_async: bool
+    is_remote: bool
+    is_legacy: bool
+    node_id: int
+    device_type: DeviceType
+    device_index: int
+    is_user_annotation: bool
+    is_python_function: bool
 
     def __init__(
         self,
@@ -138,9 +160,9 @@ class FunctionEvent(FormattedTimesMixin):
         is_python_function: bool = False,
     ) -> None:
         self.id, self.name, self.thread = id, name, thread
-        self.trace_name = name if trace_name is None else trace_name
-        self.overload_name = overload_name or ""
-        self.time_range = Interval(start_us, end_us)
+        self.trace_name: str = name if trace_name is None else trace_name
+        self.overload_name: str = overload_name or ""
+        self.time_range: Interval = Interval(start_us, end_us)
         #: Of a node of a backward pass, the thread that ran the operator which made it; 0 of other events.
         self.fwd_thread = fwd_thread
         self.input_shapes: list[Any] = input_shapes or []
@@ -157,7 +179,7 @@ class FunctionEvent(FormattedTimesMixin):
         #: An operator that was recorded and the node that it made have the same; -1: neither.
         self.sequence_nr = sequence_nr
         self.node_id, self.device_type, self.device_index = node_id, device_type, device_index
-        self.device_resource_id = thread if device_resource_id is None else device_resource_id
+        self.device_resource_id: int = thread if device_resource_id is None else device_resource_id
         self.flops = flops
         self.is_user_annotation, self.is_python_function = is_user_annotation, is_python_function
         self.count: int = 1
@@ -222,9 +244,12 @@ class FunctionEventAvg(FormattedTimesMixin):
         self.stack: list[str] = []
         self.scope: int | None = None
         self.node_id: int = 0
-        self.is_async = self.is_remote = self.is_legacy = self.is_user_annotation = False
+        self.is_async: bool = False
+        self.is_remote: bool = False
+        self.is_legacy: bool = False
+        self.is_user_annotation: bool = False
         self.use_device: str | None = None
-        self.device_type = DeviceType.CPU
+        self.device_type: DeviceType = DeviceType.CPU
         self.cpu_children: list[FunctionEvent] = []
         self.cpu_parent: FunctionEvent | None = None
 

@@ -74,6 +74,10 @@ class Recorder:
 
     needs_tensors = True  # so that backward passes run operators, which can be seen
 
+    record_shapes: bool
+    profile_memory: bool
+    with_stack: bool
+
     def __init__(
         self,
         record_shapes: bool = False,
@@ -84,8 +88,8 @@ class Recorder:
     ) -> None:
         self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
         self.with_flops = with_flops
-        self.modules = with_modules or with_stack
-        self.events = EventList(profile_memory=profile_memory, with_flops=with_flops)
+        self.modules: bool = with_modules or with_stack
+        self.events: EventList = EventList(profile_memory=profile_memory, with_flops=with_flops)
         #: By thread: the events that are open, outermost first.
         self.running: dict[int, list[FunctionEvent]] = {}
         self.forward: dict[int, FunctionEvent] = {}
@@ -252,11 +256,11 @@ class recording:
         self.recorder = recorder
 
     def __enter__(self) -> Recorder:
-        self.observing = observing(self.recorder)
+        self.observing: observing = observing(self.recorder)
         self.observing.__enter__()
-        self.before = getattr(_this, "recorders", ())
+        self.before: Any | tuple[()] = getattr(_this, "recorders", ())
         _this.recorders = (*self.before, self.recorder)
-        self.called = CalledFunctions(self.recorder)
+        self.called: CalledFunctions = CalledFunctions(self.recorder)
         self.called.start()
         self.recorder.on = True
         return self.recorder
@@ -280,11 +284,13 @@ def recorders() -> tuple[Recorder, ...]:
 class sharing:
     """Have the profiles of another thread, its `recorders()`, see what this one runs within a block."""
 
+    before: tuple[Recorder, ...]
+
     def __init__(self, shared: tuple[Recorder, ...]) -> None:
         self.shared = shared
 
     def __enter__(self) -> None:
-        self.observing = [observing(recorder) for recorder in self.shared]
+        self.observing: list[observing] = [observing(recorder) for recorder in self.shared]
         for one in self.observing:
             one.__enter__()
         self.before, _this.recorders = recorders(), self.shared
@@ -305,6 +311,9 @@ class record_function:
     >>> [event.key for event in profile.events()]
     ['doubling', 'aten::mul']
     """
+
+    name: str
+    args: str | None
 
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name, self.args = name, args

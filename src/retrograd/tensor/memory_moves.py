@@ -34,7 +34,7 @@ class Beyond(Description):
     def __init__(self, shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...], base: Any, offset: int) -> None:
         super().__init__(shape, dtype, strides)
         #: The array that stands for the storage, and where in it the first element would lie, in bytes.
-        self.base = base
+        self.base: Any = base
         self.offset: int = offset
 
     @property

@@ -42,7 +42,7 @@ class functions_off:
     before: int
 
     def __init__(self, level: int) -> None:
-        self.level = level
+        self.level: int = level
 
     def __enter__(self) -> None:
         state = local.state

@@ -184,8 +184,8 @@ class FlopCounterMode:
             import warnings
 
             warnings.warn("mods argument is not needed anymore, you can stop passing it", stacklevel=2)
-        self.custom = {str(op): formula for op, formula in (custom_mapping or {}).items()}
-        self.mod_tracker = ModuleTracker()
+        self.custom: dict[str, Any] = {str(op): formula for op, formula in (custom_mapping or {}).items()}
+        self.mod_tracker: ModuleTracker = ModuleTracker()
         self.mode: _Counting | None = None
 
     def get_total_flops(self) -> int:

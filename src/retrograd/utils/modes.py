@@ -139,8 +139,8 @@ class MemoryTracker(TorchDispatchMode):
     """
 
     def __init__(self) -> None:
-        self.current = 0
-        self.peak = 0
+        self.current: int = 0
+        self.peak: int = 0
         self.at_peak: dict[str, int] = {}
         self._by_module: dict[str, int] = defaultdict(int)
         self._known: set[int] = set()

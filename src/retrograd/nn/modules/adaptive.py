@@ -62,8 +62,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self.shortlist_size: int = self.cutoffs[0]
         self.n_clusters: int = len(self.cutoffs) - 1
         self.head_size: int = self.shortlist_size + self.n_clusters
-        self.head = Linear(in_features, self.head_size, bias=head_bias, device=device, dtype=dtype)
-        self.tail = ModuleList()
+        self.head: Linear = Linear(in_features, self.head_size, bias=head_bias, device=device, dtype=dtype)
+        self.tail: ModuleList = ModuleList()
         for i in range(self.n_clusters):
             width = int(in_features // (div_value ** (i + 1)))
             classes = self.cutoffs[i + 1] - self.cutoffs[i]

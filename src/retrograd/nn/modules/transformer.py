@@ -221,9 +221,9 @@ class _Layer(Module):
         for name in attentions:
             attention = MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **where)
             setattr(self, name, attention)
-        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **where)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **where)
+        self.linear1: Linear = Linear(d_model, dim_feedforward, bias=bias, **where)
+        self.dropout: Dropout = Dropout(dropout)
+        self.linear2: Linear = Linear(dim_feedforward, d_model, bias=bias, **where)
         self.norm_first = norm_first
         blocks = range(1, len(attentions) + 2)
         for i in blocks:

@@ -158,15 +158,15 @@ class DistributedDataParallel(Module, Joinable):
             )
         self.module = module
         self.process_group = group
-        self.device_ids = None
-        self.output_device = None
+        self.device_ids: None = None
+        self.output_device: None = None
         self.dim = dim
         self.broadcast_buffers = broadcast_buffers
         self.find_unused_parameters = find_unused_parameters
         self.gradient_as_bucket_view = gradient_as_bucket_view
-        self.static_graph = static_graph
-        self.require_backward_grad_sync = True
-        self.require_forward_param_sync = True
+        self.static_graph: bool = static_graph
+        self.require_backward_grad_sync: bool = True
+        self.require_forward_param_sync: bool = True
         self.parameters_to_ignore = ignored
         self._divide_by_initial_world_size = True
         cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * _MB)
@@ -177,7 +177,7 @@ class DistributedDataParallel(Module, Joinable):
             everything = [p for n, p in module.named_parameters() if n not in ignored]
             broadcast_together([*everything, *self._buffers_shared], 0, group)
         first_cap = min(_MB, cap) if bucket_cap_mb is None else cap
-        self.reducer = Reducer(
+        self.reducer: Reducer = Reducer(
             [p for _, p in named], [n for n, _ in named], group, first_cap=first_cap, cap=cap,
             find_unused=find_unused_parameters, as_views=gradient_as_bucket_view, static_graph=static_graph,
         )  # fmt: skip

@@ -69,6 +69,10 @@ class _Bucket:
 class Reducer:
     """Sums the gradients of `params` over the processes of `group`."""
 
+    params: list[Tensor]
+    names: list[str]
+    group: ProcessGroup
+
     def __init__(
         self,
         params: Sequence[Tensor],
@@ -85,24 +89,24 @@ class Reducer:
         self._first_cap, self._cap = first_cap, cap
         self._find_unused = find_unused and not static_graph
         self._as_views, self._static_graph = as_views, static_graph
-        self.divisor = group.size()
+        self.divisor: int = group.size()
         self.hook: tuple[Any, CommHook] | None = None
         self._build(range(len(self.params) - 1, -1, -1))
-        self.rebuilt = False
+        self.rebuilt: bool = False
         self._passes = 0  # that have summed
         self._arrivals: list[int] = []
         self._fires: list[int] | None = None  # how often each gradient arrives: known after a first pass, if static
         self._counts = [0] * len(self.params)
         self._used: set[int] = set()  # locally, since the last sum
-        self.expecting = False  # does the next pass sum?
+        self.expecting: bool = False  # does the next pass sum?
         self._start()
         self._handles = [
             param.register_post_accumulate_grad_hook(self._arrival(index)) for index, param in enumerate(self.params)
         ]
 
     def _build(self, order: Sequence[int]) -> None:
-        self.assignment = assign(self.params, order, self._first_cap, self._cap)
-        self.buckets = [_Bucket(members, self.params) for members in self.assignment]
+        self.assignment: list[list[int]] = assign(self.params, order, self._first_cap, self._cap)
+        self.buckets: list[_Bucket] = [_Bucket(members, self.params) for members in self.assignment]
         self._where = {i: (b, n) for b, members in enumerate(self.assignment) for n, i in enumerate(members)}
 
     def _start(self) -> None:

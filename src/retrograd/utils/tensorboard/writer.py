@@ -99,7 +99,7 @@ class SummaryWriter:
         self.max_queue = max_queue
         self.flush_secs = flush_secs
         self.filename_suffix = filename_suffix
-        self.default_bins = _default_bins()
+        self.default_bins: list[float] = _default_bins()
         #: By directory; none while the writer is closed. It opens again when something is logged.
         self.all_writers: dict[str, FileWriter] | None = None
         self.file_writer: FileWriter | None = None

@@ -38,7 +38,7 @@ class Linear(linear.Linear):
         if not qconfig:
             raise AssertionError("qconfig must be provided for QAT module")
         self.qconfig = qconfig
-        self.weight_fake_quant = qconfig.weight(factory_kwargs={"device": device, "dtype": dtype})
+        self.weight_fake_quant: Any = qconfig.weight(factory_kwargs={"device": device, "dtype": dtype})
 
     def forward(self, input: Tensor) -> Tensor:
         return F.linear(input, self.weight_fake_quant(self.weight), self.bias)

@@ -59,8 +59,8 @@ class PowerSGDState:
         self.use_error_feedback = use_error_feedback
         self.warm_start = warm_start
         self.orthogonalization_epsilon = orthogonalization_epsilon
-        self.generator = Generator().manual_seed(random_seed)  # the same in all processes
-        self.iter = 0
+        self.generator: Generator = Generator().manual_seed(random_seed)  # the same in all processes
+        self.iter: int = 0
         #: By the number of the bucket: what approximations have left out, and the last Q of each matrix.
         self.error_dict: dict[int, Tensor] = {}
         self.q_memory_dict: dict[int, list[Tensor]] = {}
