@@ -34,7 +34,7 @@ LEFT_OUT = {
     "they read and write files": "load save",
     "they are protocols between libraries": """
         from_dlpack to_dlpack from_numpy Tensor.__array__ Tensor.__array_wrap__ Tensor.__dlpack__
-        Tensor.__dlpack_device__
+        Tensor.__dlpack_device__ Tensor.__torch_dispatch__ Tensor.__torch_function__
     """,
     "they read memory that the caller vouches for": "frombuffer",
     "they call what they are given": "compile Tensor.apply_ Tensor.map_ Tensor.map2_",

@@ -20,7 +20,7 @@ from ...autograd.function import Function
 from ...autograd.inplace import begin_inplace, bump_version
 from ...core import dtypes
 from ...core.late import operators as ops
-from ...core.records import record_of
+from ...core.records import original, record_of
 from ...core.state import local
 from ...kernels.memory import geometry
 from ...tensor import Tensor, wrap
@@ -39,7 +39,7 @@ _declare = declaring(_FUNCTIONS)
 
 def operate(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What `function` gives for arguments with a meta tensor among them; NotImplemented: what its parts give."""
-    function = getattr(function, "__wrapped__", function)
+    function = original(function)
     record = record_of(function)
     if record is None:
         known = _FUNCTIONS.get(function.__name__)
