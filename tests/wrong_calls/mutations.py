@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import retrograd
+from retrograd.ops.registry import BEHIND
 from samples.spec import Sample, T, index, lookup, real
 
 
@@ -107,7 +108,10 @@ def _other_shapes(name: str, sample: Sample) -> Iterator[Call]:
         yield Call(name, f"one more argument, {what}", replace(sample, args=(*sample.args, extra)))
     yield Call(name, "seven more arguments", replace(sample, args=(*sample.args, *[None] * 7)))
     yield Call(name, "an unknown keyword", replace(sample, kwargs={**sample.kwargs, "unknown": 1}))
-    parameters = [p for p in inspect.signature(lookup(retrograd, name)).parameters.values()]
+    function = lookup(retrograd, name)
+    if name.startswith("Tensor."):
+        function = BEHIND.get(name.removeprefix("Tensor."), function)  # not the compiled core's form of it
+    parameters = list(inspect.signature(function).parameters.values())
     given = set(sample.kwargs)
     for position, p in enumerate(parameters):
         if p.kind is p.POSITIONAL_OR_KEYWORD and position < len(sample.args):

@@ -414,7 +414,11 @@ static PyObject *sum_method(PyObject *self, PyObject *args, PyObject *keywords)
     Py_DECREF(all);
     return result;
 }
-static PyMethodDef sum_definition = {"sum", (PyCFunction)(void (*)(void))sum_method, METH_VARARGS | METH_KEYWORDS, NULL};
+static PyMethodDef sum_definition = {
+    "sum", (PyCFunction)(void (*)(void))sum_method, METH_VARARGS | METH_KEYWORDS,
+    "sum($self, /, dim=None, keepdim=False, *, dtype=None, out=None, **aliases)\n--\n\n"
+    "The sum of all elements, or along some dimensions.",
+};
 
 /* ------------------------------------------------------------------------------------------------- descriptions */
 
