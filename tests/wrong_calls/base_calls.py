@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import retrograd
+from retrograd.ops.registry import BEHIND
 from samples import OPS
 from samples.spec import Attr, Sample, T, given, index, mask, positive, real
 
@@ -495,6 +496,8 @@ def public_names(torch: Any) -> list[str]:
         for name in sorted(dir(ours)):
             special = space == "Tensor" and name.startswith("__") and not hasattr(object, name)
             thing = getattr(ours, name)
+            if space == "Tensor":
+                thing = BEHIND.get(name, thing)  # not the compiled core's form of it
             if (name.startswith("_") and not special) or not callable(thing) or isinstance(thing, types.ModuleType):
                 continue
             if isinstance(thing, type) or _elsewhere(thing) or not callable(getattr(theirs, name, None)):
