@@ -72,7 +72,7 @@ def test_signs_are_those_of_python_to_the_last_bit(sign: str, dtype: Any) -> Non
     ]
     for a, b in operands:
         found, expected = operate(a, b), straight(a, b)
-        assert bits(found._data) == bits(expected._data)
+        assert bits(found._numbers) == bits(expected._numbers)
         assert found.grad_fn.name() == expected.grad_fn.name()
         assert found.grad_fn.topological_nr == expected.grad_fn.topological_nr
         assert found.grad_fn.input_metadata == expected.grad_fn.input_metadata
@@ -80,9 +80,9 @@ def test_signs_are_those_of_python_to_the_last_bit(sign: str, dtype: Any) -> Non
     numbers = [*SPECIAL, 3, -7, 2**24 + 1, 2**53 + 1, -(2**63), np.float64(0.1), np.int64(3)]
     for number in [*numbers, True] if sign != "sub" else numbers:  # (a bool is not subtracted)
         with np.errstate(all="ignore"):
-            assert bits(operate(x, number)._data) == bits(straight(x, number)._data), number
+            assert bits(operate(x, number)._numbers) == bits(straight(x, number)._numbers), number
             if not isinstance(number, np.generic):  # NumPy's numbers ask for an array first
-                assert bits(operate(number, x)._data) == bits(reflected(x, number)._data), number
+                assert bits(operate(number, x)._numbers) == bits(reflected(x, number)._numbers), number
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -93,7 +93,7 @@ def test_sums_are_those_of_python_to_the_last_bit(dtype: Any) -> None:
     arrays = [rng.standard_normal(shape) for shape in (*shapes, (8, 8), (3, 5, 7), (2, 0), (64, 64), ())]
     for array in (*arrays, np.array([-0.0]), np.array([-0.0] * 9), np.array([np.inf, 1]), np.array([np.nan, 1])):
         x = leaf(array, dtype)
-        assert bits(x.sum()._data) == bits(functions.sum(x)._data), array.shape
+        assert bits(x.sum()._numbers) == bits(functions.sum(x)._numbers), array.shape
         assert x.sum().grad_fn.name() == "SumBackward0"
 
 
@@ -102,9 +102,9 @@ def test_powers(exponent: Any) -> None:
     x = leaf([0.0, 1.5, -2.0, np.inf], np.float64)
     with np.errstate(all="ignore"):
         found, expected = x**exponent, functions.pow_Tensor_Scalar(x, exponent)
-        assert bits(found._data) == bits(expected._data)
+        assert bits(found._numbers) == bits(expected._numbers)
         (a,), (b,) = (retrograd.autograd.grad(y.sum(), x) for y in (found, expected))
-    assert bits(a._data) == bits(b._data)
+    assert bits(a._numbers) == bits(b._numbers)
 
 
 @pytest.mark.parametrize("of", ["a leaf", "a result", "a view", "no grad", "written to", "not contiguous"])
@@ -131,11 +131,11 @@ def test_subscripts_are_views_as_python_takes_them(of: str) -> None:
         views = sources[0][index], functions.select(sources[1], 0, index)
         for view in views:
             assert view._vc is not None
-        assert bits(views[0]._data) == bits(views[1]._data)
-        assert views[0]._data.base is not None and np.shares_memory(views[0]._data, sources[0]._data)
+        assert bits(views[0]._numbers) == bits(views[1]._numbers)
+        assert views[0]._numbers.base is not None and np.shares_memory(views[0]._numbers, sources[0]._numbers)
         for name in ("requires_grad", "_version", "is_leaf"):
             assert getattr(views[0], name) == getattr(views[1], name)
-        assert [step[1:] for step in views[0]._meta.replay] == [step[1:] for step in views[1]._meta.replay]
+        assert [step[1:] for step in views[0]._grad_meta.replay] == [step[1:] for step in views[1]._grad_meta.replay]
         assert (views[0]._base is sources[0]) == (views[1]._base is sources[1])
         if views[0].requires_grad:
             assert views[0].grad_fn.name() == views[1].grad_fn.name()
@@ -276,7 +276,7 @@ def test_formulas_are_those_of_python_to_the_last_bit(op: Op) -> None:
         assert [g is None for g in ours] == [g is None for g in python]
         for a, b in zip(python, ours, strict=True):
             if a is not None and a._special is None:
-                assert bits(a._data) == bits(b._data), sample.name
+                assert bits(a._numbers) == bits(b._numbers), sample.name
 
 
 def test_most_nodes_of_the_table_are_described() -> None:
@@ -289,19 +289,19 @@ def test_first_gradients_that_nobody_else_sees_are_kept_and_others_copied() -> N
     x = retrograd.ones(3, requires_grad=True)
     given = retrograd.ones(3)
     (x * 2).backward(given)
-    assert not np.shares_memory(x.grad._data, given._data)
+    assert not np.shares_memory(x.grad._numbers, given._numbers)
     x.grad = None
     x.backward(given)  # the root is the leaf: the gradient is the caller's
-    assert not np.shares_memory(x.grad._data, given._data)
+    assert not np.shares_memory(x.grad._numbers, given._numbers)
     y, z = retrograd.ones(3, requires_grad=True), retrograd.ones(3, requires_grad=True)
     (y + z).sum().backward()  # one array arrives at both
-    assert not np.shares_memory(y.grad._data, z.grad._data)
+    assert not np.shares_memory(y.grad._numbers, z.grad._numbers)
     seen = []
     x.grad = None
     product = x * 2
     product.register_hook(seen.append)
     product.sum().backward()
-    assert not np.shares_memory(x.grad._data, seen[0]._data)
+    assert not np.shares_memory(x.grad._numbers, seen[0]._numbers)
 
 
 def test_saved_tensors_are_let_go_and_errors_say_where(capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,7 +84,7 @@ class Generator:
             raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
         if state._memory.dtype != np.uint8:
             raise TypeError(f"RNG state must be a torch.ByteTensor, but has dtype {state.dtype}")
-        raw = state._data.tobytes()
+        raw = state._numbers.tobytes()
         if len(raw) != _STATE.size:
             raise RuntimeError(
                 f"Expected a CPUGeneratorImplState of size {_STATE.size} but found the input RNG state size to be "

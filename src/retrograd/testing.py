@@ -179,7 +179,7 @@ def _sparse_difference(actual: Any, expected: Any, options: tuple, where: str) -
 
 def _wide(tensor: Tensor) -> np.ndarray:
     """The numbers, in double precision."""
-    data = tensor.detach()._data
+    data = tensor.detach()._numbers
     return data.astype(np.complex128 if data.dtype.kind == "c" else np.float64)
 
 

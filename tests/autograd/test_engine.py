@@ -196,7 +196,7 @@ class GivesNothing(Node):
 
     def __init__(self, tensor):
         init_node(self, (retrograd.autograd.edge.gradient_edge(tensor),))
-        self.shape, self.dtype, self.array_class = tensor._data.shape, tensor._data.dtype, np.ndarray
+        self.shape, self.dtype, self.array_class = tensor._numbers.shape, tensor._numbers.dtype, np.ndarray
         self.runs = []
 
     def apply(self, edges, grads):
@@ -459,7 +459,7 @@ def test_saved_tensors_die_while_the_pass_runs():
     first = x * 2
     second = first.sin()  # saves `first`
     third = second.exp()  # saves `third`
-    alive = {"first": weakref.ref(first._data), "third": weakref.ref(third._data)}
+    alive = {"first": weakref.ref(first._numbers), "third": weakref.ref(third._numbers)}
     seen = []
     second.register_hook(lambda grad: seen.append(("second", {k: r() is not None for k, r in alive.items()})))
     x.register_hook(lambda grad: seen.append(("x", {k: r() is not None for k, r in alive.items()})))
@@ -472,7 +472,7 @@ def test_saved_tensors_die_while_the_pass_runs():
 def test_retained_tensors_stay():
     x = retrograd.ones(2, requires_grad=True)
     first = x * 2
-    reference = weakref.ref(first._data)
+    reference = weakref.ref(first._numbers)
     total = first.sin().sum()
     del first
     total.backward(retain_graph=True)

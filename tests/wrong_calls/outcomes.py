@@ -31,8 +31,9 @@ KINDS = (
 )  # fmt: skip
 #: What Python and NumPy say of their own accord: the message of an accident, not of a check.
 INTERNALS = re.compile(
-    r"(?<!\w)(_data|_memory|_meta|_edge)\b|numpy(?!\(\))|ndarray|ufunc|\bnp\.|NoneType' object|NoneType and|"
-    r"object has no attribute|has no attribute '|object is not (subscriptable|iterable|callable|reversible)|"
+    r"(?<!\w)(_numbers|_memory|_grad_meta|_edge|_viewed)\b|numpy(?!\(\))|ndarray|ufunc|\bnp\.|NoneType' object|"
+    r"NoneType and|object has no attribute|has no attribute '|"
+    r"object is not (subscriptable|iterable|callable|reversible)|"
     r"not supported between instances|cannot unpack|to unpack \(|has no len\(\)|must be real number|"
     r"cannot be interpreted as an integer|Python int too large|Python integer|too large to convert to|"
     r"int too big to convert to|Maximum allowed|array is too big|negative dimensions are not|"

@@ -26,7 +26,7 @@
 
 /* Slots of those classes that are read or written here. */
 #define SLOTS(X) \
-    X(Tensor, _data) X(Tensor, _edge) X(Tensor, _meta) X(Tensor, _vc) \
+    X(Tensor, _numbers) X(Tensor, _edge) X(Tensor, _grad_meta) X(Tensor, _vc) \
     X(AutogradMeta, requires_grad) X(AutogradMeta, grad) X(AutogradMeta, grad_accumulator) \
     X(AutogradMeta, post_accumulate_grad_hooks) \
     X(DifferentiableViewMeta, edge) X(DifferentiableViewMeta, attr_version) X(DifferentiableViewMeta, base) \

@@ -68,7 +68,7 @@ static PyObject *saved_tensor(Expression *e, PyObject *node)
         PyErr_Format(PyExc_AttributeError, "%U was not saved", e->object);
         return NULL;
     }
-    if (is_plain(saved) && SLOT(saved, Tensor, _vc) == Py_None) return Py_XNewRef(SLOT(saved, Tensor, _data));
+    if (is_plain(saved) && SLOT(saved, Tensor, _vc) == Py_None) return Py_XNewRef(SLOT(saved, Tensor, _numbers));
     return PyObject_CallFunctionObjArgs(core.unpack_array, node, e->object, saved, NULL);
 }
 

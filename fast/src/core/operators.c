@@ -73,9 +73,9 @@ PyObject *tensor_of(PyObject *array)
         Py_XDECREF(array);
         return NULL;
     }
-    SLOT(tensor, Tensor, _data) = array;
+    SLOT(tensor, Tensor, _numbers) = array;
     SLOT(tensor, Tensor, _vc) = Py_NewRef(Py_None);
-    SLOT(tensor, Tensor, _meta) = Py_NewRef(Py_None);
+    SLOT(tensor, Tensor, _grad_meta) = Py_NewRef(Py_None);
     SLOT(tensor, Tensor, _edge) = Py_NewRef(Py_None);
     return tensor;
 }
@@ -83,7 +83,7 @@ PyObject *tensor_of(PyObject *array)
 /* Where the gradient of a tensor goes, or None: gradient_edge() of autograd/edge.py. */
 PyObject *edge_of(PyObject *tensor)
 {
-    PyObject *edge = SLOT(tensor, Tensor, _edge), *meta = SLOT(tensor, Tensor, _meta);
+    PyObject *edge = SLOT(tensor, Tensor, _edge), *meta = SLOT(tensor, Tensor, _grad_meta);
     if (is_there(edge)) return Py_NewRef(edge);
     if (!is_there(meta)) Py_RETURN_NONE;
     if ((PyObject *)Py_TYPE(meta) == core.AutogradMeta) {
@@ -169,7 +169,7 @@ static PyObject *saved_value(const Save *save, PyObject *const *args, PyObject *
 /* The history of a result: 0, or -1 with an error. */
 static int record(const Operator *op, PyObject *state, PyObject *const *args, PyObject *const *arrays, PyObject *result)
 {
-    PyObject *edges = PyTuple_New(op->edges), *array = SLOT(result, Tensor, _data);
+    PyObject *edges = PyTuple_New(op->edges), *array = SLOT(result, Tensor, _numbers);
     unsigned there = 0;
     if (!edges) return -1;
     for (int i = 0; i < op->edges; i++) {
@@ -248,7 +248,7 @@ static PyObject *operate(const Operator *op, PyObject *const *given)
         PyObject *arg = args[i] = kind == 'C' ? op->constants[i] : given[i];
         if (kind == 'T' || (kind == 'N' && is_plain(arg))) {
             if (!is_plain(arg)) return NULL;
-            arrays[i] = SLOT(arg, Tensor, _data);
+            arrays[i] = SLOT(arg, Tensor, _numbers);
             if (!is_float_array(arrays[i])) return NULL;
         } else {
             if (kind != 'C' && !is_number(arg)) return NULL;
@@ -281,7 +281,7 @@ done:
 static PyObject *select_first(PyObject *tensor, PyObject *index)
 {
     PyObject *view = NULL, *edge = NULL, *result = NULL, *step = NULL, *args = NULL, *done = NULL;
-    PyObject *array = Py_XNewRef(SLOT(tensor, Tensor, _data)), *meta = Py_XNewRef(SLOT(tensor, Tensor, _meta));
+    PyObject *array = Py_XNewRef(SLOT(tensor, Tensor, _numbers)), *meta = Py_XNewRef(SLOT(tensor, Tensor, _grad_meta));
     PyObject *counter = SLOT(tensor, Tensor, _vc); /* which, once there, stays */
     PyObject *state = PyObject_GetAttr(core.local, state_name);
     if (!state || is_watched(state) || !array || !counter || !meta) goto done;
@@ -322,7 +322,7 @@ static PyObject *select_first(PyObject *tensor, PyObject *index)
         SLOT(own, DifferentiableViewMeta, attr_version) = Py_XNewRef(SLOT(counter, VersionCounter, version));
         SLOT(own, DifferentiableViewMeta, base) = Py_NewRef(tensor);
         SLOT(own, DifferentiableViewMeta, step) = Py_NewRef(step);
-        set_slot(&SLOT(result, Tensor, _meta), own);
+        set_slot(&SLOT(result, Tensor, _grad_meta), own);
         done = Py_NewRef(result);
     } else {
         PyObject *none = PyObject_CallFunctionObjArgs(core.as_view, state, tensor, result, step, edge, NULL);

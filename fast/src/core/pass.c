@@ -70,7 +70,7 @@ static int keep_gradient(PyObject *node, PyObject *grads)
 {
     PyObject *variable = SLOT(node, AccumulateGrad, variable);
     if (!core.counts || !variable || !is_plain(variable)) return 0;
-    PyObject *meta = SLOT(variable, Tensor, _meta), *like = SLOT(variable, Tensor, _data);
+    PyObject *meta = SLOT(variable, Tensor, _grad_meta), *like = SLOT(variable, Tensor, _numbers);
     if (!meta || (PyObject *)Py_TYPE(meta) != core.AutogradMeta || !like || !PyArray_CheckExact(like)) return 0;
     if (SLOT(meta, AutogradMeta, requires_grad) != Py_True || SLOT(meta, AutogradMeta, grad) != Py_None ||
         SLOT(meta, AutogradMeta, post_accumulate_grad_hooks) != Py_None || is_there(SLOT(variable, Tensor, _edge)))

@@ -40,7 +40,7 @@ class AccumulateGrad(Node):
     def apply(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
         # `grads` alone holds the gradient, no variable: see Note [Ownership].
         variable = self.variable
-        meta: Any = variable._meta
+        meta: Any = variable._grad_meta
         if grads[0] is not None and ((meta.requires_grad and not meta.is_view) or _is_leaf_still(variable)):
             with graph_lock:
                 old = meta.grad
@@ -62,7 +62,7 @@ class AccumulateGrad(Node):
     def apply_tensors(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
         grad = grads[0]
         variable = self.variable
-        meta: Any = variable._meta
+        meta: Any = variable._grad_meta
         if grad is not None and ((meta.requires_grad and not meta.is_view) or _is_leaf_still(variable)):
             with graph_lock:
                 old = meta.grad
@@ -73,9 +73,9 @@ class AccumulateGrad(Node):
                     meta.grad = grad.clone() if old is None else _add_special(old, grad)
                 elif old is None:
                     alias = grad if local.state.interceptor is None else grad.detach()  # which modes are asked about
-                    meta.grad = _written(alias._data, variable._memory)
+                    meta.grad = _written(alias._numbers, variable._memory)
                 else:
-                    _add_in_place(old, grad._data)
+                    _add_in_place(old, grad._numbers)
         if meta.post_accumulate_grad_hooks is not None:
             run_post_accumulate_grad_hooks(variable)
         return ()
@@ -98,7 +98,7 @@ class OutdatedAccumulateGrad(AccumulateGrad):
         return super().apply_tensors(edges, grads)
 
     def _check(self, grad: Any) -> None:
-        meta: Any = self.variable._meta
+        meta: Any = self.variable._grad_meta
         target = self.variable if meta.grad is None else meta.grad
         if grad is not None and tuple(grad.shape) != target._memory.shape:
             raise _mismatch(target._memory.shape, tuple(grad.shape))
@@ -106,7 +106,7 @@ class OutdatedAccumulateGrad(AccumulateGrad):
 
 def outdate_accumulator(tensor: Tensor) -> None:
     """`tensor` has other memory now: graphs to come get an accumulator of their own."""
-    meta = tensor._meta
+    meta = tensor._grad_meta
     node = None if meta is None or meta.grad_accumulator is None else meta.grad_accumulator()
     if node is not None:
         node.__class__ = OutdatedAccumulateGrad
@@ -136,12 +136,12 @@ def _is_leaf_still(variable: Tensor) -> bool:
             "leaf variable has been moved into the graph interior: it was used as a leaf that requires grad, and "
             "written to in place later"
         )
-    return variable._meta.requires_grad  # type: ignore[union-attr]
+    return variable._grad_meta.requires_grad  # type: ignore[union-attr]
 
 
 def grad_accumulator(tensor: Tensor) -> AccumulateGrad:
     """The accumulator of a leaf that requires grad, made at its first use and shared while somebody holds it."""
-    meta: Any = tensor._meta
+    meta: Any = tensor._grad_meta
     reference = meta.grad_accumulator
     if reference is not None:
         node = reference()
@@ -220,7 +220,7 @@ def _add_in_place(old: Tensor, grad: Any) -> None:
     vc = old._vc or version_counter(old)
     if vc is INFERENCE and not local.state.inference:
         raise inference_error()
-    array = old._data
+    array = old._numbers
     try:
         accumulate(array, grad, array)
     except ValueError:

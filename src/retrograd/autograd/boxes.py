@@ -49,6 +49,6 @@ class Boxes:
         array = bare(box)
         self._known[id(array)] = weakref.ref(box)
         own_class = box.__class__ is not Tensor and box._special is None
-        if own_class or box.__dict__ or box._edge is not None or box._meta is not None:
+        if own_class or box.__dict__ or box._edge is not None or box._grad_meta is not None:
             self._kept[id(box)] = box
         return array

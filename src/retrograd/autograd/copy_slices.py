@@ -75,7 +75,7 @@ class CopySlices(Node):
         if grad._special is not None:
             result = grad.new_empty(grad.shape)
         else:
-            result = wrap(kernels.empty_of_layout(self.like, grad._data))
+            result = wrap(kernels.empty_of_layout(self.like, grad._numbers))
         result.copy_(grad)
         part = replay_on_tensor(self.replay, result)
         outputs = self.fn.apply_tensors(self._edges_of_fn(edges), (part.clone(),))

@@ -62,7 +62,7 @@ def gradient_edge(tensor: Tensor) -> EdgeTuple | None:
     edge = tensor._edge
     if edge is not None:
         return edge
-    meta = tensor._meta
+    meta = tensor._grad_meta
     if meta is None:
         return None
     if meta.is_view:

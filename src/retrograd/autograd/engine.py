@@ -120,7 +120,7 @@ class Engine:
 
         root: Any = roots[0][0]
         try:
-            array = grads[0]._data
+            array = grads[0]._numbers
         except NoArray:
             array = grads[0]._memory
             as_tensors = as_tensors or grads[0].transparent or grads[0].needs_tensors  # type: ignore[attr-defined]  # batched: all nodes need Tensors

@@ -89,7 +89,7 @@ def why_no_grad(tensor: Tensor, outputs: Tensor | GradientEdge | Sequence[Tensor
 def _reason(tensor: Tensor, outputs: Any) -> str:
     if not tensor.requires_grad:
         return _why_not_required(tensor)
-    meta: Any = tensor._meta
+    meta: Any = tensor._grad_meta
     if meta is not None and meta.grad is not None:
         return "has a gradient."
     node = tensor.grad_fn
@@ -130,7 +130,7 @@ def _why_not_required(tensor: Tensor) -> str:
         )
     if tensor._vc is INFERENCE:
         return "does not require grad: it was made in inference_mode(), where nothing is recorded."
-    meta: Any = tensor._meta
+    meta: Any = tensor._grad_meta
     if meta is not None and meta.is_view and meta.creation_meta is CreationMeta.NO_GRAD_MODE:
         return "does not require grad: it is a view that was taken under no_grad()."
     state = local.state
@@ -170,7 +170,7 @@ def _last_cuts(state: ThreadState) -> str:
 
 
 def _accumulator(tensor: Tensor) -> Any:
-    meta: Any = tensor._meta
+    meta: Any = tensor._grad_meta
     reference = None if meta is None else meta.grad_accumulator
     return None if reference is None else reference()
 

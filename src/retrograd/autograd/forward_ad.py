@@ -208,19 +208,19 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise ValueError(f"Expected tangent to be floating point or complex, but got: {tangent.dtype}")
     if local.state.batch_levels and tangent._special is not None and tangent.transparent:  # type: ignore[attr-defined]
         return transforms("levels").dual(tensor, tangent, level)
-    if tensor._meta is not None or tangent._meta is not None:
+    if tensor._grad_meta is not None or tangent._grad_meta is not None:
         _check_dual(tensor, tangent, at)
     dual = _alias(tensor, at)
     if (
-        dual._meta is None
+        dual._grad_meta is None
         or dual.__class__ is not Tensor
-        or tangent._meta is not None
+        or tangent._grad_meta is not None
         or tensor._special is not None
         or tangent._special is not None
         or not _laid_out_alike(tensor._memory, tangent._memory)
     ):
         return set_fw_grad(dual, tangent, at, layout=tensor)
-    dual._meta.fw_grad = attach(tangent, at)
+    dual._grad_meta.fw_grad = attach(tangent, at)
     return dual
 
 
@@ -277,7 +277,7 @@ def _alias(tensor: Tensor, level: Level) -> Tensor:
     else:
         with seeing_levels_outside(level):
             result = ops.alias(tensor)
-    meta: Any = result._meta
+    meta: Any = result._grad_meta
     if meta is not None and meta.is_view:
         meta.forward = FORWARD_BASE
     return result

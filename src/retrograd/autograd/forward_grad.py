@@ -67,7 +67,7 @@ class ForwardGrad:
     >>> import retrograd as torch
     >>> import retrograd.autograd.forward_ad as fwAD
     >>> with fwAD.dual_level() as level:
-    ...     tangents = fwAD.make_dual(torch.ones(2), torch.zeros(2))._meta.fw_grad
+    ...     tangents = fwAD.make_dual(torch.ones(2), torch.zeros(2))._grad_meta.fw_grad
     ...     print(tangents.contains(level), tangents.value(level))
     True tensor([0., 0.])
     >>> tangents.contains(level)
@@ -174,7 +174,7 @@ class Level:
 
 def fw_grad(tensor: Tensor, level: Level) -> Tensor | None:
     """The tangent of `tensor` at `level`, or None."""
-    meta: Any = tensor._meta
+    meta: Any = tensor._grad_meta
     if meta is None or not local.state.fw_grad_enabled:
         return None
     forward_grad = meta.fw_grad
@@ -187,7 +187,7 @@ def fw_grad(tensor: Tensor, level: Level) -> Tensor | None:
 
 def has_fw_grad(tensor: Tensor) -> bool:
     """Does `tensor` have a tangent at any level that is open?"""
-    return tensor._meta is not None and any(fw_grad(tensor, level) is not None for level in process.dual_levels)
+    return tensor._grad_meta is not None and any(fw_grad(tensor, level) is not None for level in process.dual_levels)
 
 
 def forward_view(meta: Any) -> tuple[Tensor, tuple[Step, ...]]:
@@ -200,7 +200,7 @@ def forward_view(meta: Any) -> tuple[Tensor, tuple[Step, ...]]:
 
 def _steps_from(base: Tensor, view: Tensor, steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """The steps to a view, also if its base has been given another shape in place since."""
-    return (base._meta is not None and base._meta.restrided and steps_by_place(view, base)) or steps
+    return (base._grad_meta is not None and base._grad_meta.restrided and steps_by_place(view, base)) or steps
 
 
 def _from_base(tensor: Tensor, meta: Any, level: Level) -> Tensor | None:
@@ -249,16 +249,16 @@ def set_fw_grad(
             "Cannot set a forward grad that is an undefined Tensor: unpack_dual(tensor).primal is the tensor without "
             "one"
         )
-    if tangent._meta is not None and fw_grad(tangent, level) is not None:
+    if tangent._grad_meta is not None and fw_grad(tangent, level) is not None:
         raise RuntimeError(
             f"Setting a forward grad that itself has a forward gradient at the same level {level.index} is not "
             "supported. Use unpack_dual(tangent).primal to leave that one out."
         )
     if tensor._memory.dtype.kind not in "fcVW" or tangent._memory.dtype.kind not in "fcVW":
         raise RuntimeError("Expected both tensor and its forward grad to be floating point or complex")
-    meta: Any = tensor._meta
+    meta: Any = tensor._grad_meta
     if meta is None:
-        meta = tensor._meta = AutogradMeta()
+        meta = tensor._grad_meta = AutogradMeta()
     forward_grad = meta.fw_grad
     if forward_grad is None:
         forward_grad = _materialize(meta)
@@ -326,7 +326,7 @@ def attach(tangent: Tensor, level: Level) -> ForwardGrad:
 
 def attach_view(view: Tensor, tangent: Tensor, level: Level) -> None:
     """`set_fw_grad` for a fresh view and the same view of the base's tangent: they are laid out alike as those are."""
-    meta = view._meta
+    meta = view._grad_meta
     if meta is None:
         set_fw_grad(view, tangent, level)
     elif meta.fw_grad is None:

@@ -225,7 +225,7 @@ def _tangents(formula: ForwardFormula, args: tuple[Any, ...], level: Level) -> d
     for position in formula.positions:
         arg = args[position]
         if arg.__class__ is Tensor or isinstance(arg, Tensor):
-            tangent: Any = None if arg._meta is None else fw_grad(arg, level)
+            tangent: Any = None if arg._grad_meta is None else fw_grad(arg, level)
         else:
             tangent = tangents_of(arg, level) if formula.plan[position] is list else None
         if tangent is not None:
@@ -276,7 +276,7 @@ def _short_cuts() -> dict[Any, Callable[..., Any]]:
 
 def tangent_array(state: ThreadState, tensor: Tensor, level: Level) -> Any:
     """The tangent of a tensor, if it has one, as an array; RECORDED if operations on either are recorded."""
-    meta: Any = tensor._meta
+    meta: Any = tensor._grad_meta
     recording = state.grad_enabled
     if meta is None:
         return RECORDED if recording else None  # it has an edge, or it would not be here
@@ -291,9 +291,9 @@ def tangent_array(state: ThreadState, tensor: Tensor, level: Level) -> Any:
         return RECORDED
     if tangent is None:
         return None
-    if recording and (tangent._edge is not None or (tangent._meta is not None and tangent.requires_grad)):
+    if recording and (tangent._edge is not None or (tangent._grad_meta is not None and tangent.requires_grad)):
         return RECORDED
-    return tangent._data
+    return tangent._numbers
 
 
 def dual_result(state: ThreadState, level: Level, array: Any, made: Any, is_given: bool) -> Tensor | None:
@@ -309,13 +309,13 @@ def dual_result(state: ThreadState, level: Level, array: Any, made: Any, is_give
     ):
         return _fitted(state, level, array, made)
     result = new(Tensor)
-    result._data = array
+    result._numbers = array
     result._vc = state.new_vc
     result._edge = None
     tangent = new(Tensor)
-    tangent._data = made
-    tangent._vc = tangent._meta = tangent._edge = None
-    meta = result._meta = AutogradMeta()
+    tangent._numbers = made
+    tangent._vc = tangent._grad_meta = tangent._edge = None
+    meta = result._grad_meta = AutogradMeta()
     meta.fw_grad = attach(tangent, level)
     return result
 
@@ -339,7 +339,7 @@ def _view(operator: Callable[..., Any], state: ThreadState, level: Level, *args:
     tensor = args[0]
     if not isinstance(tensor, Tensor):
         return None
-    tangent = None if tensor._meta is None else fw_grad(tensor, level)
+    tangent = None if tensor._grad_meta is None else fw_grad(tensor, level)
     if tangent is None:
         return UNVARIED
     if tensor._special is not None:
@@ -437,7 +437,7 @@ def _tangent_apart(tangent: Any, target: Tensor, level: Level) -> Any:
     if tangent is None or not _written_with(tangent, target):
         return tangent
     apart = tangent.clone()
-    forward_grad = None if target._meta is None else target._meta.fw_grad
+    forward_grad = None if target._grad_meta is None else target._grad_meta.fw_grad
     if forward_grad is not None and forward_grad.values.get(level) is tangent:
         forward_grad.values[level] = apart
     return apart
@@ -484,10 +484,10 @@ def primal_of(tensor: Tensor, level: Level) -> Tensor:
         primal = boxed(bare(tensor))
     primal._vc = version_counter(tensor)
     primal._edge = gradient_edge(tensor)
-    primal._meta = None
+    primal._grad_meta = None
     if tensor.__class__ is not Tensor:
         keep_bits(tensor, primal)
-    if tensor._meta is not None:
+    if tensor._grad_meta is not None:
         for other in process.dual_levels:
             tangent = None if other is level else fw_grad(tensor, other)
             if tangent is not None:
@@ -528,7 +528,7 @@ def _as_result(tangent: Tensor, result: Tensor, tangents: dict[int, Any], level:
         tangent = tangent.expand(theirs.shape)  # type: ignore[attr-defined]
     if mine.dtype != theirs.dtype and (mine.dtype.kind not in "cW" or theirs.dtype.kind in "cW"):
         return tangent.to(result.dtype)  # type: ignore[attr-defined]
-    meta: Any = tangent._meta
+    meta: Any = tangent._grad_meta
     if meta is not None and meta.is_view:
         return tangent.clone()  # type: ignore[attr-defined]
     for given in tangents.values():
@@ -546,7 +546,7 @@ def _tell_node(node: Any, formula: ForwardFormula, result: Any, original: Tensor
     for output_nr, name in enumerate(formula.results):
         if hasattr(node, name + "_vc"):
             saved = raw_saved_output(node, name, output_nr)
-            meta = results[output_nr]._meta
+            meta = results[output_nr]._grad_meta
             saved.fw_grad = None if meta is None else meta.fw_grad
     if original is not None and isinstance(getattr(node, "self_", None), Tensor):
         node.self_ = original

@@ -178,7 +178,7 @@ def _is_plain(ctx: Any, output: Any, inputs: list[Tensor]) -> bool:
     """Is `output` one new tensor about which nothing was said? Most functions return such a one."""
     return (
         output.__class__ is Tensor
-        and output._meta is None
+        and output._grad_meta is None
         and output._edge is None
         and output._memory.dtype.kind in "fcVW"
         and ctx.dirty_tensors is None
@@ -190,7 +190,7 @@ def _is_plain(ctx: Any, output: Any, inputs: list[Tensor]) -> bool:
 
 def _record_plain(ctx: Any, output: Tensor) -> None:
     """What `_Outputs` comes to for such an output."""
-    data = output._data
+    data = output._numbers
     ctx._output_structures, ctx._is_tensor_output, ctx._undifferentiable = (LEAF,), (True,), frozenset()
     ctx.metadata_of_inputs = ((data.shape, data.dtype, data.__class__),)
     output._edge = (ctx, 0)
@@ -292,7 +292,7 @@ class _Outputs:
 
     def _check_dirty(self, tensor: Tensor) -> None:
         """May the history of an input that was modified be rebased?"""
-        meta: Any = tensor._meta
+        meta: Any = tensor._grad_meta
         is_input = id(tensor) in self.input_ids
         if not tensor._is_view():
             if tensor._edge is None and meta is not None and meta.requires_grad:
@@ -346,7 +346,7 @@ class _Outputs:
             if is_input:
                 tensor = _alias(tensor)
             _set_gradient_edge(tensor, (ctx, position))
-        meta: Any = tensor._meta
+        meta: Any = tensor._grad_meta
         if meta is not None and meta.is_view and not is_dirty:
             if several:
                 meta.creation_meta = CreationMeta.MULTI_OUTPUT_NODE
@@ -359,8 +359,8 @@ class _Outputs:
         if not tensor._is_view():
             old = tensor._edge
             edge = tensor._edge = (ctx, position)
-            if tensor._meta is not None:
-                tensor._meta.requires_grad = False
+            if tensor._grad_meta is not None:
+                tensor._grad_meta.requires_grad = False
                 rebase_hooks(tensor, old, edge)
             return
         written = next(i for i, other in enumerate(self.inputs) if other is tensor)
@@ -396,7 +396,7 @@ def _alias(tensor: Tensor) -> Tensor:
 
 
 def _set_gradient_edge(tensor: Tensor, edge: tuple[Node, int]) -> None:
-    meta: Any = tensor._meta
+    meta: Any = tensor._grad_meta
     if meta is None:
         tensor._edge = edge
         return

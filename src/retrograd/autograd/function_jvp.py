@@ -137,7 +137,7 @@ def _check_view(
 
 def _forward_base(tensor: Tensor) -> Tensor | None:
     """Whose tangent the tangent of `tensor` is a view of."""
-    meta: Any = tensor._meta
+    meta: Any = tensor._grad_meta
     if meta is None or not meta.is_view or meta.forward is FORWARD_BASE:
         return None
     return forward_view(meta)[0]

@@ -97,7 +97,7 @@ def _own(tensors: Sequence[Tensor], create_graph: bool, requires_grad: bool = Tr
     for tensor in tensors:
         if create_graph and tensor.requires_grad:
             made.append(tensor.view_as(tensor))
-        elif tensor.__class__ is Tensor and not requires_grad and tensor._meta is None and tensor._edge is None:
+        elif tensor.__class__ is Tensor and not requires_grad and tensor._grad_meta is None and tensor._edge is None:
             made.append(tensor)  # which has nothing to be cut off from
         else:
             made.append(tensor.detach().requires_grad_(requires_grad))

@@ -44,14 +44,14 @@ def to_array(tensor: Tensor) -> np.ndarray:
         return np.array(elements, tensor._memory.dtype).reshape(tensor._memory.shape)
     if tensor._special is not None:
         tensor = tensor.detach().to_dense()  # type: ignore[attr-defined]
-    return np.array(tensor.detach().cpu()._data)  # type: ignore[attr-defined]
+    return np.array(tensor.detach().cpu()._numbers)  # type: ignore[attr-defined]
 
 
 def moved_array(tensor: Tensor) -> np.ndarray:
     """What is changed to move a tensor: its array, or the values of a sparse one (else something of that shape)."""
     if by_class(tensor):
         return np.zeros(tensor._memory.shape, tensor._memory.dtype)
-    return tensor._data if tensor._special is None else tensor._memory.values
+    return tensor._numbers if tensor._special is None else tensor._memory.values
 
 
 def moved_elements(tensor: Tensor) -> Any:

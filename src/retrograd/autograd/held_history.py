@@ -3,9 +3,9 @@
 Note [Held histories]
 Such a tensor is a plain tensor, ``_values``, and something beside it that says how it is to be read (where components
 begin, which elements count).  Operators on it are operators on the values, and what is recorded are plain nodes: its
-``_edge``, ``_meta`` and ``_vc`` are those of its values.  So the engine, saved tensors, version counters and in-place
-writes need not know of it.  What users see of all this is wrapped where they look: ``x.grad``, hooks, what ``grad()``
-returns, what a custom function is given and returns, dual tensors.
+``_edge``, ``_grad_meta`` and ``_vc`` are those of its values.  So the engine, saved tensors, version counters and
+in-place writes need not know of it.  What users see of all this is wrapped where they look: ``x.grad``, hooks, what
+``grad()`` returns, what a custom function is given and returns, dual tensors.
 
 For this it never holds the very tensor that a user gave, but an alias or a copy: hooks on the one are not hooks on the
 other.
@@ -38,8 +38,8 @@ class HeldHistory(SpecialTensor):
         """Take `values`, a tensor that nobody else has."""
         self._values = values
         self._shown_grad: Tensor | None = None
-        if values._meta is None and values._vc is not INFERENCE:
-            values._meta = OwnedMeta(weakref.ref(self))
+        if values._grad_meta is None and values._vc is not INFERENCE:
+            values._grad_meta = OwnedMeta(weakref.ref(self))
 
     # ------------------------------------------------------------------------------------------------ what a class says
 
@@ -63,13 +63,15 @@ class HeldHistory(SpecialTensor):
         def _edge(self) -> Any:
             """Where its gradient goes; of a leaf, the accumulator of its values."""
             values = self._values
-            return values._edge or (None if values._meta is None else gradient_edge(values))
+            return values._edge or (None if values._grad_meta is None else gradient_edge(values))
 
         @_edge.setter
         def _edge(self, edge: Any) -> None:
             self._values._edge = edge
 
-        _meta = property(lambda self: self._values._meta, lambda self, meta: setattr(self._values, "_meta", meta))
+        _grad_meta = property(
+            lambda self: self._values._grad_meta, lambda self, meta: setattr(self._values, "_grad_meta", meta)
+        )
         _vc = property(lambda self: self._values._vc, lambda self, vc: setattr(self._values, "_vc", vc))
 
     @property

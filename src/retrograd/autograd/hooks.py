@@ -238,7 +238,7 @@ def register_tensor_hook(tensor: Tensor, hook: Callable[..., Any]) -> RemovableH
 
 def _live_accumulator_edge(tensor: Tensor) -> tuple[Node, int] | None:
     # A leaf's hooks wait in its meta; an accumulator that is made later takes them from there.
-    accumulator = tensor._meta.grad_accumulator  # type: ignore[union-attr]
+    accumulator = tensor._grad_meta.grad_accumulator  # type: ignore[union-attr]
     node = accumulator() if accumulator is not None else None
     return None if node is None else (node, 0)
 
@@ -254,7 +254,7 @@ def register_post_accumulate_grad_hook(tensor: Tensor, hook: Callable[..., Any])
 
 def run_post_accumulate_grad_hooks(variable: Tensor) -> None:
     """Step 4, called by AccumulateGrad."""
-    meta: Any = variable._meta
+    meta: Any = variable._grad_meta
     state = local.state
     recording = state.grad_enabled
     for hook in _now(meta.post_accumulate_grad_hooks):
@@ -273,7 +273,7 @@ def run_post_accumulate_grad_hooks(variable: Tensor) -> None:
 
 def rebase_hooks(tensor: Tensor, old: tuple[Node, int] | None, new: tuple[Node, int] | None) -> None:
     """The history of `tensor` was replaced: see Note [Hooks and in-place writes]."""
-    meta: Any = tensor._meta
+    meta: Any = tensor._grad_meta
     meta.hooks = None
     if not meta.retains_grad or old is None or new is None:
         return

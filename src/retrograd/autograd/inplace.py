@@ -35,7 +35,7 @@ def begin_inplace(state: ThreadState, tensor: Tensor, record: bool, may_overlap:
     """
     if tensor._vc is INFERENCE and not state.inference:
         raise inference_error()
-    if record and (tensor._meta is not None or tensor._edge is None):
+    if record and (tensor._grad_meta is not None or tensor._edge is None):
         check_record(tensor)
     if 0 in tensor._memory.strides and (not may_overlap or tensor.is_conj() or tensor.is_neg()):
         check_no_internal_overlap(tensor._memory)
@@ -45,7 +45,7 @@ def begin_inplace(state: ThreadState, tensor: Tensor, record: bool, may_overlap:
 
 def check_record(tensor: Tensor) -> None:
     """May a write to `tensor` become part of its history?"""
-    meta: Any = tensor._meta
+    meta: Any = tensor._grad_meta
     if meta is not None and meta.is_view:
         check_view(tensor, meta)
         if meta.base._edge is None and tensor.requires_grad:
@@ -115,7 +115,7 @@ def end_inplace(tensor: Tensor, written: Any, node: Node | None, operation: str)
         else:
             _remember(vc, operation)
     if node is not None:
-        if tensor._meta is None:
+        if tensor._grad_meta is None:
             tensor._edge = (node, 0)
         else:
             rebase_history(tensor, node)
@@ -147,11 +147,11 @@ def _remember(vc: VersionCounter, operation: str | None = None) -> None:
 
 def rebase_history(tensor: Tensor, node: Node) -> None:
     """Make `node` what the values of `tensor` come from, in place of their former history."""
-    meta: Any = tensor._meta
+    meta: Any = tensor._grad_meta
     if meta is not None and meta.is_view:
         base = meta.base
         steps = meta.replay
-        if base._meta is not None and base._meta.restrided:
+        if base._grad_meta is not None and base._grad_meta.restrided:
             # The steps were taken from another shape of the base: go by where the elements lie.
             steps = steps_by_place(tensor, base) or steps
         plain = tensor.__class__ is Tensor and base.__class__ is Tensor
@@ -168,17 +168,17 @@ def can_rebase_part(state: ThreadState, tensor: Tensor) -> bool:
     It may where nothing hangs on the tensor, or on what it is a view of, but its history; `begin_inplace` would have
     nothing to say then. Where it may not, write to the view.
     """
-    meta: Any = tensor._meta
+    meta: Any = tensor._grad_meta
     if meta is not None:
         if not meta.is_view or meta.hooks is not None or meta.retains_grad:
             return False
         if meta.creation_meta is not CreationMeta.DEFAULT:
             return False
         base = meta.base
-        if base._edge is None or base._meta is not None:
+        if base._edge is None or base._grad_meta is not None:
             return False
     memory = tensor._memory
-    if 0 in memory.strides or tensor._special is not None or memory is not tensor._data:  # expanded, or its conjugate
+    if 0 in memory.strides or tensor._special is not None or memory is not tensor._numbers:  # expanded, or lazy
         return False
     return state.mutation_guard is None and tensor._vc is not INFERENCE
 
@@ -187,7 +187,7 @@ def rebase_part(tensor: Tensor, key: Any, part: Any, node: Node) -> None:
     """Make `node` what the values of ``tensor[key]``, the array `part`, come from: `rebase_history` of such a view."""
     node.shape, node.dtype, node.array_class = part.shape, part.dtype, part.__class__
     step = (getitem, getitem, (key,), None)
-    meta: Any = tensor._meta
+    meta: Any = tensor._grad_meta
     if meta is None:
         tensor._edge = (CopySlices(tensor, (step,), node), 0)
     else:
@@ -198,7 +198,7 @@ def rebase_part(tensor: Tensor, key: Any, part: Any, node: Node) -> None:
 def _set_edge(tensor: Tensor, node: Node) -> None:
     old = tensor._edge
     tensor._edge = (node, 0)
-    meta = tensor._meta
+    meta = tensor._grad_meta
     if meta is None:
         return
     meta.requires_grad = False

@@ -156,7 +156,7 @@ def results_of(result: Any) -> list[Tensor]:
 def new_node(result: Any, since: int) -> Any:
     """The node that an operator has recorded, if it has: made after the thread's sequence number was `since`."""
     for tensor in results_of(result):
-        meta: Any = tensor._meta
+        meta: Any = tensor._grad_meta
         edges = [tensor._edge]
         if meta is not None and meta.is_view:
             # Of a view that was written to, the base has the new history.

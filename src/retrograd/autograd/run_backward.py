@@ -247,7 +247,7 @@ def run_as_engine(
 def _zeros_like(tensor: Tensor, requires_grad: bool) -> Tensor:
     if tensor._special is not None:
         return ops.zeros_like(tensor).requires_grad_(requires_grad)
-    return wrap(zeros_like(tensor._data)).requires_grad_(requires_grad)
+    return wrap(zeros_like(tensor._numbers)).requires_grad_(requires_grad)
 
 
 def _grad_per_sample(outputs: Sequence, inputs: Sequence, given: tuple, keep: bool, refused: bool) -> Any:
@@ -331,7 +331,7 @@ def make_grad(output: TensorOrEdge, grad: Tensor | None, position: int) -> Tenso
     """The gradient of one output: as given, or 1 for a scalar."""
     if isinstance(output, Tensor):
         try:
-            array = output._data
+            array = output._numbers
             shape, np_dtype = array.shape, array.dtype
         except NoArray:
             own = output.root_gradient(grad, position)  # type: ignore[attr-defined]
@@ -411,7 +411,7 @@ def _wanted_edge(tensor: TensorOrEdge, retain: bool = False) -> EdgeTuple:
         raise RuntimeError(
             f"One of the differentiated Tensors does not require grad{such}. {why_no_grad(tensor)}"
         )
-    meta: Any = tensor._meta
+    meta: Any = tensor._grad_meta
     node = tensor.grad_fn
     if node is not None:
         return (node, tensor.output_nr)

@@ -156,7 +156,7 @@ class SavedVariable:
             )
         if not self.is_output:
             self.edge = gradient_edge(original)
-            self.fw_grad = None if original._meta is None else original._meta.fw_grad
+            self.fw_grad = None if original._grad_meta is None else original._grad_meta.fw_grad
         self.packed, self.unpack_hook, self.tensor = packed, unpack_hook, None
 
     @property
@@ -205,7 +205,7 @@ class SavedVariable:
         if self.is_leaf:
             # Gradients of the unpacked leaf go where those of the original go.
             result.requires_grad_()
-            result._meta.grad_accumulator = weakref.ref(edge[0])  # type: ignore[union-attr]
+            result._grad_meta.grad_accumulator = weakref.ref(edge[0])  # type: ignore[union-attr]
         else:
             result._edge = edge
         return result
@@ -215,7 +215,7 @@ def _history(tensor: Tensor) -> Any:
     """The gradient edge of a non-leaf: `Tensor._history`, which has to look for the function first."""
     edge = tensor._edge
     if edge is None:
-        meta: Any = tensor._meta
+        meta: Any = tensor._grad_meta
         if meta is not None and meta.is_view:
             return view_edge(tensor)
     return edge
@@ -302,13 +302,13 @@ def save_output(node: Any, name: str, tensor: Tensor) -> None:
 
 def unpack_array(node: Node, name: str, value: Any) -> Any:
     """The values of a saved input as an array (or the number that was saved in a tensor's place)."""
-    if value.__class__ is Tensor and value._version == 0 and (value._meta is None or not value._meta.detached):
-        return value._data  # `unpack_tensor` without the call
+    if value.__class__ is Tensor and value._version == 0 and not ((meta := value._grad_meta) and meta.detached):
+        return value._numbers  # `unpack_tensor` without the call
     if value.__class__ is SavedVariable:
         value = value.unpack(node, name)
     else:
         value = unpack_tensor(node, name, value)
-    return value._data if isinstance(value, Tensor) else value
+    return value._numbers if isinstance(value, Tensor) else value
 
 
 def unpack_tensor(node: Node, name: str, value: Any) -> Any:
@@ -316,7 +316,7 @@ def unpack_tensor(node: Node, name: str, value: Any) -> Any:
     if isinstance(value, Tensor):
         if value._version != 0:
             raise modified_error(node, name, value, 0)
-        if value._meta is not None and value._meta.detached:
+        if value._grad_meta is not None and value._grad_meta.detached:
             raise detached_error()
         return value
     if isinstance(value, SavedVariable):

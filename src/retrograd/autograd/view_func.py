@@ -40,7 +40,7 @@ def view_func(
     """
     if not isinstance(new_base, Tensor):
         raise TypeError(f"_view_func(): argument 'new_base' (position 1) must be Tensor, not {type(new_base).__name__}")
-    meta: Any = view._meta
+    meta: Any = view._grad_meta
     if meta is None or not meta.is_view:
         return None
     if check and kernels.geometry(new_base._memory) != kernels.geometry(meta.base._memory):
@@ -71,7 +71,7 @@ def reverse_view_func(view: Tensor, new_view: Tensor) -> Tensor | None:
 
     It lies in that memory as the base of `view` lies in its own.
     """
-    meta: Any = view._meta
+    meta: Any = view._grad_meta
     if meta is None or not meta.is_view:
         return None
     owner: Any = view._base

@@ -1,7 +1,7 @@
 """Views: what a tensor knows when it shares memory with another one.
 
 Note [Views and in-place]
-A view operator gives a tensor that shares memory with its input.  Its ``_meta`` is a `DifferentiableViewMeta`: the
+A view operator gives a tensor that shares memory with its input.  Its ``_grad_meta`` is a `DifferentiableViewMeta`: the
 *base* (the tensor at the root, never itself a view), and how to get from the base to the view (`replay`, a chain of
 view operators: a view of a view has the same base and a longer chain).
 
@@ -112,13 +112,13 @@ def as_view(
     if source.__class__ is not Tensor:
         inherit_bits(source, view, step[1])
     if vc is INFERENCE:
-        view._meta = None  # nothing is ever recorded of it
+        view._grad_meta = None  # nothing is ever recorded of it
         return
     meta = new(DifferentiableViewMeta)
     meta.edge = edge
     meta.attr_version = vc.version
     meta.step = step
-    above: Any = source._meta
+    above: Any = source._grad_meta
     if above is not None and above.is_view:
         meta.base = above.base
         meta.before = (above.before, above.step)
@@ -127,7 +127,7 @@ def as_view(
         meta.base = source
         if multiple or not state.grad_enabled:
             meta.creation_meta = _creation(state, multiple)
-    view._meta = meta
+    view._grad_meta = meta
 
 
 def _creation(state: ThreadState, multiple: bool) -> CreationMeta:
@@ -148,7 +148,7 @@ def _inherit(state: ThreadState, meta: DifferentiableViewMeta, source: Tensor, a
 
 def view_edge(view: Tensor) -> EdgeTuple | None:
     """The gradient edge of a view, made anew if its memory was written to since."""
-    meta: Any = view._meta
+    meta: Any = view._grad_meta
     if meta.edge is None and not meta.base.requires_grad:
         return None
     version = view._version
@@ -171,7 +171,7 @@ def _regenerate(view: Tensor, meta: DifferentiableViewMeta) -> EdgeTuple | None:
         state.interceptor = None
     try:
         base, data, steps = meta.base, view._memory, meta.replay
-        if base._meta is not None and base._meta.restrided:
+        if base._grad_meta is not None and base._grad_meta.restrided:
             # The steps were taken from another shape of the base.
             steps = steps_by_place(view, base) or steps
         if state.view_replay:
@@ -188,7 +188,7 @@ def _regenerate(view: Tensor, meta: DifferentiableViewMeta) -> EdgeTuple | None:
         state.grad_enabled = recording
         if interceptor is not None:
             state.interceptor = interceptor
-    meta_again: Any = again._meta
+    meta_again: Any = again._grad_meta
     return again._edge if meta_again is None else meta_again.edge
 
 

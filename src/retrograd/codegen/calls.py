@@ -101,7 +101,7 @@ def _unwrap(entry: Entry, operator: str | None = None, inplace: bool = False) ->
         call = f"{public}, {where}, {p}, ({arguments}), {keywords}"
         if a.type == "Tensor" or (inplace and position == 1):
             # A view is taken of the memory, whatever its bits say. See Note [Lazy conjugation].
-            data = "_array" if entry.view and position == 1 else "_data"
+            data = "_viewed" if entry.view and position == 1 else "_numbers"
             lines += ["try:", f"    {arr} = {p}.{data}", "except AttributeError:"]
             if operator and position == 2:
                 lines.append(f"    return no_array({call}) if isinstance({p}, Tensor) else NotImplemented")
@@ -110,11 +110,11 @@ def _unwrap(entry: Entry, operator: str | None = None, inplace: bool = False) ->
             else:
                 lines.append(f"    return no_array({call})")
         elif a.type == "Tensor?":
-            lines += ["try:", f"    {arr} = None if {p} is None else {p}._data", "except AttributeError:"]
+            lines += ["try:", f"    {arr} = None if {p} is None else {p}._numbers", "except AttributeError:"]
             lines.append(f"    return no_array({call})")
         elif a.type == "Tensor|Scalar":
             lines += [f"if {p}.__class__ is Tensor or isinstance({p}, Tensor):"]
-            lines += ["    try:", f"        {arr} = {p}._data", "    except AttributeError:"]
+            lines += ["    try:", f"        {arr} = {p}._numbers", "    except AttributeError:"]
             lines += [f"        return no_array({call})"]
             if operator:
                 compares = operator in ("__eq__", "__ne__")
@@ -195,21 +195,21 @@ def _run_ufunc(entry: Entry) -> list[str]:
 
 def _make_results(entry: Entry) -> list[str]:
     lines = []
-    data = "_memory" if entry.view else "_data"
+    data = "_memory" if entry.view else "_numbers"
     cls = f'class_with_flipped_bit(input, "{entry.flips}")' if entry.flips else "Tensor"
     if entry.view:
         lines.append("vc = input._vc or version_counter(input)")
     if entry.schema.returns_list:
         lines += ["results = []", "for array in arrays:", "    result = new(Tensor)", f"    result.{data} = array"]
         lines += [f"    result._vc = {'vc' if entry.view else 'state.new_vc'}"]
-        lines += ["    result._meta = result._edge = None"]
+        lines += ["    result._grad_meta = result._edge = None"]
         lines += ["    results.append(result)"]
         return lines
     for r in entry.schema.results:
         lines += [f"{r} = new({cls})", f"{r}.{data} = {r}_array"]
         lines += [f"{r}._vc = {'vc' if entry.view else 'state.new_vc'}"]
         # (A view gets its meta below.)
-        lines += [f"{r}._edge = None" if entry.view and entry.differentiable else f"{r}._meta = {r}._edge = None"]
+        lines += [f"{r}._edge = None" if entry.view and entry.differentiable else f"{r}._grad_meta = {r}._edge = None"]
     return lines
 
 

@@ -278,7 +278,7 @@ def _unpack_tensor(a: Argument, arrays: bool) -> list[str]:
         test = f"{name}.__class__ is Tensor and {name}._vc is None"
     lines = [f"{name} = node.{name}_"]
     if arrays:
-        return [*lines, f'{name} = {name}._data if {test} else unpack_array(node, "{name}", {name})']
+        return [*lines, f'{name} = {name}._numbers if {test} else unpack_array(node, "{name}", {name})']
     return [*lines, f"if not ({test}):", f'    {name} = unpack_tensor(node, "{name}", {name})']
 
 

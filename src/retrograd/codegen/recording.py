@@ -11,13 +11,13 @@ from .table import Entry
 def _edge(a: Argument) -> list[str]:
     p, edge = a.parameter, f"edge_{a.name}"
     if a.is_list:
-        return [f"edges = tuple(t._edge or t._meta and gradient_edge(t) for t in {p})"]
+        return [f"edges = tuple(t._edge or t._grad_meta and gradient_edge(t) for t in {p})"]
     if a.type == "Tensor|Scalar":
         # A number (or None) is its own array.
-        return [f"{edge} = None if {p} is {_array(a)} else {p}._edge or {p}._meta and gradient_edge({p})"]
+        return [f"{edge} = None if {p} is {_array(a)} else {p}._edge or {p}._grad_meta and gradient_edge({p})"]
     if a.type == "Tensor?":
-        return [f"{edge} = None if {p} is None else {p}._edge or {p}._meta and gradient_edge({p})"]
-    return [f"{edge} = {p}._edge or {p}._meta and gradient_edge({p})"]
+        return [f"{edge} = None if {p} is None else {p}._edge or {p}._grad_meta and gradient_edge({p})"]
+    return [f"{edge} = {p}._edge or {p}._grad_meta and gradient_edge({p})"]
 
 
 def _connect(entry: Entry, inplace: bool = False) -> list[str]:
@@ -165,8 +165,8 @@ def _record_view(entry: Entry, edges: list[str], inner: list[str]) -> list[str]:
     else:
         inner += [*_metadata(entry), "edge = (node, 0)"]
         # as_view(), for the commonest case inline.
-        inner += ["if input._meta is None and vc is not INFERENCE:"]
-        inner += ["    result._meta = meta = new(DifferentiableViewMeta)"]
+        inner += ["if input._grad_meta is None and vc is not INFERENCE:"]
+        inner += ["    result._grad_meta = meta = new(DifferentiableViewMeta)"]
         inner += ["    meta.edge = edge", "    meta.attr_version = vc.version", "    meta.base = input"]
         inner += [f"    meta.step = ({step}, None)", "    return result"]
         after = [f"as_view(state, input, result, ({step}, None), edge)"]

@@ -1,6 +1,6 @@
 """AutogradMeta: what autograd knows of a tensor beyond its history.
 
-A tensor's ``_meta`` is None until something needs it: ``requires_grad_()``, a hook, ``retain_grad()``, a name.
+A tensor's ``_grad_meta`` is None until something needs it: ``requires_grad_()``, a hook, ``retain_grad()``, a name.
 
 The one thing that every result of a recorded operation has, the gradient edge ``(grad_fn, output_nr)``, is not in
 here but in a slot of the tensor itself (``_edge``): results are made by the million, and an AutogradMeta for each
@@ -79,10 +79,10 @@ class OwnedMeta(AutogradMeta):
 
 def materialize_autograd_meta(tensor: TensorAutograd) -> AutogradMeta:
     """The tensor's AutogradMeta, made now if there was none."""
-    meta = tensor._meta
+    meta = tensor._grad_meta
     if meta is None:
         with graph_lock:
-            meta = tensor._meta
+            meta = tensor._grad_meta
             if meta is None:
-                meta = tensor._meta = AutogradMeta()
+                meta = tensor._grad_meta = AutogradMeta()
     return meta

@@ -62,7 +62,7 @@ def _check_plain(tensor: Tensor) -> None:
 def _read(tensor: Tensor) -> Any:
     """The memory of a tensor that is sent."""
     _check_plain(tensor)
-    array = tensor._data
+    array = tensor._numbers
     return array if array.flags.c_contiguous else array.copy()
 
 
@@ -71,7 +71,7 @@ def _written(tensor: Tensor, after: Steps) -> Any:
     if tensor.requires_grad and tensor.grad_fn is not None:
         raise RuntimeError("a tensor with a history cannot be received into: detach() it, or use torch.distributed.nn")
     _check_plain(tensor)
-    array = tensor._data
+    array = tensor._numbers
     if tensor._memory is not array:
         raise RuntimeError("a lazily conjugated or negated tensor cannot be received into: resolve_conj() it")
     if array.flags.c_contiguous:

@@ -24,7 +24,7 @@ def _pickled(thing: Any) -> Tensor:
 
 
 def _restored(data: Tensor) -> Any:
-    return pickle.loads(data._data.tobytes())
+    return pickle.loads(data._numbers.tobytes())
 
 
 def _empty(count: int) -> Tensor:

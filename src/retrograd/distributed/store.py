@@ -141,7 +141,7 @@ class TCPStore:
         timeout: timedelta = timedelta(seconds=300),
         wait_for_workers: bool = True,
     ) -> None:
-        self._data: dict[str, bytes] = {}
+        self._numbers: dict[str, bytes] = {}
         self._changed = threading.Condition()
         self._server = Server("127.0.0.1" if _is_local(host_name) else "", port, self._reply) if is_master else None
         self.host = host_name
@@ -168,20 +168,20 @@ class TCPStore:
         with self._changed:
             match asked["do"]:
                 case "set":
-                    self._data[key] = value
+                    self._numbers[key] = value
                 case "add":
-                    self._data[key] = str(int(self._data.get(key, b"0")) + int(value)).encode()
+                    self._numbers[key] = str(int(self._numbers.get(key, b"0")) + int(value)).encode()
                 case "compare_set":
-                    if self._data.get(key, b"") == asked["expected"].encode("latin-1"):
-                        self._data[key] = value
+                    if self._numbers.get(key, b"") == asked["expected"].encode("latin-1"):
+                        self._numbers[key] = value
                 case "get":
-                    self._changed.wait_for(lambda: key in self._data, asked["seconds"])
+                    self._changed.wait_for(lambda: key in self._numbers, asked["seconds"])
                 case "delete":
-                    return {"value": "1" if self._data.pop(key, None) is not None else "0"}
+                    return {"value": "1" if self._numbers.pop(key, None) is not None else "0"}
                 case "number":
-                    return {"value": str(len(self._data))}
+                    return {"value": str(len(self._numbers))}
             self._changed.notify_all()
-            found = self._data.get(key)
+            found = self._numbers.get(key)
         return {} if found is None else {"value": found.decode("latin-1")}
 
     # ------------------------------------------------------------------------------------------------- in every process

@@ -367,7 +367,7 @@ def hooks_before(node: Any) -> list[tuple[str, str]]:
 def hooks_after(node: Any) -> list[tuple[str, str]]:
     found = []
     if isinstance(node, AccumulateGrad):
-        meta: Any = node.variable._meta
+        meta: Any = node.variable._grad_meta
         hooks = getattr(meta, "post_accumulate_grad_hooks", None) or {}
         found += [("post-accumulate hook", hook) for hook in list(hooks.values())]
     if node.extras is not None:

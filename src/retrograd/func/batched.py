@@ -133,12 +133,12 @@ class BatchedTensor(SpecialTensor):
     if not TYPE_CHECKING:
 
         @property
-        def _data(self) -> NoReturn:
+        def _numbers(self) -> NoReturn:
             """No operator finds an array here. (Without words of its own: nobody sees this error, and it is
             frequent.)"""
             raise NoArray
 
-        _array = _data
+        _viewed = _numbers
 
     @property
     def _memory(self) -> Description:  # type: ignore[override]
@@ -340,7 +340,7 @@ BatchedTensor.__name__ = BatchedTensor.__qualname__ = "BatchedTensor"
 def wrap(value: Tensor, level: Level, bdim: int = 0) -> BatchedTensor:
     """`value`, whose dimension `bdim` counts the examples of `level`."""
     result = _new(BatchedTensor)
-    result._vc = result._meta = result._edge = None
+    result._vc = result._grad_meta = result._edge = None
     result.value = value
     result.bdim = bdim
     result.level = level
@@ -397,9 +397,10 @@ def reshaped(value: Tensor, shape: tuple[int, ...]) -> Tensor:
     """A value in another shape, for a rule's own use: where nothing is recorded, without the trappings of a view."""
     if value.__class__ is Tensor:
         state = local.state
-        array = value._data
+        array = value._numbers
         if array.flags.c_contiguous:
-            if state.interceptor is None and (not state.grad_enabled or (value._edge is None and value._meta is None)):
+            recorded = state.grad_enabled and not (value._edge is None and value._grad_meta is None)
+            if state.interceptor is None and not recorded:
                 return plain(array.reshape(shape))
             return generated.view(value, shape)
     return value.reshape(shape)

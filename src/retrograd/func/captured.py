@@ -40,7 +40,7 @@ class Guard:
     def before_write(self, tensor: Tensor) -> None:
         if self.captured is None:
             self.captured = captured_tensors(self.function)
-        meta: Any = tensor._meta
+        meta: Any = tensor._grad_meta
         base = meta.base if meta is not None and meta.is_view else tensor
         if id(tensor) in self.captured or id(base) in self.captured:
             raise RuntimeError(
@@ -172,7 +172,7 @@ def close(variables: Sequence[Tensor], name: str, function: Any) -> None:
     """A transform has returned, and nothing that it gave leads to its `variables`: what does has escaped."""
     where = None
     for tensor in variables:
-        meta: Any = tensor._meta
+        meta: Any = tensor._grad_meta
         reference = None if meta is None else meta.grad_accumulator
         node: Any = None if reference is None else reference()
         if node is not None and node.__class__ is AccumulateGrad:

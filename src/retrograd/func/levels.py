@@ -71,10 +71,10 @@ def variable(tensor: Tensor, linked: bool) -> Tensor:
         and not state.observers
     ):
         # The commonest case, without views of what has no history: a leaf on the same memory.
-        array = tensor._data
+        array = tensor._numbers
         leaf = plain(kernels.expand(array, (levels[0].size, *array.shape)) if levels else array)
         leaf._vc = tensor._vc or version_counter(tensor)
-        leaf._meta = meta = AutogradMeta()
+        leaf._grad_meta = meta = AutogradMeta()
         meta.requires_grad = True
         return wrap(leaf, levels[0]) if levels else leaf
     value = physical(tensor, levels)
@@ -154,7 +154,9 @@ def _depth(tensor: Tensor) -> int:
 
 
 def _one(value: Tensor) -> Tensor:
-    return value.detach().new_ones(value.shape) if value._special is not None else plain(kernels.ones_like(value._data))
+    if value._special is not None:
+        return value.detach().new_ones(value.shape)
+    return plain(kernels.ones_like(value._numbers))
 
 
 # --------------------------------------------------------------------------------------------------------- forward mode

@@ -75,7 +75,7 @@ def per_sample_gradients(
     except Exception:  # whatever the reason: the other way is always right
         found = None
     together = autograd_grad(outputs, inputs, weights, True, allow_unused=True)
-    scale = max([float(np.abs(whole._data).max(initial=0)) for whole in together if whole is not None], default=0.0)
+    scale = max([float(np.abs(whole._numbers).max(initial=0)) for whole in together if whole is not None], default=0.0)
     if found is None or not all(_adds_up(mine, whole, scale) for mine, whole in zip(found, together, strict=True)):
         found = _one_by_one(outputs, inputs, weights, size)
     if not keep_graph:
@@ -121,7 +121,7 @@ def _adds_up(found: Tensor | None, whole: Tensor | None, scale: float) -> bool:
     """
     if found is None or whole is None:
         return found is None and whole is None
-    each, total = found._data, whole._data
+    each, total = found._numbers, whole._numbers
     if each.shape[1:] != total.shape:
         return False
     precision = 1e-9 if total.dtype in (np.float64, np.complex128) else 1e-4 if total.dtype.itemsize >= 4 else 2e-2

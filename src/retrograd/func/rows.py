@@ -135,7 +135,7 @@ def _run(state: ThreadState, task: GraphTask, root: Node, first: Sequence[Any]) 
     arrival = 0
     heap: list[tuple[int, int, Any, list[Any]]] = []
     node: Any = root
-    grads = [None if grad is None else spread(grad, level)._data for grad in first]
+    grads = [None if grad is None else spread(grad, level)._numbers for grad in first]
     while True:
         edges = node.next_edges
         needed = True
@@ -186,7 +186,7 @@ def _outputs(node: Any, edges: tuple[Any, ...], grads: list[Any], level: Level) 
         except NoArray:  # it has saved a special tensor
             pass
     given = [None if grad is None else wrap(plain(grad), level) for grad in grads]
-    return [None if one is None else spread(one, level)._data for one in node.apply_tensors(edges, given)]
+    return [None if one is None else spread(one, level)._numbers for one in node.apply_tensors(edges, given)]
 
 
 def _fitted(grad: Any, edge: Any, node: Any, position: int, size: int) -> Any:
@@ -225,7 +225,7 @@ def _with_rows(array: Any, grad: Any) -> Any:
 def _saved(node: Any, name: str) -> Any:
     """The array that a node has saved."""
     value = getattr(node, name + "_")
-    return value._data if value._vc is None else unpack_array(node, name, value)
+    return value._numbers if value._vc is None else unpack_array(node, name, value)
 
 
 def _reshape(node: Any, edges: tuple[Any, ...], grad: Any) -> Sequence[Any]:

@@ -46,7 +46,7 @@ def tangents(outputs: Sequence[Any], inputs: Sequence[Tensor], vectors: Sequence
         plain = vector.__class__ is Tensor and vector._memory.dtype.kind == "f"
         if edge is None or not plain or edge[0].__class__ is not AccumulateGrad or edge[0] in made:
             return None
-        made[edge[0]] = vector._data
+        made[edge[0]] = vector._numbers
     roots = [None if output is None else gradient_edge(output) for output in outputs]
     order = _in_order([root[0] for root in roots if root is not None])
     if order is None:

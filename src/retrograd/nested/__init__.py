@@ -150,7 +150,7 @@ def nested_tensor_from_jagged(
     if offsets is None:
         if lengths is None:
             raise RuntimeError("nested_tensor_from_jagged(): At least one of offsets or lengths is required.")
-        offsets = wrap(np.concatenate([[0], np.cumsum(np.asarray(lengths._data, np.int64))]))
+        offsets = wrap(np.concatenate([[0], np.cumsum(np.asarray(lengths._numbers, np.int64))]))
         lengths = None
     if jagged_dim is None:
         jagged_dim = 1
@@ -196,7 +196,7 @@ def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
         raise RuntimeError(f"torch.nested.masked_select requires a strided tensor and mask, given {tensor.layout}")
     shape = np.broadcast_shapes(tensor._memory.shape, mask._memory.shape)
     values = ops.masked_select(tensor, mask)
-    rows = np.broadcast_to(mask._data, shape)
+    rows = np.broadcast_to(mask._numbers, shape)
     counts = np.count_nonzero(rows, axis=-1).reshape(-1)
     return view_of_values(values, Ragged(wrap(np.concatenate([[0], np.cumsum(counts)])), None, 1, None))
 

@@ -31,12 +31,12 @@ def _nested_tensor_from_mask(t: Tensor, mask: Tensor, mask_check: bool = True) -
     if mask_check and not _nested_tensor_from_mask_left_aligned(t, mask):
         raise RuntimeError("Expected mask to be left-aligned without gaps")
     width = t._memory.shape[2]
-    return from_padded_sizes(t, [(int(n), width) for n in np.asarray(mask._data).sum(axis=1)])
+    return from_padded_sizes(t, [(int(n), width) for n in np.asarray(mask._numbers).sum(axis=1)])
 
 
 def _nested_tensor_from_mask_left_aligned(t: Tensor, mask: Tensor) -> bool:
     """Are the true elements of each row of `mask` the first ones?"""
-    rows = np.asarray(mask._data)
+    rows = np.asarray(mask._numbers)
     return bool((np.sort(~rows, axis=1) == ~rows).all())
 
 

@@ -45,13 +45,13 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         elif isinstance(data, Tensor):
             if type(data) is not Tensor and not isinstance(data, (Parameter, LazyTensor)):
                 return _of_own_class(data, requires_grad)  # type: ignore[return-value]
-            array = data._data  # shared, as in torch
+            array = data._numbers  # shared, as in torch
         else:
             raise TypeError(f"Parameter(): argument 'data' must be Tensor, not {type(data).__name__}")
         result = new(cls)
-        result._data = array
+        result._numbers = array
         result._vc = None if data is None else data.detach()._vc
-        result._meta = result._edge = None
+        result._grad_meta = result._edge = None
         if requires_grad:
             result.requires_grad_()
         return result
@@ -113,15 +113,15 @@ class UninitializedTensorMixin:
     _memory: Any
 
     @property
-    def _data(self) -> Any:
+    def _numbers(self) -> Any:
         raise ValueError(
             "Attempted to use an uninitialized parameter. This error happens when you are using a `LazyModule` or "
             f"explicitly manipulating `torch.nn.parameter.{type(self).__name__}` objects. When using LazyModules Call "
             "`forward` with a dummy batch to initialize the parameters before calling torch functions"
         )
 
-    @_data.setter
-    def _data(self, array: Any) -> None:
+    @_numbers.setter
+    def _numbers(self, array: Any) -> None:
         self._memory = array
 
     @property
@@ -138,7 +138,7 @@ class UninitializedTensorMixin:
         filled = factories.empty(
             shape, device=me.device if device is None else device, dtype=me.dtype if dtype is None else dtype
         )
-        self._memory = filled._data
+        self._memory = filled._numbers
         me.__class__ = self.cls_to_become
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
@@ -259,8 +259,8 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[mis
 
 def _uninitialized(cls: Any, requires_grad: bool, device: Any, dtype: Any) -> Any:
     result = new(cls)
-    result._memory = factories.empty(0, device=device, dtype=dtype)._data
-    result._vc = result._meta = result._edge = None
+    result._memory = factories.empty(0, device=device, dtype=dtype)._numbers
+    result._vc = result._grad_meta = result._edge = None
     if requires_grad:
         result.requires_grad_()
     return result

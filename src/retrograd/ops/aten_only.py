@@ -54,7 +54,7 @@ def _new_zeros_with_same_feature_meta(self: Tensor, other: Tensor, *, self_num_b
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    data = other._data
+    data = other._numbers
     batch = self._memory.shape[:self_num_batch_dims]
     if not batch:
         return wrap(kernels.zeros_of_layout(data))

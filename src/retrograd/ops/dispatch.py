@@ -74,7 +74,7 @@ class Wrapped(Description):
 
     def as_tensor(self) -> Any:
         result = new(self.cls)
-        result._vc = result._meta = result._edge = None
+        result._vc = result._grad_meta = result._edge = None
         result.__dict__.update(self.attributes)
         for name, value in self.own.items():
             setattr(result, name, value)
@@ -102,13 +102,13 @@ class DispatchTensor(SpecialTensor):
     if not TYPE_CHECKING:
 
         @property
-        def _data(self) -> Any:
+        def _numbers(self) -> Any:
             """Its memory, while nobody is asked."""
             if local.state.dispatch_off and self._memory.array is not None:
                 return self._memory.array
             raise NoArray(f"{type(self).__name__}: what operators do is up to its __torch_dispatch__")
 
-        _array = _data
+        _viewed = _numbers
 
     def travelling(self) -> Any:
         memory = self._memory
@@ -171,9 +171,9 @@ class DispatchTensor(SpecialTensor):
 def wrap_memory(tensor: DispatchTensor) -> Tensor:
     """The memory of a tensor as a plain one."""
     result = new(Tensor)
-    result._data = tensor._memory.array
+    result._numbers = tensor._memory.array
     result._vc = tensor._vc or version_counter(tensor)
-    result._meta = result._edge = None
+    result._grad_meta = result._edge = None
     return result
 
 
@@ -398,7 +398,7 @@ def detached(tensor: Tensor, ask: Callable[..., Any]) -> Any:
         result = checked_result(func, ask(func, (tensor,), {}))
     if isinstance(result, Tensor) and result is not tensor:
         result._vc = tensor._vc or version_counter(tensor)
-        result._meta = result._edge = None
+        result._grad_meta = result._edge = None
     return result
 
 

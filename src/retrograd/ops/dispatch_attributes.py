@@ -112,7 +112,7 @@ class OfDispatchTensors:
             with recording_off():
                 result = ask_arguments(overload.aten.detach.default, (self,), {})
         if isinstance(result, Tensor):
-            result._vc = result._meta = result._edge = None
+            result._vc = result._grad_meta = result._edge = None
         return result
 
     @data.setter
@@ -194,7 +194,7 @@ def set_data(tensor: Tensor, value: Any) -> None:
     """``tensor.data = value``, one of which has a class with ``__torch_dispatch__``."""
     memory = tensor._memory
     if isinstance(value, Tensor) and value._special is None and memory.array is not None:
-        array = value._data
+        array = value._numbers
         memory.array, memory.shape, memory.strides, memory.dtype = array, array.shape, array.strides, array.dtype
         return
     if not isinstance(value, DispatchTensor) or not isinstance(tensor, DispatchTensor):
@@ -237,7 +237,7 @@ def rebuild_wrapper(
 ) -> Any:  # fmt: skip
     """A tensor without memory of a class with ``__torch_dispatch__``, from a pickle."""
     result = new(cls)
-    result._vc = result._meta = result._edge = None
+    result._vc = result._grad_meta = result._edge = None
     steps = tuple(step * dtype.np.itemsize for step in stride)
     result._memory = Wrapped(
         cls, result.__dict__, tuple(size), dtype.np, steps, device=device, layout=layout, offset=storage_offset

@@ -203,18 +203,18 @@ def legacy_tensor(cls: type, *args: Any, device: Any = None) -> Tensor:
         return extension("subclasses").make_subclass(cls, legacy_tensor(Tensor, *args))
     result: Tensor = new(cls)
     result._vc = None
-    result._meta = None
+    result._grad_meta = None
     result._edge = None
     if len(args) == 1 and isinstance(args[0], Tensor):
-        result._data = args[0]._data
+        result._numbers = args[0]._numbers
     elif len(args) == 1 and _is_array(args[0]):
-        result._data = as_tensor(args[0], dtypes.get_default_dtype())._data
+        result._numbers = as_tensor(args[0], dtypes.get_default_dtype())._numbers
     elif len(args) == 1 and isinstance(args[0], (list, tuple)) and not _is_size(args[0]):
-        result._data = infer_array(args[0], dtypes.default[0], dtypes.default[0])
+        result._numbers = infer_array(args[0], dtypes.default[0], dtypes.default[0])
     elif not args:
-        result._data = np.empty((0,), dtypes.default[0])
+        result._numbers = np.empty((0,), dtypes.default[0])
     else:
-        result._data = np.empty(_shape("new", args), dtypes.default[0])
+        result._numbers = np.empty(_shape("new", args), dtypes.default[0])
     return result
 
 
@@ -708,7 +708,7 @@ def normal(
     # Of the right shape; what it holds has the gradient zero, as every draw has.
     result = (mean + std).to(like.dtype)
     drawn = (randn(result.shape, generator=generator, dtype=like.dtype) * _values(std) + _values(mean)).to(like.dtype)
-    return overwrite(result, drawn._data) if kw.get("out") is None else _out(drawn._data, False, device, kw)
+    return overwrite(result, drawn._numbers) if kw.get("out") is None else _out(drawn._numbers, False, device, kw)
 
 
 def _values(value: Any) -> Any:

@@ -51,16 +51,16 @@ def make_subclass(
     check_no_other_class(data, cls)
     result = new(cls)
     result._vc = data._vc or version_counter(data)
-    result._meta = result._edge = None
+    result._grad_meta = result._edge = None
     if isinstance(result, DispatchTensor):
-        array = data._memory.array if isinstance(data, DispatchTensor) else data._data
+        array = data._memory.array if isinstance(data, DispatchTensor) else data._numbers
         asks = _asked(dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
         result._memory = Wrapped(
             cls, result.__dict__, array.shape, array.dtype, array.strides, device=data.device, layout=data.layout,
             array=array, asks=asks,
         )  # fmt: skip
     else:
-        result._data = data._data
+        result._numbers = data._numbers
     if require_grad:
         result.requires_grad_()
     return result
@@ -96,7 +96,7 @@ def make_wrapper_subclass(
     if steps is not None and len(steps) != len(shape):
         raise RuntimeError(f"_make_wrapper_subclass(): {len(steps)} strides for {len(shape)} dimensions")
     result = new(cls)
-    result._vc = result._meta = result._edge = None
+    result._vc = result._grad_meta = result._edge = None
     result._memory = Wrapped(
         cls, result.__dict__, shape, kind, steps, device=devices.device("cpu" if device is None else device),
         layout=layout, offset=int(storage_offset or 0), size=storage_size,
@@ -120,11 +120,11 @@ def as_special_subclass(view: Tensor, cls: Any) -> Any:
     """`Tensor.as_subclass` where the class, or the tensor, has ``__torch_dispatch__``: `view` is an alias of it."""
     check_no_other_class(view, cls)
     result = new(cls)
-    array = view._memory.array if isinstance(view, DispatchTensor) else view._data
+    array = view._memory.array if isinstance(view, DispatchTensor) else view._numbers
     result._memory = Wrapped(
         cls, result.__dict__, array.shape, array.dtype, array.strides, device=view.device, layout=view.layout,
     array=array )
-    result._vc, result._meta, result._edge = view._vc, view._meta, view._edge
+    result._vc, result._grad_meta, result._edge = view._vc, view._grad_meta, view._edge
     return result
 
 

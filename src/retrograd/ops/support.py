@@ -174,7 +174,7 @@ def tensor_list(operator: str, name: str, position: int, values: Any) -> Sequenc
 
 
 def tensor_list_arrays(tensors: Sequence[Tensor]) -> list[Any]:
-    return [tensor._data for tensor in tensors]
+    return [tensor._numbers for tensor in tensors]
 
 
 def merge_aliases(
@@ -254,7 +254,7 @@ def write_out(
     if isinstance(out, Tensor) and isinstance(result, Tensor):
         _check_exact(name, out, result)
         _check_target(out, result, tensors, apart)
-        return store(out, result._data, True)
+        return store(out, result._numbers, True)
     if not isinstance(result, tuple) or len(result) != len(outs):
         count = len(result) if isinstance(result, tuple) else 1
         raise TypeError(f"{name}(): argument 'out' must be tuple of {count} Tensors, one for each result")
@@ -266,7 +266,7 @@ def write_out(
             )
         _check_target(target, value, tensors, apart)
     for target, value in zip(outs, result, strict=True):
-        store(target, value._data, True)
+        store(target, value._numbers, True)
     return result._make(outs) if hasattr(result, "_make") else outs
 
 
@@ -329,7 +329,7 @@ def store(out: Tensor, result: Any, warn: bool = False) -> Tensor:
                 stacklevel=users_level(),
             )
         out._memory = np.empty_like(result, out._memory.dtype)
-    array = out._data
+    array = out._numbers
     if array.dtype != result.dtype:
         with np.errstate(over="ignore", invalid="ignore"):  # what does not fit is infinite
             result = convert(result, array.dtype) if array.dtype.num >= 256 else result.astype(array.dtype)
@@ -345,7 +345,7 @@ def store(out: Tensor, result: Any, warn: bool = False) -> Tensor:
 def zero_tangent(primal: Any) -> Any:
     """The tangent of something that does not vary: zeros for a Tensor or array, 0 for a number, None for None."""
     if isinstance(primal, Tensor):
-        return wrap(np.zeros_like(primal._data))
+        return wrap(np.zeros_like(primal._numbers))
     if hasattr(primal, "strides"):  # an array
         return np.zeros_like(primal)
     return None if primal is None else 0

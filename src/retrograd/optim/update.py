@@ -213,7 +213,7 @@ class Updates:
         for step in steps:
             if self._is_bare(step):
                 self._count_write(step)
-                array = step._data
+                array = step._numbers
                 array.fill(array.item() + 1.0)
                 counts.append(array.item())
             else:
@@ -226,7 +226,7 @@ class Updates:
         """Multiply a number of the state, in its own precision, and return it as `number` does."""
         if self._is_bare(number):
             self._count_write(number)
-            return np.multiply(number._data, factor, number._data).item()
+            return np.multiply(number._numbers, factor, number._numbers).item()
         if self.recorded and number.requires_grad:
             return number.mul_(factor).clone()
         with no_grad():
@@ -237,13 +237,13 @@ class Updates:
         """Set a number of the state."""
         if self._is_bare(number):
             self._count_write(number)
-            number._data.fill(value)
+            number._numbers.fill(value)
         else:
             with no_grad():
                 number.fill_(value)
 
     def _is_bare(self, number: Tensor) -> bool:
-        array = number._data
+        array = number._numbers
         return (
             self.bare
             and array.__class__ is ndarray

@@ -113,7 +113,7 @@ def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Te
     made = func(*args)
     if type(made) is not new_type and new_type is not Tensor:
         result = new(new_type)
-        result._data, result._vc, result._meta, result._edge = made._data, None, None, None
+        result._numbers, result._vc, result._grad_meta, result._edge = made._numbers, None, None, None
         if made.requires_grad:
             result.requires_grad_()
         made = result

@@ -211,7 +211,7 @@ def _random_like(name: str) -> None:
     def make(input: Any, **options: Any) -> Any:
         options.pop("layout", None)
         drawn = getattr(ops, name)(wrap(input._memory.values), **options)
-        return on(input._memory.with_values(drawn._data))
+        return on(input._memory.with_values(drawn._numbers))
 
 
 for _name in ("rand_like", "randn_like"):

@@ -31,7 +31,7 @@ def _tensor(data: Any, dtype: Any = None) -> Tensor:
 
 
 def _index_array(name: str, indices: Any) -> np.ndarray:
-    array = _tensor(indices)._data
+    array = _tensor(indices)._numbers
     if array.dtype.kind not in "iuf":
         raise RuntimeError(f"{name} must be an int64 tensor, but got {_tensor(indices).dtype}")
     return array
@@ -145,7 +145,7 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: An
             [3., 2.]])
     """
     rows = diagonals if diagonals.ndim == 2 else diagonals.unsqueeze(0)
-    at = offsets._data.reshape(-1)
+    at = offsets._numbers.reshape(-1)
     if diagonals.ndim not in (1, 2):
         raise RuntimeError("Diagonals must be vector or matrix")
     if len(shape) != 2:
@@ -273,7 +273,7 @@ def to_layout(tensor: Any, layout: Any, blocksize: Any = None, dense_dim: int | 
 
 def embedding_sparse_gradient(grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int) -> Any:
     """As the kernel of this name, where the gradient is itself part of a graph."""
-    rows = indices._data.reshape(-1)
+    rows = indices._numbers.reshape(-1)
     width = grad.shape[-1]
     values = grad.reshape(rows.size, width)
     if padding_idx >= 0:
@@ -289,6 +289,6 @@ def embedding_sparse_gradient(grad: Tensor, indices: Tensor, num_weights: int, p
 def gather_sparse_gradient(grad: Tensor, shape: Any, dim: int, index: Tensor) -> Any:
     """The same for `gather`."""
     like = kernels.gather_sparse_gradient(
-        np.empty(tuple(grad.shape), grad._memory.dtype), tuple(shape), dim, index._data
+        np.empty(tuple(grad.shape), grad._memory.dtype), tuple(shape), dim, index._numbers
     )
     return FromValues.apply(grad.reshape(-1), like)

@@ -102,7 +102,7 @@ class FromValues(Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, like: Any) -> Any:
         ctx.like = like
-        return on(like.with_values(values._data))
+        return on(like.with_values(values._numbers))
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
@@ -291,7 +291,7 @@ class ToCoo(Function):
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, sparse_dim: int) -> Any:
-        return on(nonzero_array(tensor._data, sparse_dim))
+        return on(nonzero_array(tensor._numbers, sparse_dim))
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
@@ -369,7 +369,7 @@ class ToCompressed(Function):
         array = tensor._memory if isinstance(tensor, AnySparse) else None
         ctx.like = array
         if array is None:
-            coordinates = nonzero_array(tensor._data, tensor.ndim - dense_dim)
+            coordinates = nonzero_array(tensor._numbers, tensor.ndim - dense_dim)
         else:
             coordinates = array.to_coo() if isinstance(array, CompressedArray) else array
         return on(compress(coordinates, kind, blocksize))
@@ -405,7 +405,7 @@ class Add(Function):
             ctx.arguments = a, b
             ctx.materialize_grads = False
         dtype = ops.result_type(a, b).np
-        x, y = (one._memory if isinstance(one, AnySparse) else one._data for one in (a, b))
+        x, y = (one._memory if isinstance(one, AnySparse) else one._numbers for one in (a, b))
         if isinstance(x, np.ndarray):
             return wrap(kernels.add_at_coordinates(x.astype(dtype), y, alpha), local.state.new_vc)
         if isinstance(y, np.ndarray):
@@ -439,7 +439,7 @@ class Scale(Function):
         ctx.save_for_backward(tensor if needs[1] else None, factor if needs[0] and isinstance(factor, Tensor) else None)
         ctx.factor = None if isinstance(factor, Tensor) else factor
         ctx.shape = factor.shape if isinstance(factor, Tensor) else ()
-        value = factor._data if isinstance(factor, Tensor) else factor
+        value = factor._numbers if isinstance(factor, Tensor) else factor
         array = tensor._memory
         values = kernels.mul(array.values, value)
         if isinstance(factor, Tensor) and factor.ndim:
@@ -511,7 +511,7 @@ class Mask(Function):
     def forward(ctx: Any, tensor: Any, mask: Any) -> Any:
         ctx.like = mask._memory
         with_grad_off = values_at(to_coo(tensor), mask._memory.indices)
-        return on(SparseArray(mask._memory.indices, with_grad_off._data, mask._memory.shape, mask._memory.coalesced))
+        return on(SparseArray(mask._memory.indices, with_grad_off._numbers, mask._memory.shape, mask._memory.coalesced))
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:

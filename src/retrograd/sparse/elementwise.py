@@ -221,7 +221,7 @@ def _add_in_place(input: Any, other: Any, alpha: Any, name: str) -> Any:
     if record:
         recorded = _Written.apply(input, other, alpha)
         edge = recorded._edge
-    array = input._data
+    array = input._numbers
     kernels.add_at_coordinates(array, to_coo(other)._memory, alpha)
     if array is not input._memory:
         write_back(input, array)
@@ -338,7 +338,7 @@ class _Div(Function):
         ctx.divisor, ctx.rounded = divisor, rounding_mode is not None
         array = tensor._memory
         values = ops.div(wrap(array.values), divisor, rounding_mode=rounding_mode)
-        return on(array.with_values(values._data))
+        return on(array.with_values(values._numbers))
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:

@@ -44,7 +44,7 @@ class Multiply(Function):
         needs = ctx.needs_input_grad
         ctx.save_for_backward(a if needs[1] else None, b if needs[0] else None)
         ctx.adjoint, ctx.like = adjoint, a._memory
-        product = kernels.multiply_sparse_dense(a._memory, b._data, adjoint)
+        product = kernels.multiply_sparse_dense(a._memory, b._numbers, adjoint)
         return wrap(product, local.state.new_vc)
 
     @staticmethod
@@ -72,10 +72,10 @@ class SampleProducts(Function):
         needs = ctx.needs_input_grad
         ctx.save_for_backward(a if needs[1] else None, b if needs[0] else None)
         ctx.like = like
-        second = b._data
+        second = b._numbers
         rows, columns = like.indices
         sampled = kernels.sampled_products(
-            a._data, second.conj() if second.dtype.kind == "c" else second, rows, columns
+            a._numbers, second.conj() if second.dtype.kind == "c" else second, rows, columns
         )
         return wrap(sampled, local.state.new_vc)
 

@@ -180,7 +180,7 @@ def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
 def index_select(input: Any, dim: int, index: Tensor) -> Any:
     array = input._memory
     at = normalize_dim(dim, array.ndim)
-    wanted = index._data
+    wanted = index._numbers
     if wanted.ndim != 1 or wanted.dtype.kind not in "iu":
         raise IndexError(
             "index_select() argument index must be 1-D long-tensor: its dtype is "

@@ -40,10 +40,10 @@ class TensorAutograd(TensorOperators):
     __slots__ = ()
 
     if TYPE_CHECKING:
-        _data: Any
+        _numbers: Any
         _memory: Any
         _vc: VersionCounter | None
-        _meta: AutogradMeta | None
+        _grad_meta: AutogradMeta | None
         _edge: EdgeTuple | None
 
     @property
@@ -51,7 +51,7 @@ class TensorAutograd(TensorOperators):
         """Are gradients computed for this tensor? True for results of operations on such tensors."""
         if self._edge is not None:
             return True
-        meta: Any = self._meta
+        meta: Any = self._grad_meta
         if meta is None:
             return False
         if meta.is_view and (meta.edge is not None or meta.base.requires_grad):
@@ -80,7 +80,7 @@ class TensorAutograd(TensorOperators):
                 "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed. Clone it first: "
                 "x = x.clone().requires_grad_()"
             )
-        if value or self._meta is not None:
+        if value or self._grad_meta is not None:
             materialize_autograd_meta(self).requires_grad = value
 
     @requires_grad.deleter
@@ -111,7 +111,7 @@ class TensorAutograd(TensorOperators):
 
     def _has_edge(self) -> bool:
         """Is a gradient edge recorded? Unlike `grad_fn`, this does not ask whether a view's memory was written to."""
-        meta: Any = self._meta
+        meta: Any = self._grad_meta
         return self._edge is not None or (meta is not None and meta.is_view and meta.edge is not None)
 
     @property
@@ -123,7 +123,7 @@ class TensorAutograd(TensorOperators):
     def _history(self) -> EdgeTuple | None:
         """The gradient edge of a non-leaf, be it a view or not."""
         edge = self._edge
-        if edge is None and self._meta is not None and self._meta.is_view:
+        if edge is None and self._grad_meta is not None and self._grad_meta.is_view:
             from ..autograd.view_meta import view_edge  # autograd is made of Tensors
 
             edge = view_edge(self)  # type: ignore[arg-type]
@@ -138,10 +138,10 @@ class TensorAutograd(TensorOperators):
     @property
     def _base(self) -> Tensor | None:
         """The tensor whose memory this view shows; None if this is not a view."""
-        meta: Any = self._meta
+        meta: Any = self._grad_meta
         if meta is None or not meta.is_view:
             return None
-        inside = meta.base._meta
+        inside = meta.base._grad_meta
         owner = None if inside is None or inside.owner is None else inside.owner()
         return meta.base if owner is None else owner
 
@@ -158,12 +158,12 @@ class TensorAutograd(TensorOperators):
         return _view_functions().reverse_view_func(self, new_view)
 
     def _is_view(self) -> bool:
-        return self._meta is not None and self._meta.is_view
+        return self._grad_meta is not None and self._grad_meta.is_view
 
     @property
     def grad(self) -> Tensor | None:
         """The accumulated gradient, or None."""
-        meta = self._meta
+        meta = self._grad_meta
         grad = None if meta is None else meta.grad
         if grad is None and not self.retains_grad and self._has_edge():
             warnings.warn(
@@ -179,8 +179,8 @@ class TensorAutograd(TensorOperators):
     @grad.setter
     def grad(self, grad: Tensor | None) -> None:
         if grad is None:
-            if self._meta is not None:
-                self._meta.grad = None
+            if self._grad_meta is not None:
+                self._grad_meta.grad = None
             return
         if not isinstance(grad, TensorAutograd):
             raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(grad).__name__}")
@@ -218,7 +218,7 @@ class TensorAutograd(TensorOperators):
         """The dtype that the gradient of this leaf has; None for whatever arrives."""
         if not self.is_leaf:
             raise RuntimeError("grad_dtype can only be accessed on leaf tensors")
-        given = "same" if self._meta is None else self._meta.grad_dtype
+        given = "same" if self._grad_meta is None else self._grad_meta.grad_dtype
         if isinstance(given, str):
             return self.dtype
         return None if given is None else dtypes.from_numpy_dtype(given)
@@ -243,7 +243,7 @@ class TensorAutograd(TensorOperators):
     @property
     def retains_grad(self) -> bool:
         """Will backward store the gradient of this non-leaf in ``.grad``?"""
-        return self._meta is not None and self._meta.retains_grad
+        return self._grad_meta is not None and self._grad_meta.retains_grad
 
     def retain_grad(self) -> None:
         """Have backward store the gradient of this tensor in ``.grad`` although it is not a leaf."""
@@ -325,7 +325,7 @@ class TensorAutograd(TensorOperators):
 
     @property
     def _backward_hooks(self) -> Any:
-        return None if self._meta is None else self._meta.hooks
+        return None if self._grad_meta is None else self._grad_meta.hooks
 
     @_backward_hooks.setter
     def _backward_hooks(self, hooks: Any) -> None:
@@ -337,7 +337,7 @@ class TensorAutograd(TensorOperators):
 
     @property
     def _post_accumulate_grad_hooks(self) -> Any:
-        return None if self._meta is None else self._meta.post_accumulate_grad_hooks
+        return None if self._grad_meta is None else self._grad_meta.post_accumulate_grad_hooks
 
     @_post_accumulate_grad_hooks.setter
     def _post_accumulate_grad_hooks(self, hooks: Any) -> None:
@@ -359,7 +359,7 @@ class TensorAutograd(TensorOperators):
 
     @property
     def name(self) -> str | None:
-        return None if self._meta is None else self._meta.name
+        return None if self._grad_meta is None else self._grad_meta.name
 
 
 #: What messages call a dtype, as torch's do, by its C type.

@@ -43,17 +43,17 @@ class TensorConversion(TensorAutograd):
 
     def item(self) -> Any:
         """The value of a one-element tensor as a Python number."""
-        data = self._data
+        data = self._numbers
         if data.size != 1:
             raise RuntimeError(f"a Tensor with {data.size} elements cannot be converted to Scalar")
         return data.item()
 
     def tolist(self) -> Any:
         """The values as nested lists."""
-        return self._data.tolist()
+        return self._numbers.tolist()
 
     def __bool__(self) -> bool:
-        data = self._data
+        data = self._numbers
         if data.size != 1:
             if data.size == 0:
                 raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
@@ -63,7 +63,7 @@ class TensorConversion(TensorAutograd):
     def _scalar(self) -> Any:
         if self._memory.size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
-        return self._data.item()
+        return self._numbers.item()
 
     def __int__(self) -> int:
         value = self._scalar()
@@ -92,7 +92,7 @@ class TensorConversion(TensorAutograd):
         return complex(self._scalar())
 
     def __index__(self) -> int:
-        data = self._data
+        data = self._numbers
         if data.size != 1 or data.dtype.kind not in "iub":
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return int(data.item())
@@ -144,7 +144,7 @@ class TensorConversion(TensorAutograd):
         if self._memory.dtype.num >= 256 or self._memory.dtype.names:
             name, wide = self._type_name().removesuffix("Tensor"), "cfloat" if self.is_complex() else "float"  # type: ignore[attr-defined]
             raise TypeError(f"Got unsupported ScalarType {name}: NumPy has no such type; use tensor.{wide}().numpy()")
-        return self._data
+        return self._numbers
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = self.numpy()
@@ -201,8 +201,8 @@ class TensorConversion(TensorAutograd):
         memo[id(self)] = result
         result._memory = _deepcopy_array(self._memory, memo)
         result._vc = None
-        result._meta = result._edge = None
-        meta = self._meta
+        result._grad_meta = result._edge = None
+        meta = self._grad_meta
         if meta is not None:
             result.requires_grad_(meta.requires_grad)
             if meta.grad is not None:
@@ -216,7 +216,7 @@ class TensorConversion(TensorAutograd):
             from ..utils.hooks import warn_if_has_hooks  # hooks are autograd's
 
             warn_if_has_hooks(self)
-        return _rebuild, (type(self), self._data, self.requires_grad, self.__dict__)
+        return _rebuild, (type(self), self._numbers, self.requires_grad, self.__dict__)
 
 
 def _is_ours(cls: type) -> bool:
@@ -238,9 +238,9 @@ def _deepcopy_array(array: Any, memo: dict[Any, Any]) -> Any:
 
 def _rebuild(cls: type[Any], array: Any, requires_grad: bool, attributes: dict[Any, Any]) -> Tensor:
     result: Tensor = new(cls)
-    result._data = array
+    result._numbers = array
     result._vc = None
-    result._meta = result._edge = None
+    result._grad_meta = result._edge = None
     if requires_grad:
         result.requires_grad_()
     result.__dict__.update(attributes)

@@ -137,7 +137,7 @@ def dlpack(
         raise TypeError(f"stream must be ``int`` or ``none``, but it is a {type(stream).__name__}")
     if stream not in (-1, None):
         raise AssertionError(f"stream should be None on cpu. There are no streams, but stream={stream} was given")
-    data = tensor._data
+    data = tensor._numbers
     if copy:
         data = data.copy()
     if bfloat16:

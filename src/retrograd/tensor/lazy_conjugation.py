@@ -8,7 +8,7 @@ such a view pays for one conjugation, a transpose of it for none, and ``x.conj()
 The bits are the class.  `LazyTensor` has one subclass a combination (conj, neg, both); a tensor without bits is a plain
 `Tensor`, which knows nothing of this.  Everything rests on two names for the one slot that holds the array:
 
-* ``_data`` is **the values**.  A lazy tensor computes them anew whenever it is asked, so whoever only reads (every
+* ``_numbers`` is **the values**.  A lazy tensor computes them anew whenever it is asked, so whoever only reads (every
   kernel, printing, ``==``) need not know about lazy tensors.
 * ``_memory`` is **how they lie**: the array that is shared with others.  Views are taken of it, strides, addresses and
   storages are read from it, and what is kept to alias it is taken from it.
@@ -51,7 +51,7 @@ class LazyTensor(Tensor):
     __torch_function__ = disabled_torch_function  # type: ignore[assignment]
 
     @property
-    def _data(self) -> Any:  # type: ignore[override]
+    def _numbers(self) -> Any:  # type: ignore[override]
         """The values, in an array of their own."""
         return apply_bits(self.bits, self._memory)
 
@@ -73,7 +73,7 @@ class LazyTensor(Tensor):
     def __deepcopy__(self, memo: dict[Any, Any]) -> Any:
         result = super().__deepcopy__(memo)
         if isinstance(result, LazyTensor):
-            values = result._data
+            values = result._numbers
             set_bits(result, NO_BITS)
             result._memory = values
         return result
@@ -148,7 +148,7 @@ def keep_bits(source: Tensor, alias: Tensor) -> None:
     if type(alias) in _CLASSES.values():
         set_bits(alias, bits)
     else:
-        alias._data = source._data  # a Parameter has no bits: it gets the values
+        alias._numbers = source._numbers  # a Parameter has no bits: it gets the values
 
 
 def class_with_flipped_bit(tensor: Tensor, bit: str) -> type[Tensor]:
@@ -190,7 +190,7 @@ def check_view_dtype(tensor: Tensor) -> None:
 
 
 def write_back(tensor: Tensor, values: Any) -> None:
-    """`values`, which ``tensor._data`` gave, have been written to: the memory of a lazy tensor is to follow."""
+    """`values`, which ``tensor._numbers`` gave, have been written to: the memory of a lazy tensor is to follow."""
     if values is not tensor._memory:
         apply_bits(bits_of(tensor), values, tensor._memory)
 

@@ -228,8 +228,8 @@ def _again(shape: Any, dtype: Any, steps: Any, requires_grad: bool, attributes: 
 def new_plain(array: Any) -> Tensor:
     """A Tensor for who reads no more of it than how it lies."""
     result = new(Tensor)
-    result._data = array
-    result._vc = result._meta = result._edge = None
+    result._numbers = array
+    result._vc = result._grad_meta = result._edge = None
     return result
 
 

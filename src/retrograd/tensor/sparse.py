@@ -122,10 +122,10 @@ class AnySparse(SpecialTensor):
             return Tensor.__deepcopy__(self, memo)  # which refuses it
         if id(self) not in memo:
             result = memo[id(self)] = self.on(copy.deepcopy(self._memory, memo))
-            if self._meta is not None:
-                result.requires_grad_(self._meta.requires_grad)
-                if self._meta.grad is not None:
-                    result.grad = copy.deepcopy(self._meta.grad, memo)
+            if self._grad_meta is not None:
+                result.requires_grad_(self._grad_meta.requires_grad)
+                if self._grad_meta.grad is not None:
+                    result.grad = copy.deepcopy(self._grad_meta.grad, memo)
             result.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return memo[id(self)]
 

@@ -4,8 +4,9 @@ Note [Special tensors]
 A plain operator takes the arrays of its arguments, computes, and makes a Tensor of the result.  A *special* tensor has
 no array that it could take.  Its class says instead what an operator means for it, in `operate`:
 
-* ``_data`` and ``_array`` (the values, and the memory that views are taken of) raise `NoArray`.  Operators of the table
-  read them in a ``try`` that they have anyway, for arguments that are no Tensors at all; so plain tensors pay nothing.
+* ``_numbers`` and ``_viewed`` (the values, and the memory that views are taken of) raise `NoArray`.  Operators of the
+  table read them in a ``try`` that they have anyway, for arguments that are no Tensors at all; so plain tensors pay
+  nothing.
 * The wrappers of all other functions (ops/checked.py) let plain arguments through by their classes, and ask here about
   the others.
 * ``_memory`` is, as for any tensor, how it lies: a `Description` with shape, dtype and strides.  Functions composed of
@@ -57,14 +58,14 @@ class SpecialTensor(Tensor):
     if not TYPE_CHECKING:
 
         @property
-        def _data(self) -> NoReturn:
+        def _numbers(self) -> NoReturn:
             """No operator finds an array here."""
             raise NoArray(f"a {self.kind} tensor has no strided array")
 
-        _array = _data
+        _viewed = _numbers
 
         #: How it lies: a `Description`, in the slot where other tensors have their array.
-        _memory = Tensor.__dict__["_data"]
+        _memory = Tensor.__dict__["_numbers"]
 
     @property
     def kind(self) -> str:
@@ -75,7 +76,7 @@ class SpecialTensor(Tensor):
     def make(cls) -> Self:
         """A new one, without history; its class fills in what it holds."""
         result = object.__new__(cls)
-        result._vc = result._meta = result._edge = None
+        result._vc = result._grad_meta = result._edge = None
         return result
 
     def detach(self) -> Self:
@@ -158,7 +159,7 @@ def all_values(tensor: Tensor) -> Any:
         return np.empty(0, tensor._memory.dtype)
     while tensor._special is not None:
         (tensor,) = tensor.held  # type: ignore[attr-defined]
-    return tensor._data
+    return tensor._numbers
 
 
 #: What most other arguments are.
@@ -215,7 +216,7 @@ def operate_on_special(function: Callable[..., Any], args: tuple[Any, ...], kwar
 
 def bare(tensor: Tensor) -> Any:
     """A gradient in the form in which it travels: its array, or what stands for one."""
-    return tensor._data if tensor._special is None else tensor.travelling()  # type: ignore[attr-defined]
+    return tensor._numbers if tensor._special is None else tensor.travelling()  # type: ignore[attr-defined]
 
 
 def boxed(array: Any) -> Any:

@@ -44,19 +44,19 @@ class Tensor(TensorConversion):
     tensor([2., 4., 6.])
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_data", "_edge", "_meta", "_vc")
+    __slots__ = ("__dict__", "__weakref__", "_numbers", "_edge", "_grad_meta", "_vc")
 
     #: The values: a strided array of the device's library.
-    _data: Any
+    _numbers: Any
     #: The same slot by another name, for those who read how the values lie: see Note [Lazy conjugation].
     _memory: Any
     #: And by a third, for those who take views of it: see Note [Special tensors].
-    _array: Any
+    _viewed: Any
     #: What kind of special tensor it is, if it is one: see the same note.
     _special: int | None = None
     #: See Note [Version counters] (core/version_counter.py).
     _vc: VersionCounter | None
-    _meta: AutogradMeta | None
+    _grad_meta: AutogradMeta | None
     #: The gradient edge of a non-leaf: (grad_fn, output_nr).
     _edge: EdgeTuple | None
 
@@ -233,10 +233,10 @@ class Tensor(TensorConversion):
         result = new(Tensor)
         result._memory = self._memory
         result._vc = self._vc or version_counter(self)
-        result._meta = result._edge = None
+        result._grad_meta = result._edge = None
         if self.__class__ is not Tensor:
             _keep_bits(self, result)
-        if self._edge is not None or (self._meta is not None and self.requires_grad):
+        if self._edge is not None or (self._grad_meta is not None and self.requires_grad):
             frame = _getframe(1)
             code = frame.f_code
             if code.co_filename in theirs:  # remember_cut without the call
@@ -270,7 +270,7 @@ class Tensor(TensorConversion):
         result = wrap(self._memory, INFERENCE if self._vc is INFERENCE else None)
         if self.__class__ is not Tensor:
             _keep_bits(self, result)
-        if self._edge is not None or (self._meta is not None and self.requires_grad):
+        if self._edge is not None or (self._grad_meta is not None and self.requires_grad):
             remember_cut(local.state, ".data", None)
         return result
 
@@ -289,7 +289,8 @@ class Tensor(TensorConversion):
         self._memory = new
         if self.__class__ is not Tensor or value.__class__ is not Tensor:
             _keep_bits(value, self)
-        if self._meta is not None and (old.shape, old.dtype, old.__class__) != (new.shape, new.dtype, new.__class__):
+        same = (old.shape, old.dtype, old.__class__) == (new.shape, new.dtype, new.__class__)
+        if self._grad_meta is not None and not same:
             from ..autograd.accumulate_grad import outdate_accumulator  # autograd is made of Tensors
 
             outdate_accumulator(self)
@@ -303,10 +304,11 @@ class Tensor(TensorConversion):
         return other.detach() if assign else self.copy_(other).detach()  # type: ignore[attr-defined]
 
     def __dir__(self) -> list[str]:
-        return sorted({*dir(type(self)), *self.__dict__} - {"_array", "_data", "_edge", "_memory", "_meta", "_vc"})
+        ours = {"_edge", "_grad_meta", "_memory", "_numbers", "_vc", "_viewed"}
+        return sorted({*dir(type(self)), *self.__dict__} - ours)
 
 
-Tensor._memory = Tensor._array = Tensor.__dict__["_data"]
+Tensor._memory = Tensor._viewed = Tensor.__dict__["_numbers"]
 NEVER.add(Tensor)
 
 
@@ -329,9 +331,9 @@ def _keep_bits(source: Tensor, alias: Tensor) -> None:
 def wrap(array: Any, vc: VersionCounter | None = None) -> Tensor:
     """A Tensor on `array`, without history."""
     result = new(Tensor)
-    result._data = array
+    result._numbers = array
     result._vc = vc
-    result._meta = result._edge = None
+    result._grad_meta = result._edge = None
     return result
 
 
@@ -342,4 +344,4 @@ def fresh(array: Any) -> Tensor:
 
 def unwrap(tensor: Tensor) -> Any:
     """The array of a Tensor."""
-    return tensor._data
+    return tensor._numbers

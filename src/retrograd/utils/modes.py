@@ -97,7 +97,7 @@ class NanWatcher(TorchDispatchMode):
         count = 0
         for tensor in _tensors(values):
             if tensor._special is None and tensor._memory.dtype.kind in "fcV":
-                array = tensor._data
+                array = tensor._numbers
                 count += int(kernels.isnan(array).sum())
                 if self.infinite:
                     count += int(kernels.isinf(array).sum())

@@ -95,7 +95,7 @@ def _prepare(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) 
     order = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
     arrays, position = [], 0
     for name in order:
-        array = np.ascontiguousarray(tensors[name].detach()._data)
+        array = np.ascontiguousarray(tensors[name].detach()._numbers)
         entries[name] = {
             "dtype": _WORDS[tensors[name].dtype.name],
             "shape": list(tensors[name].shape),

@@ -155,8 +155,8 @@ class MaskedTensor(HeldHistory):
 
     def tolist(self) -> Any:
         """The elements as nested lists, None where they are masked."""
-        data = self._values._data.astype(object)
-        data[~self._masked_mask._data] = None
+        data = self._values._numbers.astype(object)
+        data[~self._masked_mask._numbers] = None
         return data.tolist()
 
     def numpy(self, *, force: bool = False) -> NoReturn:
@@ -166,7 +166,7 @@ class MaskedTensor(HeldHistory):
         self.numpy()
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]
-        data, mask = self._values.detach()._data, self._masked_mask._data
+        data, mask = self._values.detach()._numbers, self._masked_mask._numbers
         if data.ndim == 0:
             text = _number(data.item()) if mask else "--"
             return f"MaskedTensor({text}, {bool(mask)})"

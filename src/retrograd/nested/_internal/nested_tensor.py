@@ -72,8 +72,8 @@ class Ragged:
     def places(self) -> tuple[np.ndarray, np.ndarray]:
         """Where each component starts, and how long it is."""
         if self._places is None:
-            offsets = np.asarray(self.offsets.detach()._data, np.int64)
-            lengths = np.diff(offsets) if self.lengths is None else np.asarray(self.lengths.detach()._data, np.int64)
+            offsets = np.asarray(self.offsets.detach()._numbers, np.int64)
+            lengths = np.diff(offsets) if self.lengths is None else np.asarray(self.lengths.detach()._numbers, np.int64)
             self._places = offsets[: len(lengths)], lengths
         return self._places
 
@@ -326,9 +326,9 @@ def nested_get_values(tensor: Tensor) -> Tensor:
     """``nt.values()``, a view of `nt`; of a plain tensor, which stands for its values, a view of all of it."""
     source = tensor._values if isinstance(tensor, NestedTensor) else tensor
     result = ops.alias(source)
-    if result._meta is not None and result._vc is not INFERENCE:
+    if result._grad_meta is not None and result._vc is not INFERENCE:
         # On this way the view is taken of another nested tensor (autograd/view_func.py).
-        result._meta.step = (alias_kernel, nested_get_values, (), None)
+        result._grad_meta.step = (alias_kernel, nested_get_values, (), None)
     return result
 
 
@@ -441,8 +441,8 @@ def jagged_from_tensor_and_lengths(
 ) -> tuple[NestedTensor, Tensor, Tensor | None]:
     """From each of ``tensor[i]``, ``lengths[i]`` rows from ``starts[i]`` on: a view."""
     batch, length = tensor._memory.shape[:2]
-    first = np.broadcast_to(np.asarray(starts._data, np.int64), (batch,))
-    count = np.ascontiguousarray(np.broadcast_to(np.asarray(lengths._data, np.int64), (batch,)))
+    first = np.broadcast_to(np.asarray(starts._numbers, np.int64), (batch,))
+    count = np.ascontiguousarray(np.broadcast_to(np.asarray(lengths._numbers, np.int64), (batch,)))
     values = ops.view(tensor, (batch * length, *tensor._memory.shape[2:]))
     begin = first + np.arange(batch) * length
     cache = {"min_seqlen": int(count.min()), "max_seqlen": int(count.max())} if batch else {}

@@ -55,7 +55,7 @@ def scaled_dot_product_attention(
         scores, dead = _masked(scores, attn_mask)
     weights = generated._softmax(scores, -1)
     if dead is None and np.isnan(all_values(weights)[..., :1]).any():  # no score but -inf: zeros
-        hopeless = np.isneginf(scores._data.astype(np.float32)).all(-1, keepdims=True)
+        hopeless = np.isneginf(scores._numbers.astype(np.float32)).all(-1, keepdims=True)
         dead = wrap(hopeless) if hopeless.any() else None
         weights = weights if dead is None else generated._softmax(scores.masked_fill(dead, 0), -1)
     if dead is not None:
@@ -83,7 +83,7 @@ def _masked(scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
     """The scores with the mask, and the rows that it leaves nothing of: those are not masked, to have a softmax."""
     if mask.is_meta:
         return (generated.add(scores, mask) if mask._memory.dtype != np.bool_ else scores.masked_fill(mask, 0)), None
-    array = mask._data
+    array = mask._numbers
     shut = ~array if array.dtype == np.bool_ else np.isneginf(array)
     dead = shut.all(-1, keepdims=True)
     if not dead.any():

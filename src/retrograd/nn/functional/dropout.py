@@ -164,8 +164,8 @@ def _rrelu(
         )
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
-    slopes = np.ones_like(input._data)
-    steep = input._data <= 0  # torch draws for these alone
+    slopes = np.ones_like(input._numbers)
+    steep = input._numbers <= 0  # torch draws for these alone
     drawn = (generator or default_generator).uniform((int(steep.sum()),), np.dtype(np.float64))
     slopes[steep] = (lower + (upper - lower) * drawn).astype(slopes.dtype)
     return (generated._rrelu_with_noise_ if inplace else generated._rrelu_with_noise)(input, wrap(slopes))

@@ -75,11 +75,11 @@ def embedding_bag(
             f"(got mode='{mode}'). Please open a feature request on GitHub."
         )
     bags, count = _bags(input, offsets, include_last_offset)
-    outside = (input._data < 0) | (input._data >= weight._memory.shape[0])
+    outside = (input._numbers < 0) | (input._numbers >= weight._memory.shape[0])
     if outside.any():
         raise RuntimeError(
             "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be "
-            f"{int(input._data[outside][0])}"
+            f"{int(input._numbers[outside][0])}"
         )
     padding = _padding(padding_idx, weight._memory.shape[0])
     if max_norm is not None:
@@ -87,9 +87,9 @@ def embedding_bag(
     indices = input.reshape(-1)
     samples = None if per_sample_weights is None else per_sample_weights.reshape(-1)
     if padding is not None:
-        kept = np.flatnonzero(indices._data != padding)
+        kept = np.flatnonzero(indices._numbers != padding)
         if kept.size != bags.size:
-            indices, bags = wrap(indices._data[kept]), bags[kept]
+            indices, bags = wrap(indices._numbers[kept]), bags[kept]
             samples = None if samples is None else samples.index_select(0, wrap(kept))
     if mode == "max":
         return _maxima(indices, weight, bags, count)
@@ -119,7 +119,7 @@ def _padding(padding_idx: int | None, rows: int) -> int | None:
 
 def _bags(input: Tensor, offsets: Tensor | None, include_last: bool) -> tuple[np.ndarray, int]:
     """The bag of each index, and how many bags there are."""
-    indices = input._data
+    indices = input._numbers
     if indices.ndim == 2:
         if offsets is not None:
             raise ValueError(
@@ -133,7 +133,7 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last: bool) -> tuple[np
         raise ValueError("offsets has to be a 1D Tensor but got None")
     if offsets._memory.ndim != 1:
         raise ValueError("offsets has to be a 1D Tensor")
-    starts = offsets._data.astype(np.int64)
+    starts = offsets._numbers.astype(np.int64)
     if starts.size and starts[0] != 0:
         raise RuntimeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
@@ -156,12 +156,12 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last: bool) -> tuple[np
 def _maxima(indices: Tensor, weight: Tensor, bags: np.ndarray, count: int) -> Tensor:
     """The maximum of each bag: rows are chosen by the numbers, and their elements gathered."""
     chosen = np.zeros((count, weight._memory.shape[1]), np.int64)
-    rows = generated.embedding(weight.detach(), indices)._data
+    rows = generated.embedding(weight.detach(), indices)._numbers
     bounds = np.searchsorted(bags, np.arange(count + 1))
     for bag in range(count):
         first, last = bounds[bag], bounds[bag + 1]
         if last > first:
-            chosen[bag] = indices._data[first + rows[first:last].argmax(0)]
+            chosen[bag] = indices._numbers[first + rows[first:last].argmax(0)]
     result = weight.gather(0, wrap(chosen))
     empty = bounds[1:] == bounds[:-1]
     return result.masked_fill(wrap(empty[:, None]), 0) if empty.any() else result
@@ -197,8 +197,8 @@ def embedding(
 
 def _renormalize_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
     """Scale down, in place and unrecorded, the rows that are longer than `max_norm`."""
-    rows = kernels.unique(indices._data)
-    data = weight._data
+    rows = kernels.unique(indices._numbers)
+    data = weight._numbers
     norms = kernels.norm(data[rows], norm_type, 1)
     long = norms > max_norm
     if long.any():

@@ -336,7 +336,7 @@ def ctc_loss(
             f"Expected input_lengths to have value at most {steps}, but got value {int(lengths.max())} (while checking "
             "arguments for ctc_loss_cpu)"
         )
-    labels = _extended(targets._data, wanted, batch, blank)
+    labels = _extended(targets._numbers, wanted, batch, blank)
     width = labels.shape[1]
     emitted = log_probs.gather(2, wrap(np.broadcast_to(labels, (steps, batch, width)).copy()))
     # A label may be skipped to from the one before last, unless that is the same, or a blank.
@@ -359,7 +359,7 @@ def ctc_loss(
     single = np.zeros(ends.shape, bool)
     single[:, 1] = wanted == 0
     losses = -ops.logsumexp(found.masked_fill(wrap(single), floor), 1)
-    impossible = losses._data > -floor / 2
+    impossible = losses._numbers > -floor / 2
     if not lengths.all():  # of no input nothing can be read, and of nothing that is certain
         losses = losses.masked_fill(wrap(lengths == 0), 0.0)
         impossible = np.where(lengths == 0, wanted > 0, impossible)
@@ -373,7 +373,7 @@ def ctc_loss(
 
 
 def _lengths(lengths: Any, batch: int, name: str) -> np.ndarray:
-    values = lengths._data if isinstance(lengths, Tensor) else np.asarray(lengths)
+    values = lengths._numbers if isinstance(lengths, Tensor) else np.asarray(lengths)
     if values.dtype.kind not in "iu":
         raise RuntimeError(f"{name} must be integral")
     values = values.astype(np.int64).reshape(-1)

@@ -283,7 +283,7 @@ def _packed(
     name: str, data: Tensor, batch_sizes: Tensor, hx: Any, params: Sequence[Tensor], has_biases: bool,
     num_layers: int, dropout: float, train: bool, bidirectional: bool,
 ) -> tuple[Any, ...]:  # fmt: skip
-    sizes = [int(n) for n in batch_sizes._data]
+    sizes = [int(n) for n in batch_sizes._numbers]
     states = _states(name, hx)
     output, last = _layers(name, data, sizes, states, params, has_biases, num_layers, dropout, train, bidirectional)
     return output, *last

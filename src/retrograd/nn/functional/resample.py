@@ -354,10 +354,10 @@ def grid_sample(
             place = _inside(place, n, padding_mode, align_corners)
         places.append(place)
     if mode == "nearest":
-        rounded = [np.rint(place._data) for place in places]
+        rounded = [np.rint(place._numbers) for place in places]
         # The gradients for the places, and of that for the image, are zero, not absent.
         return ops.flat_in(_at(ops.straight(input), rounded, sizes, "zeros", align_corners), ops.straight(grid))
-    low = [np.floor(place._data) for place in places]
+    low = [np.floor(place._numbers) for place in places]
     parts = [place - wrap(first) for place, first in zip(places, low, strict=True)]
     taps = (-1, 0, 1, 2) if mode == "bicubic" else (0, 1)
     weights = [{tap: _weight(part, tap, mode) for tap in taps} for part in parts]
@@ -391,13 +391,13 @@ def _inside(place: Tensor, n: int, padding: str, align_corners: bool) -> Tensor:
         if span <= 0:
             return place * 0
         moved = (place - low).abs()
-        turns = np.floor(moved._data / span)
+        turns = np.floor(moved._numbers / span)
         odd = wrap(turns % 2 == 1)
         rest = moved - wrap(turns * span)
         place = ops.where(odd, span - rest, rest) + low
     if padding == "zeros":
         return place
-    lost = np.isnan(place._data)
+    lost = np.isnan(place._numbers)
     return (place.masked_fill(wrap(lost), 0.0) if lost.any() else place).clamp(0, n - 1)
 
 
@@ -408,7 +408,7 @@ def _at(input: Tensor, cells: list[Any], sizes: Sequence[int], padding: str, ali
     known = np.ones(cells[0].shape, bool)
     for cell, n in zip(cells, sizes, strict=True):
         if padding != "zeros":
-            cell = np.rint(_inside(wrap(np.asarray(cell)), n, padding, align_corners)._data)
+            cell = np.rint(_inside(wrap(np.asarray(cell)), n, padding, align_corners)._numbers)
         known &= (cell >= 0) & (cell < n)
         flat = flat * n + np.clip(np.nan_to_num(cell), 0, n - 1).astype(np.int64)
     count = math.prod(flat.shape[1:])

@@ -297,7 +297,7 @@ def embedding_bag(
     result = functional.embedding_bag(indices, *args, padding_idx)
     bags, count = _bags(indices, offsets, include_last_offset)
     padding = _padding(padding_idx, weight._memory.shape[0])
-    counted = bags if padding is None else bags[indices._data.reshape(-1) != padding]
+    counted = bags if padding is None else bags[indices._numbers.reshape(-1) != padding]
     sizes = np.bincount(counted, minlength=count)
     if name == "sum":
         none = np.zeros(0, np.int64)
@@ -313,10 +313,10 @@ def _chosen_rows(
 ) -> np.ndarray:
     """The row that each maximum was taken from; the first of several."""
     chosen = np.zeros(result._memory.shape, np.int64)
-    flat = indices._data.reshape(-1)
+    flat = indices._numbers.reshape(-1)
     for at in range(flat.size - 1, -1, -1):
         if flat[at] != padding:
-            same = weight._data[flat[at]] == result._data[bags[at]]
+            same = weight._numbers[flat[at]] == result._numbers[bags[at]]
             chosen[bags[at], same] = flat[at]
     return chosen
 
@@ -387,7 +387,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     """`dropout`, and which elements it kept."""
     if train is False or not input._memory.size:
         return input.clone(), ops.ones(tuple(input.shape), dtype=dtypes.bool_)
-    mask = _mask(input._data, p)
+    mask = _mask(input._numbers, p)
     return input * mask, mask != 0
 
 

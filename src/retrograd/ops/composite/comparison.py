@@ -22,7 +22,7 @@ def _overwritten(input: Tensor, result: Tensor) -> Tensor:
         )
     if result._special is not None:
         return generated.copy_(input, result, False)
-    return overwrite(input, result._data)
+    return overwrite(input, result._numbers)
 
 
 @composite(space="Tensor")
@@ -82,18 +82,18 @@ def isin(
         if dtype.kind in "bcW":
             raise RuntimeError(f"Unsupported input type encountered for isin(): {scalar_name(dtype)}")
         refuse_stored("isin_default_cpu", dtype)
-    first, second = (value._data if isinstance(value, Tensor) else value for value in (elements, test_elements))
+    first, second = (value._numbers if isinstance(value, Tensor) else value for value in (elements, test_elements))
     return fresh(np.isin(first, second, assume_unique=assume_unique and np.ndim(second) > 0, invert=invert))
 
 
 @composite()
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Are all elements close?"""
-    return bool(generated.isclose(input, other, rtol, atol, equal_nan)._data.all())
+    return bool(generated.isclose(input, other, rtol, atol, equal_nan)._numbers.all())
 
 
 @composite()
 def equal(input: Tensor, other: Tensor) -> bool:
     """Same shape and same values?"""
     refuse_stored("equal_notnan_cpu", input._memory.dtype, but="u")
-    return input._memory.shape == other._memory.shape and bool((input._data == other._data).all())
+    return input._memory.shape == other._memory.shape and bool((input._numbers == other._numbers).all())

@@ -71,7 +71,7 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
                 stop = _bound(stop)
             return _take_slice(self, 0, start, stop)
     elif cls is Tensor:
-        array = key._data
+        array = key._numbers
         if array.dtype is _LONG and array.ndim and self._memory.ndim:
             return generated.index(self, [array])
     try:
@@ -102,7 +102,7 @@ def _is_all(k: builtins.slice, n: int) -> bool:
 def _arrays(key: Any) -> Any:
     """A key with arrays for the Tensors in it."""
     if isinstance(key, Tensor):
-        return key._data
+        return key._numbers
     if isinstance(key, (tuple, list)):
         return key.__class__([_arrays(k) for k in key]) if key.__class__ in (tuple, list) else [_arrays(k) for k in key]
     return key
@@ -143,8 +143,8 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
     tensor([0., 1., 2.])
     """
     try:
-        data = self._data
-        values = value._data if isinstance(value, Tensor) else None
+        data = self._numbers
+        values = value._numbers if isinstance(value, Tensor) else None
         arrays = key if key.__class__ is int else _arrays(key)
     except NoArray:
         return no_array(Tensor.__setitem__, "__setitem__", "key", 1, self, (self, key, value), {})
@@ -167,8 +167,8 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
             end_inplace(self, data, None, "__setitem__")
             return
         place = _place(self, basic)
-        if place is not self and place._meta is not None:
-            place._meta.fleeting = True  # type: ignore[attr-defined]
+        if place is not self and place._grad_meta is not None:
+            place._grad_meta.fleeting = True  # type: ignore[attr-defined]
         _write(place, advanced, value)
         return
     # Nothing to record: straight to memory.
@@ -213,7 +213,7 @@ def _write_part(state: ThreadState, self: Tensor, basic: tuple[Any, ...], value:
     """Write to the part `basic` of a tensor and record it, without making the view; False where a view is needed."""
     if not can_rebase_part(state, self):
         return False
-    data = self._data
+    data = self._numbers
     part = data[basic]
     if part.shape == data.shape:
         return False  # all of it: no part
@@ -223,7 +223,7 @@ def _write_part(state: ThreadState, self: Tensor, basic: tuple[Any, ...], value:
     else:
         if values.dtype is not data.dtype or values.ndim > part.ndim or value._vc is self._vc is not None:
             return False
-        edge = value._edge or (value._meta and gradient_edge(value))
+        edge = value._edge or (value._grad_meta and gradient_edge(value))
         try:
             part[...] = values
         except ValueError:
@@ -284,7 +284,7 @@ def index_arrays(indices: Sequence[Any]) -> list[Any]:
         raise TypeError(
             "index_put(): argument 'indices' (position 1) must be tuple of Tensors, not " + type(indices).__name__
         )
-    return [masks_of_bytes(i._data if isinstance(i, Tensor) else i) for i in indices]
+    return [masks_of_bytes(i._numbers if isinstance(i, Tensor) else i) for i in indices]
 
 
 @composite()

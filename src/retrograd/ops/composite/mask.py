@@ -75,14 +75,14 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     found = generated.nonzero(input)
     if not as_tuple:
         return found
-    columns = found._data if input._memory.ndim else np.zeros((len(found._data), 1), _LONG)
+    columns = found._numbers if input._memory.ndim else np.zeros((len(found._numbers), 1), _LONG)
     return tuple(fresh(columns[:, i].copy()) for i in range(columns.shape[1]))
 
 
 @composite(out=True)
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """`nonzero` with exactly `size` rows: cut, or filled up with `fill_value`."""
-    found = generated.nonzero(input)._data[:size]
+    found = generated.nonzero(input)._numbers[:size]
     rows = np.full((size, found.shape[1]), fill_value, np.int64)
     rows[: len(found)] = found
     return fresh(rows)

@@ -161,7 +161,7 @@ def resize_(input: Tensor, *sizes: Any, size: Any = None, memory_format: Any = N
     input._memory = _resized(input, shape, memory_format)
     outdate_accumulator(input)
     if input._is_view():
-        input._meta = None  # it shows something else of its base now, if anything
+        input._grad_meta = None  # it shows something else of its base now, if anything
     bump_version(input)
     return input
 
@@ -268,7 +268,7 @@ def as_subclass(input: Tensor, cls: type) -> Tensor:
     if cls._special is not None or input._special is not None:  # type: ignore[attr-defined]
         return extension("subclasses").as_special_subclass(view, cls)
     result = new(cls)
-    result._memory, result._vc, result._meta, result._edge = view._memory, view._vc, view._meta, view._edge
+    result._memory, result._vc, result._grad_meta, result._edge = view._memory, view._vc, view._grad_meta, view._edge
     keep_bits(view, result)
     return result
 
@@ -287,7 +287,7 @@ def apply_(input: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     tensor([2., 3.])
     """
     _no_gradient("apply_", input)
-    values = [callable(value) for value in input._data.reshape(-1).tolist()]
+    values = [callable(value) for value in input._numbers.reshape(-1).tolist()]
     return overwrite(input, np.array(values, input._memory.dtype).reshape(input._memory.shape))
 
 
@@ -305,14 +305,14 @@ def map2_(input: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any
 
 def _mapped(name: str, function: Callable[..., Any], input: Tensor, *others: Tensor) -> Tensor:
     _no_gradient(name, input, *others)
-    arrays = [np.broadcast_to(other._data, input._memory.shape) for other in others]
-    rows = zip(*(array.reshape(-1).tolist() for array in (input._data, *arrays)), strict=True)
+    arrays = [np.broadcast_to(other._numbers, input._memory.shape) for other in others]
+    rows = zip(*(array.reshape(-1).tolist() for array in (input._numbers, *arrays)), strict=True)
     values = [function(*row) for row in rows]
     return overwrite(input, np.array(values, input._memory.dtype).reshape(input._memory.shape))
 
 
 def _slice_inverse_array(array: Any, src: Tensor, *_: Any) -> Any:
-    data = src._data
+    data = src._numbers
     return kernels.as_strided(array, data.shape, kernels.strides(data), kernels.storage_offset(data))
 
 
@@ -321,9 +321,9 @@ def slice_inverse(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
     """The tensor that `input`, in memory like that of ``src[start:end:step]``, is this slice of."""
-    data = src._data
+    data = src._numbers
     result = as_strided(input, data.shape, kernels.strides(data), kernels.storage_offset(data))
-    meta: Any = result._meta
+    meta: Any = result._grad_meta
     if meta is not None:
         meta.step = (_slice_inverse_array, slice_inverse, (src, dim, start, end, step), None)
     return result
@@ -403,7 +403,7 @@ def is_nonzero(input: Tensor) -> builtins.bool:
     if input._memory.size != 1:
         which = "no values" if not input._memory.size else "more than one value"
         raise RuntimeError(f"Boolean value of Tensor with {which} is ambiguous")
-    return builtins.bool(input._data.reshape(-1)[0])
+    return builtins.bool(input._numbers.reshape(-1)[0])
 
 
 @composite(method=False, bare=True)

@@ -114,7 +114,7 @@ def __rmatmul__(self: Tensor, other: Any) -> Any:
 
 def _matmul(input: Tensor, other: Tensor) -> Tensor:
     try:
-        a, b = input._data, other._data
+        a, b = input._numbers, other._numbers
     except NoArray:
         result = operate_on_special(matmul, (input, other), {})
         if result is not NotImplemented:
@@ -181,7 +181,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         if not isinstance(x, Tensor):
             raise not_a_tensor("linear", name, position, x)
     try:
-        a, w = input._data, weight._data
+        a, w = input._numbers, weight._numbers
     except NoArray:
         result = operate_on_special(linear, (input, weight, bias), {})
         if result is not NotImplemented:

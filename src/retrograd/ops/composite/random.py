@@ -31,12 +31,12 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
             else "expected count and prob to have the same dtype"
         )
     shape = np.broadcast_shapes(count._memory.shape, prob._memory.shape)
-    trials = np.broadcast_to(count._data, shape)
-    if (trials < 0).any() or ((prob._data < 0) | (prob._data > 1)).any():
+    trials = np.broadcast_to(count._numbers, shape)
+    if (trials < 0).any() or ((prob._numbers < 0) | (prob._numbers > 1)).any():
         raise RuntimeError("binomial expects count >= 0 and probabilities in [0, 1]")
     g = _generator("binomial", generator)
     with g.lock:
-        drawn = np.asarray(g.twister.binomial(trials.astype(np.int64), prob._data))
+        drawn = np.asarray(g.twister.binomial(trials.astype(np.int64), prob._numbers))
     return fresh(drawn.astype(count._memory.dtype))
 
 
@@ -212,7 +212,7 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
     g = _generator("bernoulli_", generator)
     if isinstance(p, Tensor):
         _check_dtype("bernoulli_tensor_cpu_self_", input, "biufV")
-        return overwrite_by(input, lambda: _bernoulli(g, np.broadcast_to(p._data, _expanded(p, input)), p, input))
+        return overwrite_by(input, lambda: _bernoulli(g, np.broadcast_to(p._numbers, _expanded(p, input)), p, input))
     _check_dtype("bernoulli_scalar_cpu_", input, "biufV")
     p = _real("bernoulli_", "p", p)
     if not 0 <= p <= 1:
@@ -245,7 +245,7 @@ def bernoulli(
     if p is not None:
         number = isinstance(p, Tensor) and not p._memory.ndim and p._memory.dtype.kind in "iu"
         return bernoulli_(result, p.item() if number else p, generator=generator)
-    drawn = _bernoulli(_generator("bernoulli", generator), input._data, input, result)
+    drawn = _bernoulli(_generator("bernoulli", generator), input._numbers, input, result)
     return overwrite(result, drawn.astype(input._memory.dtype))
 
 
@@ -254,10 +254,10 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Numbers of the Poisson distributions whose rates are the elements of `input`."""
     g = _generator("poisson", generator)
     _check_dtype("poisson_cpu", input, "fV")
-    if (input._data < 0).any():
+    if (input._numbers < 0).any():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     with g.lock:
-        drawn = np.asarray(g.twister.poisson(input._data))
+        drawn = np.asarray(g.twister.poisson(input._numbers))
     return overwrite(input.clone(), drawn.astype(input._memory.dtype))
 
 
@@ -269,7 +269,7 @@ def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor
     """
     g = _generator("_standard_gamma", generator)
     _check_dtype("gamma_cpu", input, "fV")
-    return functions.standard_gamma_drawn(input, fresh(_gamma(g, input._data).astype(input._memory.dtype)))
+    return functions.standard_gamma_drawn(input, fresh(_gamma(g, input._numbers).astype(input._memory.dtype)))
 
 
 def _gamma(g: Generator, concentration: np.ndarray) -> np.ndarray:
@@ -282,7 +282,7 @@ def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tens
     """Points of the simplex, drawn from the Dirichlet distributions of the concentrations along the last dimension."""
     g = _generator("_sample_dirichlet", generator)
     _check_dtype("dirichlet", input, "fV")
-    concentration, dtype = input._data.astype(np.float64), input._memory.dtype
+    concentration, dtype = input._numbers.astype(np.float64), input._memory.dtype
     with g.lock:
         # A gamma number of a small concentration is below the smallest double, but not its logarithm: it is that of
         # the concentration plus 1, times a uniform number to the power of 1 / concentration.
@@ -315,7 +315,7 @@ def multinomial(
     tensor([1, 1])
     """
     g = _generator("multinomial", generator)
-    weights = input._data
+    weights = input._numbers
     if weights.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if weights.dtype.kind not in "fV":
@@ -333,7 +333,7 @@ def multinomial(
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     if not replacement or num_samples == 1:
         # Waiting times with these rates: who comes first, and second, is a draw without replacement.
-        waits = exponential_(wrap(np.empty(weights.shape, weights.dtype)), generator=generator)._data
+        waits = exponential_(wrap(np.empty(weights.shape, weights.dtype)), generator=generator)._numbers
         speeds = np.divide(weights, waits)
         return fresh(np.argsort(-speeds, axis=-1, kind="stable")[..., :num_samples].copy())
     steps = weights.cumsum(-1)

@@ -185,8 +185,8 @@ def repeat_interleave(
     dim = normalize_dim(dim, input.ndim)
     if isinstance(repeats, Tensor):
         # Which element stands in each place: the kernel that repeats, applied to the numbers of the elements.
-        elements = arange(input._memory.shape[dim])._data
-        places = wrap(kernels.repeat_interleave(elements, repeats._data, 0, output_size))
+        elements = arange(input._memory.shape[dim])._numbers
+        places = wrap(kernels.repeat_interleave(elements, repeats._numbers, 0, output_size))
         return generated.index_select(input, dim, places)
     if repeats < 0:
         raise RuntimeError("Repeats must be non-negative")

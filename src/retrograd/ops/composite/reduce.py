@@ -276,7 +276,7 @@ def segment_reduce(
     # What lies in no stretch goes to one more, which is dropped.
     index = np.full(data._memory.shape[: axis + 1], count, np.int64)
     for row in np.ndindex(*counts.shape[:-1]):
-        first = 0 if offsets is None or lengths is not None else int(offsets._data[row][0])
+        first = 0 if offsets is None or lengths is not None else int(offsets._numbers[row][0])
         stretches = np.repeat(np.arange(count), counts[row])
         index[row][first : first + stretches.size] = stretches
     more = bool((index == count).any())
@@ -307,16 +307,16 @@ def _counts(data: Tensor, lengths: Tensor | None, offsets: Tensor | None, axis: 
     if lengths is None:
         if given._memory.shape[-1] < 1:
             raise RuntimeError("segment_reduce(): Expected offsets to have at least one element")
-        return np.diff(given._data, axis=-1)
+        return np.diff(given._numbers, axis=-1)
     if not unsafe:
-        if (given._data < 0).any():
+        if (given._numbers < 0).any():
             raise RuntimeError("lengths contains negative value!")
-        if (given._data.sum(-1) != data.shape[axis]).any():
+        if (given._numbers.sum(-1) != data.shape[axis]).any():
             raise RuntimeError(
                 "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when "
                 "!unsafe."
             )
-    return given._data
+    return given._numbers
 
 
 @composite(out=True)
@@ -329,7 +329,7 @@ def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: in
     """
     if mode != 0:
         raise RuntimeError(f"Unknown hash_tensor mode: {mode}: 0 (exclusive or) is the only one")
-    data = input._data
+    data = input._numbers
     dims = normalize_dims(dim, data.ndim)[: data.ndim]
     if not data.size and dim in (None, (), []):
         raise RuntimeError(

@@ -273,7 +273,7 @@ def split(input: Tensor, split_size: Any = None, dim: int = 0, **keywords: Any) 
     if keywords or split_size is None:
         raise TypeError("split() expects a tensor, split_size_or_sections (an int or a list of ints) and dim")
     if isinstance(split_size, Tensor):
-        if split_size._data.size != 1:
+        if split_size._numbers.size != 1:
             raise TypeError("split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not Tensor")
         split_size = int(split_size)  # also of a float: torch takes its whole part
     if isinstance(split_size, (tuple, list)):
@@ -439,7 +439,7 @@ def become(name: str, input: Tensor, operator: Any, *args: Any) -> Tensor:
         outdate_accumulator(input)
         end_inplace(input, input._memory, None if edge is None else edge[0], name)
         return input
-    meta.before, meta.step = view._meta.before, view._meta.step  # the same base, and one more step from it
+    meta.before, meta.step = view._grad_meta.before, view._grad_meta.step  # the same base, and one more step from it
     bump_version(input)
     if edge is not None:
         meta.edge, meta.attr_version = edge, input._version

@@ -216,8 +216,9 @@ def histogram(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """(hist, bin_edges): how many elements, or how much weight, lies in each of the bins."""
     forbid_duals("histogram", input, weight)
-    edges = bins._data if isinstance(bins, Tensor) else bins
-    counts, edges = kernels.histogram(input._data, edges, range, None if weight is None else weight._data, density)
+    edges = bins._numbers if isinstance(bins, Tensor) else bins
+    weights = None if weight is None else weight._numbers
+    counts, edges = kernels.histogram(input._numbers, edges, range, weights, density)
     return Histogram(fresh(counts), fresh(edges))
 
 
@@ -234,17 +235,17 @@ def histogramdd(
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
     if input._memory.dtype not in (np.float32, np.float64):
         unsupported("histogramdd", input._memory.dtype)
-    points = input._data.reshape(-1, input._memory.shape[-1])
+    points = input._numbers.reshape(-1, input._memory.shape[-1])
     axes = points.shape[1]
     if isinstance(bins, int):
         bins = [bins] * axes
     if len(bins) != axes:
         raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
-    edges = [b._data if isinstance(b, Tensor) else b for b in bins]
+    edges = [b._numbers if isinstance(b, Tensor) else b for b in bins]
     spans = None
     if range is not None:
         spans = list(zip(range[::2], range[1::2], strict=True))
-    weights = None if weight is None else weight._data.reshape(-1)
+    weights = None if weight is None else weight._numbers.reshape(-1)
     try:
         counts, found = np.histogramdd(points, edges, spans, density, weights)
     except ValueError as error:

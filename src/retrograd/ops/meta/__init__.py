@@ -69,7 +69,7 @@ def _new(cls: type) -> Any:
 
 
 #: What wrappers call their tensors' arrays, and what they get here.
-_NAMES = {"_data": "_memory", "_array": "_memory"}
+_NAMES = {"_numbers": "_memory", "_viewed": "_memory"}
 
 
 @cache

@@ -1,0 +1,44 @@
+"""What classes of users call their attributes is theirs: the slots of `Tensor` have other names."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as torch
+
+#: What libraries call the attributes of their subclasses: torchao, torchvision's tensors, unit and masked tensors.
+NAMES = ("_data", "_meta", "_array", "_value", "_values", "_tensor", "_storage", "_shape", "_units", "elem", "data_", "meta")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_attribute_of_a_subclass_is_theirs(name: str) -> None:
+    class Mine(torch.Tensor):
+        pass
+
+    x = Mine([1.0, 2.0]).requires_grad_()
+    held = {"any": "thing"}
+    setattr(x, name, held)
+    y = (x * x).sum()
+    y.backward()
+    assert getattr(x, name) is held
+    assert x.tolist() == [1.0, 2.0] and x.grad is not None and x.grad.tolist() == [2.0, 4.0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_so_is_one_of_a_wrapper(name: str) -> None:
+    class Wrapper(torch.Tensor):
+        @staticmethod
+        def __new__(cls, inner: torch.Tensor) -> Any:
+            return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+        def __init__(self, inner: torch.Tensor) -> None:
+            setattr(self, name, inner)
+
+        @classmethod
+        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            plain = [getattr(a, name) if isinstance(a, cls) else a for a in args]
+            return cls(func(*plain, **(kwargs or {})))
+
+    x = Wrapper(torch.tensor([1.0, 2.0]))
+    assert np.array_equal(getattr(x.exp(), name).numpy(), np.exp(np.array([1.0, 2.0], np.float32)))
