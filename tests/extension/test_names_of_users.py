@@ -8,7 +8,7 @@ import pytest
 import retrograd as torch
 
 #: What libraries call the attributes of their subclasses: torchao, torchvision's tensors, unit and masked tensors.
-NAMES = ("_data", "_meta", "_array", "_value", "_values", "_tensor", "_storage", "_shape", "_units", "elem", "data_", "meta")
+NAMES = ("_data", "_meta", "_array", "_value", "_values", "_tensor", "_storage", "_shape", "_units", "elem", "meta")
 
 
 @pytest.mark.parametrize("name", NAMES)

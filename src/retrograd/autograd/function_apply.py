@@ -37,6 +37,7 @@ from ..core.state import ThreadState, local, process
 from ..core.where import users_level
 from ..kernels import ndarray
 from ..tensor import Tensor
+from ..tensor.overriding import overrides
 from .edge import gradient_edge
 from .function_ctx import BackwardCFunction
 from .function_jvp import run_jvp
@@ -334,7 +335,7 @@ class _Outputs:
         if not differentiable:
             if not tensor.requires_grad:
                 if is_input and not is_dirty:
-                    tensor = _alias(tensor)
+                    tensor = _returned_as_is(tensor)
             elif is_input:
                 return tensor.detach()
             elif not tensor._is_view():
@@ -344,7 +345,7 @@ class _Outputs:
             return tensor
         else:
             if is_input:
-                tensor = _alias(tensor)
+                tensor = _returned_as_is(tensor)
             _set_gradient_edge(tensor, (ctx, position))
         meta: Any = tensor._grad_meta
         if meta is not None and meta.is_view and not is_dirty:
@@ -378,6 +379,19 @@ def _metadata(value: Any) -> InputMetadata:
     if value._special is not None and value.gradient_maker() is not None:  # type: ignore[attr-defined]
         data = value.plain_gradient()._memory  # type: ignore[attr-defined]
     return data.shape, data.dtype, data.__class__
+
+
+def _returned_as_is(tensor: Tensor) -> Tensor:
+    """An input that forward returned: a view of it. Classes that override functions say what a view of theirs is."""
+    if tensor.__class__ is Tensor or tensor._special is not None or not overrides(tensor.__class__):
+        return _alias(tensor)
+    state = local.state
+    recording = state.grad_enabled
+    state.grad_enabled = False
+    try:
+        return tensor.view_as(tensor)
+    finally:
+        state.grad_enabled = recording
 
 
 def _alias(tensor: Tensor) -> Tensor:

@@ -275,9 +275,15 @@ def save_variable(tensor: Tensor | None, is_output: bool = False) -> SavedVariab
 
 
 def save(tensor: Tensor) -> Tensor | SavedVariable:
-    """What goes into the slot of a saved input: the tensor itself while it is at version 0."""
+    """What goes into the slot of a saved input: the tensor itself while it is at version 0.
+
+    (One that was detached in place is told by its mark from those that are so after they were saved; it is without
+    history from the start, and a SavedVariable knows that.)
+    """
     vc = tensor._vc
-    return tensor if vc is None or (vc is not INFERENCE and vc.version == 0) else SavedVariable(tensor)
+    if vc is not None and (vc is INFERENCE or vc.version or ((meta := tensor._grad_meta) and meta.detached)):
+        return SavedVariable(tensor)
+    return tensor
 
 
 def save_output(node: Any, name: str, tensor: Tensor) -> None:

@@ -42,7 +42,7 @@ RULES: dict[Any, Rule] = {}
 class Level:
     """One vmap that is running: how many examples there are, and how they draw random numbers."""
 
-    __slots__ = ("alike", "function", "number", "open", "randomness", "size", "where")
+    __slots__ = ("alike", "by_user", "function", "number", "open", "randomness", "size", "where")
 
     def __init__(self, number: int, size: int, randomness: str = "error", function: Any = None) -> None:
         #: 1 for the outermost.
@@ -53,6 +53,8 @@ class Level:
         self.open: bool = True
         #: Do examples differ in their tangents alone (`jacfwd`)?
         self.alike: bool = False
+        #: Is it a `vmap` that a program called, or the engine's own, of gradients that come many at a time?
+        self.by_user: bool = True
         #: The line that called it.
         self.where: Location | None = user_location(3)
 
@@ -440,6 +442,7 @@ def batched_pass(size: int, rows: Sequence[Any], run: Callable[[tuple[Any, ...]]
             [4.]]), None)
     """
     with batching(size) as level:
+        level.by_user = False
         found = run(tuple([None if one is None else wrap(one, level) for one in rows]))
         return tuple([None if one is None else spread(one, level) for one in found])
 

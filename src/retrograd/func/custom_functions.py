@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from .._generated import functions as generated
 from ..autograd.function import Function
+from ..core.state import local, process
 from ..tensor import Tensor
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 from .batched import BatchedTensor, Level, batching, escaped, is_batched, move, outside, wrap
@@ -28,7 +29,14 @@ class VmapInfo(NamedTuple):
 
 
 def apply_transformed(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], with_setup_context: bool) -> Any:
-    """``cls.apply(*args)`` inside of a transform; NotImplemented where it is as elsewhere."""
+    """``cls.apply(*args)`` inside of a transform; NotImplemented where it is as elsewhere.
+
+    So it is in a backward pass of many gradients at a time, which is no vmap that the function's author has to know of.
+    (Its tangents are another matter: they are the function's own to give, and for a batch it has to be told how.)
+    """
+    state = local.state
+    if not (state.func_depth or process.dual_levels or any([level.by_user for level in state.batch_levels])):
+        return NotImplemented
     if not with_setup_context and not issubclass(cls, _Generated) and cls.__module__.split(".")[0] != _PACKAGE:
         raise RuntimeError(
             f"In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must "

@@ -79,11 +79,13 @@ def vmap_impl(
     chunk_size: int | None,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
+    by_user: bool = True,
 ) -> Any:
     """``vmap(func, in_dims, out_dims)(*args, **kwargs)``."""
     leaves, dims, size, spec = _examples(in_dims, args, func)
     if chunk_size is None or chunk_size >= size:
         with batching(size, randomness, func) as level:
+            level.by_user = by_user
             inputs = tree_unflatten(_wrapped(leaves, dims, level), spec)
             result = func(*inputs, **kwargs)
             return _unwrapped(result, out_dims, level, func)

@@ -159,7 +159,7 @@ def geometry(a: np.ndarray) -> Geometry:
 
 
 def as_strided_geometry(
-    a: np.ndarray, size: Sequence[int], stride: Sequence[int], storage_offset: int, geometry: Geometry
+    a: np.ndarray, size: Sequence[int], stride: Sequence[int], storage_offset: int | None, geometry: Geometry
 ) -> np.ndarray:
     """`as_strided`, told the geometry of `a` as well, which its derivative needs."""
     return as_strided(a, size, stride, storage_offset)

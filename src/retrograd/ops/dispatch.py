@@ -537,10 +537,18 @@ def mode_handler(observer: ModeObserver) -> Callable[..., Any]:
 def ask_mode(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call of a function outside the table that the innermost mode of the thread is asked about."""
     state = local.state
-    modes = [observer for observer in state.observers if isinstance(observer, ModeObserver)]
-    hidden = state.interceptor
+    before, hidden = state.observers, state.interceptor
+    at = max([position for position, observer in enumerate(before) if isinstance(observer, ModeObserver)])
+
+    def proceed(other: Callable[..., Any] = function) -> Any:
+        set_observers(state, before[:at])  # the modes outside are asked next
+        try:
+            return other(*args, **kwargs)
+        finally:
+            state.observers, state.interceptor = before, None
+
     state.interceptor = None
     try:
-        return modes[-1](function, args, kwargs, lambda other=function: other(*args, **kwargs))
+        return before[at](function, args, kwargs, proceed)
     finally:
         state.interceptor = hidden

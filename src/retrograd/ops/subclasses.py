@@ -12,7 +12,7 @@ from ..core.layout import strided
 from ..core.state import local
 from ..core.version_counter import version_counter
 from ..tensor import Tensor, new
-from ..tensor.overriding import overrides
+from ..tensor.overriding import functions_off, overrides
 from .dispatch import DispatchTensor, ModeObserver, Wrapped
 from .override_switch import throw
 
@@ -62,8 +62,14 @@ def make_subclass(
     else:
         result._numbers = data._numbers
     if require_grad:
-        result.requires_grad_()
+        _want_gradients(result)
     return result
+
+
+def _want_gradients(tensor: Tensor) -> None:
+    """Of a tensor that its class has not finished yet, and cannot be asked about."""
+    with functions_off(2):
+        tensor.requires_grad_()
 
 
 def _asked(sizes_strides: str | None, device: bool, layout: bool) -> frozenset[str]:
@@ -103,7 +109,7 @@ def make_wrapper_subclass(
         asks=_asked(dispatch_sizes_strides_policy, dispatch_device, dispatch_layout),
     )  # fmt: skip
     if requires_grad:
-        result.requires_grad_()
+        _want_gradients(result)
     return result
 
 

@@ -60,12 +60,16 @@ class ModuleTracker:
 
     def _name_of(self, module: Any) -> str:
         if module not in self._seen:
-            # One that has been called before its children: it is an outermost one, or their name comes from it.
-            name = self._names.setdefault(module, type(module).__name__)
-            for child, submodule in module.named_children():
-                self._names[submodule] = f"{name}.{child}"
-                self._seen.discard(submodule)
-            self._seen.add(module)
+            # One that is called before those in it: it is an outermost one, and their names come from it.  (A
+            # ModuleList is never called itself.)
+            self._names.setdefault(module, type(module).__name__)
+            below = [module]
+            while below:
+                parent = below.pop()
+                self._seen.add(parent)
+                for child, submodule in parent.named_children():
+                    self._names[submodule] = f"{self._names[parent]}.{child}"
+                    below.append(submodule)
         return self._names[module]
 
     def _before(self, module: Any, inputs: Any) -> None:

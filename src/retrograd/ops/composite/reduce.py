@@ -78,10 +78,8 @@ def sum(
     if dim is LEFT_OUT:
         if keepdim is not False:
             raise TypeError(f"sum() received an invalid combination of arguments: keepdim={keepdim!r} without a dim")
-        dim = None
+        return _sum_all(_for_dtype(input, dtype), dtype=dtype, out=out)
     input = _for_dtype(input, dtype)
-    if dim is None and not keepdim:
-        return _sum_all(input, dtype=dtype, out=out)
     return generated.sum_dim_IntList(input, dim, keepdim, dtype=dtype, out=out)
 
 
@@ -96,8 +94,6 @@ def mean(
     if dim is LEFT_OUT:
         if keepdim is not False:
             raise TypeError(f"mean() received an invalid combination of arguments: keepdim={keepdim!r} without a dim")
-        dim = None
-    if dim is None and not keepdim:
         return _mean_all(input, dtype=dtype, out=out)
     return generated.mean_dim(input, dim, keepdim, dtype=dtype, out=out)
 

@@ -365,8 +365,7 @@ def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storag
     if input._special is not None:
         return no_array(as_strided, "as_strided", "input", 1, input, (input, size, stride, storage_offset), {})
     geometry = kernels.geometry(input._memory)
-    offset = geometry[2] if storage_offset is None else storage_offset
-    return generated.as_strided_geometry(input, tuple(size), tuple(stride), offset, geometry)
+    return generated.as_strided_geometry(input, tuple(size), tuple(stride), storage_offset, geometry)
 
 
 # -------------------------------------------------------------------------------------------------------------- copies

@@ -39,6 +39,12 @@ def unique(
     return asked_for(found, return_inverse, return_counts)
 
 
+@composite(method=False)
+def _unique(input: Tensor, sorted: bool = True, return_inverse: bool = False) -> tuple[Tensor, Tensor]:
+    """The different elements, and where they occur (empty unless it is asked for)."""
+    return generated._unique2(input, sorted, return_inverse)[:2]
+
+
 def asked_for(found: Sequence[Tensor], return_inverse: bool, return_counts: bool) -> Any:
     """Of what `unique` finds, the part that was asked for."""
     results = [part for part, asked in zip(found, (True, return_inverse, return_counts), strict=True) if asked]

@@ -140,8 +140,7 @@ def write_out(
 @_declare("as_strided")
 def _as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
     where = geometry(input._memory.ghost)
-    offset = where[2] if storage_offset is None else storage_offset
-    return ops.as_strided_geometry(input, tuple(size), tuple(stride), offset, where)
+    return ops.as_strided_geometry(input, tuple(size), tuple(stride), storage_offset, where)
 
 
 def _key(key: Any) -> Any:
