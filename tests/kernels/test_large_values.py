@@ -137,6 +137,11 @@ def test_along_dimensions(name: str, shape: tuple[int, ...], special: tuple[floa
     for dim in dims:
         ours = getattr(retrograd, name)(retrograd.from_numpy(x), *dim)
         theirs = getattr(torch, name)(torch.from_numpy(x), *dim)
+        if name == "nansum" and -np.inf in special:
+            # torch leaves out a partial sum that has become NaN, so its result depends on where it splits the sum.
+            with np.errstate(invalid="ignore"):
+                exact = np.nansum(x.astype(np.float64), *dim)
+            theirs = torch.from_numpy(np.asarray(exact, dtype=np.float32))
         same(ours, theirs, rtol=2e-5, atol=2e-4)
 
 
