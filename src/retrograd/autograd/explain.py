@@ -278,7 +278,7 @@ def saved_memory(outputs: Any) -> SavedMemory:
 
 def _saved_arrays(node: Any) -> Iterator[Any]:
     """The arrays that a node has saved, without unpacking anything."""
-    if isinstance(node, CopySlices):
+    if isinstance(node, CopySlices) and not isinstance(node.fn, Freed):
         yield from _saved_arrays(node.fn)
     values = [getattr(node, name + "_", None) for name in type(node).saved_tensors_names]
     if isinstance(node, BackwardCFunction) and isinstance(node._saved_variables, tuple):

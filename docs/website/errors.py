@@ -1,0 +1,83 @@
+"""The pages of error messages: each message of the package (`messages.py`) under its cause and fix (`errors.toml`)."""
+
+from __future__ import annotations
+
+import html
+import re
+import tomllib
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .messages import Message, messages
+
+TABLE = Path(__file__).with_name("errors.toml")
+
+
+@cache
+def table() -> dict[str, Any]:
+    return tomllib.loads(TABLE.read_text(encoding="utf-8"))
+
+
+def group_of(message: Message) -> tuple[int, int] | None:
+    """The number of the group that a message belongs to, and of the pattern that said so."""
+    for number, group in enumerate(table()["group"]):
+        if "files" in group and not message.file.startswith(tuple(group["files"])):
+            continue
+        if "error" in group and message.error not in group["error"]:
+            continue
+        for pattern, expression in enumerate(group["match"]):
+            if re.search(expression, message.text):
+                return number, pattern
+    return None
+
+
+def problems() -> list[str]:
+    """What is wrong with the table: messages that it does not have, groups and patterns without a message."""
+    used: set[tuple[int, int]] = set()
+    found = []
+    for message in messages():
+        group = group_of(message)
+        if group is None:
+            found.append(f"{message.file}:{message.line} is in no group of errors.toml: {message.error}: {message.text}")
+        else:
+            used.add(group)
+    for number, group in enumerate(table()["group"]):
+        for pattern, expression in enumerate(group["match"]):
+            if (number, pattern) not in used:
+                found.append(f"no message is found by {expression!r} of the group {group['title']!r}")
+        if group["page"] not in table()["pages"]:
+            found.append(f"the group {group['title']!r} names a page that there is none of: {group['page']!r}")
+    return found
+
+
+def write(folder: Path) -> list[str]:
+    """Write the pages; their names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    members: dict[int, list[Message]] = defaultdict(list)
+    for message in messages():
+        group = group_of(message)
+        if group is not None:
+            members[group[0]].append(message)
+    for page, title in table()["pages"].items():
+        text = f"# {title}\n\nWhat is filled in when a message is raised stands in braces.\n\n"
+        for number, group in enumerate(table()["group"]):
+            if group["page"] == page:
+                text += f"## {group['title']}\n\n**Cause.** {group['cause']}\n\n**Fix.** {group['fix']}\n\n"
+                text += "```{raw} html\n" + _list(members[number]) + "\n```\n\n"
+        (folder / f"{page}.md").write_text(text, encoding="utf-8")
+    return list(table()["pages"])
+
+
+def _list(those: list[Message]) -> str:
+    """The messages of a group; many are folded away, but found by the browser's search."""
+    rows = []
+    for message in sorted(those, key=lambda one: (one.text.lower(), one.file)):
+        text = html.escape(message.text)
+        text = re.sub(r"(\{[^{}]*\})", r"<i>\1</i>", text)
+        where = html.escape(f"{message.file}:{message.line}")
+        rows.append(f'<li><code class="error-type">{html.escape(message.error)}</code> {text} <small>{where}</small></li>')
+    count = f"{len(rows)} message" + ("s" if len(rows) != 1 else "")
+    opened = " open" if len(rows) <= 12 else ""
+    return f'<details class="messages"{opened}><summary>{count}</summary><ul>{"".join(rows)}</ul></details>'
