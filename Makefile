@@ -32,7 +32,7 @@ MAKEFLAGS += --no-print-directory
 .PHONY: help demo examples test test-parity test-slow test-programs test-fast test-core test-mpi test-versions check \
         fast fast-wheel bench bench-distributed bench-func bench-kernels bench-memory bench-optim \
         bench-threads programs coverage generate clean \
-        test-explorer explorer-libraries \
+        docs test-explorer explorer-libraries \
         explorer-screenshots
 
 help: ## this list
@@ -71,6 +71,9 @@ explorer-libraries: ## build what the explorer lays graphs out with, from the np
 
 explorer-screenshots: $(GENERATED) $(VENV)/test.stamp $(VENV)/explorer.stamp ## the pictures of docs/EXPLORER.md
 	@$(PY) docs/explorer_screenshots.py
+
+docs: $(GENERATED) $(VENV)/docs.stamp ## the site, into build/site: pages, pictures, charts and reference; warnings are errors
+	@$(PY) docs/website/build.py
 
 test-mpi: $(GENERATED) $(VENV)/test.stamp $(VENV)/mpi.stamp ## processes that work together, under mpiexec
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -q -m mpi tests/distributed $(ARGS)
@@ -126,7 +129,7 @@ generate: $(VENV)/install.stamp ## write src/retrograd/_generated and the type s
 	@touch $(GENERATED)
 
 clean: ## remove the environment, the generated files and all caches
-	rm -rf $(VENV) .venvs build dist fast/build examples/out src/retrograd/_generated .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venvs build dist fast/build examples/out docs/_made src/retrograd/_generated .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src -name '*.pyi' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -158,6 +161,11 @@ $(VENV)/test.stamp: $(VENV)/install.stamp
 $(VENV)/explorer.stamp: $(VENV)/install.stamp
 	@echo "installing selenium"
 	@$(PIP) --editable '.[explorer-test]'
+	@touch $@
+
+$(VENV)/docs.stamp: $(VENV)/install.stamp
+	@echo "installing Sphinx"
+	@$(PIP) --editable '.[docs]'
 	@touch $@
 
 $(VENV)/examples.stamp: $(VENV)/install.stamp

@@ -10,9 +10,8 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-from docutils import nodes  # noqa: E402
-
-from website import links  # noqa: E402
+from docutils import nodes
+from website import links
 
 project = "retrograd"
 author = "the retrograd authors"
@@ -56,7 +55,7 @@ def drawings_into_pages(app: Any, doctree: nodes.document) -> None:
         uri = image["uri"]
         if "_made/" not in uri or not uri.endswith(".svg"):
             continue
-        file = (HERE / docname).parent / uri
+        file = HERE / uri.lstrip("/") if uri.startswith("/") else (HERE / docname).parent / uri
         name, up = file.stem, "../" * docname.count("/")
         text = file.read_text(encoding="utf-8")
         caption = image.get("alt", "")

@@ -9,8 +9,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from explorer import pages  # noqa: E402
-from explorer.browser import DESKTOP, PHONE, Browser  # noqa: E402
+from explorer import pages
+from explorer.browser import DESKTOP, PHONE, Browser
 
 FOLDER = ROOT / "docs" / "explorer"
 

@@ -11,7 +11,6 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import MemberDescriptorType, ModuleType
@@ -53,7 +52,8 @@ def _module(name: str) -> ModuleType | None:
 
 def _names(name: str, module: ModuleType) -> list[str]:
     if name in WITHOUT_LIST:
-        return [n for n, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__ and n[0] != "_"]
+        own = [n for n, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
+        return [n for n in own if not n.startswith("_")]
     return [n for n in getattr(module, "__all__", ()) if not n.startswith("_")]
 
 
@@ -89,15 +89,23 @@ def members(cls: type) -> dict[str, Any]:
         value = inspect.getattr_static(cls, name)
         if isinstance(value, MemberDescriptorType):
             continue  # a slot: the class's docstring or the comment above it says what it holds
-        if callable(value) or isinstance(value, (property, staticmethod, classmethod)) or inspect.isdatadescriptor(value):
+        is_method = callable(value) or isinstance(value, (property, staticmethod, classmethod))
+        if is_method or inspect.isdatadescriptor(value):
             found[name] = value
     return found
 
 
 def _is_documented(value: Any) -> bool:
+    if _is_pythons(value):
+        return True
     if inspect.isclass(value) or inspect.isroutine(value) or hasattr(value, "__wrapped__"):
         return bool((inspect.getdoc(value) or "").strip())
     return True  # a constant: its value says it
+
+
+def _is_pythons(value: Any) -> bool:
+    """Is it a function of Python's own that a module of ours has, too?"""
+    return not (getattr(value, "__module__", None) or "retrograd").startswith(("retrograd", "torch"))
 
 
 def undocumented() -> list[str]:
@@ -109,7 +117,8 @@ def undocumented() -> list[str]:
             if not _is_documented(value):
                 found.append(path)
             if inspect.isclass(value):
-                found += [f"{path}.{member}" for member, what in members(value).items() if not _doc_of(value, member, what)]
+                inside = members(value).items()
+                found += [f"{path}.{member}" for member, what in inside if not _doc_of(value, member, what)]
     return found
 
 
@@ -124,7 +133,7 @@ def write(folder: Path) -> list[str]:
     """Write the pages; their names."""
     folder.mkdir(parents=True, exist_ok=True)
     pages: dict[str, list[str]] = {}
-    for module, those in names().items():
+    for module in names():
         page = module
         while "." in page and len(names().get(page, ())) < FEW:
             page = page.rpartition(".")[0]
@@ -147,11 +156,10 @@ def _section(module: str, page: str) -> str:
     about = (inspect.getdoc(found) or "").strip()
     text += prose(about.partition("\n\n")[0]) + "\n\n" if about else ""
     text += f"```{{py:currentmodule}} {_title(module)}\n```\n\n"
-    return text + "".join(_entry(_title(module), name, value) for name, value in names()[module].items())
+    return text + "".join(_entry(name, value) for name, value in names()[module].items())
 
 
-def _entry(space: str, name: str, value: Any) -> str:
-    path = f"{space}.{name}"
+def _entry(name: str, value: Any) -> str:
     if value is retrograd.Tensor:
         return ""
     if inspect.isclass(value):
@@ -160,17 +168,19 @@ def _entry(space: str, name: str, value: Any) -> str:
             body += "\n\n" + _member(f"{name}.{member}", _doc_of(value, member, what), what)
         return _directive("py:class", name + _signature(value), body, 5)
     if callable(value):
-        return _directive("py:function", name + _signature(value), prose(inspect.getdoc(value) or ""), 4)
+        text = prose(inspect.getdoc(value) or "") or f"Python's own `{value.__module__}.{name}`."
+        return _directive("py:function", name + _signature(value), text, 4)
     shown = repr(value)
-    shown = f"`{shown}`" if len(shown) < 90 and " at 0x" not in shown and "`" not in shown else f"a `{type(value).__name__}`"
-    return _directive("py:data", name, shown, 4) if path else ""
+    is_short = len(shown) < 90 and " at 0x" not in shown and "`" not in shown
+    return _directive("py:data", name, f"`{shown}`" if is_short else f"a `{type(value).__name__}`", 4)
 
 
 def _member(name: str, doc: str, value: Any) -> str:
     text = prose(doc)
     if isinstance(value, property) or not (callable(value) or isinstance(value, (staticmethod, classmethod))):
         return _directive("py:property", name, text, 4)
-    kind = "py:staticmethod" if isinstance(value, staticmethod) else "py:classmethod" if isinstance(value, classmethod) else "py:method"
+    kinds = {staticmethod: "py:staticmethod", classmethod: "py:classmethod"}
+    kind = kinds.get(type(value), "py:method")
     function = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
     return _directive(kind, name + _signature(function, kind != "py:staticmethod"), text, 4)
 
@@ -253,8 +263,3 @@ def _literal(text: str) -> str:
     for number in range(0, len(parts), 2):
         parts[number] = re.sub(r"([*_\[\]<>#|$\\{}~])", r"\\\1", parts[number])
     return "".join(parts)
-
-
-def all_objects() -> Iterator[str]:
-    for module, those in names().items():
-        yield from (f"{_title(module)}.{name}" for name in those)

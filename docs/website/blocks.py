@@ -5,15 +5,18 @@ A fenced block is one of these; anything else is an error, so that no block stan
 * ``python`` with prompts: examples, run as doctest runs them.
 * ``python``: a program, run as it stands.  If a ``text`` block follows it, that is what the program prints; ``...``
   stands for anything there.
-* ``python`` or ``yaml`` or ``text`` under ``<!-- excerpt PATH -->``: lines that stand in that file, in this order; a line
-  ``...`` leaves some out.
-* ``python`` or ``yaml`` under ``<!-- file PATH -->``: a file that the reader writes; the tests write it, too.
+* any block under ``<!-- excerpt PATH -->``: lines that stand in that file, in this order; ``...`` leaves some out.
+* any block under ``<!-- append PATH -->``: what the reader adds to a file of the package; a test adds it, too.
 * ``sh``: commands for the reader's shell, whose make targets, scripts and modules have to exist.
 * any block under ``<!-- checked by PATH -->``: a test of that name looks after it.
 * any block under ``<!-- drawing -->``: nothing to run.
 
-All blocks of a page run in order, in one namespace.  ``<!-- picture NAME: EXPRESSION -->`` is evaluated in it, and gives
-the explorer's page (or the moment of a run, ``at(page, 0.4)``) that the build draws as NAME.svg.
+* ``pycon``: the examples of DIFFERENCES.md, which tests/test_differences.py runs on both libraries.
+
+All blocks of a page run in order, in one namespace.  ``<!-- setup: STATEMENTS -->`` runs, too, and is not shown: what a
+reader has already (a model), or should not suffer (a browser that opens).  ``<!-- picture NAME: EXPRESSION -->``
+is evaluated in it, and gives the explorer's page (or the moment of a run, ``at(page, 0.4)``) that the build draws as
+NAME.svg.
 """
 
 from __future__ import annotations
@@ -22,8 +25,9 @@ import contextlib
 import doctest
 import io
 import re
+import shlex
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,13 +38,13 @@ DOCS = ROOT / "docs"
 OUTSIDE = ("_made", "website")
 
 _FENCE = re.compile(r"^( *)(`{3,})([^\n`]*)\n(.*?)^\1\2 *$", re.M | re.S)
-_COMMENT = re.compile(r"^<!-- (picture|excerpt|file|checked by|drawing)([^\n]*?) *-->$", re.M)
+_COMMENT = re.compile(r"^<!-- (picture|setup|excerpt|append|checked by|drawing)([^\n]*?) *-->$", re.M)
 _OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
 @dataclass
 class Block:
-    """A fenced block, or (`kind` is "picture") a picture that is made between blocks."""
+    """A fenced block, or something between blocks: a "picture" that is made, or "setup"."""
 
     page: Path
     line: int
@@ -75,8 +79,8 @@ def blocks(page: Path) -> list[Block]:
         line = text.count("\n", 0, mark.start()) + 1
         if mark.re is _COMMENT:
             word, rest = mark.group(1), mark.group(2).strip()
-            if word == "picture":
-                found.append(Block(page, line, "picture", rest))
+            if word in ("picture", "setup"):
+                found.append(Block(page, line, word, rest.removeprefix(":").strip()))
             else:
                 said = (word, rest, mark.end())
             continue
@@ -87,7 +91,7 @@ def blocks(page: Path) -> list[Block]:
     return found
 
 
-def run_page(page: Path, draw: Callable[[str, Any], None] | None = None, files: Path | None = None) -> int:
+def run_page(page: Path, draw: Callable[[str, Any], None] | None = None) -> int:
     """Run the blocks of a page, and compare; how many there were.  `draw` gets each picture's name and what to draw."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     waiting = iter([*blocks(page), None])
@@ -101,18 +105,20 @@ def run_page(page: Path, draw: Callable[[str, Any], None] | None = None, files: 
             value = eval(expression.strip(), {**namespace, "at": at, "explorer": _explorer()})
             if draw is not None:
                 draw(name.strip(), value)
+        elif block.kind == "setup":
+            exec(block.text, namespace)
         elif word == "excerpt":
             check_excerpt(block)
         elif word == "checked by":
             if not (ROOT / rest).exists():
                 raise Wrong(f"{block.where}: there is no {rest}")
+        elif block.kind == "pycon" and page.name == "DIFFERENCES.md":
+            pass
         elif word == "drawing" or (word == "" and block.kind.startswith("{")):
             pass
-        elif word == "file":
-            if files is not None:
-                path = files / rest
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(block.text, encoding="utf-8")
+        elif word == "append":
+            if not (ROOT / rest).exists():
+                raise Wrong(f"{block.where}: there is no {rest}")
         elif block.kind == "python" and re.search(r"^ *>>> ", block.text, re.M):
             run_examples(block, namespace)
         elif block.kind == "python":
@@ -167,14 +173,14 @@ def check_excerpt(block: Block) -> None:
     lines = iter([" ".join(line.split()) for line in path.read_text(encoding="utf-8").splitlines()])
     for line in filter(None, (" ".join(line.split()) for line in block.text.splitlines())):
         if line not in ("...", "# ...") and line not in lines:
-            raise Wrong(f"{block.where}: {line!r} is not in {block.said[1]} (any more), or not after the lines above it")
+            raise Wrong(f"{block.where}: {line!r} is not in {block.said[1]}, or not after the lines above it")
 
 
 def check_commands(block: Block) -> None:
     """Do the make targets, files and modules that commands name exist?"""
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
     for line in filter(None, (one.split("#")[0].strip() for one in block.text.splitlines())):
-        words = line.split()
+        words = shlex.split(line)
         if words[0] == "make":
             missing = [word for word in words[1:] if "=" not in word and word not in targets]
         elif words[:2] == ["python", "-m"]:
@@ -198,10 +204,3 @@ def _explorer() -> Any:
     from retrograd import explorer
 
     return explorer
-
-
-def written_files(page: Path) -> Iterator[tuple[str, str]]:
-    """The files that a page tells the reader to write: path and text."""
-    for block in blocks(page):
-        if block.said[0] == "file":
-            yield block.said[1], block.text

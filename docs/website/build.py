@@ -2,8 +2,8 @@
 
 First everything that is made is made, under docs/_made: the reference from the docstrings, the pages of error messages
 from the source, charts from the benchmarks' tables, pictures (and the explorer's own pages) from the programs of the
-pages, which are run for it, and a page for each file that is linked to.  Then Sphinx writes build/site, with warnings as
-errors.  Nothing is fetched from anywhere.
+pages, which are run for it, and a page for each file that is linked to.  Then Sphinx writes build/site, with warnings
+as errors.  Nothing is fetched from anywhere.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "docs"))
 
-from website import api, blocks, charts, errors, links, pictures  # noqa: E402
+from website import api, blocks, charts, errors, links, pictures
 
 DOCS = ROOT / "docs"
 MADE = DOCS / "_made"
 SITE = ROOT / "build" / "site"
-LANGUAGES = {".py": "python", ".yaml": "yaml", ".js": "javascript", ".c": "c", ".h": "c", ".md": "text", ".toml": "toml"}
+LANGUAGES = {".py": "python", ".yaml": "yaml", ".js": "javascript", ".c": "c", ".h": "c", ".toml": "toml"}
 
 
 def main() -> int:
@@ -31,8 +31,8 @@ def main() -> int:
     if not make():
         return 1
     made = time.perf_counter()
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-d", str(ROOT / "build" / "doctrees")]
-    code = subprocess.run([*command, str(DOCS), str(SITE)], check=False).returncode
+    options = ["-W", "--keep-going", "-q", "-b", "html", "-d", str(ROOT / "build" / "doctrees")]
+    code = subprocess.run([sys.executable, "-m", "sphinx", *options, str(DOCS), str(SITE)], check=False).returncode
     end = time.perf_counter()
     print(f"{made - began:.0f} s for what is made, {end - made:.0f} s for the pages")
     if code == 0:

@@ -1,8 +1,8 @@
 """Charts of the benchmarks, drawn from the tables that the benchmarks write into README.md and benchmarks/README.md.
 
-A chart has one bar for each row: retrograd's time as a share of torch's, on a scale by doublings, with a line at 1 where
-both take the same time.  ``python docs/website/charts.py`` writes the one that the
-README shows (docs/charts/speed.svg); `make docs` does so, too, and makes those of the site.
+A chart has one bar for each row: retrograd's time as a share of torch's, on a scale by doublings, with a line at 1
+where both take the same time.  ``python docs/website/charts.py`` writes the one that the README shows
+(docs/charts/speed.svg); `make docs` does so, too, and makes those of the site.
 """
 
 from __future__ import annotations
@@ -78,8 +78,9 @@ def chart(title: str, rows: list[Row]) -> str:
         left, right = sorted((x(row.ratio), x(1)))
         kind = "fast" if row.ratio <= 1 else "slow"
         parts.append(f'<text class="name" x="{LABELS - 12}" y="{y + 13}">{html.escape(_short(row.name))}</text>')
+        width = max(1.5, right - left)
         parts.append(
-            f'<rect class="{kind}" x="{left:.1f}" y="{y + 2}" width="{max(1.5, right - left):.1f}" height="{ROW - 9}" rx="2">'
+            f'<rect class="{kind}" x="{left:.1f}" y="{y + 2}" width="{width:.1f}" height="{ROW - 9}" rx="2">'
             f"<title>{html.escape(row.name)}: {html.escape(row.time)}, {html.escape(row.reference)}</title></rect>"
         )
         at, anchor = (left - 5, "end") if row.ratio <= 1 else (right + 5, "start")
@@ -121,7 +122,8 @@ def readme_chart() -> str:
     """The chart that the README shows: small operations and whole steps."""
     found = all_tables()
     small = {row.name.partition(" (")[0]: row for row in beside_torch(found["bench_overhead on 1 thread"])}
-    wanted = ["chain forward + backward", "x.sum().backward()", "a * b without grad", "x[i]", "import, in a fresh interpreter"]
+    wanted = ["chain forward + backward", "x.sum().backward()", "a * b without grad", "x[i]"]
+    wanted.append("import, in a fresh interpreter")
     rows = [small[name] for name in wanted if name in small] + beside_torch(found["bench_kernels on 2 threads"])
     return chart("Time beside torch 2.13: to the left of the line, retrograd is faster", rows)
 

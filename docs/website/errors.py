@@ -40,7 +40,8 @@ def problems() -> list[str]:
     for message in messages():
         group = group_of(message)
         if group is None:
-            found.append(f"{message.file}:{message.line} is in no group of errors.toml: {message.error}: {message.text}")
+            where = f"{message.file}:{message.line}"
+            found.append(f"{where} is in no group of errors.toml: {message.error}: {message.text}")
         else:
             used.add(group)
     for number, group in enumerate(table()["group"]):
@@ -77,7 +78,8 @@ def _list(those: list[Message]) -> str:
         text = html.escape(message.text)
         text = re.sub(r"(\{[^{}]*\})", r"<i>\1</i>", text)
         where = html.escape(f"{message.file}:{message.line}")
-        rows.append(f'<li><code class="error-type">{html.escape(message.error)}</code> {text} <small>{where}</small></li>')
+        kind = f'<code class="error-type">{html.escape(message.error)}</code>'
+        rows.append(f"<li>{kind} {text} <small>{where}</small></li>")
     count = f"{len(rows)} message" + ("s" if len(rows) != 1 else "")
     opened = " open" if len(rows) <= 12 else ""
     return f'<details class="messages"{opened}><summary>{count}</summary><ul>{"".join(rows)}</ul></details>'

@@ -1,7 +1,7 @@
-"""Links of the pages: as they stand they lead to files of the repository, which is right where one reads the repository.
+"""Links of the pages: as they stand they lead to files of the repository, which is right where one reads that.
 
-On the site, a link to another page leads to it, a link to a file leads to a page that shows the file, and a file that is
-named in passing (`autograd/engine.py`) becomes such a link.
+On the site, a link to another page leads to it, a link to a file leads to a page that shows the file, and a file that
+is named in passing (`autograd/engine.py`) becomes such a link.
 """
 
 from __future__ import annotations

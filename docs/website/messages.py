@@ -19,7 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "retrograd"
 #: Not for users of the package: what builds it.
 OUTSIDE = ("_generated", "codegen")
-_ERRORS = {n for n in dir(builtins) if isinstance(getattr(builtins, n), type) and issubclass(getattr(builtins, n), Exception)}
+_ERRORS = {n for n, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)}
+_METHODS = ("format", "rstrip", "strip")
 
 
 class Message(NamedTuple):
@@ -90,7 +91,7 @@ class _File:
             return [whole]
         if isinstance(node, ast.IfExp):
             return self._texts(node.body, function, steps) + self._texts(node.orelse, function, steps)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("format", "rstrip", "strip"):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
             return self._texts(node.func.value, function, steps)
         if not steps:
             return []
@@ -125,10 +126,11 @@ def template(node: ast.AST) -> str | None:
             for part in node.values
         )
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        left, right = template(node.left), template(node.right)
-        if left is None and right is None:
+        sides = (node.left, node.right)
+        texts = [template(side) for side in sides]
+        if texts == [None, None]:
             return None
-        return ("{" + _shown(node.left) + "}" if left is None else left) + ("{" + _shown(node.right) + "}" if right is None else right)
+        return "".join("{" + _shown(side) + "}" if text is None else text for side, text in zip(sides, texts))
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
         return template(node.left)
     return None

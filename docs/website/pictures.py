@@ -12,6 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any
 
 from retrograd.explorer import events as ev
@@ -44,10 +45,11 @@ def style() -> str:
     sheet = assets.joinpath("style.css").read_text(encoding="utf-8")
     light, dark = (_variables(sheet, start) for start in (":root {", ':root[data-theme="dark"] {'))
     where = ".picture, .chart"
+    rules = assets.joinpath("picture.css").read_text(encoding="utf-8")
     return (
         f"{where} {{ {light} }}\n"
         f"@media (prefers-color-scheme: dark) {{ body:not([data-theme='light']) :is({where}) {{ {dark} }} }}\n"
-        f"body[data-theme='dark'] :is({where}) {{ {dark} }}\n" + assets.joinpath("picture.css").read_text(encoding="utf-8")
+        f"body[data-theme='dark'] :is({where}) {{ {dark} }}\n{rules}"
     )
 
 
@@ -106,7 +108,7 @@ class _Drawing:
                 extra += 1
             path.append(b)
             self.paths.append(path)
-            links.update(zip(path, path[1:]))
+            links.update(pairwise(path))
         ups: dict[int, list[int]] = defaultdict(list)
         downs: dict[int, list[int]] = defaultdict(list)
         for a, b in sorted(links):
@@ -153,7 +155,7 @@ class _Drawing:
             place = ends.index(path[-2]) - (len(ends) - 1) / 2
             points[-1] = (points[-1][0] + place * min(22, (self.widths[path[-1]] - 20) / len(ends)), points[-1][1])
         text = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
-        for (x0, y0), (x1, y1) in zip(points, points[1:]):
+        for (x0, y0), (x1, y1) in pairwise(points):
             if x0 == x1:
                 text += f" L{x1:.1f} {y1:.1f}"
             else:

@@ -63,6 +63,7 @@ class Generator:
         return self._seed
 
     def initial_seed(self) -> int:
+        """The seed that it was last given."""
         return self._seed
 
     def get_state(self) -> Any:
@@ -124,6 +125,7 @@ class Generator:
             return draws.in_memory_order(array, lambda count: draws.uniform(self.twister, count, dtype))
 
     def normal(self, shape: tuple[int, ...], np_dtype: np.dtype, mean: float = 0.0, std: float = 1.0) -> np.ndarray:
+        """Numbers of a normal distribution, as an array."""
         return self.normal_like(np.empty(shape, np_dtype), mean, std)
 
     def normal_like(self, array: np.ndarray, mean: float = 0.0, std: float = 1.0) -> np.ndarray:
@@ -159,9 +161,11 @@ class Generator:
             return draws.in_memory_order(array, lambda count: draws.any_integers(self.twister, most, wide, count))
 
     def integers(self, low: int, high: int, shape: tuple[int, ...], np_dtype: np.dtype) -> np.ndarray:
+        """Whole numbers from `low` up to `high`, which is left out, as an array."""
         return self.integers_like(np.empty(shape, np_dtype), low, high).astype(np_dtype, copy=False)
 
     def permutation(self, n: int) -> np.ndarray:
+        """The numbers below `n` in random order, as an array."""
         with self.lock:
             return draws.permutation(self.twister, n)
 

@@ -164,24 +164,31 @@ class GradScaler:
         return self._scale if self._enabled else 1.0
 
     def get_growth_factor(self) -> float:
+        """What the scale is multiplied by after enough steps without one."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
+        """Change what the scale is multiplied by after enough steps without one."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
+        """What the scale is multiplied by after a step with an infinity or NaN."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
+        """Change what the scale is multiplied by after a step with an infinity or NaN."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
+        """After how many steps without an infinity or NaN the scale grows."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
+        """Change after how many steps the scale grows."""
         self._growth_interval = new_interval
 
     def is_enabled(self) -> bool:
+        """Does it scale at all?"""
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:

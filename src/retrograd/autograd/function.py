@@ -54,6 +54,7 @@ def _legacy(name: str) -> Any:
     """An attribute of nodes that instances of Function had in the days of non-static forward methods."""
 
     def refuse(self: Any) -> NoReturn:
+        """Raises: it is an attribute of the node, ``y.grad_fn``."""
         raise RuntimeError(
             f"Attribute '{name}' is invalid for this instance of {type(self).__name__}. Accessing this attribute "
             "directly on an instance of autograd.Function is a legacy access pattern that is no longer supported. "

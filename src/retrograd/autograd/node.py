@@ -205,6 +205,7 @@ class Node:
     # ------------------------------------------------------------------------------------------------------- hooks
 
     def materialize_extras(self) -> NodeHooks:
+        """Its hooks and metadata, made now if there were none."""
         extras = self.extras
         if extras is None:
             with graph_lock:

@@ -65,6 +65,7 @@ class EnforceUnique:
         self.seen: set[Any] = set()
 
     def see(self, *key: Any) -> None:
+        """Note a key; one that was seen before is an error."""
         if key in self.seen:
             raise RuntimeError("duplicate key: " + str(key))
         self.seen.add(key)

@@ -8,6 +8,7 @@ __all__ = ["mark", "range", "range_pop", "range_push"]
 
 
 def _refuse(*args: Any, **kwargs: Any) -> NoReturn:
+    """Raises: there is no such profiler here."""
     raise RuntimeError(
         "NVTX functions not installed. Are you sure you have a CUDA build? record_function() names blocks"
     )

@@ -34,6 +34,7 @@ class ComposeTransform(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
+        """The values that it takes."""
         if not self.parts:
             return constraints.real
         dims = self.parts[-1].codomain.event_dim
@@ -43,6 +44,7 @@ class ComposeTransform(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def codomain(self) -> Any:
+        """The values that it gives."""
         if not self.parts:
             return constraints.real
         dims = self.parts[0].domain.event_dim
@@ -128,10 +130,12 @@ class IndependentTransform(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
+        """The values that it takes."""
         return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
 
     @constraints.dependent_property(is_discrete=False)
     def codomain(self) -> Any:
+        """The values that it gives."""
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
     @property
@@ -253,10 +257,12 @@ class CatTransform(_SideBySide):
 
     @constraints.dependent_property
     def domain(self) -> Any:
+        """The values that it takes."""
         return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
 
     @constraints.dependent_property
     def codomain(self) -> Any:
+        """The values that it gives."""
         return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
 
 
@@ -283,8 +289,10 @@ class StackTransform(_SideBySide):
 
     @constraints.dependent_property
     def domain(self) -> Any:
+        """The values that it takes."""
         return constraints.stack([t.domain for t in self.transforms], self.dim)
 
     @constraints.dependent_property
     def codomain(self) -> Any:
+        """The values that it gives."""
         return constraints.stack([t.codomain for t in self.transforms], self.dim)

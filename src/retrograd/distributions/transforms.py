@@ -225,6 +225,7 @@ class AffineTransform(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
+        """Real numbers, of `event_dim` dimensions."""
         return constraints.independent(constraints.real, self.event_dim) if self.event_dim else constraints.real
 
     codomain = domain
@@ -291,10 +292,12 @@ class ReshapeTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Any:
+        """Tensors of the shape that goes in."""
         return constraints.independent(constraints.real, len(self.in_shape))
 
     @constraints.dependent_property
     def codomain(self) -> Any:
+        """Tensors of the shape that comes out."""
         return constraints.independent(constraints.real, len(self.out_shape))
 
     def _call(self, x: Tensor) -> Tensor:
@@ -492,6 +495,7 @@ class CumulativeDistributionTransform(Transform):
 
     @property
     def domain(self) -> Any:
+        """The support of the distribution."""
         return self.distribution.support
 
     def _call(self, x: Tensor) -> Tensor:

@@ -39,6 +39,7 @@ class Page:
 
     @property
     def title(self) -> str:
+        """The names of its runs."""
         return " | ".join(run["name"] for run in self.runs)
 
     @property

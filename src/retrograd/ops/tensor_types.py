@@ -69,11 +69,16 @@ def legacy_new(dtype: dtypes.dtype, *args: Any) -> Tensor:
 
 #: By name: FloatTensor, DoubleTensor, LongTensor, ...
 TYPES: dict[str, TensorType] = {
-    word: TensorType(word, (), {"dtype_name": name, "__module__": "torch"}) for name, word in TYPE_NAMES.items()
+    word: TensorType(word, (), {"dtype_name": name, "__module__": "torch", "__doc__": f"A tensor of {name}."})
+    for name, word in TYPE_NAMES.items()
 }
 #: The same on a CUDA device: they recognise its tensors, and make none.
 CUDA_TYPES: dict[str, TensorType] = {
-    word: TensorType(word, (), {"dtype_name": name, "__module__": "torch.cuda", "cuda": True})
+    word: TensorType(
+        word,
+        (),
+        {"dtype_name": name, "__module__": "torch.cuda", "cuda": True, "__doc__": f"A tensor of {name} on a GPU."},
+    )
     for name, word in TYPE_NAMES.items()
 }
 

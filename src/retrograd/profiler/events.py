@@ -33,6 +33,7 @@ class Interval:
         self.start, self.end = start, end
 
     def elapsed_us(self) -> float:
+        """How long it took, in microseconds."""
         return self.end - self.start
 
     def __repr__(self) -> str:
@@ -189,6 +190,7 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def key(self) -> str:
+        """What averages are formed by: its name."""
         return self.name
 
     def append_kernel(self, name: str, device: int, duration: float) -> None:
@@ -409,6 +411,7 @@ class EventList(list):
         export(self, path)
 
     def supported_export_stacks_metrics(self) -> list[str]:
+        """The words that ``export_stacks`` takes."""
         return ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total"]
 
     def export_stacks(self, path: str, metric: str) -> None:

@@ -87,6 +87,7 @@ class ExecutionTraceObserver:
 
     @property
     def is_registered(self) -> bool:
+        """Does it have a file to write to?"""
         return self._path is not None
 
     @property
@@ -94,6 +95,7 @@ class ExecutionTraceObserver:
         return self.is_running()
 
     def is_running(self) -> bool:
+        """Is it writing just now?"""
         return self._recording is not None
 
     def get_output_file_path(self) -> str | None:

@@ -13,6 +13,7 @@ def is_available() -> bool:
 
 
 def _refuse(msg: str = "") -> NoReturn:
+    """Raises: there is no such profiler here."""
     raise RuntimeError("ITT functions not installed. Are you sure you have a ITT build? There is none of this package")
 
 

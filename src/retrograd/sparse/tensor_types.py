@@ -47,7 +47,9 @@ class SparseTensorType(type):
 
 #: By name; torch has none for booleans.
 TYPES: dict[str, SparseTensorType] = {
-    word: SparseTensorType(word, (), {"dtype_name": name, "__module__": "torch.sparse"})
+    word: SparseTensorType(
+        word, (), {"dtype_name": name, "__module__": "torch.sparse", "__doc__": f"A sparse COO tensor of {name}."}
+    )
     for name, word in TYPE_NAMES.items()
     if word in ("BFloat16Tensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor",
                 "LongTensor", "ShortTensor")

@@ -52,7 +52,9 @@ class StorageType(type):
 
 
 TYPES: dict[str, StorageType] = {
-    word: StorageType(word, (), {"dtype_name": name, "__module__": __name__.partition(".")[0]})
+    word: StorageType(
+        word, (), {"dtype_name": name, "__module__": __name__.partition(".")[0], "__doc__": f"A storage of {name}."}
+    )
     for name, word in STORAGE_NAMES.items()
 }
 BoolStorage: StorageType = TYPES["BoolStorage"]

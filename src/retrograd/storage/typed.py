@@ -72,18 +72,22 @@ class TypedStorage:
         return self._untyped._cdata
 
     def nbytes(self) -> int:
+        """How many bytes it has."""
         return self._untyped.nbytes()
 
     def element_size(self) -> int:
+        """How many bytes an element takes."""
         return self.dtype.itemsize
 
     def size(self) -> int:
+        """How many elements it has."""
         return self.nbytes() // self.element_size()
 
     __len__ = _size = size
 
     @property
     def device(self) -> device:
+        """Where it is."""
         return self._untyped.device
 
     is_cuda = False
@@ -117,6 +121,7 @@ class TypedStorage:
         return TypedStorage(wrap_storage=UntypedStorage._of(kernels.to_copy(self._elements, dtype.np)), dtype=dtype)
 
     def cpu(self) -> TypedStorage:
+        """Itself, or a copy on the CPU."""
         return self
 
     def clone(self) -> TypedStorage:

@@ -81,6 +81,7 @@ class UntypedStorage:
         return self.data_ptr() if self._root.nbytes else id(self._root)
 
     def nbytes(self) -> int:
+        """How many bytes it has."""
         return self._root.nbytes
 
     def __len__(self) -> int:
@@ -89,10 +90,12 @@ class UntypedStorage:
     size = nbytes
 
     def element_size(self) -> int:
+        """How many bytes an element takes: one."""
         return 1
 
     @property
     def device(self) -> device:
+        """Where it is."""
         return device_of_array_class(self._root.__class__)
 
     is_cuda = False
@@ -101,9 +104,11 @@ class UntypedStorage:
     is_sparse_csr = False
 
     def untyped(self) -> UntypedStorage:
+        """Itself."""
         return self
 
     def cpu(self) -> UntypedStorage:
+        """Itself, or a copy on the CPU."""
         return self
 
     def is_shared(self) -> bool:

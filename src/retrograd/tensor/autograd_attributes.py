@@ -359,6 +359,7 @@ class TensorAutograd(TensorOperators):
 
     @property
     def name(self) -> str | None:
+        """The name that it was given, or None."""
         return None if self._grad_meta is None else self._grad_meta.name
 
 

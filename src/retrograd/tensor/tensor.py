@@ -112,30 +112,36 @@ class Tensor(TensorConversion):
 
     @property
     def dtype(self) -> dtypes.dtype:
+        """What its numbers are, such as ``torch.float32``."""
         return dtypes.from_numpy_dtype(self._memory.dtype)
 
     @property
     def device(self) -> devices.device:
+        """Where its numbers are."""
         return devices.device_of_array_class(self._memory.__class__)
 
     @property
     def ndim(self) -> int:
+        """How many dimensions it has."""
         return self._memory.ndim
 
     @property
     def itemsize(self) -> int:
+        """How many bytes an element takes."""
         return self._memory.itemsize
 
     @property
     def nbytes(self) -> int:
+        """How many bytes its elements take."""
         return self._memory.nbytes
 
     @property
     def layout(self) -> Any:
+        """How its elements are kept: ``torch.strided``, or one of the sparse layouts."""
         return strided
 
-    is_cuda: property = property(lambda self: self.device.type == "cuda")
-    is_cpu: property = property(lambda self: self.device.type == "cpu")
+    is_cuda: property = property(lambda self: self.device.type == "cuda", doc="Is it on a CUDA device?")
+    is_cpu: property = property(lambda self: self.device.type == "cpu", doc="Is it on the CPU?")
     is_sparse = False
     is_sparse_csr = False
     is_quantized = False
@@ -153,18 +159,23 @@ class Tensor(TensorConversion):
         return Size(shape) if dim is None else shape[normalize_dim(dim, len(shape))]
 
     def dim(self) -> int:
+        """How many dimensions it has."""
         return self._memory.ndim
 
     def ndimension(self) -> int:
+        """How many dimensions it has: the same as ``dim()``."""
         return self._memory.ndim
 
     def numel(self) -> int:
+        """How many elements it has."""
         return self._memory.size
 
     def nelement(self) -> int:
+        """How many elements it has: the same as ``numel()``."""
         return self._memory.size
 
     def element_size(self) -> int:
+        """How many bytes an element takes."""
         return self._memory.itemsize
 
     def stride(self, dim: int | None = None) -> Any:
@@ -184,20 +195,25 @@ class Tensor(TensorConversion):
         return memory.data.ptr
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Do its elements lie in memory in the order of its dimensions, or in that of `memory_format`?"""
         if memory_format is None:
             return self._memory.flags.c_contiguous
         return is_contiguous(self._memory, memory_format)
 
     def is_floating_point(self) -> bool:
+        """Are its numbers real and floating?"""
         return self._memory.dtype.kind in "fV"
 
     def is_complex(self) -> bool:
+        """Are its numbers complex?"""
         return self._memory.dtype.kind in "cW"
 
     def is_signed(self) -> bool:
+        """Can its numbers be negative?"""
         return self.dtype.is_signed
 
     def is_inference(self) -> bool:
+        """Was it made under ``inference_mode()``?"""
         return self._vc is INFERENCE
 
     def is_conj(self) -> bool:
@@ -216,6 +232,7 @@ class Tensor(TensorConversion):
         return a.shape == b.shape and a.strides == b.strides and self.data_ptr() == tensor.data_ptr()
 
     def get_device(self) -> int:
+        """The number of its device; -1 for the CPU."""
         index = self.device.index
         return -1 if index is None else index
 

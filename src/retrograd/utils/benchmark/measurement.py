@@ -111,14 +111,17 @@ class Measurement:
         self._check()
         return self.iqr / max(self.median, 1e-300) < threshold
 
-    title = property(lambda self: self.task_spec.title)
-    env = property(lambda self: self.task_spec.env or "Unspecified env")
-    as_row_name = property(lambda self: self.task_spec.sub_label or self.task_spec.stmt or "[Unknown]")
-    num_threads = property(lambda self: self.task_spec.num_threads)
-    label = property(lambda self: self.task_spec.label)
-    sub_label = property(lambda self: self.task_spec.sub_label)
-    description = property(lambda self: self.task_spec.description)
-    stmt = property(lambda self: self.task_spec.stmt)
+    title = property(lambda self: self.task_spec.title, doc="What the task is called.")
+    env = property(lambda self: self.task_spec.env or "Unspecified env", doc="What it was measured in.")
+    as_row_name = property(
+        lambda self: self.task_spec.sub_label or self.task_spec.stmt or "[Unknown]",
+        doc="What its row is called in a table.",
+    )
+    num_threads = property(lambda self: self.task_spec.num_threads, doc="On how many threads it ran.")
+    label = property(lambda self: self.task_spec.label, doc="The label of the task.")
+    sub_label = property(lambda self: self.task_spec.sub_label, doc="The second label of the task.")
+    description = property(lambda self: self.task_spec.description, doc="What tells it from others in a row.")
+    stmt = property(lambda self: self.task_spec.stmt, doc="The code that was measured.")
 
     def _check(self) -> None:
         if not self.raw_times:

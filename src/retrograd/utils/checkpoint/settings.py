@@ -152,10 +152,12 @@ class DefaultDeviceType:
 
     @staticmethod
     def set_device_type(device: str = "cuda") -> None:
+        """Change that kind of device."""
         DefaultDeviceType._default_device_type = device
 
     @staticmethod
     def get_device_type() -> str:
+        """The kind of device whose random numbers are restored if the arguments do not tell."""
         return DefaultDeviceType._default_device_type
 
 
