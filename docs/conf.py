@@ -66,6 +66,7 @@ def drawings_into_pages(app: Any, doctree: nodes.document) -> None:
         image.replace_self(nodes.raw("", figure, format="html"))
 
 
-def setup(app: Any) -> None:
+def setup(app: Any) -> dict[str, bool]:
     app.connect("source-read", for_the_site)
     app.connect("doctree-read", drawings_into_pages, priority=100)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -31,7 +31,7 @@ def main() -> int:
     if not make():
         return 1
     made = time.perf_counter()
-    options = ["-W", "--keep-going", "-q", "-b", "html", "-d", str(ROOT / "build" / "doctrees")]
+    options = ["-W", "--keep-going", "-q", "-j", "auto", "-b", "html", "-d", str(ROOT / "build" / "doctrees")]
     code = subprocess.run([sys.executable, "-m", "sphinx", *options, str(DOCS), str(SITE)], check=False).returncode
     end = time.perf_counter()
     print(f"{made - began:.0f} s for what is made, {end - made:.0f} s for the pages")

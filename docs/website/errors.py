@@ -22,15 +22,21 @@ def table() -> dict[str, Any]:
 
 def group_of(message: Message) -> tuple[int, int] | None:
     """The number of the group that a message belongs to, and of the pattern that said so."""
-    for number, group in enumerate(table()["group"]):
-        if "files" in group and not message.file.startswith(tuple(group["files"])):
-            continue
-        if "error" in group and message.error not in group["error"]:
-            continue
-        for pattern, expression in enumerate(group["match"]):
-            if re.search(expression, message.text):
-                return number, pattern
+    for number, (files, kinds, expressions) in enumerate(_groups()):
+        if message.file.startswith(files) and (not kinds or message.error in kinds):
+            for pattern, expression in enumerate(expressions):
+                if expression.search(message.text):
+                    return number, pattern
     return None
+
+
+@cache
+def _groups() -> list[tuple[tuple[str, ...], list[str], list[re.Pattern[str]]]]:
+    """The groups, ready to be compared with: beginnings of files, kinds of errors, patterns."""
+    return [
+        (tuple(group.get("files", [""])), group.get("error", []), [re.compile(one) for one in group["match"]])
+        for group in table()["group"]
+    ]
 
 
 def problems() -> list[str]:

@@ -20,6 +20,7 @@ PACKAGE = ROOT / "src" / "retrograd"
 #: Not for users of the package: what builds it.
 OUTSIDE = ("_generated", "codegen")
 _ERRORS = {n for n, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)}
+_ERROR_NAME = re.compile(r"_?[A-Z]\w*(Error|Exception|Refused)")
 _METHODS = ("format", "rstrip", "strip")
 
 
@@ -61,7 +62,7 @@ class _File:
         for function, call in self._calls():
             if not call.args:
                 continue
-            error = ast.unparse(call.func).rpartition(".")[2]
+            error = _name(call.func)
             for text in self._texts(call.args[0], function):
                 text = " ".join(text.split())
                 if re.search(r"[A-Za-z]{2}", re.sub(r"\{[^{}]*\}", "", text)):
@@ -103,7 +104,7 @@ class _File:
             table = self.constants.get(node.value.id)
             values = list(table.values) if isinstance(table, ast.Dict) else []
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
-            called = self.functions.get(ast.unparse(node.func).rpartition(".")[2])
+            called = self.functions.get(_name(node.func))
             returned = [one.value for one in ast.walk(called) if isinstance(one, ast.Return)] if called else []
             return [text for value in returned if value is not None for text in self._texts(value, called, steps - 1)]
         else:
@@ -112,8 +113,13 @@ class _File:
 
 
 def _makes_error(function: ast.AST) -> bool:
-    name = ast.unparse(function).rpartition(".")[2]
-    return name in _ERRORS or bool(re.fullmatch(r"_?[A-Z]\w*(Error|Exception|Refused)", name))
+    name = _name(function)
+    return name in _ERRORS or bool(_ERROR_NAME.fullmatch(name))
+
+
+def _name(function: ast.AST) -> str:
+    """The last word of what is called."""
+    return getattr(function, "id", "") or getattr(function, "attr", "")
 
 
 def template(node: ast.AST) -> str | None:

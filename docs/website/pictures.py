@@ -25,7 +25,7 @@ IDLE, FILLING, READY, RUNNING, DONE, FAILED = range(6)
 def draw(name: str, what: Any) -> str:
     """An SVG of a page of the explorer, or of the moment ``(page, share)`` of its run."""
     page, share = what if isinstance(what, tuple) else (what, None)
-    parts = [_Drawing(f"{name}-{number}", run, share) for number, run in enumerate(page.runs)]
+    parts = [_Drawing(f"{name}-{number}", _connected(run), share) for number, run in enumerate(page.runs)]
     width = sum(part.width for part in parts) + 40 * (len(parts) - 1)
     height = max(part.height for part in parts)
     body, left = [], 0.0
@@ -56,6 +56,23 @@ def style() -> str:
 def _variables(sheet: str, start: str) -> str:
     block = sheet.partition(start)[2].partition("}")[0]
     return " ".join(re.findall(r"--[\w-]+: [^;]+;", block))
+
+
+def _connected(run: dict[str, Any]) -> dict[str, Any]:
+    """The run without leaves that no edge leads to: the page knows of them since variables hold them."""
+    edges = run["edges"]
+    used = {*edges["from"], *edges["to"], *run["roots"]}
+    count = len(run["nodes"]["op"])
+    kept = [number for number in range(count) if number in used or count == 1]
+    new = {old: number for number, old in enumerate(kept)}
+    nodes = {name: [column[old] for old in kept] for name, column in run["nodes"].items()}
+    moved = {name: [new[old] for old in edges[name]] for name in ("from", "to")}
+    events = run["events"]
+    if events is not None:
+        about = [x if kind == ev.GRAD else new.get(x, 0) for kind, x in zip(events["type"], events["about"])]
+        events = {**events, "about": about}
+    roots = [new[old] for old in run["roots"]]
+    return {**run, "nodes": nodes, "edges": {**edges, **moved}, "roots": roots, "events": events}
 
 
 class _Drawing:

@@ -1,0 +1,97 @@
+"""The pages of the site: every block of code runs and prints what the page says; links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from website import api, blocks, charts, errors, links
+
+import retrograd
+
+ROOT = blocks.ROOT
+PAGES = blocks.pages()
+#: Texts of the repository that are shown on the site, or lead to it.
+TEXTS = [*PAGES, ROOT / "README.md", *(ROOT / name for name in links.REPOSITORY)]
+
+
+def name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.fixture
+def same_state(clean_state: None) -> Iterator[None]:
+    from retrograd.core import devices
+
+    before, classes = retrograd.get_rng_state(), set(devices._BY_ARRAY_CLASS)
+    yield
+    retrograd.set_rng_state(before)
+    for added in set(devices._BY_ARRAY_CLASS) - classes:
+        devices.forget_array_class(added)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_blocks_do_what_the_page_says(page: Path, same_state: None) -> None:
+    drawn: list[str] = []
+    blocks.run_page(page, lambda picture, what: drawn.append(picture))
+    shown = re.findall(r"!\[[^\]]*\]\((?:\.\./)*_made/pictures/([\w-]+)\.svg\)", page.read_text(encoding="utf-8"))
+    assert drawn == shown, "pictures that are made and pictures that are shown"
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert links.broken(page, text) == []
+    made = re.findall(r"\]\((?:\.\./)*_made/(\w+)/([\w.-]+)\.(?:md|svg)\)", text)
+    known = {
+        "charts": {"speed", *(table.split(" on ")[0] for table in charts.all_tables())},
+        "api": {"torch", "torch.Tensor", *api.names()},
+        "errors": set(errors.table()["pages"]),
+    }
+    assert [one for one in made if one[0] != "pictures" and one[1] not in known[one[0]]] == []
+
+
+def test_every_concept_has_a_chapter_with_program_picture_and_files() -> None:
+    chapters = [page for page in PAGES if page.parent.name == "autograd" and page.stem != "index"]
+    assert {page.stem for page in chapters} == {
+        "meta", "node_edge", "engine", "buffers", "accumulation", "saved", "views", "hooks", "custom", "anomaly", "forward",
+        "codegen",
+    }  # fmt: skip
+    for page in chapters:
+        kinds = [block.kind for block in blocks.blocks(page)]
+        assert "python" in kinds and "picture" in kinds
+        text = links.rewrite(page.read_text(encoding="utf-8"), page)
+        assert "/_made/source/src/retrograd/" in text, "links to the files of the package"
+
+
+# -------------------------------------------------------------------------------------------------- the tests can fail
+
+WRONG = {
+    "a program that prints something else": "```python\nprint(1)\n```\n\n```text\n2\n```\n",
+    "a program that prints, and nobody says what": "```python\nprint(1)\n```\n",
+    "a program that raises": "```python\n1 / 0\n```\n",
+    "an example with another result": "```python\n>>> 1 + 1\n3\n```\n",
+    "a block that nobody runs": "```javascript\nalert(1)\n```\n",
+    "an excerpt that is none": "<!-- excerpt README.md -->\n```text\nno such line\n```\n",
+    "an excerpt of no file": "<!-- excerpt NOTHING.md -->\n```text\n...\n```\n",
+    "a target that make does not have": "```sh\nmake coffee\n```\n",
+    "a module that is not there": "```sh\npython -m retrograd.nothing\n```\n",
+}
+
+
+@pytest.mark.parametrize("text", WRONG.values(), ids=list(WRONG))
+def test_wrong_blocks_are_noticed(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(text)
+    monkeypatch.setattr(blocks.Block, "where", property(lambda self: f"page:{self.line}"))
+    with pytest.raises(blocks.Wrong):
+        blocks.run_page(page)
+
+
+def test_broken_links_are_noticed(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A heading\n\n[one](page.md#a-heading) [two](page.md#another) [three](no.md) [four](#a-heading)\n")
+    found = links.broken(page, page.read_text())
+    assert [one.split()[0] for one in found] == ["page.md#another", "no.md"]

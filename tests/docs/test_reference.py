@@ -1,0 +1,103 @@
+"""The API reference and the pages of error messages are whole."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from pathlib import Path
+
+import pytest
+from website import api, errors, messages
+
+import retrograd
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    assert api.undocumented() == []
+
+
+def test_a_name_without_a_docstring_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def bare() -> None: ...
+
+    class Bare:
+        """Has one, but its method has none."""
+
+        def method(self) -> None: ...
+
+    bare.__module__ = "retrograd.nn"
+    monkeypatch.setattr(api, "names", lambda: {"nn": {"bare": bare, "Bare": Bare}})
+    assert api.undocumented() == ["torch.nn.bare", "torch.nn.Bare.method"]
+
+
+def test_the_reference_has_every_declared_name(tmp_path: Path) -> None:
+    """Whatever ``__all__`` of a namespace lists is described on some page, under this name or its first one."""
+    pages = api.write(tmp_path)
+    assert {path.stem for path in tmp_path.glob("*.md")} == set(pages)
+    described = {id(value) for those in api.names().values() for value in those.values()}
+    for space in (retrograd, retrograd.nn, retrograd.nn.functional, retrograd.autograd, retrograd.optim, retrograd.linalg):
+        for name in space.__all__:
+            value = getattr(space, name)
+            assert isinstance(value, types.ModuleType) or name.startswith("_") or id(value) in described, name
+    text = (tmp_path / "torch.Tensor.md").read_text()
+    public = [name for name in dir(retrograd.Tensor) if not name.startswith("_")]
+    slots = [n for n in public if isinstance(inspect.getattr_static(retrograd.Tensor, n), types.MemberDescriptorType)]
+    constants = [n for n in public if isinstance(inspect.getattr_static(retrograd.Tensor, n), (bool, type(None)))]
+    missing = [n for n in public if f" Tensor.{n}" not in text and n not in slots and n not in constants]
+    assert missing == []
+
+
+def test_docstrings_become_markdown() -> None:
+    assert api.prose("Gives *x* for `a*b`.\n\n>>> 1 < 2\nTrue") == (
+        "Gives \\*x\\* for `a*b`.\n\n\n```python\n>>> 1 < 2\nTrue\n```"
+    )
+
+
+# -------------------------------------------------------------------------------------------------------------- errors
+
+
+def test_every_message_is_on_a_page_and_no_entry_is_stale() -> None:
+    """If this fails: put the message under a group in docs/website/errors.toml, or take out what nothing matches."""
+    assert errors.problems() == []
+
+
+def test_the_scan_finds_messages() -> None:
+    found = messages.messages()
+    assert len(found) > 2500
+    texts = {message.text for message in found}
+    assert any(text.startswith("one of the variables needed for gradient computation") for text in texts)  # made elsewhere
+    assert any(text.startswith("Trying to backward through the graph a second time") for text in texts)
+    assert any(text == "step must be nonzero" for text in texts)
+
+
+def test_a_message_without_a_group_and_a_stale_pattern_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    new = messages.Message("RuntimeError", "something quite new", "brand_new/file.py", 1)
+    monkeypatch.setattr(errors, "messages", lambda: [new])
+    found = errors.problems()
+    assert found[0].startswith("brand_new/file.py:1 is in no group")
+    assert "no message is found by 'backward through the graph a second time'" in found[1]
+
+
+def test_what_the_scan_reads(tmp_path: Path) -> None:
+    source = '''
+MESSAGES = {"a": "from a {} table"}
+def words(x):
+    return f"made of {x}"
+def f(x, y):
+    text = "in a variable"
+    if x: raise ValueError(text)
+    if y: raise TypeError("one " + str(x) + " two")
+    if x > y: raise RuntimeError(MESSAGES["a"].format(x))
+    if x < y: raise KeyError(words(x))
+    error = IndexError("not raised" if x else "at once")
+    raise error
+'''
+    found = [(one.error, one.text) for one in messages._File("file.py", source).messages()]
+    assert found == [
+        ("ValueError", "in a variable"), ("TypeError", "one {str(x)} two"), ("RuntimeError", "from a {} table"),
+        ("KeyError", "made of {x}"), ("IndexError", "not raised"), ("IndexError", "at once"),
+    ]  # fmt: skip
+
+
+def test_every_group_has_a_cause_and_a_fix() -> None:
+    for group in errors.table()["group"]:
+        assert len(group["cause"]) > 30 and len(group["fix"]) > 15, group["title"]
