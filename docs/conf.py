@@ -62,6 +62,9 @@ def drawings_into_pages(app: Any, doctree: nodes.document) -> None:
         note = ""
         if "pictures" in file.parts:
             note = f' <a class="explore" href="{up}explorer/{name}.html">Open it in the explorer</a>'
+        narrow = file.with_name(f"{name}-narrow.svg")
+        if narrow.exists():
+            text = f'<div class="wide">{text}</div><div class="narrow">{narrow.read_text(encoding="utf-8")}</div>'
         figure = f'<figure class="drawing"><div>{text}</div><figcaption>{caption}{note}</figcaption></figure>'
         image.replace_self(nodes.raw("", figure, format="html"))
 

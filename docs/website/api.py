@@ -99,7 +99,8 @@ def _is_documented(value: Any) -> bool:
     if _is_pythons(value):
         return True
     if inspect.isclass(value) or inspect.isroutine(value) or hasattr(value, "__wrapped__"):
-        return bool((inspect.getdoc(value) or "").strip())
+        doc = (inspect.getdoc(value) or "").strip()
+        return bool(doc) and doc != getattr(value, "__name__", None)  # a name says nothing of itself
     return True  # a constant: its value says it
 
 
@@ -169,10 +170,31 @@ def _entry(name: str, value: Any) -> str:
         return _directive("py:class", name + _signature(value), body, 5)
     if callable(value):
         text = prose(inspect.getdoc(value) or "") or f"Python's own `{value.__module__}.{name}`."
-        return _directive("py:function", name + _signature(value), text, 4)
+        return _directive("py:function", name + _signature(value), text + _formulas(value), 4)
     shown = repr(value)
     is_short = len(shown) < 90 and " at 0x" not in shown and "`" not in shown
     return _directive("py:data", name, f"`{shown}`" if is_short else f"a `{type(value).__name__}`", 4)
+
+
+def _formulas(function: Any) -> str:
+    """The derivatives of an operator of the table."""
+    text = _backward().get(getattr(function, "__name__", ""))
+    return "" if text is None else f"\n\n```text\n{text}\n```\n"
+
+
+@cache
+def _backward() -> dict[str, str]:
+    """Operator -> its formulas, which the docstring of its node has."""
+    from retrograd._generated import nodes
+
+    found: dict[str, str] = {}
+    for cls in vars(nodes).values():
+        head, _, rest = (inspect.getdoc(cls) or "").partition("\n\n") if inspect.isclass(cls) else ("", "", "")
+        name = head.removeprefix("Backward of ").rstrip(":")
+        if head.startswith("Backward of ") and rest:
+            lines = [f"gradient of {line.strip()}" for line in rest.splitlines() if line.strip()]
+            found.setdefault(name, "\n".join(lines))
+    return found
 
 
 def _member(name: str, doc: str, value: Any) -> str:
@@ -206,6 +228,8 @@ def _signature(value: Any, skip_first: bool = False) -> str:
         parameters = parameters[1:]
     shown = []
     for one in parameters:
+        if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) and one.name in ("old", "aliases"):
+            continue  # torch's older forms of a call
         plain = one.default is None or isinstance(one.default, (bool, int, float, str, complex, tuple))
         default = one.default if one.default is one.empty or plain else _Dots()
         shown.append(one.replace(annotation=one.empty, default=default))
@@ -222,6 +246,8 @@ _CODE = re.compile(r"(``.+?``|`[^`]+`)", re.S)
 
 def prose(doc: str) -> str:
     """A docstring as Markdown: examples become blocks, and what is not code is taken literally."""
+    if doc == "Refused.":
+        doc = "Not here: a call raises an error that says what to use instead."
     lines, out, text = doc.split("\n"), [], []
 
     def flush() -> None:

@@ -58,14 +58,17 @@ def beside_torch(rows: list[Row]) -> list[Row]:
     return [row for row in rows if row.time.startswith("retrograd") and row.reference.startswith("torch")]
 
 
-def chart(title: str, rows: list[Row]) -> str:
-    """An SVG that reads well on light and on dark paper, by itself or in a page."""
+def chart(title: str, rows: list[Row], narrow: bool = False) -> str:
+    """An SVG that reads well on light and on dark paper, by itself or in a page; `narrow` is for phones."""
+    width, row_height, labels = (360, 40, 14) if narrow else (WIDTH, ROW, LABELS)
+    if narrow:
+        title = title.partition(",")[0].partition(":")[0]
     least = min(-3, math.floor(min(math.log2(row.ratio) for row in rows)))
     most = max(1, math.ceil(max(math.log2(row.ratio) for row in rows)))
-    height = TOP + ROW * len(rows) + 30
+    height = TOP + row_height * len(rows) + 30
 
     def x(ratio: float) -> float:
-        return LABELS + (math.log2(ratio) - least) / (most - least) * (WIDTH - LABELS - 60)
+        return labels + (math.log2(ratio) - least) / (most - least) * (width - labels - (34 if narrow else 60))
 
     parts = [f'<text class="head" x="0" y="14">{html.escape(title)}</text>']
     for power in range(least, most + 1):
@@ -74,13 +77,17 @@ def chart(title: str, rows: list[Row]) -> str:
         parts.append(f'<line class="{kind}" x1="{place:.1f}" x2="{place:.1f}" y1="{TOP - 6}" y2="{height - 22}"/>')
         parts.append(f'<text class="tick" x="{place:.1f}" y="{height - 8}">{name}</text>')
     for number, row in enumerate(rows):
-        y = TOP + ROW * number
+        y = TOP + row_height * number
         left, right = sorted((x(row.ratio), x(1)))
         kind = "fast" if row.ratio <= 1 else "slow"
-        parts.append(f'<text class="name" x="{LABELS - 12}" y="{y + 13}">{html.escape(_short(row.name))}</text>')
-        width = max(1.5, right - left)
+        if narrow:
+            parts.append(f'<text x="0" y="{y + 10}">{html.escape(_short(row.name))}</text>')
+            y += 15
+        else:
+            parts.append(f'<text class="name" x="{labels - 12}" y="{y + 13}">{html.escape(_short(row.name))}</text>')
+        length = max(1.5, right - left)
         parts.append(
-            f'<rect class="{kind}" x="{left:.1f}" y="{y + 2}" width="{width:.1f}" height="{ROW - 9}" rx="2">'
+            f'<rect class="{kind}" x="{left:.1f}" y="{y + 2}" width="{length:.1f}" height="15" rx="2">'
             f"<title>{html.escape(row.name)}: {html.escape(row.time)}, {html.escape(row.reference)}</title></rect>"
         )
         at, anchor = (left - 5, "end") if row.ratio <= 1 else (right + 5, "start")
@@ -88,7 +95,7 @@ def chart(title: str, rows: list[Row]) -> str:
     described = f"{title}: " + ", ".join(f"{row.name} {row.ratio:.2f}" for row in rows)
     return (
         f'<svg class="chart" role="img" aria-label="{html.escape(described)}" xmlns="http://www.w3.org/2000/svg" '
-        f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"><style>{INK} '
+        f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"><style>{INK} '
         f"@media (prefers-color-scheme: dark) {{ {DARK} }} {STYLE}</style>{''.join(parts)}</svg>\n"
     )
 
@@ -136,7 +143,9 @@ def write(folder: Path) -> list[str]:
     for name, rows in all_tables().items():
         rows = beside_torch(rows)
         if rows:
-            made[name.split(" on ")[0]] = chart(f"{titles.get(name, name)}, as a share of torch's time", rows)
+            for suffix, narrow in (("", False), ("-narrow", True)):
+                title = f"{titles.get(name, name)}, as a share of torch's time"
+                made[name.split(" on ")[0] + suffix] = chart(title, rows, narrow)
     for name, text in made.items():
         (folder / f"{name}.svg").write_text(text, encoding="utf-8")
     README_CHART.parent.mkdir(exist_ok=True)

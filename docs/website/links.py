@@ -36,8 +36,8 @@ def site_target(target: str, page: Path) -> str:
 
 def page_of(file: Path) -> str | None:
     """The document, from the root of the site, that shows a file of the repository."""
-    if not file.is_relative_to(ROOT) or not file.exists():
-        return None
+    if not file.is_relative_to(ROOT) or not file.exists() or "_generated" in file.parts:
+        return None  # what is generated is long, and each installation has its own
     if file.is_relative_to(DOCS):
         return None if file.is_dir() else "/" + file.relative_to(DOCS).as_posix()
     name = file.relative_to(ROOT).as_posix()

@@ -56,8 +56,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_every_concept_has_a_chapter_with_program_picture_and_files() -> None:
     chapters = [page for page in PAGES if page.parent.name == "autograd" and page.stem != "index"]
     assert {page.stem for page in chapters} == {
-        "meta", "node_edge", "engine", "buffers", "accumulation", "saved", "views", "hooks", "custom", "anomaly", "forward",
-        "codegen",
+        "meta", "node_edge", "engine", "buffers", "accumulation", "saved", "views", "hooks", "custom", "anomaly",
+        "forward", "codegen",
     }  # fmt: skip
     for page in chapters:
         kinds = [block.kind for block in blocks.blocks(page)]
@@ -92,6 +92,6 @@ def test_wrong_blocks_are_noticed(text: str, tmp_path: Path, monkeypatch: pytest
 
 def test_broken_links_are_noticed(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("# A heading\n\n[one](page.md#a-heading) [two](page.md#another) [three](no.md) [four](#a-heading)\n")
+    page.write_text("# A heading\n\n[1](page.md#a-heading) [2](page.md#another) [3](no.md) [4](#a-heading)\n")
     found = links.broken(page, page.read_text())
     assert [one.split()[0] for one in found] == ["page.md#another", "no.md"]
