@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import retrograd as torch
+from retrograd.autograd import forward_ad
 from retrograd.func import (
     functional_call,
     grad,
@@ -280,6 +281,115 @@ def test_captured_tensors_are_not_written_to() -> None:
     assert not captured.requires_grad and not CAPTURED.requires_grad
 
 
+class _Holder:
+    __slots__ = ("kept", "named")
+
+    shared = torch.zeros(3)
+
+    def __init__(self) -> None:
+        self.kept = [torch.zeros(3)]
+        self.named = {"deep": (torch.zeros(3),)}
+
+
+class _Writing(torch.nn.Module):
+    """Writes to a buffer, to a plain attribute, or to what it makes itself."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how = how
+        self.register_buffer("buffer", torch.zeros(3))
+        self.plain = torch.zeros(3)
+        self.own = torch.zeros(3)
+        self.log: list[Any] = []
+
+    def forward(self, x: Any) -> Any:
+        if self.how == "buffer":
+            self.buffer.add_(x)
+        elif self.how == "plain":
+            self.plain[0] = x[0]
+        elif self.how == "own":
+            self.own = torch.zeros(3)
+            self.own[0] = x[0]
+        else:
+            self.log.append(torch.zeros(3))
+            self.log[-1].copy_(x)
+        return (x * x).sum()
+
+
+def _captures_through_objects(lib: Any) -> dict[str, Any]:
+    """By name: functions that write to what they reach through an object, all of them refused."""
+    holder = _Holder()
+    module, other = _Writing("buffer"), _Writing("plain")
+
+    def slot(x: Any) -> Any:
+        holder.kept[0].copy_(x)
+        return x.sum()
+
+    def nested(x: Any) -> Any:
+        holder.named["deep"][0][1:] = x[1:]
+        return x.sum()
+
+    def of_class(x: Any) -> Any:
+        _Holder.shared.add_(1)
+        return x.sum()
+
+    def view(x: Any) -> Any:
+        module.buffer[0].mul_(x[0])
+        return x.sum()
+
+    norm = torch.nn.BatchNorm1d(3)
+    return {
+        "slot": slot, "nested": nested, "of_class": of_class, "view": view, "module": module, "attribute": other,
+        "method": module.forward, "called": lambda x: module(x) * 2,
+        "batch_norm": lambda x: norm(x.expand(4, 3)).sum(),
+    }  # fmt: skip
+
+
+def test_what_is_reached_through_objects_is_captured() -> None:
+    x = torch.randn(3)
+    for name, function in _captures_through_objects(torch).items():
+        for transform in (grad, lambda f: lambda x: vjp(f, x), jacrev, lambda f: lambda x: jvp(f, (x,), (x,))):
+            with pytest.raises(RuntimeError, match="mutate a captured Tensor"):
+                transform(function)(x)
+                raise AssertionError(name)
+    same(_Holder.shared, torch.zeros(3))
+
+
+def test_what_a_module_makes_itself_is_not_captured() -> None:
+    x = torch.randn(3)
+    for how in ("own", "log"):
+        module = _Writing(how)
+        same(grad(module)(x), 2 * x)
+        same(jvp(module, (x,), (x,))[1], 2 * (x * x).sum())
+        same(grad(lambda x, module=module: module(x))(x), 2 * x)
+
+
+def test_what_functional_call_is_given_is_written_to() -> None:
+    """As torch has it: buffers that are arguments, or are made inside, are the function's own; captured ones not."""
+    norm, x = torch.nn.BatchNorm1d(3), torch.randn(4, 3)
+    parameters, buffers = dict(norm.named_parameters()), {k: v.clone() for k, v in norm.named_buffers()}
+    call = torch.func.functional_call
+
+    def given(parameters: Any, buffers: Any) -> Any:
+        return call(norm, (parameters, buffers), (x,)).square().sum()
+
+    def made(parameters: Any) -> Any:
+        return given(parameters, {k: v.clone() for k, v in buffers.items()})
+
+    def captured(parameters: Any) -> Any:
+        return given(parameters, buffers)
+
+    found = grad(made)(parameters)
+    assert buffers["num_batches_tracked"] == 0
+    with pytest.raises(RuntimeError, match="mutate a captured Tensor"):
+        grad(captured)(parameters)
+    assert buffers["num_batches_tracked"] == 0
+    for one, two in zip(found.values(), grad(given)(parameters, buffers).values(), strict=True):
+        same(one, two)
+    assert buffers["num_batches_tracked"] == 1
+    same(buffers["running_mean"], 0.1 * x.mean(0))
+
+
 def test_own_tensors_and_arguments_are_written_to() -> None:
     x, y, kept = torch.randn(3), torch.zeros(3), None
 
@@ -326,6 +436,41 @@ def test_the_derivative_of_an_escaped_tensor_is_refused() -> None:
     (_, value) = grad_and_value(lambda x: (x * w).sum())(torch.full((3,), 2.0))
     value.backward()
     same(w.grad, torch.full((3,), 2.0))
+
+
+def test_the_derivative_of_a_tensor_escaped_from_forward_mode_is_refused() -> None:
+    kept: list[Any] = []
+
+    def f(x: Any) -> Any:
+        kept.append(x.sin())
+        return kept[-1].sum()
+
+    def again() -> None:
+        jvp(f, (torch.ones(2, 3),), (torch.ones(2, 3),))
+
+    again()
+    line = again.__code__.co_firstlineno + 1
+    same(kept[0], torch.ones(2, 3).sin())  # its values are there
+    said = rf"escaped.*\[2, 3\].*jvp\(f\).*test_transforms.py:{line} in again"
+    with pytest.raises(RuntimeError, match=said):
+        forward_ad.unpack_dual(kept[0])
+    x = torch.ones(2, 3)
+    with pytest.raises(RuntimeError, match=said):
+        jvp(lambda x: (x, kept[0]), (x,), (x,))
+    same(jvp(lambda x: x * kept[0], (x,), (x,))[1], kept[0])  # a constant to another transform
+    for transform in (jacfwd, hessian):
+        transform(f)(torch.ones(2))
+        with pytest.raises(RuntimeError, match=r"escaped.*\[2\] is of the jacfwd of f.*test_transforms.py"):
+            kept[-1].sin()
+    torch.func.linearize(f, torch.ones(2))
+    with pytest.raises(RuntimeError, match=r"escaped.*\[2\].*linearize\(f\).*test_transforms.py"):
+        kept[-1].sum().backward()
+    # Arguments that were written to, and what is returned, have not escaped.
+    y = torch.zeros(2, 3)
+    primal, tangent, aux = jvp(lambda x, y: (y.copy_(x), x * 2), (x, y), (x, y), has_aux=True)
+    with forward_ad.dual_level():
+        for one in (primal, tangent, aux, y):
+            assert forward_ad.unpack_dual(one).tangent is None
 
 
 def test_transforms_in_inference_mode_differentiate() -> None:

@@ -260,9 +260,12 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         if own is not NotImplemented:
             return own
     at = _level(level)
-    if at is None:
-        return UnpackedDualTensor(tensor, None)
-    return UnpackedDualTensor(_fw_primal(tensor, at), _fw_tangent(tensor, at))
+    tangent = None if at is None else _fw_tangent(tensor, at)
+    if tangent is None and tensor._meta is not None and tensor._meta.fw_grad is not None:
+        ended = getattr(tensor._meta.fw_grad, "ended", None)
+        if ended is not None:
+            raise ended.error(tensor)
+    return UnpackedDualTensor(tensor if at is None else _fw_primal(tensor, at), tangent)
 
 
 def _alias(tensor: Tensor, level: Level) -> Tensor:

@@ -74,9 +74,11 @@ class ForwardGrad:
     False
     """
 
-    __slots__ = ("__weakref__", "values")
+    __slots__ = ("__weakref__", "ended", "values")
 
     values: dict[Level, Tensor]
+    #: Set where a tangent ended with a transform: who says so when somebody asks for it.
+    ended: Any
 
     def keep(self, level: Level, tangent: Tensor) -> None:
         self.values[level] = tangent
@@ -131,10 +133,12 @@ def new_forward_grad() -> ForwardGrad:
 class Level:
     """One dual level. `observer`: what is around every operator while it is open (forward_ad.py)."""
 
-    __slots__ = ("index", "limit", "members", "observer")
+    __slots__ = ("ending", "index", "limit", "members", "observer")
 
     def __init__(self) -> None:
         self.observer: Any = None
+        #: What takes the place of tangents when this level is closed: None for nothing.
+        self.ending: Any = None
         #: Its place among those that are open.
         self.index: int = 0
         #: Who has a tangent of this level, from whatever thread; the dead are cleared out when there are more than
@@ -159,12 +163,14 @@ class Level:
 
     def clear(self) -> None:
         """Take away every tangent of this level."""
-        members, dropped = self.members, []
+        members, dropped, ending = self.members, [], self.ending
         with _lock:
             while members:
                 forward_grad = members.popleft()()
                 if forward_grad is not None:
                     dropped.append(forward_grad.values.pop(self, None))
+                    if ending is not None:
+                        forward_grad.ended = ending
         # They die here, together, when no tensor refers to any of them any more.
         dropped.clear()
 

@@ -6,7 +6,7 @@ While hooks are set, an observer (intercept.py) packs what each operator has jus
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from .. import kernels
@@ -194,6 +194,10 @@ class _MutationContext:
             return self.original[handle]
         raise AssertionError("Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the "
                              "graph was originally recorded.")  # fmt: skip
+
+    def lend(self, tensors: Collection[Any]) -> None:
+        if self.outer is not None:
+            self.outer.lend(tensors)
 
     def before_write(self, tensor: Tensor) -> None:
         """Clone every saved value that a write to this tensor's memory would change."""

@@ -42,7 +42,7 @@ RULES: dict[Any, Rule] = {}
 class Level:
     """One vmap that is running: how many examples there are, and how they draw random numbers."""
 
-    __slots__ = ("alike", "by_user", "function", "number", "open", "randomness", "size", "where")
+    __slots__ = ("alike", "by_user", "function", "name", "number", "open", "randomness", "size", "where")
 
     def __init__(self, number: int, size: int, randomness: str = "error", function: Any = None) -> None:
         #: 1 for the outermost.
@@ -50,6 +50,8 @@ class Level:
         self.size: int = size
         self.randomness: str = randomness
         self.function: Any = function
+        #: The transform that it is of.
+        self.name: str = "vmap"
         self.open: bool = True
         #: Do examples differ in their tangents alone (`jacfwd`)?
         self.alike: bool = False
@@ -64,7 +66,7 @@ class Level:
 
     def __repr__(self) -> str:
         name = getattr(self.function, "__name__", "a function")
-        return f"vmap of {name} at level {self.number}, called at {self.where}"
+        return f"{self.name} of {name} at level {self.number}, called at {self.where}"
 
 
 class batching:

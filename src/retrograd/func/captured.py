@@ -7,16 +7,15 @@ Both are therefore asked where the answer is at hand, and nothing is paid for th
 
 from __future__ import annotations
 
-import dis
-import functools
-from collections.abc import Sequence
-from types import CodeType, FunctionType, MethodType
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from ..autograd.accumulate_grad import AccumulateGrad
 from ..core.state import local
-from ..core.where import Location, is_user_code, user_location
+from ..core.where import Location, user_location
 from ..tensor import Tensor
+from ..utils._pytree import tree_flatten
+from .reaching import captured_tensors
 
 # ------------------------------------------------------------------------------------------------------------- captured
 
@@ -24,25 +23,34 @@ from ..tensor import Tensor
 class Guard:
     """Asked before every write in place (`mutation_guard` of the thread's state) while `function` is transformed.
 
-    What a function captures is what it and the functions that it calls read from closures, global variables and default
-    values; it is looked for at the first write.
+    What it captures (reaching.py) is looked for at the first write to a tensor that has no history from inside.
     """
 
-    __slots__ = ("captured", "function", "outer", "written")
+    __slots__ = ("arguments", "captured", "first", "function", "outer", "replaced", "written")
 
-    def __init__(self, function: Any, outer: Any) -> None:
+    def __init__(self, function: Any, outer: Any, first: int) -> None:
         self.function: Any = function
         self.outer: Any = outer
+        #: The number of the first node that is made inside.
+        self.first: int = first
+        #: What `function` is called with.
+        self.arguments: Any = ()
         self.captured: dict[int, Tensor] | None = None
+        #: Tensors that stand in a module while a `functional_call` runs, by identity.
+        self.replaced: dict[int, Any] = {}
         #: Tensors that had no history when they were written to.
         self.written: list[Tensor] = []
 
+    def lend(self, tensors: Collection[Any]) -> None:
+        """A `functional_call` puts these into a module."""
+        self.replaced.update({id(tensor): tensor for tensor in tensors})
+        if self.outer is not None:
+            self.outer.lend(tensors)
+
     def before_write(self, tensor: Tensor) -> None:
-        if self.captured is None:
-            self.captured = captured_tensors(self.function)
         meta: Any = tensor._grad_meta
         base = meta.base if meta is not None and meta.is_view else tensor
-        if id(tensor) in self.captured or id(base) in self.captured:
+        if not self._made_inside(base) and (self._captures(tensor) or self._captures(base)):
             raise RuntimeError(
                 "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
                 "operation that would mutate a captured Tensor. This is not supported; please rewrite the function "
@@ -55,6 +63,30 @@ class Guard:
             self.written.append(tensor)
         if self.outer is not None:
             self.outer.before_write(tensor)
+
+    def _made_inside(self, base: Tensor) -> bool:
+        edge = base._edge
+        return edge is not None and edge[0].sequence_nr >= self.first
+
+    def _captures(self, tensor: Tensor) -> bool:
+        if self.captured is None:
+            found = captured_tensors(self.function, self.replaced)
+            for leaf in tree_flatten(self.arguments)[0]:
+                found.pop(id(leaf), None)
+                while isinstance(leaf, Tensor) and leaf._special is not None and leaf.held:  # type: ignore[attr-defined]
+                    leaf = leaf.held[0]  # type: ignore[attr-defined]
+                    found.pop(id(leaf), None)
+            self.captured = found
+        return id(tensor) in self.captured
+
+    def forgive(self) -> None:
+        """What was written to arguments stays in them: they have not escaped from forward mode."""
+        if self.written:
+            for leaf in tree_flatten(self.arguments)[0]:
+                meta: Any = leaf._grad_meta if isinstance(leaf, Tensor) else None
+                for one in (meta, meta.base._grad_meta if meta is not None and meta.is_view else None):
+                    if one is not None and one.fw_grad is not None:
+                        one.fw_grad.ended = None
 
     def release(self, arguments: Sequence[Tensor], outputs: list[Tensor]) -> None:
         """The values that were written to `arguments` stay in them; their history ends with the transform, but for
@@ -71,67 +103,11 @@ class Guard:
                     tensor.detach_()
 
 
-def captured_tensors(function: Any) -> dict[int, Tensor]:
-    """The tensors that a function reads from outside, by their identity."""
-    found: dict[int, Tensor] = {}
-    seen: set[int] = set()
-    todo = [function]
-    while todo:
-        one = todo.pop()
-        if id(one) in seen:
-            continue
-        seen.add(id(one))
-        if isinstance(one, Tensor):
-            found[id(one)] = one
-        elif isinstance(one, FunctionType):
-            todo += _read_by(one)
-        elif isinstance(one, functools.partial):
-            todo += (one.func, *one.args, *one.keywords.values())
-        elif isinstance(one, MethodType):
-            todo.append(one.__func__)
-        elif one.__class__ in (list, tuple):
-            todo += one
-        elif one.__class__ is dict:
-            todo += one.values()
-    return found
-
-
-#: What may be a tensor, or lead to one.
-_LEADING = (Tensor, FunctionType, functools.partial, MethodType, list, tuple, dict)
-
-
-def _read_by(function: FunctionType) -> list[Any]:
-    """What a function reads and does not set: the contents of its closure, global variables, default values."""
-    found: list[tuple[str, Any]] = []
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            found.append((name, cell.cell_contents))
-        except ValueError:  # not set yet
-            continue
-    codes = [function.__code__]
-    for code in codes:
-        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    if is_user_code(function.__code__):
-        known = function.__globals__
-        found += [(name, known[name]) for code in codes for name in code.co_names if name in known]
-    found = [(name, value) for name, value in found if isinstance(value, _LEADING)]
-    if any(not isinstance(value, FunctionType) for _, value in found):
-        set_here = {
-            instruction.argval
-            for code in codes
-            for instruction in dis.get_instructions(code)
-            if instruction.opname in ("STORE_DEREF", "STORE_GLOBAL")
-        }
-        found = [(name, value) for name, value in found if name not in set_here]
-    defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-    return [value for _, value in found] + [value for value in defaults if isinstance(value, _LEADING)]
-
-
 # -------------------------------------------------------------------------------------------------------------- escaped
 
 
 class Escape:
-    """Which transform's variable an accumulator was of."""
+    """Which transform's variable an accumulator, or a tangent, was of."""
 
     __slots__ = ("function", "name", "shape", "where")
 
@@ -147,6 +123,25 @@ class Escape:
             f"shape {list(self.shape)} that {self.name}({self.function}) differentiated, in the call at {self.where}, "
             "and a derivative of it is asked for after that call has returned, where there is no such argument. Return "
             "it from the function (has_aux=True), or keep a detach() of it"
+        )
+
+
+class EscapedTangent:
+    """Where a tangent was that ended with its transform: what `unpack_dual` finds there."""
+
+    __slots__ = ("function", "name", "where")
+
+    def __init__(self, name: str, function: Any) -> None:
+        self.name: str = name
+        self.function: str = getattr(function, "__name__", "a function")
+        self.where: Location | None = user_location(3)
+
+    def error(self, tensor: Tensor) -> RuntimeError:
+        return RuntimeError(
+            f"a tensor may have escaped from inside a function being transformed: one of shape "
+            f"{list(tensor._memory.shape)} was computed inside of {self.name}({self.function}), in the call at "
+            f"{self.where}, and its derivative there is asked for after that call has returned, where there is none. "
+            "Return it from the function (has_aux=True), or keep a detach() of it"
         )
 
 
@@ -183,4 +178,5 @@ def close(variables: Sequence[Tensor], name: str, function: Any) -> None:
 
 def guarded(function: Any) -> Guard:
     """The guard for a transform of `function` that begins."""
-    return Guard(function, local.state.mutation_guard)
+    state = local.state
+    return Guard(function, state.mutation_guard, state.sequence_nr)

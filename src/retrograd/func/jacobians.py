@@ -81,7 +81,7 @@ def jacrev(
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         leaves, spec = tree_flatten(_chosen(args, argnums))
         _check_real(leaves, "jacrev: Expected all inputs")
-        result = vjp_of(func, args, argnums, has_aux, kwargs)
+        result = vjp_of(func, args, argnums, has_aux, kwargs, "jacrev")
         output, back = result[:2]
         outputs, output_spec = tree_flatten(output)
         _check_real(outputs, "jacrev: Expected all outputs")
@@ -134,8 +134,9 @@ def jacfwd(
         kept: list[Any] = []
 
         def column(*tangents: Any) -> Any:
-            local.state.batch_levels[-1].alike = True
-            result = jvp_of(func, args, tree_unflatten(tangents, spec), argnums, False, has_aux, kwargs)
+            level = local.state.batch_levels[-1]
+            level.alike, level.name, level.function = True, "jacfwd", func
+            result = jvp_of(func, args, tree_unflatten(tangents, spec), argnums, False, has_aux, kwargs, "jacfwd")
             flat, output_spec = tree_flatten(result[1])
             _check_real(flat, "jacfwd: Expected all outputs")
             specs.append((output_spec, [one._memory.shape for one in flat]))

@@ -13,11 +13,11 @@ from typing import Any
 
 from ..autograd.edge import gradient_edge
 from ..autograd.forward_ad import dual_level, make_dual, unpack_dual
-from ..core.state import local
+from ..core.state import local, process
 from ..ops import namespace as ops
 from ..tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_unflatten
-from .captured import Guard, close, guarded
+from .captured import EscapedTangent, Guard, close, guarded
 from .levels import gradients, plain_of, variable
 
 Argnums = int | tuple[int, ...]
@@ -149,9 +149,10 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
 
 def vjp_of(
-    func: Callable[..., Any], primals: tuple[Any, ...], argnums: Argnums | None, has_aux: bool, kwargs: Any = None
+    func: Callable[..., Any], primals: tuple[Any, ...], argnums: Argnums | None, has_aux: bool, kwargs: Any = None,
+    name: str = "vjp",
 ) -> Any:
-    """`vjp` for the arguments `argnums` alone; all of them if None."""
+    """`vjp` for the arguments `argnums` alone, all of them if None; `name` is what the user has called."""
     chosen: Any = primals if argnums is None else _chosen(primals, argnums)
     leaves, spec = tree_flatten(chosen)
     _tensors_alone(leaves, "vjp(f, *primals): expected the primals to be (trees of) Tensors")
@@ -162,6 +163,7 @@ def vjp_of(
         variables = _variables(leaves, True)
         inputs = tree_unflatten(variables, spec)
         given_args = inputs if argnums is None else _replaced(primals, argnums, inputs)
+        inside.guard.arguments = given_args, kwargs  # type: ignore[union-attr]
         output = func(*given_args, **(kwargs or {}))
         aux: Any = None
         if has_aux:
@@ -174,7 +176,7 @@ def vjp_of(
         aux = _released(aux, inside, variables) if has_aux else None
         inside.release(primals, outputs)
     if not linked and not any(leaf.requires_grad for leaf in _flat_tensors(aux)):
-        close([plain_of(one) for one in variables], "vjp", func)
+        close([plain_of(one) for one in variables], name, func)
 
     def back(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         given, given_spec = tree_flatten(cotangents)
@@ -276,7 +278,9 @@ def _grad_and_value(
     levels = local.state.batch_levels
     with transforming(func) as inside:
         variables = _variables(leaves, inside.outside)
-        output = func(*_replaced(args, argnums, tree_unflatten(variables, spec)), **kwargs)
+        given_args = _replaced(args, argnums, tree_unflatten(variables, spec))
+        inside.guard.arguments = given_args, kwargs  # type: ignore[union-attr]
+        output = func(*given_args, **kwargs)
         aux: Any = None
         if has_aux:
             output, aux = _with_aux(output, "grad_and_value(f)(*args)")
@@ -361,7 +365,7 @@ def jvp(
 
 def jvp_of(
     func: Callable[..., Any], primals: Any, tangents: Any, argnums: Argnums | None, strict: bool, has_aux: bool,
-    kwargs: Any = None,
+    kwargs: Any = None, name: str = "jvp",
 ) -> Any:
     """`jvp` for the arguments `argnums` alone; all of them if None."""
     if not isinstance(primals, tuple):
@@ -397,11 +401,13 @@ def jvp_of(
     state = local.state
     before = state.func_depth, state.inference, state.new_vc, state.fw_grad_enabled, state.mutation_guard
     state.func_depth, state.inference, state.new_vc, state.fw_grad_enabled = before[0] + 1, False, None, True
-    state.mutation_guard = guarded(func)
+    state.mutation_guard = guard = guarded(func)
     try:
         with dual_level():
+            process.dual_levels[-1].ending = EscapedTangent(name, func)
             duals = tree_unflatten([make_dual(one, its) for one, its in zip(leaves, directions, strict=True)], spec)
-            output = func(*(duals if argnums is None else _replaced(primals, argnums, duals)), **(kwargs or {}))
+            guard.arguments = duals if argnums is None else _replaced(primals, argnums, duals), kwargs
+            output = func(*guard.arguments[0], **(kwargs or {}))
             aux: Any = None
             if has_aux:
                 output, aux = _with_aux(output, "jvp(f, primals, tangents)")
@@ -416,6 +422,7 @@ def jvp_of(
                     "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not "
                     "allowed with strict=True."
                 )
+        guard.forgive()
     finally:
         state.func_depth, state.inference, state.new_vc, state.fw_grad_enabled, state.mutation_guard = before
     found = [ops.zeros_like(primal) if tangent is None else tangent for primal, tangent in pairs]
@@ -434,7 +441,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     >>> forward(torch.tensor(1.)), forward(torch.tensor(2.))
     (tensor(6.), tensor(12.))
     """
-    output, back = vjp(func, *primals)
+    output, back = vjp_of(func, primals, None, False, None, "linearize")
     leaves, spec = tree_flatten(primals)
     outputs, output_spec = tree_flatten(output)
     linked = any(one.requires_grad for one in outputs)

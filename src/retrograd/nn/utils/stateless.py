@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ...core.state import local
 from ...tensor import Tensor
 from ..modules.module import Module
 from ..parallel import DataParallel
@@ -127,6 +128,9 @@ def _reparametrize_module(
             if where != path:
                 path, owner = where, _owner(module, where)
             before.append((name, owner, last, _swap(owner, last, tensor)))
+        guard = local.state.mutation_guard
+        if guard is not None:
+            guard.lend(given.values())  # which the module does not have by itself
         yield
     finally:
         after = {name: _swap(owner, last, tensor) for name, owner, last, tensor in reversed(before)}
