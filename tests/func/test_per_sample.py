@@ -48,11 +48,61 @@ MODELS = {
     "attention": (Attention, lambda: torch.randint(0, 10, (6, 4)), True),
     "fused attention": (lambda: Attention(False), lambda: torch.randint(0, 10, (6, 4)), True),
     "causal attention": (lambda: Attention(True), lambda: torch.randint(0, 10, (6, 4)), True),
+    # Samples lie along other dimensions on the way, or side by side along one.
+    "encoder layer": (lambda: nn.Sequential(nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True), _Mean(8)),
+                      lambda: torch.randn(6, 5, 8), True),
+    "encoder layer, sizes alike": (
+        lambda: nn.Sequential(nn.TransformerEncoderLayer(6, 6, 6, 0.0, batch_first=True, norm_first=True), _Mean(6)),
+        lambda: torch.randn(6, 6, 6), True,
+    ),
+    "instance normalization": (
+        lambda: nn.Sequential(nn.Conv2d(2, 3, 3), nn.InstanceNorm2d(3, affine=True), nn.ReLU(), nn.Flatten(),
+                              nn.Linear(108, 4)),
+        lambda: torch.randn(6, 2, 8, 8), True,
+    ),
+    "instance normalization, sizes alike": (
+        lambda: nn.Sequential(nn.InstanceNorm1d(6, affine=True), nn.Flatten(), nn.Linear(36, 4)),
+        lambda: torch.randn(6, 6, 6), True,
+    ),
+    "lstm": (lambda: _Recurrent(nn.LSTM), lambda: torch.randn(6, 5, 3), True),
+    "gru": (lambda: _Recurrent(nn.GRU), lambda: torch.randn(6, 6, 3), True),
+    "class token": (lambda: _ClassToken(), lambda: torch.randn(6, 5, 8), True),
     # Here samples are mixed, or lie along another dimension: each loss is differentiated by itself.
     "batch normalization": (lambda: nn.Sequential(nn.Linear(5, 6), nn.BatchNorm1d(6), nn.Linear(6, 4)),
                             lambda: torch.randn(6, 5), False),
     "shuffled": (lambda: nn.Sequential(nn.Linear(5, 4), _Flipped()), lambda: torch.randn(6, 5), False),
 }  # fmt: skip
+
+
+class _Mean(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.out = nn.Linear(width, 4)
+
+    def forward(self, x: Any) -> Any:
+        return self.out(x.mean(1))
+
+
+class _Recurrent(nn.Module):
+    def __init__(self, kind: Any) -> None:
+        super().__init__()
+        self.layers, self.out = kind(3, 4, 2, batch_first=True, bidirectional=True), nn.Linear(8, 4)
+
+    def forward(self, x: Any) -> Any:
+        return self.out(self.layers(x)[0][:, -1])
+
+
+class _ClassToken(nn.Module):
+    """What all samples share is expanded, and stands before each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.token, self.places = nn.Parameter(torch.randn(1, 1, 8)), nn.Parameter(torch.randn(6, 8))
+        self.mixed, self.out = nn.Linear(8, 8), nn.Linear(8, 4)
+
+    def forward(self, x: Any) -> Any:
+        x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], 1) + self.places
+        return self.out(self.mixed(x).tanh().amax(1))
 
 
 class _Flipped(nn.Module):

@@ -2,15 +2,14 @@
 
 Note [Per-sample gradients]
 A model is called with a batch of samples, as always, and gives a loss for each.  Its graph holds the batch: every node
-between the samples and the losses has saved tensors whose first dimension counts them.  A pass over a batch of *one*
-sample would meet the same nodes with that dimension of size 1.  So each node is read anew (`_one_sample`): what it has
+between the samples and the losses has saved tensors with a dimension that counts them.  A pass over a batch of *one*
+sample would meet the same nodes with that dimension of size 1.  So each node is read anew (`_Reader`): what it has
 saved with the batch becomes a batched tensor (Note [Batched tensors]) of samples of size 1, sizes are corrected, and
-its formula runs as it is.  (A layer may have put the rows of all samples one after the other: then each has as many.)
-The gradient of a parameter, which has no such dimension, comes out with one for each sample.
+its formula runs as it is.  The gradient of a parameter, which has no such dimension, comes out with one for each
+sample.
 
-Which tensors hold the batch is found out from the graph: those that come from samples and have the right first size,
-not those that come from parameters alone.  That can be wrong, for a function that mixes samples (batch normalization)
-or a constant whose first size happens to be theirs.  So the sum of what is found is held against the gradient of the
+Where samples lie is known of the losses, and followed down the graph (sample_places.py).  That can be wrong, for a
+function that mixes samples (batch normalization) or a constant one of whose sizes happens to be theirs.  So the sum of what is found is held against the gradient of the
 sum, which one ordinary pass gives; where it is another, or a node cannot be read so, each loss is differentiated by
 itself, all in one batched pass, which costs as many times more as there are samples.
 """
@@ -32,7 +31,8 @@ from ..core.records import OperatorRecord, records
 from ..core.where import user_location
 from ..tensor import Tensor
 from ..tensor import wrap as plain
-from .batched import Level, batching, spread, wrap
+from .batched import Level, batching, move, spread, wrap
+from .sample_places import Place, of_one, place_of
 
 
 class _Unreadable(Exception):
@@ -146,8 +146,8 @@ class _Reading:
         self.size = size
         self.level = level
         self.wanted: list[Any] = [_edge(tensor) for tensor in inputs]
-        #: Node -> does its output hold the batch?
-        self.holds: dict[Any, bool] = {}
+        #: (Node, which of its outputs) -> where samples lie in it; None: it is the same for all.
+        self.places: dict[Any, Place | None] = {}
         #: Nodes from which one leads to what is wanted.
         self.needed: set[Any] = set()
 
@@ -157,7 +157,7 @@ class _Reading:
         grads: dict[Any, list[Any]] = {}
         for root, weight in zip(roots, weights, strict=True):
             if root is not None:
-                self._add(grads, root, self._samples(weight))
+                self._add(grads, root, self._samples(weight, Place(0)), Place(0))
         found: dict[Any, Any] = {}
         while grads:
             node = max(grads, key=lambda one: one.topological_nr)
@@ -170,9 +170,13 @@ class _Reading:
             edges = tuple([e if e is not None and self._leads(e[0]) else None for e in node.next_edges])
             if not any(edges):
                 continue
-            for edge, grad in zip(edges, self._one_sample(node).apply_tensors(edges, arrived), strict=True):
+            reader = self._reader(node)
+            for i, (edge, grad) in enumerate(
+                zip(edges, reader.one_sample().apply_tensors(edges, arrived), strict=True)
+            ):
                 if edge is not None and grad is not None:
-                    self._add(grads, edge, self._fitted(grad, edge))
+                    place = reader.place(reader.name_of(i), edge[0].input_metadata[edge[1]][0])
+                    self._add(grads, edge, self._fitted(grad, edge, place), place)
         result: list[Tensor | None] = []
         for edge in self.wanted:
             grad = found.get(edge)
@@ -182,17 +186,19 @@ class _Reading:
     def _leads(self, node: Any) -> bool:
         return node in self.needed or any(edge is not None and edge[0] is node for edge in self.wanted)
 
-    def _add(self, grads: dict[Any, list[Any]], edge: Any, grad: Tensor) -> None:
+    def _add(self, grads: dict[Any, list[Any]], edge: Any, grad: Tensor, place: Place | None) -> None:
         node, position = edge
+        if self.places.setdefault(edge, place) != place:
+            raise _Unreadable(f"samples lie in two ways in a result of {type(node).__name__}")
         slots = grads.setdefault(node, [None] * len(node.input_metadata))
         slots[position] = grad if slots[position] is None else slots[position] + grad
 
-    def _fitted(self, grad: Tensor, edge: Any) -> Tensor:
+    def _fitted(self, grad: Tensor, edge: Any, place: Place | None) -> Tensor:
         """A gradient as the next node expects it, of one sample."""
         node, position = edge
         shape, dtype, _ = node.input_metadata[position]
-        if self.holds.get(node) and self._is_batch(shape):
-            shape = self._of_one(shape)
+        if place is not None:
+            shape = of_one(shape, place, self.size)
         if grad._memory.shape != shape:
             grad = grad.sum_to_size(shape)
         if dtype is not None and grad._memory.dtype != dtype:
@@ -200,115 +206,114 @@ class _Reading:
             grad = grad.to(dtype)
         return grad
 
-    def _samples(self, tensor: Tensor) -> Tensor:
-        """A tensor that holds the batch, as samples of size 1."""
-        shape = tensor._memory.shape
-        return wrap(tensor.detach().reshape(self.size, *self._of_one(shape)), self.level)
-
-    def _is_batch(self, shape: Any) -> bool:
-        """May the first dimension count samples, or the rows of each sample one after the other?"""
-        return len(shape) > 0 and shape[0] > 0 and shape[0] % self.size == 0
-
-    def _of_one(self, shape: Any) -> tuple[int, ...]:
-        """The shape that one sample has of it."""
-        return (shape[0] // self.size, *shape[1:])
-
-    # ---------------------------------------------------------------------------------------------------- looking
+    def _samples(self, tensor: Tensor, place: Place) -> Tensor:
+        """A tensor that holds the batch, as samples."""
+        shape, (dim, outer) = tensor._memory.shape, place
+        one = of_one(shape, place, self.size)
+        apart = tensor.detach().reshape(*shape[:dim], outer, self.size, one[dim] // outer, *shape[dim + 1 :])
+        return wrap(move(apart, dim + 1, 0).reshape(self.size, *one), self.level)
 
     def _look(self, roots: list[Any]) -> None:
-        """Find out which nodes hold the batch, from the leaves up, and which are needed."""
+        """Find out which nodes are needed."""
         targets = {edge[0] for edge in self.wanted if edge is not None}
-        stack = [(root, False) for root in roots]
+        stack, seen = [(root, False) for root in roots], set()
         while stack:
             node, done = stack.pop()
-            if node in self.holds and not done:
-                continue
-            if not done:
-                self.holds[node] = False
-                stack.append((node, True))
-                below = [edge[0] for edge in node.next_edges if edge is not None]
-                stack += [(one, False) for one in below if one not in self.holds]
-                continue
             below = [edge[0] for edge in node.next_edges if edge is not None]
-            if any(one in self.needed or one in targets for one in below):
-                self.needed.add(node)
-            self.holds[node] = self._holds_batch(node, targets)
+            if done:
+                if any(one in self.needed or one in targets for one in below):
+                    self.needed.add(node)
+            elif node not in seen:
+                seen.add(node)
+                stack.append((node, True))
+                stack += [(one, False) for one in below if one not in seen]
 
-    def _holds_batch(self, node: Any, targets: set[Any]) -> bool:
-        shapes = [metadata[0] for metadata in node.input_metadata]
-        if not any(self._is_batch(shape) for shape in shapes):
-            return False
-        if not node.next_edges:
-            return node not in targets
-        record = _records_by_node().get(type(node).__name__)
-        if record is None:
-            raise _Unreadable(type(node).__name__)
-        return any(self._argument_holds(node, record, name) is not False for name in _tensor_arguments(record))
+    def _reader(self, node: Any) -> _Reader:
+        """How to read a node whose results have been given places."""
+        for position, metadata in enumerate(node.input_metadata):
+            place = self.places.get((node, position))
+            if place is not None:
+                return _Reader(self, node, metadata[0], place)
+        return _Reader(self, node, (), None)
 
-    def _argument_holds(self, node: Any, record: OperatorRecord, name: str) -> bool | None:
-        """Does this argument of the operator hold the batch? None: there is no telling."""
-        if name in record.differentiable and len(node.next_edges) == len(record.differentiable):
-            edge = node.next_edges[record.differentiable.index(name)]
-            if edge is not None:
-                return self.holds.get(edge[0], False)
-        value = getattr(node, f"{name}_", None)
-        if value is None:
-            shape = getattr(node, f"{name}_shape", None)
-            return None if shape is None else self._is_batch(tuple(shape))
-        tensor = self._tensor(node, name, value)
-        return tensor is not None and self._is_batch(tensor._memory.shape)
 
-    @staticmethod
-    def _tensor(node: Any, name: str, value: Any) -> Tensor | None:
-        """What a slot has saved, as a tensor; None if it is none."""
-        if isinstance(value, (Tensor, SavedVariable)):
-            return unpack_tensor(node, name, value)
-        return plain(value) if isinstance(value, np.ndarray) else None
+class _Reader:
+    """One node, as a pass over one sample would have made it."""
 
-    # ------------------------------------------------------------------------------------------------ reading a node
+    def __init__(self, reading: _Reading, node: Any, result: tuple[int, ...], at: Place | None) -> None:
+        self.reading = reading
+        self.node = node
+        #: The shape of a result that holds the batch, and where; None if none does.
+        self.result = result
+        self.at = at
+        self.record: OperatorRecord | None = _records_by_node().get(type(node).__name__)
 
-    def _one_sample(self, node: Any) -> Any:
+    def place(self, name: str, shape: tuple[int, ...]) -> Place | None:
+        """Where samples lie in an argument of this shape."""
+        if self.at is None:
+            return None
+        return place_of(self.node, name, tuple(shape), self.result, self.at, self.reading.size)
+
+    def name_of(self, position: int) -> str:
+        """The name of the argument that an edge is of."""
+        names = () if self.record is None else self.record.differentiable
+        return names[position] if len(names) == len(self.node.next_edges) else ""
+
+    def one_sample(self) -> Any:
         """The node as a pass over one sample would have made it."""
-        if not self.holds[node]:
+        node, cls = self.node, type(self.node)
+        if self.at is None:
             return node
-        cls = type(node)
-        record = _records_by_node().get(cls.__name__)
-        if record is None or cls.__module__ != _generated.__name__ + ".nodes":
+        if self.record is None or cls.__module__ != _generated.__name__ + ".nodes":
             raise _Unreadable(cls.__name__)
         made = object.__new__(cls)
         slots = [slot for base in cls.__mro__ for slot in getattr(base, "__slots__", ()) if slot != "__weakref__"]
         for slot in slots:
             if not hasattr(node, slot):
                 continue
-            value = getattr(node, slot)
-            name = slot.rsplit("_", 1)[0]
-            if slot.endswith("_shape"):
-                if self._argument_holds(node, record, name) is not False and self._is_batch(tuple(value)):
-                    value = self._of_one(tuple(value))
-            elif slot.endswith("_shapes"):
-                value = tuple([self._of_one(tuple(s)) if self._is_batch(tuple(s)) else s for s in value])
-            elif slot == "N_" and isinstance(value, int):  # how many images there are
-                value = value // self.size if value % self.size == 0 else value
-            elif slot.endswith("_") and slot != "_":
-                value = self._read_slot(node, record, name, value)
             try:
-                setattr(made, slot, value)
+                setattr(made, slot, self._slot(slot, getattr(node, slot)))
             except AttributeError:
                 pass  # a slot of the base class that this one has the same value in for all its nodes
         return made
 
-    def _read_slot(self, node: Any, record: OperatorRecord, name: str, value: Any) -> Any:
+    def _slot(self, slot: str, value: Any) -> Any:
+        name, size = slot.rsplit("_", 1)[0], self.reading.size
+        if slot.endswith("_shape"):
+            return self._shape(name, tuple(value))
+        if slot.endswith("_shapes"):
+            return tuple([self._shape(name, tuple(shape)) for shape in value])
+        if slot == "N_" and isinstance(value, int):  # how many images there are
+            return value // size if value % size == 0 else value
+        if slot == "repeats_" and self.at is not None and self.place("self", self.node.self_shape) is None:
+            dim = self.at.dim
+            if value[dim] % size:
+                raise _Unreadable("samples are not what is repeated")
+            return (*value[:dim], value[dim] // size, *value[dim + 1 :])
+        return self._saved(name, value) if slot.endswith("_") and slot != "_" else value
+
+    def _shape(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+        place = self.place(name, shape)
+        return shape if place is None else of_one(shape, place, self.reading.size)
+
+    def _saved(self, name: str, value: Any) -> Any:
+        node = self.node
         if isinstance(value, (tuple, list)) and any(isinstance(v, (Tensor, SavedVariable)) for v in value):
             raise _Unreadable(f"a list of tensors in {type(node).__name__}")
-        tensor = self._tensor(node, name, value)
-        if tensor is None or not self._is_batch(tensor._memory.shape):
+        if isinstance(value, (Tensor, SavedVariable)):
+            tensor = unpack_tensor(node, name, value)
+        elif isinstance(value, np.ndarray):
+            tensor = plain(value)
+        else:
             return value
-        if name in record.arguments or name in _tensor_arguments(record):
-            if self._argument_holds(node, record, name) is False:
-                return value
-            return self._samples(tensor)
+        place = None if tensor is None else self.place(name, tensor._memory.shape)
+        if place is None:
+            return value
+        assert self.record is not None
+        if name in self.record.arguments or name in _tensor_arguments(self.record):
+            return self.reading._samples(tensor, place)
         # A result; or what a kernel kept besides, which formulas on Tensors compute anew.
-        return _Held(self._samples(tensor)) if hasattr(node, f"{name}_vc") else value
+        return _Held(self.reading._samples(tensor, place)) if hasattr(node, f"{name}_vc") else value
 
 
 def _tensor_arguments(record: OperatorRecord) -> tuple[str, ...]:
