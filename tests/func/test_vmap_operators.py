@@ -63,8 +63,17 @@ def patterns(sample: Sample) -> list[tuple[int | None, ...]]:
     return [(0,) * (rest + 1), (-1,) + (None,) * rest, (None,) + (0,) * rest]
 
 
-def function(module: Any, op: Op, sample: Sample) -> Callable[..., Any]:
-    """The sample's call as a function of its tensors; gives the tensors among its results."""
+def in_place(op: Op) -> str | None:
+    """The name of the Tensor method that does the same in place."""
+    name = op.inplace or f"{op.fn}_"
+    return name if hasattr(retrograd.Tensor, name) else None
+
+
+def function(module: Any, op: Op, sample: Sample, method: str | None = None) -> Callable[..., Any]:
+    """The sample's call as a function of its tensors; gives the tensors among its results.
+
+    `method`: one of Tensor's that is called in its place, and writes to the first of them, which is the result.
+    """
 
     def call(*tensors: Any) -> tuple[Any, ...]:
         taken = iter(tensors)
@@ -77,6 +86,9 @@ def function(module: Any, op: Op, sample: Sample) -> Callable[..., Any]:
             return lookup(module, leaf.name) if isinstance(leaf, Attr) else leaf
 
         args, kwargs = map_tree(resolve, (sample.args, sample.kwargs))
+        if method is not None:
+            getattr(module.Tensor, method)(*args, **kwargs)
+            return (args[0],)
         return tuple(out for out in flat(op.call(module, args, kwargs)) if is_tensor(out))
 
     return call
@@ -157,6 +169,20 @@ def check(op: Op, chosen: Iterator[tuple[Sample, tuple[int | None, ...]]]) -> tu
 def test_operator_under_vmap_is_a_loop(op: Op) -> None:
     for sample in op.samples:  # the first that has examples
         if sample.specs and check(op, iter([(sample, patterns(sample)[0])]))[2]:
+            return
+
+
+@pytest.mark.parametrize("op", [op for op in mapped_ops() if in_place(op)], ids=lambda op: op.name)
+def test_writes_under_vmap_are_those_of_a_loop(op: Op) -> None:
+    """`x.name_(...)` writes to each example what it would by itself: the tensor that it was called on has changed."""
+    for sample in op.samples:  # the first that has examples
+        if not sample.args or not isinstance(sample.args[0], T):
+            continue
+        call, examples, dims = function(retrograd, op, sample, in_place(op)), arrays(sample), patterns(sample)[0]
+        expected = loop(call, examples, dims)
+        if expected is not None:
+            got = retrograd.vmap(call, dims, randomness="different")(*batch(retrograd, examples, dims))
+            close(values(got[0]), expected[0], sample.name)
             return
 
 

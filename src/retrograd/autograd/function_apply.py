@@ -286,7 +286,7 @@ class _Outputs:
                 if not self._is_differentiable(value) and value.requires_grad:
                     continue  # it is detached, and what was saved is another tensor
                 raise RuntimeError(
-                    "An input that has been returned as-is as output is being saved for backward. This is not "
+                    "A input that has been returned as-is as output is being saved for backward. This is not "
                     "supported if you override setup_context. You should return and save a view of the input instead, "
                     f"e.g. with x.view_as(x) or setup ctx inside the forward function itself. (In {self._who}.)"
                 )

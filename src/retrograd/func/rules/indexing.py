@@ -211,7 +211,7 @@ def _index_put(level: Level, function: Function, args: tuple[Any, ...], kwargs: 
     accumulate = bool(rest[0]) if rest else kwargs.get("accumulate", False)
     one = indices[0] if len(indices) == 1 else None
     mask = isinstance(one, Tensor) and is_batched(one, level) and _is_mask(one) and not accumulate
-    if function is not composite_index_put_ and not writes(function):
+    if not (function.__name__ == "index_put_" or writes(function)):  # (or a wrapper of it, whose record is none)
         copied = spread(target, level).clone()
         target = wrap(copied, level)
     if mask:
