@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -390,6 +391,15 @@ def test_what_functional_call_is_given_is_written_to() -> None:
     same(buffers["running_mean"], 0.1 * x.mean(0))
 
 
+def test_a_deep_copy_of_what_is_differentiated_is_refused() -> None:
+    """It would be a constant. What is captured is copied as ever."""
+    x, w = torch.randn(3), torch.nn.Linear(3, 1)
+    for transform in (grad, lambda f: lambda x: vjp(f, x), lambda f: lambda x: jvp(f, (x,), (x,))):
+        with pytest.raises(NotImplementedError, match=r"Cannot access storage.*\[3\].*x.clone\(\)"):
+            transform(lambda x: copy.deepcopy(x).sum())(x)
+        transform(lambda x: (copy.deepcopy(w)(x)).sum())(x)
+
+
 def test_own_tensors_and_arguments_are_written_to() -> None:
     x, y, kept = torch.randn(3), torch.zeros(3), None
 
@@ -497,5 +507,13 @@ def test_hooks_and_functional_inside_of_transforms() -> None:
     same(
         grad(lambda x: torch.autograd.functional.vjp(lambda y: (y**3).sum(), x, create_graph=True)[1].sum())(x), 6 * x
     )
+    # What functional.* gives without a graph is a constant: refused, as in torch, rather than differentiated as one.
+    functional = torch.autograd.functional
+    for transform in (grad, lambda f: jacrev(f), lambda f: lambda x: vjp(f, x)):
+        for call in (functional.jacobian, functional.hessian, lambda f, x: functional.vjp(f, x)[1]):
+            with pytest.raises(RuntimeError, match=r"torch.autograd.functional.*create_graph=True"):
+                transform(lambda x, call=call: call(lambda y: (y**3).sum(), x).sum())(x)
+    same(grad(lambda x: functional.jacobian(torch.sin, x, create_graph=True).sum())(x), -x.sin())
+    same(grad(lambda x: (functional.jacobian(torch.sin, x.detach()) @ x).sum())(x), x.cos())
     checkpointed = grad(lambda x: torch.utils.checkpoint.checkpoint(torch.sin, x, use_reentrant=False).sum())
     same(checkpointed(x), x.cos())

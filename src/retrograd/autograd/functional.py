@@ -93,6 +93,13 @@ def _single_scalar(outputs: tuple[Tensor, ...], is_tuple: bool, function: str) -
 
 def _own(tensors: Sequence[Tensor], create_graph: bool, requires_grad: bool = True) -> tuple[Tensor, ...]:
     """Tensors to compute with: connected to the given ones if a graph is asked for, cut off from them if not."""
+    if local.state.func_depth and not create_graph and any(tensor.requires_grad for tensor in tensors):
+        raise RuntimeError(
+            "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) "
+            "inside of a function being transformed by a functorch transform. What comes back without "
+            "create_graph=True is a constant, whose derivative is zero: pass create_graph=True, use the functorch "
+            "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian), or give it x.detach() if that is what is wanted"
+        )
     made = []
     for tensor in tensors:
         if create_graph and tensor.requires_grad:

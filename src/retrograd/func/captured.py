@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from ..autograd.accumulate_grad import AccumulateGrad
+from ..autograd.forward_grad import has_fw_grad
 from ..core.state import local
 from ..core.where import Location, user_location
 from ..tensor import Tensor
@@ -46,6 +47,20 @@ class Guard:
         self.replaced.update({id(tensor): tensor for tensor in tensors})
         if self.outer is not None:
             self.outer.lend(tensors)
+
+    def before_copy(self, tensor: Tensor) -> None:
+        """`copy.deepcopy` of what is differentiated would be a constant, and its derivative silently zero."""
+        if any(leaf is tensor for leaf in tree_flatten(self.arguments)[0]) and (
+            tensor.requires_grad or has_fw_grad(tensor)
+        ):
+            raise NotImplementedError(
+                "Cannot access storage of TensorWrapper: copy.deepcopy() of an argument of "
+                f"{getattr(self.function, '__name__', 'the function')}, of shape {list(tensor._memory.shape)}, which is "
+                f"being differentiated ({user_location()}): the copy would not depend on it. Write x.clone(), or "
+                "x.detach().clone() if a constant is what is wanted"
+            )
+        if self.outer is not None:
+            self.outer.before_copy(tensor)
 
     def before_write(self, tensor: Tensor) -> None:
         meta: Any = tensor._grad_meta

@@ -189,6 +189,9 @@ class TensorConversion(TensorAutograd):
             )
         if id(self) in memo:
             return memo[id(self)]
+        guard = local.state.mutation_guard
+        if guard is not None:
+            guard.before_copy(self)
         own = "new_empty" in {name for cls in type(self).__mro__ if not _is_ours(cls) for name in vars(cls)}
         result = self.new_empty([]) if own else new(type(self))  # type: ignore[attr-defined]
         if type(result) is not type(self) or (not own and not _is_ours(type(self))):
