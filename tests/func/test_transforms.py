@@ -416,8 +416,23 @@ def test_own_tensors_and_arguments_are_written_to() -> None:
     same(y, x)
     assert not y.requires_grad
     y.zero_()
-    same(jacrev(lambda x, y: y.copy_(x * 2))(x, y), 2 * torch.eye(3))
-    assert not y.requires_grad
+    for jacobian in (jacrev, jacfwd):
+        y.zero_()
+        same(jacobian(lambda x, y: y.copy_(x * 2))(x, y), 2 * torch.eye(3))
+        same(y, 2 * x)
+        assert not y.requires_grad
+
+    def both(x: Any, y: Any, z: Any) -> Any:
+        y[:2] = x[1:]
+        z.add_(x)
+        return y * z
+
+    y, z = torch.zeros(3), torch.ones(3)
+    found = jacfwd(both)(x, y, z)
+    same(torch.stack([y, z]), torch.stack([torch.cat([x[1:], torch.zeros(1)]), x + 1]))
+    same(found, jacrev(both)(x, torch.zeros(3), torch.ones(3)))
+    with pytest.raises(RuntimeError, match="is not possible inplace"):
+        jacfwd(lambda x, y: y.add_(1).mul_(x))(x, y)  # it was written to, and cannot be once more
 
 
 def test_the_derivative_of_an_escaped_tensor_is_refused() -> None:

@@ -467,15 +467,23 @@ def check_inplace(
     """May this be written to? Not by examples to what they share."""
     if is_batched(args[0], level):
         return
-    raise not_inplace(function.__name__)
+    raise not_inplace(function.__name__, args[0])
 
 
-def not_inplace(name: str) -> RuntimeError:
+class SharedWrite(RuntimeError):
+    """A write of many examples to one tensor, `target`."""
+
+    target: Any = None
+
+
+def not_inplace(name: str, target: Any = None) -> SharedWrite:
     """The error for a write of many examples to one tensor."""
-    return RuntimeError(
+    error = SharedWrite(
         f"vmap: aten::{name}(self, *extra_args) is not possible inplace because there exists a Tensor `other` in "
         "extra_args that has more elements than `self`. This happened due to `other` being vmapped over but `self` not "
         "being "
         f"vmapped over in a vmap. Please try to use out-of-place operators instead of {name}, or give the "
         "function a tensor of its own for each example: x.new_zeros(...), or self as an argument that is mapped over"
     )
+    error.target = target
+    return error

@@ -27,7 +27,7 @@ class Guard:
     What it captures (reaching.py) is looked for at the first write to a tensor that has no history from inside.
     """
 
-    __slots__ = ("arguments", "captured", "first", "function", "outer", "replaced", "written")
+    __slots__ = ("arguments", "captured", "first", "function", "outer", "replaced")
 
     def __init__(self, function: Any, outer: Any, first: int) -> None:
         self.function: Any = function
@@ -39,8 +39,6 @@ class Guard:
         self.captured: dict[int, Tensor] | None = None
         #: Tensors that stand in a module while a `functional_call` runs, by identity.
         self.replaced: dict[int, Any] = {}
-        #: Tensors that had no history when they were written to.
-        self.written: list[Tensor] = []
 
     def lend(self, tensors: Collection[Any]) -> None:
         """A `functional_call` puts these into a module."""
@@ -55,8 +53,8 @@ class Guard:
         ):
             raise NotImplementedError(
                 "Cannot access storage of TensorWrapper: copy.deepcopy() of an argument of "
-                f"{getattr(self.function, '__name__', 'the function')}, of shape {list(tensor._memory.shape)}, which is "
-                f"being differentiated ({user_location()}): the copy would not depend on it. Write x.clone(), or "
+                f"{getattr(self.function, '__name__', 'the function')}, of shape {list(tensor._memory.shape)}, which "
+                f"is being differentiated ({user_location()}): the copy would not depend on it. Write x.clone(), or "
                 "x.detach().clone() if a constant is what is wanted"
             )
         if self.outer is not None:
@@ -74,8 +72,6 @@ class Guard:
                 f"{list(base._memory.shape)} and writes to it at {user_location()}: give it that tensor as an "
                 "argument, or write to a clone()"
             )
-        if tensor._edge is None:
-            self.written.append(tensor)
         if self.outer is not None:
             self.outer.before_write(tensor)
 
@@ -93,29 +89,6 @@ class Guard:
                     found.pop(id(leaf), None)
             self.captured = found
         return id(tensor) in self.captured
-
-    def forgive(self) -> None:
-        """What was written to arguments stays in them: they have not escaped from forward mode."""
-        if self.written:
-            for leaf in tree_flatten(self.arguments)[0]:
-                meta: Any = leaf._grad_meta if isinstance(leaf, Tensor) else None
-                for one in (meta, meta.base._grad_meta if meta is not None and meta.is_view else None):
-                    if one is not None and one.fw_grad is not None:
-                        one.fw_grad.ended = None
-
-    def release(self, arguments: Sequence[Tensor], outputs: list[Tensor]) -> None:
-        """The values that were written to `arguments` stay in them; their history ends with the transform, but for
-        `outputs`."""
-        if self.written:
-            ours = {id(tensor) for tensor in arguments}
-            for tensor in self.written:
-                if id(tensor) in ours and tensor._edge is not None and not tensor._is_view():
-                    edge = tensor._edge
-                    for position, output in enumerate(outputs):
-                        if output is tensor:
-                            outputs[position] = tensor.detach()
-                            outputs[position]._edge = edge
-                    tensor.detach_()
 
 
 # -------------------------------------------------------------------------------------------------------------- escaped

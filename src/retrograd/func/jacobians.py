@@ -13,6 +13,7 @@ from ..core.state import local
 from ..tensor import Tensor
 from ..tensor import wrap as plain
 from ..utils._pytree import tree_flatten, tree_unflatten
+from .batched import SharedWrite, spread, wrap
 from .transforms import Argnums, _chosen, jvp_of, vjp_of
 from .vmap import vmap_impl
 
@@ -132,11 +133,17 @@ def jacfwd(
         _check_real(leaves, "jacfwd: Expected all inputs")
         specs: list[Any] = []
         kept: list[Any] = []
+        #: Positions of arguments that `func` writes to: what every column has one of its own of.
+        written: dict[int, Any] = {}
 
         def column(*tangents: Any) -> Any:
             level = local.state.batch_levels[-1]
             level.alike, level.name, level.function = True, "jacfwd", func
-            result = jvp_of(func, args, tree_unflatten(tangents, spec), argnums, False, has_aux, kwargs, "jacfwd")
+            given = list(args)
+            for position in written:
+                written[position] = given[position] = wrap(spread(args[position], level).clone(), level)
+            along = tree_unflatten(tangents, spec)
+            result = jvp_of(func, tuple(given), along, argnums, False, has_aux, kwargs, "jacfwd")
             flat, output_spec = tree_flatten(result[1])
             _check_real(flat, "jacfwd: Expected all outputs")
             specs.append((output_spec, [one._memory.shape for one in flat]))
@@ -148,24 +155,40 @@ def jacfwd(
 
         basis = tuple(_basis(leaves))
         # What comes with the result is that of the function, which the tangents have no part in: any example's will do.
-        columns, aux = vmap_impl(column, 0, 0, randomness, None, basis, {})
+        before = _versions(args)
+        while True:
+            try:
+                columns, aux = vmap_impl(column, 0, 0, randomness, None, basis, {})
+                break
+            except SharedWrite as error:
+                memory = getattr(error.target, "_vc", None)  # what aliases of one tensor have in common
+                found = [i for i, one in enumerate(args) if isinstance(one, Tensor) and one._vc is memory]
+                if memory is None or not found or found[0] in written or before != _versions(args):
+                    raise  # it is no argument; or something was written already, and cannot be done once more
+                written[found[0]] = None
+        for position, batched in written.items():
+            args[position].copy_(generated.select(batched.value.detach(), batched.bdim, 0))
         output_spec, shapes = specs[-1]
         sizes = [leaf._memory.size for leaf in leaves]
-        found = []
+        parted = []
         for shape, rows in zip(shapes, columns, strict=True):
             parts = generated.split_with_sizes(rows, sizes, 0) if len(sizes) > 1 else (rows,)
             made = []
             for leaf, part in zip(leaves, parts, strict=True):
                 moved = generated.permute(part, *range(1, part._memory.ndim), 0)
                 made.append(moved.reshape(*shape, *leaf._memory.shape))
-            found.append(tree_unflatten(made, spec))
-        result = tree_unflatten(found, output_spec)
+            parted.append(tree_unflatten(made, spec))
+        result = tree_unflatten(parted, output_spec)
         if not has_aux:
             return result
         first = [one[0] if isinstance(one, Tensor) else one for one in aux]
         return result, tree_unflatten(first, kept[-1])
 
     return jacobian
+
+
+def _versions(args: tuple[Any, ...]) -> list[int]:
+    return [0 if not isinstance(one, Tensor) or one.is_inference() else one._version for one in args]
 
 
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:

@@ -9,9 +9,10 @@ its formula runs as it is.  The gradient of a parameter, which has no such dimen
 sample.
 
 Where samples lie is known of the losses, and followed down the graph (sample_places.py).  That can be wrong, for a
-function that mixes samples (batch normalization) or a constant one of whose sizes happens to be theirs.  So the sum of what is found is held against the gradient of the
-sum, which one ordinary pass gives; where it is another, or a node cannot be read so, each loss is differentiated by
-itself, all in one batched pass, which costs as many times more as there are samples.
+function that mixes samples (batch normalization) or a constant one of whose sizes happens to be theirs.  So the sum of
+what is found is held against the gradient of the sum, which one ordinary pass gives; where it is another, or a node
+cannot be read so, each loss is differentiated by itself, all in one batched pass, which costs as many times more as
+there are samples.
 """
 
 from __future__ import annotations

@@ -41,9 +41,7 @@ def _said_by(code: CodeType) -> _Code:
     codes = [code]
     for one in codes:  # grows while it is walked
         codes += [constant for constant in one.co_consts if isinstance(constant, CodeType)]
-    stored = {
-        instruction.argval for one in codes for instruction in dis.get_instructions(one) if instruction.opname in _STORES
-    }
+    stored = {step.argval for one in codes for step in dis.get_instructions(one) if step.opname in _STORES}
     return _Code(frozenset(name for one in codes for name in one.co_names), frozenset(stored))
 
 

@@ -13,10 +13,12 @@ from typing import Any
 
 from ..autograd.edge import gradient_edge
 from ..autograd.forward_ad import dual_level, make_dual, unpack_dual
+from ..autograd.forward_grad import has_fw_grad
 from ..core.state import local, process
 from ..ops import namespace as ops
 from ..tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_unflatten
+from .batched import BatchedTensor
 from .captured import EscapedTangent, Guard, close, guarded
 from .levels import gradients, plain_of, variable
 
@@ -50,12 +52,6 @@ class transforming:
     def __exit__(self, *exc_info: object) -> None:
         state = local.state
         state.grad_enabled, state.func_depth, state.inference, state.new_vc, state.mutation_guard = self.before
-
-    def release(self, args: tuple[Any, ...], outputs: list[Tensor]) -> None:
-        """What the function wrote to its arguments stays in them, without the history that it has inside; `outputs`
-        keep theirs."""
-        if self.guard is not None and self.guard.written:
-            self.guard.release([plain_of(leaf) for leaf in _flat_tensors(args)], outputs)
 
     def reaches_outside(self, tensors: list[Tensor], variables: list[Tensor]) -> bool:
         """Does the history of `tensors` lead to anything but `variables` that have none themselves?"""
@@ -174,7 +170,6 @@ def vjp_of(
         linked = inside.reaches_outside(outputs, variables)
         result = _released(output, inside, variables) if linked and inside.outside else _detached(output)
         aux = _released(aux, inside, variables) if has_aux else None
-        inside.release(primals, outputs)
     if not linked and not any(leaf.requires_grad for leaf in _flat_tensors(aux)):
         close([plain_of(one) for one in variables], name, func)
 
@@ -305,7 +300,6 @@ def _grad_and_value(
         value = output if linked else output.detach()
         if has_aux:
             aux = _released(aux, inside, variables)
-        inside.release(args, [])
     del output
     if not linked and not any(leaf.requires_grad for leaf in _flat_tensors(aux)):
         close([plain_of(one) for one in variables], "grad", func)
@@ -338,14 +332,29 @@ def _chosen(args: tuple[Any, ...], argnums: Argnums) -> Any:
 
 
 def _replaced(args: tuple[Any, ...], argnums: Argnums, values: Any) -> tuple[Any, ...]:
+    """`args` with `values` in the places of `argnums`, and aliases in the others: what is written to those stays in
+    the arguments, the history that it has inside does not."""
     valid = _valid_argnums(argnums, len(args))
-    result = list(args)
+    chosen = (valid,) if isinstance(valid, int) else valid
+    result = [one if n in chosen else _alias(one) for n, one in enumerate(args)]
     if isinstance(valid, int):
         result[valid] = values
     else:
         for n, value in zip(valid, values, strict=True):
             result[n] = value
     return tuple(result)
+
+
+def _alias(tree: Any) -> Any:
+    """A tree with aliases of the tensors that have no history."""
+    if isinstance(tree, Tensor):
+        if tree.requires_grad or not (tree.__class__ is Tensor or tree.__class__ is BatchedTensor):
+            return tree
+        return tree if process.dual_levels and has_fw_grad(plain_of(tree)) else tree.detach()
+    if isinstance(tree, (list, tuple, dict)):
+        leaves, spec = tree_flatten(tree)
+        return tree_unflatten([_alias(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves], spec)
+    return tree
 
 
 # ------------------------------------------------------------------------------------------------------------------ jvp
@@ -422,7 +431,6 @@ def jvp_of(
                     "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not "
                     "allowed with strict=True."
                 )
-        guard.forgive()
     finally:
         state.func_depth, state.inference, state.new_vc, state.fw_grad_enabled, state.mutation_guard = before
     found = [ops.zeros_like(primal) if tangent is None else tangent for primal, tangent in pairs]

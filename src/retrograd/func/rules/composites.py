@@ -12,7 +12,7 @@ from ...tensor import Tensor
 from ...tensor.special import all_values
 from ..batched import RULES, Level, is_batched, reshaped, spread, wrap
 from ..fallback import loop
-from .patterns import folded, padded, unfolded
+from .patterns import folded, padded, shifted_all, unfolded
 
 Function = Callable[..., Any]
 
@@ -140,6 +140,20 @@ def _grid_sample(level: Level, function: Function, args: tuple[Any, ...], kwargs
     return wrap(unfolded(result, level.size), level)
 
 
+def _hash_tensor(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Over the dimensions of an example."""
+    named = dict(kwargs)
+    input, *rest = args if args else (named.pop("input"),)
+    dims = rest[0] if rest else named.pop("dim", ())
+    value, ndim = spread(input, level), input._memory.ndim
+    if not ndim:
+        value, ndim, dims = generated.unsqueeze(value, 1), 1, ()
+        named.pop("keepdim", None)
+    elif not input._memory.size and dims in (None, (), []):
+        return NotImplemented  # each example refuses
+    return wrap(function(value, shifted_all(dims, ndim), **named), level)
+
+
 def register() -> None:
     _declare(_like, "torch", "zeros_like", "ones_like", "empty_like", "full_like")
     _declare(_new, "Tensor", "new_zeros", "new_ones", "new_empty", "new_full")
@@ -149,6 +163,7 @@ def register() -> None:
     _declare(_as_strided, "torch", "as_strided")
     _declare(_as_strided_scatter, "torch", "as_strided_scatter")
     _declare(_isin, "torch", "isin")
+    _declare(_hash_tensor, "torch", "hash_tensor")
     _declare(_attention, "nn.functional", "scaled_dot_product_attention")
     _declare(_grid_sample, "nn.functional", "grid_sample")
     _declare(_cross_entropy, "nn.functional", "cross_entropy")

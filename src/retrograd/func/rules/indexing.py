@@ -139,7 +139,7 @@ def _setitem(level: Level, function: Function, args: tuple[Any, ...], kwargs: di
         view.fill_(value)
         return
     if is_batched(value, level) and not is_batched(view, level):
-        raise not_inplace("copy_")
+        raise not_inplace("copy_", view)
     value = _as_written(value, view)
     while value._memory.ndim > view._memory.ndim and value._memory.shape[0] == 1:
         value = generated.select(value, 0, 0)
@@ -149,7 +149,7 @@ def _setitem(level: Level, function: Function, args: tuple[Any, ...], kwargs: di
 def _write_mask(level: Level, self: Tensor, mask: Tensor, value: Any) -> None:
     """``x[mask] = value`` with a mask per example: only for one value, which goes to all that are chosen."""
     if not is_batched(self, level):
-        raise not_inplace("index_put_")
+        raise not_inplace("index_put_", self)
     if isinstance(value, Tensor) and value._memory.size != 1:
         raise dynamic_shape("index_put_", "a mask chooses another number of elements in each example")
     missing = self._memory.ndim - mask._memory.ndim
@@ -188,7 +188,7 @@ def _index(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict
 def _put_in_place(level: Level, target: Tensor, positions: list[Tensor | None], values: Any, accumulate: bool) -> None:
     """Write (or add) `values` to a tensor at positions."""
     if not is_batched(target, level):
-        raise not_inplace("index_put_")
+        raise not_inplace("index_put_", target)
     ndim, begin, side_by_side = _layout(positions)
     key = [_counter(level, ndim), *_of_examples(level, positions, ndim)]
     value = front(target)  # type: ignore[arg-type]
@@ -251,7 +251,7 @@ def _at(position: int, *tensors: int, sizes: int | None = None) -> Any:
             inner[sizes] = (level.size, *(args[sizes] or (1,)))
         in_place = writes(function)
         if in_place and not is_batched(args[0], level):
-            raise not_inplace(function.__name__)
+            raise not_inplace(function.__name__, args[0])
         result = function(*inner, **kwargs)
         if in_place:
             return args[0]
@@ -302,7 +302,7 @@ def _index_write(kind: str) -> Any:
         in_place = writes(function)
         if not is_batched(target, level):
             if in_place:
-                raise not_inplace(function.__name__)
+                raise not_inplace(function.__name__, args[0])
             target = wrap(spread(target, level).clone(), level)
         elif not in_place:
             target = target.clone()
@@ -324,7 +324,7 @@ def _index_fill(level: Level, function: Function, args: tuple[Any, ...], kwargs:
     """The places along the dimension that are named, be it twice, take one value."""
     target, dim, index, value = args
     if writes(function) and not is_batched(target, level):
-        raise not_inplace(function.__name__)
+        raise not_inplace(function.__name__, args[0])
     ndim = target._memory.ndim
     at = normalize_dim(dim, ndim)
     count = target._memory.shape[at] if ndim else 1
@@ -351,7 +351,7 @@ def _put(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[s
     accumulate = bool(rest[0]) if rest else kwargs.get("accumulate", False)
     in_place = writes(function)
     if in_place and not is_batched(self, level):
-        raise not_inplace(function.__name__)
+        raise not_inplace(function.__name__, args[0])
     value = spread(self, level)
     flat = wrap(flattened(value).clone(), level)
     _put_in_place(level, flat, [index.reshape(-1)], source.reshape(-1), accumulate)

@@ -83,7 +83,7 @@ def _block_diag(level: Level, function: Function, args: tuple[Any, ...], kwargs:
 def _index_reduce(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     target, dim, index, source, reduce = args
     if writes(function) and not is_batched(target, level):
-        raise not_inplace(function.__name__)
+        raise not_inplace(function.__name__, args[0])
     shape = [1] * (source._memory.ndim or 1)
     shape[normalize_dim(dim, target._memory.ndim)] = -1
     places = index.reshape(tuple(shape)).expand(source._memory.shape or (1,))

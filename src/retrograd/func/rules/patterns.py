@@ -72,7 +72,7 @@ def elementwise(level: Level, function: Callable[..., Any], args: tuple[Any, ...
     batched: list[Any] = [tensor for tensor in tensors if is_batched(tensor, level)]
     in_place = writes(function)
     if in_place and not is_batched(first, level):
-        raise not_inplace(function.__name__)
+        raise not_inplace(function.__name__, args[0])
     ndim = max([tensor._memory.ndim for tensor in tensors])
     if len(tensors) == 1:
         moved = args, kwargs, batched[0].bdim
@@ -133,7 +133,7 @@ def leading(level: Level, function: Callable[..., Any], args: tuple[Any, ...], k
     named = {k: spread(value, level) if isinstance(value, Tensor) else value for k, value in kwargs.items()}
     if writes(function):
         if not is_batched(args[0], level):
-            raise not_inplace(function.__name__)
+            raise not_inplace(function.__name__, args[0])
         function(*inner, **named)
         return args[0]
     return wrap_all(function(*inner, **named), level)
@@ -176,7 +176,7 @@ def along(position: int | str, *names: str, tensors: int = 1, keeps: bool = True
             inner[position] = shifted(inner[position], ndim)
         if writes(function):
             if not is_batched(args[0], level):
-                raise not_inplace(function.__name__)
+                raise not_inplace(function.__name__, args[0])
             function(*inner, **kwargs)
             return args[0]
         result = function(*inner, **kwargs)

@@ -42,7 +42,7 @@ def _write(level: Level, function: Callable[..., Any], args: tuple[Any, ...], kw
     writes = function in (generated.copy_, generated.fill_Tensor_)
     if not is_batched(target, level):
         if writes:
-            raise not_inplace(function.__name__)
+            raise not_inplace(function.__name__, args[0])
         target = wrap(generated.expand(target, level.size, *target._memory.shape).clone(), level)
     ndim = target._memory.ndim
     value = front(target)

@@ -114,7 +114,7 @@ def _in_place(level: Level, function: Function, args: tuple[Any, ...], kwargs: d
         return first
     if not is_batched(first, level):
         if batched:
-            raise not_inplace(function.__name__)
+            raise not_inplace(function.__name__, args[0])
         raise RuntimeError(
             "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
             "randomness. If this is necessary for your usage, please write to a tensor of each example: "
