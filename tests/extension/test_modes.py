@@ -40,7 +40,27 @@ def test_gradients_of_a_convolution_are_counted():
     found = flops(retrograd, lambda: layer(images).sum().backward())["Global"]
     forward = found["aten.convolution"]
     assert forward == 9 * 6 * 2 * 9 * 2
-    assert found["aten.convolution_backward_weight"] == found["aten.convolution_backward_input"] == forward
+    assert found["aten.convolution_backward"] == 2 * forward
+
+
+def test_other_products(torch):
+    functional = torch.nn.functional
+    x, weight = torch.ones(1, 2, 4, 4, requires_grad=True), torch.ones(2, 3, 2, 2, requires_grad=True)
+    found = flops(torch, lambda: functional.conv_transpose2d(x, weight).sum().backward())["Global"]
+    assert found == {"aten.convolution": 768, "aten.convolution_backward": 1536}
+    a, b, c = torch.ones(6, 7), torch.ones(7, 8), torch.ones(8, 2)
+    for equation, operands, expected in (
+        ("ab,bc->ac", (a, b), 2 * 6 * 7 * 8),
+        ("ab,bc,cd->ad", (a, b, c), 2 * 6 * 7 * 8 + 2 * 6 * 8 * 2),
+        ("...b,bc->...c", (torch.ones(3, 6, 7), b), 2 * 3 * 6 * 7 * 8),
+    ):
+        counts = flops(torch, lambda e=equation, o=operands: torch.einsum(e, *o))["Global"]
+        assert sum(counts.values()) == expected
+    count = importlib.import_module(f"{torch.__name__}.utils.flop_counter").sdpa_flop_count
+    query, shared = (2, 32, 128, 64), (2, 8, 128, 64)
+    assert count(query, shared, shared) == count(query, query, query) == 4 * 2 * 32 * 128 * 128 * 64
+    with pytest.raises(AssertionError):
+        count(query, (2, 5, 128, 64), (2, 5, 128, 64))
 
 
 def test_formulas_of_a_program_and_the_table(torch, capsys):
@@ -55,8 +75,10 @@ def test_formulas_of_a_program_and_the_table(torch, capsys):
     finally:
         for key in [key for key in counter.flop_registry if str(key).endswith("cumsum")]:
             del counter.flop_registry[key]
-    custom = {torch.ops.aten.exp: lambda *args, out_val=None, **kwargs: 5}
-    assert flops(torch, lambda: torch.ones(2).exp(), custom_mapping=custom)["Global"] == {"aten.exp": 5}
+    custom = {torch.ops.aten.exp: lambda *args, out_shape: 5 * args[0][0] + out_shape[0]}
+    assert flops(torch, lambda: torch.ones(2).exp(), custom_mapping=custom)["Global"] == {"aten.exp": 12}
+    with pytest.raises(ValueError, match="OpOverloadPacket"):
+        counter.register_flop_formula(torch.ops.aten.exp.default)(formula)
     with pytest.raises(ValueError, match="OpOverloadPacket"):
         counter.register_flop_formula(torch.exp)(formula)
 

@@ -47,6 +47,8 @@ def validate_array(grad: Any, edge: EdgeTuple, node: Node, position: int) -> Any
         if grad.__class__ is not array_class:
             _check_device(grad, array_class, node, position)
     if grad.shape != shape:
+        if isinstance(grad, Description):
+            return bare(_validate_special(boxed(grad), shape, np_dtype, array_class, node, position))
         _check_expandable(grad.shape, shape, node, position)
         grad = kernels.sum_to_size(grad, shape)
     if np_dtype is not None and grad.dtype is not np_dtype and grad.dtype != np_dtype:

@@ -110,6 +110,11 @@ class DispatchTensor(SpecialTensor):
 
         _viewed = _numbers
 
+    def hold(self, array: Any) -> None:
+        """Have other memory of its own."""
+        memory = self._memory
+        memory.array, memory.shape, memory.strides, memory.dtype = array, array.shape, array.strides, array.dtype
+
     def travelling(self) -> Any:
         memory = self._memory
         names = _own_slots(type(self))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+from functools import partial
 from typing import Any, NoReturn
 
 from ..core.size import Size
 from ..core.state import local
 from ..kernels.dims import normalize_dim
+from ..storage import UntypedStorage
 from ..tensor import Tensor, new, wrap
 from ..tensor.overriding import functions_off
+from ..tensor.printing import as_parameter
 from . import overload
 from .dispatch import DispatchTensor, Wrapped, ask_arguments, detached, recording_off, wrap_memory
 
@@ -153,7 +157,7 @@ class OfDispatchTensors:
         suffix = f", grad_fn=<{self.grad_fn.name()}>" if self.grad_fn is not None else ""
         if not suffix and self.requires_grad:
             suffix = ", requires_grad=True"
-        return f"{type(self).__name__}({tensor_contents}{suffix})"
+        return as_parameter(self, f"{type(self).__name__}({tensor_contents}{suffix})")
 
     def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
         if id(self) in memo:
@@ -180,6 +184,7 @@ class OfDispatchTensors:
         memo[id(self)] = result
         if self.grad is not None:
             result.grad = self.grad.__deepcopy__(memo)
+        result.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return result
 
     def __reduce_ex__(self: Any, protocol: Any) -> tuple[Any, ...]:
@@ -194,8 +199,7 @@ def set_data(tensor: Tensor, value: Any) -> None:
     """``tensor.data = value``, one of which has a class with ``__torch_dispatch__``."""
     memory = tensor._memory
     if isinstance(value, Tensor) and value._special is None and memory.array is not None:
-        array = value._numbers
-        memory.array, memory.shape, memory.strides, memory.dtype = array, array.shape, array.strides, array.dtype
+        tensor.hold(value._numbers)  # type: ignore[attr-defined]
         return
     if not isinstance(value, DispatchTensor) or not isinstance(tensor, DispatchTensor):
         raise RuntimeError(
@@ -215,16 +219,20 @@ class NoStorage:
         self._size = tensor._memory.storage_size
         self._nbytes = tensor._memory.nbytes
 
-    def data_ptr(self) -> NoReturn:
-        raise RuntimeError("Cannot access data pointer of Storage that is invalid: the tensor has no memory of its own")
+    def _refused(self, *args: Any, what: str = "access the data pointer") -> NoReturn:
+        raise RuntimeError(f"Attempted to {what} on an invalid python storage. The tensor has no memory of its own")
+
+    data_ptr = _refused
+
+    def __getattr__(self, name: str) -> Any:
+        if not hasattr(UntypedStorage, name):
+            raise AttributeError(f"'UntypedStorage' object has no attribute '{name}'")
+        return partial(self._refused, what=f"call {name}()")
 
     def nbytes(self) -> int:
         return self._nbytes if self._size is None else self._size
 
     size = nbytes
-
-    def resize_(self, size: int) -> None:
-        self._size = size
 
     @property
     def _cdata(self) -> int:
@@ -245,7 +253,8 @@ def rebuild_wrapper(
     for name, value in (state or {}).items():
         setattr(result, name, value)
     if requires_grad:
-        result.requires_grad_()
+        with functions_off(2):
+            result.requires_grad_()
     return result
 
 

@@ -288,7 +288,12 @@ def tensor_str(tensor: Any, tensor_contents: str | None = None) -> str:
         else:
             text += ", " + suffix
             column += len(suffix) + 2
-    return text + ")"
+    return as_parameter(tensor, text + ")")
+
+
+def as_parameter(tensor: Any, text: str) -> str:
+    """The text of a tensor, which says so if it is a parameter of a user's own class (nn/parameter.py)."""
+    return f"Parameter({text})" if tensor.__dict__.get("_is_param", False) else text
 
 
 def format_number(tensor: Any, spec: str) -> str:

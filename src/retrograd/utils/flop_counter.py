@@ -18,8 +18,12 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from ..ops.overload import OpOverload, OpOverloadPacket
+from .._generated.nodes import ConvolutionBackward0
+from ..core.state import local
+from ..kernels.einsum import parse_equation
+from ..ops.overload import OpOverload, OpOverloadPacket, aten
 from ..tensor import Tensor
+from ..tensor.special import like_array
 from ._python_dispatch import TorchDispatchMode
 from .module_tracker import ModuleTracker
 
@@ -37,6 +41,16 @@ def _shapes(values: Any) -> Any:
     return values
 
 
+def _of_shapes(formula: Callable[..., int]) -> Callable[..., int]:
+    """A formula of shapes as one of tensors."""
+
+    def of_tensors(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
+        named = {name: _shapes(value) for name, value in kwargs.items()}
+        return formula(*[_shapes(value) for value in args], out_shape=_shapes(out_val), **named)
+
+    return of_tensors
+
+
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Say how many operations an operator takes: of the shapes of its tensors, or of the tensors with `get_raw`.
 
@@ -48,20 +62,13 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Call
     """
 
     def register(formula: Callable[..., int]) -> Callable[..., int]:
-        def of_shapes(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
-            if get_raw:
-                return formula(*args, out_val=out_val, **kwargs)
-            named = {name: _shapes(value) for name, value in kwargs.items()}
-            return formula(*[_shapes(value) for value in args], out_shape=_shapes(out_val), **named)
-
         for target in targets if isinstance(targets, (tuple, list)) else (targets,):
-            if not isinstance(target, (OpOverload, OpOverloadPacket)):
+            if not isinstance(target, OpOverloadPacket):
                 raise ValueError(
                     f"register_flop_formula(targets): expected each target to be OpOverloadPacket (i.e. "
                     f"torch.ops.mylib.foo), got {target} which is of type {type(target)}"
                 )
-            packet = target.overloadpacket if isinstance(target, OpOverload) else target
-            flop_registry[str(packet)] = of_shapes
+            flop_registry[str(target)] = formula if get_raw else _of_shapes(formula)
         return formula
 
     return register
@@ -113,11 +120,37 @@ def conv_backward_flop(
     return each * (bool(output_mask[0]) + bool(output_mask[1]))
 
 
-def sdpa_flop(query_shape: Any, key_shape: Any, value_shape: Any, *args: Any, **kwargs: Any) -> int:
-    """Attention: the products of queries and keys, and of weights and values."""
+def sdpa_flop_count(query_shape: Any, key_shape: Any, value_shape: Any) -> int:
+    """Attention: the products of queries and keys, and of weights and values; heads may share keys and values."""
     *batch, queries, width = query_shape
     keys = key_shape[-2]
+    assert len(query_shape) == len(key_shape) == len(value_shape), "queries, keys and values have as many dimensions"
+    assert keys == value_shape[-2] and width == key_shape[-1], "as many values as keys, which are as wide as queries"
+    for shape in (key_shape, value_shape):
+        for heads, shared in zip(batch, shape[:-2], strict=True):
+            assert shared and heads % shared == 0, "each batch or head of keys and values serves as many of the queries"
     return 2 * math.prod(batch) * queries * keys * (width + value_shape[-1])
+
+
+def sdpa_flop(query_shape: Any, key_shape: Any, value_shape: Any, *args: Any, **kwargs: Any) -> int:
+    """Attention, as it is called."""
+    return sdpa_flop_count(query_shape, key_shape, value_shape)
+
+
+def einsum_flop(equation: str, operands: Any, *args: Any, out_val: Any = None) -> int:
+    """A sum of products, of two operands at a time from the left: every combination of their labels meets once."""
+    arrays = [like_array(operand) for operand in operands]
+    labels, output = parse_equation(equation, arrays)
+    sizes: dict[int, int] = {}
+    for names, array in zip(labels, arrays, strict=True):
+        for name, size in zip(names, array.shape, strict=True):
+            sizes[name] = max(size, sizes.get(name, 1))  # dimensions of one are as many as they meet
+    flops, result = 0, set(labels[0])
+    for at in range(1, len(labels)):
+        together = result | set(labels[at])
+        flops += 2 * math.prod([sizes[name] for name in together])
+        result = together & set(output).union(*labels[at + 1 :])
+    return flops
 
 
 def _of_weight(grad: Any, x: Any, *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
@@ -136,12 +169,8 @@ for _names, _formula in (
     (("convolution_backward_weight",), _of_weight), (("convolution_backward_input",), _of_input),
 ):  # fmt: skip
     for _name in _names:
-
-        def _of_tensors(*args: Any, out_val: Any = None, _formula: Any = _formula, **kwargs: Any) -> int:
-            named = {name: _shapes(value) for name, value in kwargs.items()}
-            return _formula(*[_shapes(value) for value in args], out_shape=_shapes(out_val), **named)
-
-        flop_registry[f"aten.{_name}"] = _of_tensors
+        flop_registry[f"aten.{_name}"] = _of_shapes(_formula)
+flop_registry["aten.einsum"] = einsum_flop
 
 
 # ----------------------------------------------------------------------------------------------------------------- mode
@@ -184,7 +213,10 @@ class FlopCounterMode:
             import warnings
 
             warnings.warn("mods argument is not needed anymore, you can stop passing it", stacklevel=2)
-        self.custom: dict[str, Any] = {str(op): formula for op, formula in (custom_mapping or {}).items()}
+        self.custom: dict[str, Any] = {
+            str(op): formula if getattr(formula, "_get_raw", False) else _of_shapes(formula)
+            for op, formula in (custom_mapping or {}).items()
+        }
         self.mod_tracker: ModuleTracker = ModuleTracker()
         self.mode: _Counting | None = None
 
@@ -245,6 +277,8 @@ class FlopCounterMode:
         if formula is None:
             return
         flops = formula(*args, **kwargs, out_val=result)
+        if str(packet).startswith("aten.convolution") and isinstance(local.state.current_node, ConvolutionBackward0):
+            packet = aten.convolution_backward  # in parts, some of which are convolutions themselves
         for module in self.mod_tracker.parents:
             self.flop_counts[module][packet] += flops
 

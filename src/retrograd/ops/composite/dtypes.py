@@ -179,7 +179,9 @@ def cdouble(input: Tensor, memory_format: Any = None) -> Tensor:
 
 @composite(space="Tensor")
 def type_as(input: Tensor, other: Tensor) -> Tensor:
-    """The tensor in the dtype of another."""
+    """The tensor in the dtype of another, and on its device."""
+    if other.device != input.device:
+        return to(input, other.device, other.dtype)
     return _cast(input, other._memory.dtype)
 
 

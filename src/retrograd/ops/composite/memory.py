@@ -62,7 +62,10 @@ def set_(input: Tensor, source: Any = None, storage_offset: int = 0, size: Any =
     forbid_duals("set_", input, source)
     data = _memory(input, source, storage_offset, size, stride)
     begin_inplace(state, input, False)
-    input._memory = data
+    if input._special is not None:
+        input.hold(data)  # type: ignore[attr-defined]  # a class of a user, with memory of its own
+    else:
+        input._memory = data
     outdate_accumulator(input)
     bump_version(input)
     return input
