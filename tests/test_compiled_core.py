@@ -407,6 +407,7 @@ def test_nothing_is_leaked(program: Any) -> None:
         ({"RETROGRAD_CORE": "compiled"}, "compiled"),
         ({"RETROGRAD_CORE": "python"}, "Python"),
         ({"RETROGRAD_FAST": "0"}, "Python"),
+        ({"RETROGRAD_FAST": "0", "RETROGRAD_CORE": "compiled"}, "Python"),  # it is a part of what is turned off
         ({"RETROGRAD_CORE": "other"}, "ImportError"),
     ],
 )

@@ -22,7 +22,7 @@
     X(Tensor) X(AutogradMeta) X(DifferentiableViewMeta) X(VersionCounter) X(ThreadState) X(Node) X(AccumulateGrad) \
     X(InputBuffer) X(GraphTask) X(ExecInfo) X(SavedVariable) X(local) X(INFERENCE) X(gradient_edge) X(version_counter) X(as_view) \
     X(unpack_array) X(unpack_output_array) X(validate_array) X(validated) X(apply_node) X(run_node) X(run_late_hooks) \
-    X(run_pass_fast) X(graph_lock) X(kernels) X(formulas)
+    X(run_pass_fast) X(apply_special) X(NoArray) X(graph_lock) X(kernels) X(formulas)
 
 /* Slots of those classes that are read or written here. */
 #define SLOTS(X) \
@@ -125,7 +125,17 @@ typedef struct {
 } Formula;
 PyObject *define_formulas(PyObject *self, PyObject *describe);
 Formula *formula_of(PyTypeObject *node); /* NULL if there is none */
-PyObject *evaluate(Expression *e, PyObject *node, PyObject *grad);
+#define MOST_SAVED 8
+typedef struct {
+    PyObject *node, *grad;
+    int count; /* of what hooks have unpacked */
+    struct {
+        Py_ssize_t offset;
+        PyObject *value;
+    } unpacked[MOST_SAVED];
+} Evaluation;
+PyObject *evaluate(Expression *e, Evaluation *run);
+void forget_unpacked(Evaluation *run);
 
 /* pass.c */
 PyObject *run_pass(PyObject *self, PyObject *const *args, Py_ssize_t count);

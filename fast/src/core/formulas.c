@@ -42,12 +42,12 @@ static const struct {
 
 #define MOST_ARGUMENTS 8
 
-static PyObject *call(Expression *e, PyObject *node, PyObject *grad)
+static PyObject *call(Expression *e, Evaluation *run)
 {
     PyObject *args[MOST_ARGUMENTS], *result = NULL;
     int made = 0;
     for (; made < e->parts; made++)
-        if (!(args[made] = evaluate(e->part[made], node, grad))) goto done;
+        if (!(args[made] = evaluate(e->part[made], run))) goto done;
     if (e->known) result = e->known(args, made);
     if (!result && !PyErr_Occurred()) {
         PyObject *all = PyTuple_New(made);
@@ -61,24 +61,40 @@ done:
     return result;
 }
 
-static PyObject *saved_tensor(Expression *e, PyObject *node)
+/* What is not plain is unpacked once for all formulas of a node: hooks may be behind it. */
+static PyObject *unpacked(Expression *e, Evaluation *run, PyObject *unpack, PyObject *saved)
 {
-    PyObject *saved = SLOT_AT(node, e->offset);
+    for (int i = 0; i < run->count; i++)
+        if (run->unpacked[i].offset == e->offset) return Py_NewRef(run->unpacked[i].value);
+    PyObject *value = PyObject_CallFunctionObjArgs(unpack, run->node, e->object, saved, NULL);
+    if (value && run->count < MOST_SAVED)
+        run->unpacked[run->count].offset = e->offset, run->unpacked[run->count++].value = Py_NewRef(value);
+    return value;
+}
+
+void forget_unpacked(Evaluation *run)
+{
+    while (run->count) Py_DECREF(run->unpacked[--run->count].value);
+}
+
+static PyObject *saved_tensor(Expression *e, Evaluation *run)
+{
+    PyObject *saved = SLOT_AT(run->node, e->offset);
     if (!saved) {
         PyErr_Format(PyExc_AttributeError, "%U was not saved", e->object);
         return NULL;
     }
     if (is_plain(saved) && SLOT(saved, Tensor, _vc) == Py_None) return Py_XNewRef(SLOT(saved, Tensor, _numbers));
-    return PyObject_CallFunctionObjArgs(core.unpack_array, node, e->object, saved, NULL);
+    return unpacked(e, run, core.unpack_array, saved);
 }
 
-static PyObject *saved_output(Expression *e, PyObject *node)
+static PyObject *saved_output(Expression *e, Evaluation *run)
 {
-    PyObject *saved = SLOT_AT(node, e->offset), *counter = SLOT_AT(node, e->counter);
+    PyObject *saved = SLOT_AT(run->node, e->offset), *counter = SLOT_AT(run->node, e->counter);
     if (saved && counter && (PyObject *)Py_TYPE(counter) == core.VersionCounter &&
         SLOT(counter, VersionCounter, version) == core.zero)
         return Py_NewRef(saved);
-    return PyObject_CallFunctionObjArgs(core.unpack_output_array, node, e->object, saved ? saved : Py_None, NULL);
+    return unpacked(e, run, core.unpack_output_array, saved ? saved : Py_None);
 }
 
 static PyObject *conjugate(PyObject *value)
@@ -87,28 +103,28 @@ static PyObject *conjugate(PyObject *value)
     return PyObject_CallMethod(value, "conjugate", NULL);
 }
 
-PyObject *evaluate(Expression *e, PyObject *node, PyObject *grad)
+PyObject *evaluate(Expression *e, Evaluation *run)
 {
     PyObject *a = NULL, *b = NULL, *result = NULL;
     switch (e->kind) {
-    case GRAD: return Py_NewRef(grad);
-    case TENSOR: return saved_tensor(e, node);
-    case OUTPUT: return saved_output(e, node);
+    case GRAD: return Py_NewRef(run->grad);
+    case TENSOR: return saved_tensor(e, run);
+    case OUTPUT: return saved_output(e, run);
     case SLOT_VALUE:
-        result = SLOT_AT(node, e->offset);
+        result = SLOT_AT(run->node, e->offset);
         if (!result) PyErr_SetString(PyExc_AttributeError, "a slot of a node is not set");
         return Py_XNewRef(result);
     case CONSTANT: return Py_NewRef(e->object);
-    case CALL: return call(e, node, grad);
+    case CALL: return call(e, run);
     default: break;
     }
-    if (!(a = evaluate(e->part[0], node, grad))) return NULL;
+    if (!(a = evaluate(e->part[0], run))) return NULL;
     if (e->kind == CHOICE) {
         int yes = PyObject_IsTrue(a);
         Py_DECREF(a);
-        return yes < 0 ? NULL : evaluate(e->part[yes ? 1 : 2], node, grad);
+        return yes < 0 ? NULL : evaluate(e->part[yes ? 1 : 2], run);
     }
-    if (e->parts > 1 && !(b = evaluate(e->part[1], node, grad))) goto done;
+    if (e->parts > 1 && !(b = evaluate(e->part[1], run))) goto done;
     switch (e->kind) {
     case BINARY: result = binary(e->operation, a, b); break;
     case NEGATIVE:

@@ -170,6 +170,23 @@ static int look_at_node(Pass *p)
     return both ? 0 : -1;
 }
 
+/* 1: `outputs` are there; 0: it cannot compute with a special tensor that was saved (NoArray); -1: an error. */
+static int run_formula(Pass *p, PyObject *grad)
+{
+    Evaluation run = {.node = p->node, .grad = grad};
+    int done = 1;
+    for (int i = 0; done == 1 && i < p->formula->edges; i++) {
+        if (PyTuple_GetItem(p->edges, i) == Py_None) continue;
+        if (!(p->outputs[i] = evaluate(p->formula->formulas[i], &run))) done = PyErr_ExceptionMatches(core.NoArray) ? 0 : -1;
+    }
+    forget_unpacked(&run);
+    if (!done) {
+        PyErr_Clear();
+        for (int i = 0; i < MOST_EDGES; i++) Py_CLEAR(p->outputs[i]);
+    }
+    return done;
+}
+
 /* Run the node: `outputs` or `given` is what it gave. */
 static int run_node(Pass *p)
 {
@@ -193,14 +210,11 @@ static int run_node(Pass *p)
                              : PyList_CheckExact(p->grads) && PyList_Size(p->grads) == 1 ? PyList_GetItem(p->grads, 0)
                                                                                          : NULL;
             if (grad && PyArray_CheckExact(grad) && PyTuple_Size(edges) == p->formula->edges) {
-                ran = 1;
-                for (int i = 0; i < p->formula->edges; i++) {
-                    if (PyTuple_GetItem(edges, i) == Py_None) continue;
-                    if (!(p->outputs[i] = evaluate(p->formula->formulas[i], node, grad))) return -1;
-                }
+                if ((ran = run_formula(p, grad)) < 0) return -1;
+                if (!ran && !(p->given = PyObject_CallFunctionObjArgs(core.apply_special, node, edges, p->grads, NULL))) return -1;
             }
         } else if (PyErr_Occurred()) return -1;
-        if (!ran) p->given = PyObject_CallFunctionObjArgs(core.apply_node, node, edges, p->grads, Py_False, NULL);
+        if (!ran && !p->given) p->given = PyObject_CallFunctionObjArgs(core.apply_node, node, edges, p->grads, Py_False, NULL);
     }
     if (!ran && !p->given) return -1;
     if (SLOT(p->state, ThreadState, late_hooks) == Py_False) return 0;

@@ -35,7 +35,7 @@ from ..autograd import (
     validation,
     view_meta,
 )
-from ..core import compiled, locks, meta, state, version_counter
+from ..core import compiled, description, locks, meta, state, version_counter
 from ..derivatives import formulas
 from ..tensor import Tensor
 from .registry import put_in_front
@@ -94,6 +94,8 @@ def _set_up(core: Any) -> None:
         "run_node": node_call.run_node,
         "run_late_hooks": node_call.run_late_hooks,
         "run_pass_fast": fast_loop.run_pass_fast,
+        "apply_special": node_call.apply_special,
+        "NoArray": description.NoArray,
     }
     compute_dependencies = core.configure({**classes, **parts})
     names = ["__neg__", "__getitem__", "sum"]
