@@ -467,3 +467,42 @@ def test_equal_nodes_run_in_the_order_in_which_they_became_ready(loop: str, monk
     between.grad_fn._set_sequence_nr(8)  # type: ignore[union-attr]
     total.backward()
     assert log == ["between", "early", "late"]
+
+
+# ------------------------------------------------------------------------------------------------------- numbers alone
+
+
+def numbers(torch, dtype, hooked):
+    """Programs on 0-d tensors, with all that may look at a gradient on its way."""
+    x, y = (torch.tensor(v, dtype=dtype, requires_grad=True) for v in (0.7, -1.3))
+    v = torch.tensor([0.5, 2.0, -1.0], dtype=dtype, requires_grad=True)
+    shared = x * y - 3
+    seen = []
+    if hooked:
+        shared.register_hook(lambda g: seen.append(g) or g * 2)
+        shared.grad_fn.register_prehook(lambda grads: seen.append(grads[0]))
+    total = 100 * (shared - v[1] ** 2) ** 2 + (1 - shared) ** 2 / y + v[0].exp() * -x + v.dot(v) * (shared * shared).sqrt().conj()
+    wide = total * v  # the gradient of `total` is summed from three
+    return (total + wide.sum()) * 1.5, [x, y, v, shared], seen
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("hooked", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gradients_of_numbers(dtype, hooked):
+    """What NumPy makes of 0-d arrays are its scalars, which stay so between nodes: nobody else sees one."""
+    torch = pytest.importorskip("torch")
+    found = []
+    for lib in (retrograd, torch):
+        result, tensors, seen = numbers(lib, getattr(lib, dtype), hooked)
+        gradients = lib.autograd.grad(result, tensors, retain_graph=True)
+        result.backward()
+        gradients = [*gradients, *(t.grad for t in tensors[:3]), *seen]
+        assert all(type(g) is lib.Tensor for g in gradients)
+        found.append([g.tolist() for g in gradients])
+        if lib is retrograd:
+            assert all(isinstance(g._data, np.ndarray) for g in gradients)
+    assert len(found[0]) == len(found[1]) == (11 if hooked else 7)
+    for ours, theirs in zip(*found, strict=True):
+        assert np.isfinite(ours).all()
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5 if dtype == "float32" else 1e-12)

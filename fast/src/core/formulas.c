@@ -19,15 +19,6 @@ static PyObject *sum_all_backward(PyObject *const *args, Py_ssize_t n)
     return n == 3 ? small_filled(args[1], args[2]) : NULL;
 }
 
-static PyObject *pow_backward(PyObject *const *args, Py_ssize_t n)
-{
-    if (n != 4 || !PyLong_CheckExact(args[3]) || PyLong_AsLong(args[3]) != 2) return PyErr_Clear(), NULL;
-    PyObject *twice = small_binary(MUL, args[2], args[3]);
-    PyObject *result = twice ? small_binary(MUL, args[1], twice) : NULL;
-    Py_XDECREF(twice);
-    return result;
-}
-
 static PyObject *select_backward(PyObject *const *args, Py_ssize_t n)
 {
     return n == 4 ? small_select_backward(args[0], args[1], args[2], args[3]) : NULL;
@@ -36,7 +27,7 @@ static PyObject *select_backward(PyObject *const *args, Py_ssize_t n)
 static const struct {
     const char *name;
     PyObject *(*function)(PyObject *const *, Py_ssize_t);
-} known[] = {{"sum_all_backward", sum_all_backward}, {"pow_backward", pow_backward}, {"select_backward", select_backward}};
+} known[] = {{"sum_all_backward", sum_all_backward}, {"select_backward", select_backward}};
 
 /* ---------------------------------------------------------------------------------------------------- evaluation */
 

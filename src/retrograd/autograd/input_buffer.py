@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from numpy import generic
+
 from .. import kernels
 from ..core.description import NoArray
 from ..tensor.special import bare, boxed
@@ -63,6 +65,8 @@ class InputBuffer:
             try:
                 if self.owned >> position & 1:
                     kernels.accumulate(old, grad, old)
+                elif isinstance(old, generic) and isinstance(grad, generic):
+                    grads[position] = old + grad  # type: ignore[operator]
                 else:
                     grads[position] = kernels.add(old, grad)
                     self.owned |= 1 << position

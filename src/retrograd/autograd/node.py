@@ -73,6 +73,8 @@ class Node:
     saved_tensors_names: tuple[str, ...] = ()
     #: Those of them that are results of the operation, and the gradient of which they get.
     saved_outputs: dict[str, int] = {}
+    #: May a gradient of no dimensions be one of NumPy's scalars? Set by the generator; see fast_loop.py.
+    takes_scalars: bool = False
 
     # ---------------------------------------------------------------------------------------------------- running
 

@@ -116,6 +116,8 @@ def _unwrap(entry: Entry, operator: str | None = None, inplace: bool = False) ->
             lines += [f"if {p}.__class__ is Tensor or isinstance({p}, Tensor):"]
             lines += ["    try:", f"        {arr} = {p}._numbers", "    except AttributeError:"]
             lines += [f"        return no_array({call})"]
+            if operator and entry.ufunc:
+                lines += [f"elif {p}.__class__ is float:", f"    {arr} = {p}"]
             if operator:
                 compares = operator in ("__eq__", "__ne__")
                 answer = f"array_second({entry.name}, input, {p})" if compares else "NotImplemented"
@@ -177,15 +179,42 @@ def _run_kernel(entry: Entry) -> list[str]:
     ]
 
 
-def _run_ufunc(entry: Entry) -> list[str]:
-    """The kernel, with its commonest case, two arrays of one dtype, inline."""
+#: What Python computes with numbers as the function does with 0-d arrays of double precision, to the last bit.
+_PYTHONS_SIGNS = {"multiply": "*", "add": "+", "subtract": "-"}
+
+
+def _run_ufunc(entry: Entry, reflected: bool) -> list[str]:
+    """The kernel, with its commonest cases inline: two arrays of one dtype, and an array with a number."""
     call = f"kernel_{entry.kernel}({_kernel_arguments(entry)})"
+    ufunc = f"ufunc_{entry.ufunc}"
+    arrays = [
+        "    if other_array.__class__ is ndarray and input_array.dtype is other_array.dtype:",
+        f"        result_array = {ufunc}(input_array, other_array)",
+        "        if result_array.__class__ is not ndarray:",
+        "            result_array = asarray(result_array)",
+    ]
+    other = "other_array" if entry.schema.arguments[1].is_tensor else "other"
+    swapped = entry.schema.base == "rsub"
+    number = f"{other}, {{}}" if swapped else f"{{}}, {other}"
+    numbers = [
+        f"    {'if' if reflected else 'elif'} ({other}.__class__ is float or {other}.__class__ is int) and "
+        "input_array.__class__ is ndarray and ((dtype := input_array.dtype) is DOUBLE or dtype is SINGLE):"
+    ]
+    if sign := _PYTHONS_SIGNS.get(entry.ufunc or ""):
+        a, b = number.format("input_array.item()").split(", ")
+        numbers += ["        if dtype is DOUBLE and not input_array.shape:"]
+        numbers += [f"            result_array = asarray({a} {sign} {b})"]
+        numbers += ["        else:"]
+    indent = "    " * (3 if sign else 2)
+    array = f"asarray({other}, dtype)"  # a 0-d array costs a ufunc less than a number does
+    operands = f"{array}, input_array" if swapped else f"input_array, {array}"
+    numbers += [f"{indent}result_array = {ufunc}({operands})"]
+    numbers += [f"{indent}if result_array.__class__ is not ndarray:"]
+    numbers += [f"{indent}    result_array = asarray(result_array)"]
     return [
         "try:",
-        "    if other_array.__class__ is ndarray and input_array.dtype is other_array.dtype:",
-        f"        result_array = ufunc_{entry.ufunc}(input_array, other_array)",
-        "        if result_array.__class__ is not ndarray:",
-        "            result_array = as_array(result_array)",
+        *([] if reflected else arrays),
+        *numbers,
         "    else:",
         f"        result_array = {call}",
         "except (RuntimeWarning, TypeError, ValueError):",

@@ -39,6 +39,7 @@ from retrograd.autograd.basic_nodes import NotImplementedInPlace
 from retrograd.autograd.edge import gradient_edge
 from retrograd.autograd.inplace import begin_inplace, check_overlap, edge_before_write, end_inplace
 from retrograd.autograd.saved_variable import pack_before_write, save, save_list, save_output
+from retrograd.core.meta import AutogradMeta
 from retrograd.core.state import local
 from retrograd.core.version_counter import INFERENCE, VersionCounter, version_counter
 from retrograd.autograd.view_meta import DifferentiableViewMeta, as_view
@@ -69,6 +70,8 @@ from retrograd.return_types import return_type
 from retrograd.tensor import Tensor, new
 
 from . import nodes
+
+asarray, DOUBLE, SINGLE = ufuncs.asarray, ufuncs.dtype(ufuncs.float64), ufuncs.dtype(ufuncs.float32)
 '''
 
 
@@ -138,7 +141,7 @@ def _wrapper(entry: Entry, operator: str | None = None) -> str:
         body += _send_strangers_away(entry)
     body += [f"    return state.interceptor({public}, ({_call_arguments(entry)}), {_keywords(entry)})"]
     body += _unwrap(entry, operator)
-    run = _run_ufunc(entry) if operator and entry.ufunc and not reflected else _run_kernel(entry)
+    run = _run_ufunc(entry, reflected) if operator and entry.ufunc else _run_kernel(entry)
     body += watched(entry, entry.schema.base, run)
     body += _make_results(entry)
     if entry.differentiable:

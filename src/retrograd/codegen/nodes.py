@@ -37,6 +37,8 @@ from retrograd.autograd.saved_variable import (
 from retrograd.derivatives import formulas
 from retrograd.tensor import Tensor
 from retrograd.tensor.special import boxed
+
+PYTHONS_REALS = frozenset({int, float})
 '''
 
 
@@ -121,6 +123,8 @@ def _node(entry: Entry, names: Names) -> str:
     if slots.results:
         places = ", ".join(f"{r!r}: {entry.output_nr(position)}" for r, position in slots.results)
         lines.append(f"    saved_outputs = {{{places}}}")
+    if not several and all(_takes_scalars(entry, slots, f, names) for f in entry.formulas):
+        lines.append("    takes_scalars = True")
     if not entry.node[-1].isdigit():  # torch has written it by hand, in its own namespace
         lines += ["", "    def name(self):", f'        return "torch::autograd::{entry.node}"']
     for arrays in (True, False):
@@ -220,6 +224,32 @@ def _apply(entry: Entry, slots: Slots, names: Names, arrays: bool) -> list[str]:
     return lines + ["        " + line for line in body]
 
 
+#: Functions over arrays that take a scalar of NumPy's for a 0-d gradient.
+_TAKE_SCALARS = ("select_backward", "pow_backward")
+
+
+def _takes_scalars(entry: Entry, slots: Slots, f: Formula, names: Names) -> bool:
+    """Is a formula made of signs, which compute with NumPy's scalars as with 0-d arrays?"""
+    if any(a.is_list for a in entry.differentiable_arguments):
+        return False
+    todo: list[ast.AST] = [ast.parse(lowered(slots, f, names, arrays=True), mode="eval").body]
+    while todo:
+        match todo.pop():
+            case ast.BinOp(left=a, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div(), right=b):
+                todo += [a, b]
+            case ast.IfExp(test=ast.Compare(), body=a, orelse=b):
+                todo += [a, b]
+            case ast.UnaryOp(op=ast.USub(), operand=a) | ast.Call(func=ast.Attribute(value=a, attr="conjugate")):
+                todo.append(a)
+            case ast.Call(func=ast.Attribute(attr=name)) if name in _TAKE_SCALARS:
+                pass
+            case ast.Name() | ast.Constant():
+                pass
+            case _:
+                return False
+    return True
+
+
 def _gradient(entry: Entry, name: str) -> str:
     """The local name of an argument's gradient: ``grad_self``, unless an argument is called so itself."""
     local = f"grad_{name}"
@@ -278,7 +308,10 @@ def _unpack_tensor(a: Argument, arrays: bool) -> list[str]:
         test = f"{name}.__class__ is Tensor and {name}._vc is None"
     lines = [f"{name} = node.{name}_"]
     if arrays:
-        return [*lines, f'{name} = {name}._numbers if {test} else unpack_array(node, "{name}", {name})']
+        unpacked = f'unpack_array(node, "{name}", {name})'
+        if a.type == "Tensor|Scalar":
+            unpacked = f"{name} if {name}.__class__ in PYTHONS_REALS else {unpacked}"
+        return [*lines, f"{name} = {name}._numbers if {test} else {unpacked}"]
     return [*lines, f"if not ({test}):", f'    {name} = unpack_tensor(node, "{name}", {name})']
 
 

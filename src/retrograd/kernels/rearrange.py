@@ -318,8 +318,8 @@ def sum_to_size(a: np.ndarray, size: Sequence[int]) -> np.ndarray:
 
 
 def select_backward(grad: np.ndarray, input_sizes: Sequence[int], dim: int, index: int) -> np.ndarray:
-    """Zeros of `input_sizes` with `grad` at `index` along `dim`."""
-    if grad.__class__ is np.ndarray:
+    """Zeros of `input_sizes` with `grad`, which may be a scalar of NumPy's, at `index` along `dim`."""
+    if grad.__class__ is np.ndarray or isinstance(grad, np.generic):
         result = np.zeros(input_sizes, grad.dtype)  # which takes a sixth of the time of zeros_like
     else:
         result = np.zeros_like(grad, shape=tuple(input_sizes), order="C")
