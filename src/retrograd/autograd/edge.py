@@ -62,10 +62,13 @@ def gradient_edge(tensor: Tensor) -> EdgeTuple | None:
     edge = tensor._edge
     if edge is not None:
         return edge
-    meta = tensor._grad_meta
+    meta: Any = tensor._grad_meta
     if meta is None:
         return None
     if meta.is_view:
+        edge, vc = meta.edge, tensor._vc
+        if edge is not None and vc is not None and vc.version == meta.attr_version:
+            return edge  # `view_edge` without the call
         edge = view_edge(tensor)
         if edge is not None:
             return edge

@@ -261,8 +261,8 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
             return own
     at = _level(level)
     tangent = None if at is None else _fw_tangent(tensor, at)
-    if tangent is None and tensor._meta is not None and tensor._meta.fw_grad is not None:
-        ended = getattr(tensor._meta.fw_grad, "ended", None)
+    if tangent is None and tensor._grad_meta is not None and tensor._grad_meta.fw_grad is not None:
+        ended = getattr(tensor._grad_meta.fw_grad, "ended", None)
         if ended is not None:
             raise ended.error(tensor)
     return UnpackedDualTensor(tensor if at is None else _fw_primal(tensor, at), tangent)

@@ -308,8 +308,10 @@ def save_output(node: Any, name: str, tensor: Tensor) -> None:
 
 def unpack_array(node: Node, name: str, value: Any) -> Any:
     """The values of a saved input as an array (or the number that was saved in a tensor's place)."""
-    if value.__class__ is Tensor and value._version == 0 and not ((meta := value._grad_meta) and meta.detached):
-        return value._numbers  # `unpack_tensor` without the call
+    if value.__class__ is Tensor:
+        vc, meta = value._vc, value._grad_meta
+        if (vc is None or vc.version == 0) and (meta is None or not meta.detached):
+            return value._numbers  # `unpack_tensor` without the call
     if value.__class__ is SavedVariable:
         value = value.unpack(node, name)
     else:
