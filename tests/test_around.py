@@ -137,6 +137,22 @@ def test_config_in_words():
     assert "get_num_threads" in retrograd.__config__.parallel_info()
 
 
+def test_the_configuration_says_which_core_is_used_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of Python, if there is no compiled one, or it cannot be used; to ask for that one is then an error."""
+    from retrograd.core import compiled
+
+    expected = "compiled" if compiled.library is not None else f"Python ({compiled.reason})"
+    assert f"core (operators and the engine's loop): {expected}\n" in retrograd.__config__.show()
+    monkeypatch.setattr(sys, "version", "3.14.0 free-threading build (main)")
+    for name in ("RETROGRAD_CORE", "RETROGRAD_FAST"):
+        monkeypatch.delenv(name, raising=False)
+    library, reason = compiled._load()
+    assert library is None and "free-threaded" in reason
+    monkeypatch.setenv("RETROGRAD_CORE", "compiled")
+    with pytest.raises(ImportError, match="free-threaded"):
+        compiled._load()
+
+
 # ------------------------------------------------------------------------------------------------------- grad scalers
 
 

@@ -17,10 +17,11 @@ __all__ = ["parallel_info", "show"]
 def show() -> str:
     """What computes, in words."""
     compiled = "installed" if fast.is_available() else "not installed"
+    used = "compiled" if core.library is not None else f"Python ({core.reason})"
     return (
         f"retrograd {__version__}:\n  - Python {platform.python_version()}\n  - NumPy {np.__version__}\n"
         f"  - compiled kernels (retrograd[fast]): {compiled}\n"
-        f"  - core (operators and the engine's loop): {'Python' if core.library is None else 'compiled'}\n"
+        f"  - core (operators and the engine's loop): {used}\n"
         "  - CUDA: not used\n"
     )
 

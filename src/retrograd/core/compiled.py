@@ -10,29 +10,39 @@ whatever RETROGRAD_CORE says; RETROGRAD_CORE=compiled makes it an error that it 
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 #: Of what the core is told and asked. This package does not use another than the one it was written for.
 VERSION = 1
 
 
-def _load() -> Any:
+def _load() -> tuple[Any, str]:
+    """The extension module, or None; and why, in words."""
     asked = os.environ.get("RETROGRAD_CORE", "")
     if asked not in ("", "compiled", "python"):
         raise ImportError(f"RETROGRAD_CORE={asked} in the environment: it may be 'compiled' or 'python'")
-    if asked == "python" or os.environ.get("RETROGRAD_FAST") == "0":
-        return None
+    if asked == "python":
+        return None, "RETROGRAD_CORE=python is in the environment"
+    if os.environ.get("RETROGRAD_FAST") == "0":
+        return None, "RETROGRAD_FAST=0 is in the environment"
+    reason = "retrograd[fast] is not installed"
     try:
+        if "free-threading" in sys.version:
+            reason = "a free-threaded Python has no lock that would keep others from the slots it reads"
+            raise ImportError(f"no compiled core: {reason}")
         from retrograd_fast import _core
 
         if _core.VERSION != VERSION:
-            raise ImportError(f"retrograd_fast has version {_core.VERSION} of the core, not {VERSION}")
-    except ImportError:  # not installed, or of another release, or for a Python without the global lock
+            reason = f"retrograd_fast has version {_core.VERSION} of the core, not {VERSION}"
+            raise ImportError(reason)
+    except ImportError:
         if asked:
             raise
-        return None
-    return _core
+        return None, reason
+    return _core, ""
 
 
-#: The extension module, or None.
-library: Any = _load()
+#: The extension module, or None; and if None, why.
+library: Any
+library, reason = _load()
