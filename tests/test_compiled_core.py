@@ -407,7 +407,8 @@ def test_nothing_is_leaked(program: Any) -> None:
         ({"RETROGRAD_CORE": "compiled"}, "compiled"),
         ({"RETROGRAD_CORE": "python"}, "Python (RETROGRAD_CORE=python"),
         ({"RETROGRAD_FAST": "0"}, "Python (RETROGRAD_FAST=0"),
-        ({"RETROGRAD_FAST": "0", "RETROGRAD_CORE": "compiled"}, "Python (RETROGRAD_FAST=0"),  # it is a part of what is turned off
+        # (it is a part of what is turned off)
+        ({"RETROGRAD_FAST": "0", "RETROGRAD_CORE": "compiled"}, "Python (RETROGRAD_FAST=0"),
         ({"RETROGRAD_CORE": "other"}, "ImportError"),
     ],
 )
