@@ -29,6 +29,7 @@ from retrograd.autograd.inplace import begin_inplace, edge_before_write, end_inp
 from retrograd.autograd.saved_variable import pack_before_write, save, save_list, save_output
 from retrograd.autograd.view_meta import DifferentiableViewMeta, as_view
 from retrograd.core.dtypes import as_numpy_dtype
+from retrograd.core.meta import AutogradMeta
 from retrograd.core.state import local
 from retrograd.core.version_counter import INFERENCE, VersionCounter, version_counter
 from retrograd.ops.arguments import argument
