@@ -8,7 +8,10 @@ import pytest
 import retrograd as torch
 
 #: What libraries call the attributes of their subclasses: torchao, torchvision's tensors, unit and masked tensors.
-NAMES = ("_data", "_meta", "_array", "_value", "_values", "_tensor", "_storage", "_shape", "_units", "elem", "meta")
+NAMES = (
+    "held", "kind", "make", "_data", "_meta", "_array", "_value", "_values", "_tensor", "_storage", "_shape", "_units",
+    "elem",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)

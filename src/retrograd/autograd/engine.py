@@ -123,7 +123,7 @@ class Engine:
             array = grads[0]._numbers
         except NoArray:
             array = grads[0]._memory
-            as_tensors = as_tensors or grads[0].transparent or grads[0].needs_tensors  # type: ignore[attr-defined]  # batched: all nodes need Tensors
+            as_tensors = as_tensors or grads[0]._transparent or grads[0].needs_tensors  # type: ignore[attr-defined]  # batched: all nodes need Tensors
         first: Sequence[Any]
         if (
             len(roots) == 1
@@ -134,7 +134,8 @@ class Engine:
         ):
             first = (array,)  # loss.backward(): `_root` without the call
         else:
-            as_tensors = as_tensors or any(g._special is not None and (g.transparent or g.needs_tensors) for g in grads)  # type: ignore[attr-defined]
+            special: list[Any] = [g for g in grads if g._special is not None]
+            as_tensors = as_tensors or any(g._transparent or g.needs_tensors for g in special)
             root, first = _root(roots, grads, as_tensors)
         if wanted:
             # Nodes below everything that is wanted lead to nothing that is wanted.

@@ -206,7 +206,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise ValueError(f"Expected primal to be floating point or complex, but got: {tensor.dtype}")
     if tangent._memory.dtype.kind not in "fcVW":
         raise ValueError(f"Expected tangent to be floating point or complex, but got: {tangent.dtype}")
-    if local.state.batch_levels and tangent._special is not None and tangent.transparent:  # type: ignore[attr-defined]
+    if local.state.batch_levels and tangent._special is not None and tangent._transparent:  # type: ignore[attr-defined]
         return transforms("levels").dual(tensor, tangent, level)
     if tensor._grad_meta is not None or tangent._grad_meta is not None:
         _check_dual(tensor, tangent, at)

@@ -30,7 +30,7 @@ from .input_metadata import _InputMetadata
 class HeldHistory(SpecialTensor):
     """A special tensor with the history of a plain one that it holds."""
 
-    transparent = True
+    _transparent = True
 
     _values: Tensor
 
@@ -113,8 +113,8 @@ class HeldHistory(SpecialTensor):
             return self.values_like(grad, f"grad_output[{position}]")
         if self.numel() != 1:
             raise RuntimeError(
-                f"grad can be implicitly created only for scalar outputs; output {position} is a {self.kind} tensor of "
-                f"{self.numel()} elements: pass a gradient like it: y.backward(gradient)"
+                f"grad can be implicitly created only for scalar outputs; output {position} is a {self._kind} tensor "
+                f"of {self.numel()} elements: pass a gradient like it: y.backward(gradient)"
             )
         return ops.ones_like(self._values)
 

@@ -128,7 +128,7 @@ class BatchedTensor(SpecialTensor):
 
     __slots__ = ("_special", "bdim", "level", "value")
 
-    transparent = True
+    _transparent = True
 
     value: Tensor
     bdim: int
@@ -160,24 +160,24 @@ class BatchedTensor(SpecialTensor):
         return result
 
     @property
-    def kind(self) -> str:
+    def _kind(self) -> str:
         return "batched"
 
     @property
-    def held(self) -> tuple[Tensor, ...]:
+    def _held(self) -> tuple[Tensor, ...]:
         """The tensors that have the history and the tangents of this one."""
         return (self.value,)
 
     # --------------------------------------------------------------------------------------------------- operators
 
-    def operate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _operate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         level = self.level
         if not level.open:
             raise escaped(self, function.__name__)
         rule = RULES.get(function) or find_rule(function)
         return NotImplemented if rule is _none else rule(level, function, args, kwargs)
 
-    def stuck(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _stuck(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A function composed of operators that wants an array all the same."""
         return transforms("fallback").loop(self.level, function, args, kwargs)
 
@@ -189,7 +189,7 @@ class BatchedTensor(SpecialTensor):
             "view ops. Leave out= away, or copy_() the result"
         )
 
-    def become(self, operator: Callable[..., Tensor], args: tuple[Any, ...]) -> Any:
+    def _become(self, operator: Callable[..., Tensor], args: tuple[Any, ...]) -> Any:
         view: Any = operator(self, *args)
         self.value, self.bdim = view.value, view.bdim
         return self

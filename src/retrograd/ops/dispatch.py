@@ -110,19 +110,19 @@ class DispatchTensor(SpecialTensor):
 
         _viewed = _numbers
 
-    def hold(self, array: Any) -> None:
+    def _hold(self, array: Any) -> None:
         """Have other memory of its own."""
         memory = self._memory
         memory.array, memory.shape, memory.strides, memory.dtype = array, array.shape, array.strides, array.dtype
 
-    def travelling(self) -> Any:
+    def _travelling(self) -> Any:
         memory = self._memory
         names = _own_slots(type(self))
         if names:
             memory.own = {name: getattr(self, name) for name in names if hasattr(self, name)}
         return memory
 
-    def operate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _operate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if local.state.dispatch_off:
             return NotImplemented
         record = record_of(function)
@@ -132,7 +132,7 @@ class DispatchTensor(SpecialTensor):
             return IN_PARTS[record.name](*args, **kwargs)
         return below_autograd(function, args, kwargs, lambda func, a, k: ask_arguments(func, a, k))
 
-    def stuck(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _stuck(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if local.state.dispatch_off:
             raise self.no_form(function.__name__) from None
         return ask_arguments(*call_of(function, args, kwargs))
@@ -156,11 +156,11 @@ class DispatchTensor(SpecialTensor):
 
     def _alias(self) -> Any:
         """Another object like this one, on the same memory, without history."""
-        result = self.travelling().as_tensor()
+        result = self._travelling().as_tensor()
         result._vc = self._vc or version_counter(self)
         return result
 
-    def described(self) -> tuple[Any, ...]:
+    def _described(self) -> tuple[Any, ...]:
         """What `_make_wrapper_subclass` made it of, in the order in which torch's files have it."""
         memory = self._memory
         steps = tuple(step // memory.itemsize for step in memory.strides)

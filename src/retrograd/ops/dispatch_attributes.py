@@ -188,18 +188,18 @@ class OfDispatchTensors:
         return result
 
     def __reduce_ex__(self: Any, protocol: Any) -> tuple[Any, ...]:
-        memory = self.travelling()
+        memory = self._travelling()
         state = {**memory.attributes, **memory.own}
         if memory.array is not None:
             return rebuild_subclass, (type(self), memory.array, self.requires_grad, state)
-        return rebuild_wrapper, (*self.described(), state)
+        return rebuild_wrapper, (*self._described(), state)
 
 
 def set_data(tensor: Tensor, value: Any) -> None:
     """``tensor.data = value``, one of which has a class with ``__torch_dispatch__``."""
     memory = tensor._memory
     if isinstance(value, Tensor) and value._special is None and memory.array is not None:
-        tensor.hold(value._numbers)  # type: ignore[attr-defined]
+        tensor._hold(value._numbers)  # type: ignore[attr-defined]
         return
     if not isinstance(value, DispatchTensor) or not isinstance(tensor, DispatchTensor):
         raise RuntimeError(
@@ -207,7 +207,7 @@ def set_data(tensor: Tensor, value: Any) -> None:
             f"{type(tensor).__name__} and {type(value).__name__}"
         )
     tensor._memory = value._memory.like(tensor.__dict__)
-    for name, attribute in (*value.__dict__.items(), *value.travelling().own.items()):
+    for name, attribute in (*value.__dict__.items(), *value._travelling().own.items()):
         setattr(tensor, name, attribute)
 
 

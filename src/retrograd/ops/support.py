@@ -68,7 +68,7 @@ def _operate(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     """The same while somebody watches: of transparent tensors, what happens inside."""
     state = local.state
     before = state.interceptor
-    if special_tensors(args, kwargs)[0].transparent:
+    if special_tensors(args, kwargs)[0]._transparent:
         state.interceptor = interceptor_of(state.observers)
     try:
         return operate_on_special(function, args, kwargs)

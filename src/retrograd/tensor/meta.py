@@ -114,7 +114,7 @@ class MetaTensor(SpecialTensor):
     needs_tensors = True
     is_cpu = False  # type: ignore[assignment]
 
-    def operate(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _operate(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         from ..ops.meta import operate  # what operators mean is said in terms of them
 
         return operate(function, args, kwargs)
@@ -206,7 +206,7 @@ class MetaTensor(SpecialTensor):
         self.numpy()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        result: Any = type(self).make()
+        result: Any = type(self)._make()
         result._memory = MetaArray.like(self._memory)
         result.__dict__.update(self.__dict__)
         if self.requires_grad:
@@ -235,7 +235,7 @@ def new_plain(array: Any) -> Tensor:
 
 def meta_tensor(array: MetaArray) -> MetaTensor:
     """A Tensor on what stands for an array, without history."""
-    result = MetaTensor.make()
+    result = MetaTensor._make()
     result._memory = array
     result._vc = local.state.new_vc
     return result

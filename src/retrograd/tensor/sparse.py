@@ -39,12 +39,12 @@ class AnySparse(SpecialTensor):
     backend: str
     _impl: str
     #: Its operators are Functions, and operators on its values.
-    transparent = True
+    _transparent = True
 
     @classmethod
     def on(cls, array: Any) -> Self:
         """A tensor on `array`, without history."""
-        result = cls.make()
+        result = cls._make()
         result._memory = array
         return result
 
@@ -53,7 +53,7 @@ class AnySparse(SpecialTensor):
         return LAYOUTS[self._memory.layout_name]
 
     @property
-    def kind(self) -> str:
+    def _kind(self) -> str:
         return repr(self.layout)
 
     @property
@@ -69,7 +69,7 @@ class AnySparse(SpecialTensor):
             Tensor.data.__set__(self, value)  # type: ignore[attr-defined]  # which refuses it
         self._memory = value._memory
 
-    def operate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _operate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return _package().operate(self, function, args, kwargs)
 
     def no_form(self, name: str) -> Exception:
@@ -81,7 +81,7 @@ class AnySparse(SpecialTensor):
     # ------------------------------------------------------------------------------------------- what it does not have
 
     def _no_storage(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise NotImplementedError(f"Cannot access storage of {type(self)._impl}: a {self.kind} tensor has none")
+        raise NotImplementedError(f"Cannot access storage of {type(self)._impl}: a {self._kind} tensor has none")
 
     storage_offset = storage = untyped_storage = typed_storage = _no_storage
 

@@ -2,7 +2,7 @@
 
 Note [Special tensors]
 A plain operator takes the arrays of its arguments, computes, and makes a Tensor of the result.  A *special* tensor has
-no array that it could take.  Its class says instead what an operator means for it, in `operate`:
+no array that it could take.  Its class says instead what an operator means for it, in `_operate`:
 
 * ``_numbers`` and ``_viewed`` (the values, and the memory that views are taken of) raise `NoArray`.  Operators of the
   table read them in a ``try`` that they have anyway, for arguments that are no Tensors at all; so plain tensors pay
@@ -13,7 +13,7 @@ no array that it could take.  Its class says instead what an operator means for 
   operators read no more than that, and so work for special tensors as soon as their parts do.
 
 Both come to `operate_on_special`.  It asks the special tensors among the arguments, those of the highest rank
-(`_special`) first, as ``operate(function, args, kwargs)``; the first answer that is not NotImplemented is the result.
+(`_special`) first, as ``_operate(function, args, kwargs)``; the first answer that is not NotImplemented is the result.
 If there is none, a function composed of operators runs as it is, on its parts; an operator of the table is refused, in
 the words of the class (`no_form`).  If it turns out on the way that such a function needs an array all the same,
 the special tensor is asked once more, as ``stuck(function, args, kwargs)``, and refuses unless its class knows a way.
@@ -21,7 +21,7 @@ the special tensor is asked once more, as ``stuck(function, args, kwargs)``, and
 Gradients travel through a backward pass as bare arrays (Note [Arrays and Tensors]).  That of a special tensor, or a
 special gradient of a plain one, travels as its ``_memory``, from which ``as_tensor()`` makes the Tensor again (`bare`
 and `boxed` below, for what may be either).  Formulas on arrays that meet one raise `NoArray`, since nothing can be
-computed with it; the engine then runs the node in its other namespace, on Tensors, where `operate` is asked.
+computed with it; the engine then runs the node in its other namespace, on Tensors, where `_operate` is asked.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class SpecialTensor(Tensor):
     _special: int = 1
     #: Is an operator on such tensors nothing but operators on plain tensors?  Then whoever watches operators (modes,
     #: saved-tensor hooks, dual levels) sees those.
-    transparent = False
+    _transparent = False
     #: Must a backward pass that begins with such a gradient run on Tensors, whose identity the class looks at?
     needs_tensors: bool = False
-    #: Its class says what *operators* mean, in `operate`; functions mean what they mean for any tensor.
+    #: Its class says what *operators* mean, in `_operate`; functions mean what they mean for any tensor.
     __torch_function__ = disabled_torch_function  # type: ignore[assignment]
 
     if not TYPE_CHECKING:
@@ -60,7 +60,7 @@ class SpecialTensor(Tensor):
         @property
         def _numbers(self) -> NoReturn:
             """No operator finds an array here."""
-            raise NoArray(f"a {self.kind} tensor has no strided array")
+            raise NoArray(f"a {self._kind} tensor has no strided array")
 
         _viewed = _numbers
 
@@ -68,12 +68,12 @@ class SpecialTensor(Tensor):
         _memory = Tensor.__dict__["_numbers"]
 
     @property
-    def kind(self) -> str:
+    def _kind(self) -> str:
         """The word for it in messages."""
         return type(self).__name__
 
     @classmethod
-    def make(cls) -> Self:
+    def _make(cls) -> Self:
         """A new one, without history; its class fills in what it holds."""
         result = object.__new__(cls)
         result._vc = result._grad_meta = result._edge = None
@@ -84,12 +84,12 @@ class SpecialTensor(Tensor):
         state = local.state
         if state.interceptor is not None:
             return state.interceptor(type(self).detach, (self,), {})
-        result = self.make()
+        result = self._make()
         result._memory = self._memory
         result._vc = self._vc or version_counter(self)
         return result
 
-    def operate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _operate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What `function` gives for these arguments, of which this tensor is one; NotImplemented: not known here."""
         return NotImplemented
 
@@ -120,7 +120,7 @@ class SpecialTensor(Tensor):
         """This tensor as a gradient that the engine takes."""
         return self
 
-    def stuck(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _stuck(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What a function composed of operators gives that has asked for an array; refused unless overridden."""
         raise self.no_form(function.__name__) from None
 
@@ -128,22 +128,23 @@ class SpecialTensor(Tensor):
         """``function(..., out=...)`` with this tensor among the arguments or results: None where it may be written."""
         return None
 
-    def become(self, operator: Callable[..., Tensor], args: tuple[Any, ...]) -> Any:
+    def _become(self, operator: Callable[..., Tensor], args: tuple[Any, ...]) -> Any:
         """Be what a view operator makes of this tensor: ``unsqueeze_()`` and its like; NotImplemented: as any."""
         return NotImplemented
 
-    def travelling(self) -> Any:
+    def _travelling(self) -> Any:
         """What stands for this tensor where gradients travel as bare arrays; its ``as_tensor()`` gives one like it."""
         return self._memory
 
     @property
-    def held(self) -> tuple[Tensor, ...]:
+    def _held(self) -> tuple[Tensor, ...]:
         """The tensors that have the history and the tangents of this one, if others have."""
         return ()
 
     def no_form(self, name: str) -> Exception:
         """The error for an operator that there is none of for such tensors."""
-        return NotImplementedError(f"Could not run 'aten::{name}' with a {self.kind} tensor: there is no such operator")
+        what = f"Could not run 'aten::{name}' with a {self._kind} tensor"
+        return NotImplementedError(f"{what}: there is no such operator")
 
 
 def like_array(tensor: Tensor) -> Any:
@@ -158,7 +159,7 @@ def all_values(tensor: Tensor) -> Any:
     if tensor.is_meta:  # which stands for none
         return np.empty(0, tensor._memory.dtype)
     while tensor._special is not None:
-        (tensor,) = tensor.held  # type: ignore[attr-defined]
+        (tensor,) = tensor._held  # type: ignore[attr-defined]
     return tensor._numbers
 
 
@@ -208,7 +209,7 @@ def operate_on_special(function: Callable[..., Any], args: tuple[Any, ...], kwar
         if kind == asked:
             continue  # one of each kind speaks for all
         asked = kind
-        result = tensor.operate(function, args, kwargs)
+        result = tensor._operate(function, args, kwargs)
         if result is not NotImplemented:
             return result
     return NotImplemented
@@ -216,7 +217,7 @@ def operate_on_special(function: Callable[..., Any], args: tuple[Any, ...], kwar
 
 def bare(tensor: Tensor) -> Any:
     """A gradient in the form in which it travels: its array, or what stands for one."""
-    return tensor._numbers if tensor._special is None else tensor.travelling()  # type: ignore[attr-defined]
+    return tensor._numbers if tensor._special is None else tensor._travelling()  # type: ignore[attr-defined]
 
 
 def boxed(array: Any) -> Any:

@@ -180,7 +180,7 @@ class MaskedTensor(HeldHistory):
 
     # -------------------------------------------------------------------------------------------------------- operators
 
-    def operate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _operate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         handler = self.operators.get(function.__name__)
         return NotImplemented if handler is None else handler(function, *args, **kwargs)
 

@@ -163,7 +163,7 @@ class NestedBase(HeldHistory):
     def __getitem__(self, key: Any) -> Tensor:
         return self.operators["__getitem__"](self, key)
 
-    def operate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _operate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         handler = self.operators.get(function.__name__)
         return NotImplemented if handler is None else handler(function, *args, **kwargs)
 

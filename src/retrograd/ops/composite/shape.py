@@ -414,7 +414,7 @@ _IN_PLACE: dict[type[Any], type[Any]] = {
 def become(name: str, input: Tensor, operator: Any, *args: Any) -> Tensor:
     """`input` itself becomes the view that `operator` gives of it: the in-place method `name`."""
     if input._special is not None:
-        result = input.become(operator, args)  # type: ignore[attr-defined]
+        result = input._become(operator, args)  # type: ignore[attr-defined]
         if result is not NotImplemented:
             return result
     state = local.state
