@@ -53,6 +53,9 @@ def drawings_into_pages(app: Any, doctree: nodes.document) -> None:
     docname = app.env.docname
     for image in list(doctree.findall(nodes.image)):
         uri = image["uri"]
+        shot = HERE / "_made" / "screenshots" / Path(uri).name
+        if "explorer/" in uri and shot.exists():  # the kept one is for those who read the page elsewhere
+            image["uri"] = f"/_made/screenshots/{shot.name}"
         if "_made/" not in uri or not uri.endswith(".svg"):
             continue
         file = HERE / uri.lstrip("/") if uri.startswith("/") else (HERE / docname).parent / uri

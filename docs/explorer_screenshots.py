@@ -10,25 +10,28 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from explorer import pages
-from explorer.browser import DESKTOP, PHONE, Browser
+from explorer.browser import DESKTOP, PHONE, Browser, missing
 
 FOLDER = ROOT / "docs" / "explorer"
 
 
-def main() -> None:
-    FOLDER.mkdir(exist_ok=True)
+__all__ = ["main", "missing"]  # the site's build takes them, too
+
+
+def main(target: Path = FOLDER) -> None:
+    target.mkdir(exist_ok=True)
     browser = Browser()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         made = {one: getattr(pages, one)(folder) for one in ("small", "compared")}
         made |= {one: pages.program(one, folder) for one in ("transformer", "physics", "nan")}
         try:
-            shots(browser, made)
+            shots(browser, made, target)
         finally:
             browser.close()
 
 
-def shots(browser: Browser, made: dict[str, Path]) -> None:
+def shots(browser: Browser, made: dict[str, Path], target: Path) -> None:
     def shoot(page: str, file: str, *scripts: str, size: tuple[int, int] = DESKTOP, dark: bool = False) -> None:
         browser.look(size, dark)
         browser.open(made[page])
@@ -36,8 +39,8 @@ def shots(browser: Browser, made: dict[str, Path]) -> None:
             browser.js(script)
             browser.settle()
         browser.settle()
-        browser.shot(FOLDER / file)
-        print(f"docs/explorer/{file}: {(FOLDER / file).stat().st_size // 1024} KiB")
+        browser.shot(target / file)
+        print(f"{target.name}/{file}: {(target / file).stat().st_size // 1024} KiB")
 
     def at(share: float) -> str:
         return f"const v = explorer.active; v.timeline.go(v.player.length * {share})"

@@ -8,6 +8,8 @@ as errors.  Nothing is fetched from anywhere.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import shutil
 import subprocess
 import sys
@@ -31,6 +33,8 @@ def main() -> int:
     if not make():
         return 1
     made = time.perf_counter()
+    for old in (SITE, ROOT / "build" / "doctrees"):
+        shutil.rmtree(old, ignore_errors=True)
     options = ["-W", "--keep-going", "-q", "-j", "auto", "-b", "html", "-d", str(ROOT / "build" / "doctrees")]
     code = subprocess.run([sys.executable, "-m", "sphinx", *options, str(DOCS), str(SITE)], check=False).returncode
     end = time.perf_counter()
@@ -53,6 +57,7 @@ def make() -> bool:
             blocks.run_page(page, draw)
         except blocks.Wrong as error:
             wrong.append(str(error))
+    take_screenshots()
     for folder, pages in names.items():
         write_index(folder, pages)
     write_sources()
@@ -68,6 +73,18 @@ def draw(name: str, what: Any) -> None:
     (MADE / "pictures" / f"{name}.svg").write_text(pictures.draw(name, what), encoding="utf-8")
     page = what[0] if isinstance(what, tuple) else what
     page.save(MADE / "extra" / "explorer" / f"{name}.html")
+
+
+def take_screenshots() -> None:
+    """The explorer's pages in a browser, for docs/EXPLORER.md; without one, the page shows those that are kept."""
+    import explorer_screenshots
+
+    absent = explorer_screenshots.missing()
+    if absent is None:
+        with contextlib.redirect_stdout(io.StringIO()):
+            explorer_screenshots.main(MADE / "screenshots")
+    else:
+        print(f"the explorer's screenshots are those that are kept: {absent}")
 
 
 def write_index(folder: str, pages: list[str]) -> None:
