@@ -13,8 +13,6 @@ from explorer import pages
 from explorer.browser import DESKTOP, PHONE, Browser, missing
 
 FOLDER = ROOT / "docs" / "explorer"
-
-
 __all__ = ["main", "missing"]  # the site's build takes them, too
 
 
