@@ -27,6 +27,7 @@ HELPERS = {
     "kernels/compiled": ("the optional compiled kernels, which the families ask first", None),
     "kernels/compiled_products": ("those of products and convolutions", None),
     "kernels/compiled_recurrent": ("those of recurrent layers", None),
+    "kernels/conv_depthwise": ("conv.py would be above 500 lines with it", "conv"),
     "kernels/conv_tbc": ("conv.py would be above 500 lines with it", "conv"),
     "kernels/dims": ("which dimension is meant", None),
     "kernels/einsum": ("an equation read and planned; products.py would be above 500 lines with it", "products"),

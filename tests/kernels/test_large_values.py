@@ -6,6 +6,7 @@ of either sign, ties, quotients without measure and lengths that no block divide
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -122,7 +123,7 @@ def test_division_by_one_number(name: str, divisor: float):
 
 
 @pytest.mark.parametrize("special", [(), (np.nan,), (np.inf,), (np.inf, -np.inf), (0.0, np.inf), (np.nan, np.inf)])
-@pytest.mark.parametrize("shape", [(SIZE,), (130, 259), (7, 31, 64), (9, 3, 1031)])
+@pytest.mark.parametrize("shape", [(SIZE,), (130, 259), (7, 31, 64), (9, 3, 1031), (20011, 2), (2003, 17)])
 @pytest.mark.parametrize("name", ["prod", "nansum", "cumsum", "cumprod", "sign"])
 def test_along_dimensions(name: str, shape: tuple[int, ...], special: tuple[float, ...]):
     rng = np.random.default_rng(3)
@@ -157,6 +158,24 @@ def test_along_dimensions_in_other_dtypes(name: str, dtype: str):
         ours = getattr(retrograd, name)(retrograd.from_numpy(x), dim)
         theirs = getattr(torch, name)(torch.from_numpy(x), dim)
         same(ours, theirs, rtol=2e-3 if dtype == "float16" else 2e-5)
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize("kernel", [(3, 3), (1, 4), (2, 1)])
+@pytest.mark.parametrize("stride", [(1, 1), (2, 1), (2, 3)])
+def test_convolutions_of_each_channel_by_itself(times: int, kernel: tuple[int, int], stride: tuple[int, int]):
+    """Forward and both gradients, for every padding and dilation, of images that are more than one block."""
+    for padding, dilation in itertools.product([(0, 0), (1, 2)], [(1, 1), (2, 1)]):
+        found = []
+        for lib in (retrograd, torch):
+            rng = np.random.default_rng(7)
+            arrays = [rng.standard_normal(s) for s in ((3, 5, 11, 13), (5 * times, 1, *kernel), (5 * times,))]
+            leaves = [lib.from_numpy(a).requires_grad_() for a in arrays]
+            y = lib.nn.functional.conv2d(*leaves, stride=stride, padding=padding, dilation=dilation, groups=5)
+            weights = lib.from_numpy(rng.standard_normal(tuple(y.shape)))
+            found.append((y, *lib.autograd.grad(y, leaves, weights)))
+        for ours, theirs in zip(*found, strict=True):
+            same(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("special", [(), (np.nan,), (-np.inf,)])

@@ -22,6 +22,7 @@ import numpy as np
 
 from . import compiled_products
 from .compiled import LARGE
+from .conv_depthwise import by_rows
 from .promotion import is_half, scalar_name, unsupported
 from .storage import keeps_channels_last_of_either, shape_text
 
@@ -245,8 +246,15 @@ def _product(
     if not input.size or not weight.size or not result.size:
         result[...] = 0 if shift is None else shift
         return result
-    x = windows.pad(input)
     weight = np.ascontiguousarray(weight)
+    if weight.shape[1] == 1 and outputs <= 2 * groups and len(windows.out) == 2 and windows.taps > 1 and (
+        type(input) is np.ndarray
+    ):
+        by_rows(input, weight, windows, groups, result)
+        if shift is not None:
+            result += shift
+        return result
+    x = windows.pad(input)
     matrix = weight.reshape(groups, outputs // groups, -1)
     size, blocks = windows.blocks(batch, channels, dtype.itemsize)
     buffer = windows.buffer(x, size)

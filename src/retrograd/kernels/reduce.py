@@ -140,7 +140,7 @@ def _prod_large(a: ndarray, dim: int | None, keepdim: bool) -> ndarray | None:
     """The product over all or the last dimension of a contiguous array; None if it is not such a product.
 
     NumPy multiplies the numbers of a row one after another, each time waiting for the product so far; but whole rows
-    many at a time.  So a row is folded: its parts are multiplied with each other first.
+    many at a time.  So rows are folded until they are short, and short ones taken as columns.
     """
     if type(a) is not ndarray or a.dtype.char not in "fd" or not a.flags.c_contiguous:
         return None
@@ -149,14 +149,34 @@ def _prod_large(a: ndarray, dim: int | None, keepdim: bool) -> ndarray | None:
     lead = a.shape[:-1] if dim is not None else ()
     rows = math.prod(lead)
     x = a.reshape(rows, -1)
-    parts = 8 if rows > 1 else max(x.shape[1] // 4096, 8)
-    width = x.shape[1] // parts
-    if width >= 16:
+    if rows == 1:
+        parts = max(x.shape[1] // 4096, 8)
+        width = x.shape[1] // parts
         rest = x[:, parts * width :]
         x = np.multiply.reduce(x[:, : parts * width].reshape(rows, parts, width), 1)
         x[:, : rest.shape[1]] *= rest
-    r = as_array(np.multiply.reduce(x, 1)).reshape(lead)
+        r = as_array(np.multiply.reduce(x, 1)).reshape(lead)
+    else:
+        r = np.empty(rows, a.dtype)
+        step = max(1, _FOLDED // max(x.shape[1], 1))
+        for first in range(0, rows, step):
+            _fold(x[first : first + step], r[first : first + step])
+        r = r.reshape(lead)
     return r.reshape((*lead, 1) if dim is not None else (1,) * a.ndim) if keepdim else r
+
+
+_FOLDED = 1 << 19  # elements whose rows are folded together
+
+
+def _fold(x: ndarray, out: ndarray) -> None:
+    """The product of each row of a matrix."""
+    while x.shape[1] > 16:
+        half, odd = divmod(x.shape[1], 2)
+        folded = np.multiply(x[:, :half], x[:, half : 2 * half])
+        if odd:
+            folded[:, 0] *= x[:, -1]
+        x = folded
+    np.multiply.reduce(np.ascontiguousarray(x.T), 0, out=out)
 
 
 def _reduce_arithmetic(ufunc: np.ufunc, a: ndarray, dim: Dims, keepdim: bool, dtype: np.dtype | None) -> ndarray:

@@ -87,9 +87,13 @@ def _scan_large(ufunc: np.ufunc, x: ndarray, dim: int, wide: np.dtype) -> ndarra
         for i in range(1, _GROUP):
             parts[i] = part[:, i:whole:_GROUP]
             ufunc(parts[i], parts[i - 1], out=parts[i])
-        before = ufunc.accumulate(parts[-1], axis=1)
-        ufunc(parts[:, :, 1:], before[:, :-1], out=parts[:, :, 1:])
+        # What comes before each group, and before the first what changes nothing: whole arrays, not rows of them.
+        before = np.empty((rows, groups + 1), wide)
+        before[:, 0] = 1 if ufunc is np.multiply else -0.0
+        ufunc.accumulate(parts[-1], axis=1, out=before[:, 1:])
+        earlier = before[:, :-1].copy()
         for i in range(_GROUP):
+            ufunc(parts[i], earlier, out=parts[i])
             np.copyto(target[:, i:whole:_GROUP], parts[i], casting="same_kind")
         if rest:
             last = np.concatenate([before[:, -1:], part[:, whole:]], 1, dtype=wide)
