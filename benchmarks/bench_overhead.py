@@ -133,10 +133,11 @@ def step(call: Callable[[ModuleType, list], object], *shapes: tuple[int, ...]) -
     def setup(lib: ModuleType) -> Callable[[], object]:
         rng = numpy.random.default_rng(0)
         leaves = [lib.tensor(rng.standard_normal(s), dtype=lib.float32, requires_grad=True) for s in shapes]
-        ones = lib.ones_like(call(lib, leaves))
+        # (not ones, with which a softmax has a gradient of nothing but rounding)
+        cotangent = lib.tensor(rng.standard_normal(tuple(call(lib, leaves).shape)), dtype=lib.float32)
 
         def run() -> object:
-            call(lib, leaves).backward(ones)
+            call(lib, leaves).backward(cotangent)
             found = [leaf.grad for leaf in leaves]
             for leaf in leaves:
                 leaf.grad = None
@@ -344,4 +345,5 @@ CASES = [
 if __name__ == "__main__":
     found = harness.versions("numpy", "torch", "retrograd")
     found["core"] = "Python" if compiled.library is None else "compiled"
-    sys.exit(harness.command_line((__doc__ or "").splitlines()[0], CASES, found))
+    build = "" if compiled.library is None else ", compiled core"
+    sys.exit(harness.command_line((__doc__ or "").splitlines()[0], CASES, found, build))

@@ -394,8 +394,11 @@ def write_into(path: Path, name: str, text: str) -> None:
     path.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
 
 
-def command_line(description: str, cases: list[Case], versions: dict[str, str]) -> int:
-    """Runs the cases that the command line asks for; with --strict, the exit status says whether every bar held."""
+def command_line(description: str, cases: list[Case], versions: dict[str, str], build: str = "") -> int:
+    """Runs the cases that the command line asks for; with --strict, the exit status says whether every bar held.
+
+    `build` tells the marks of one build's table from those of another.
+    """
     if sys.argv[1:2] == ["--worker"]:
         work(sys.argv[2])
         return 0
@@ -421,7 +424,7 @@ def command_line(description: str, cases: list[Case], versions: dict[str, str]) 
     if options.markdown:
         options.markdown.write_text(markdown(results) + "\n")
     if options.into:
-        name = Path(sys.argv[0]).stem + f" on {THREADS} thread{'s' * (THREADS > 1)}"
+        name = Path(sys.argv[0]).stem + f" on {THREADS} thread{'s' * (THREADS > 1)}{build}"
         write_into(options.into, name, f"{described}; {started} before, {load()} after\n\n{markdown(results)}")
     return 1 if missed and options.strict else 0
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from .schema import Argument
 from .table import Entry
 
-_NOT_INT = "({p}.__class__ is not int or not -0x8000000000000000 <= {p} <= 0xFFFFFFFFFFFFFFFF)"
+_RANGE = "-0x8000000000000000 <= {p} <= 0xFFFFFFFFFFFFFFFF"
+_NOT_INT = f"({{p}}.__class__ is not int or not {_RANGE})"
 #: When an argument is not plainly what it should be, and `argument` has to look at it.
 _PLAINLY = {
     "int": "{p}.__class__ is not int",
@@ -25,6 +26,11 @@ _PLAINLY = {
 }
 #: A list of ints may be one int, in the table.
 _TYPES = {"int[]": "int[1]", "int[]?": "int[1]?"}
+
+
+def is_plain_number(p: str) -> str:
+    """The test that a Python number passes which needs no look."""
+    return f"{p}.__class__ is float or {p}.__class__ is int and {_RANGE.format(p=p)}"
 
 
 def not_plain(a: Argument) -> str | None:

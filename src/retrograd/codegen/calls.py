@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .argument_checks import argument_call, not_plain
+from .argument_checks import argument_call, is_plain_number, not_plain
 from .schema import Argument
 from .table import Entry
 
@@ -113,11 +113,15 @@ def _unwrap(entry: Entry, operator: str | None = None, inplace: bool = False) ->
             lines += ["try:", f"    {arr} = None if {p} is None else {p}._numbers", "except AttributeError:"]
             lines.append(f"    return no_array({call})")
         elif a.type == "Tensor|Scalar":
-            lines += [f"if {p}.__class__ is Tensor or isinstance({p}, Tensor):"]
+            number = [f"{is_plain_number(p)}:", f"    {arr} = {p}"] if operator and entry.ufunc else []
+            if number and operator and operator.startswith("__r"):  # which is asked about numbers alone
+                lines += ["if " + number[0], number[1]]
+            test = "elif" if number and lines[-1] == number[1] else "if"
+            lines += [f"{test} {p}.__class__ is Tensor or isinstance({p}, Tensor):"]
             lines += ["    try:", f"        {arr} = {p}._numbers", "    except AttributeError:"]
             lines += [f"        return no_array({call})"]
-            if operator and entry.ufunc:
-                lines += [f"elif {p}.__class__ is float:", f"    {arr} = {p}"]
+            if number and operator and not operator.startswith("__r"):
+                lines += ["elif " + number[0], number[1]]
             if operator:
                 compares = operator in ("__eq__", "__ne__")
                 answer = f"array_second({entry.name}, input, {p})" if compares else "NotImplemented"
@@ -167,6 +171,14 @@ def _run_kernel(entry: Entry) -> list[str]:
             "except (TypeError, ValueError):",
             f"    {call}",
             "    shape = result_array.shape",
+        ]
+    if entry.first:
+        first = entry.first.replace("self", "input_array")
+        return [
+            "try:",
+            f"    {target} = {first} else kernel_{entry.kernel}({arguments})",
+            "except IndexError:",  # which the kernel tells better
+            f"    {call}",
         ]
     if entry.view:
         return [call]

@@ -18,7 +18,8 @@ from .schema import SPACES, Argument, Schema, SchemaError, parse_schema, place
 
 OPTIONS = {
     "name", "result", "output_differentiability", "view", "inplace", "operators", "method", "kernel", "saves", "doc",
-    "differentiable", "aliases", "ufunc", "inline", "node", "tensor_node", "flips", "refuses", "overloads", "apart",
+    "differentiable", "aliases", "ufunc", "inline", "first", "node",
+    "tensor_node", "flips", "refuses", "overloads", "apart",
     "may_overlap", "changes_elements", "masks", "space", "inplace_function", "inplace_node", "number_nodes",
     "given_nodes", "old_form", "saved",
 }  # fmt: skip
@@ -68,6 +69,8 @@ class Entry:
     ufunc: str = ""
     #: Of a view: what the kernel is in the plain case.
     inline: str = ""
+    #: An array expression for a view, and the test that it is meant for: "self[index, ...] if dim == 0".
+    first: str = ""
     aliases: list[str] = field(default_factory=list)
     #: The bit of its input that the result has flipped, of a view that differs from it in this: "conj" or "neg".
     flips: str = ""
@@ -222,6 +225,7 @@ def _entry(schema: Schema, columns: dict, line: int, where: str, names: formula.
     entry.doc = columns.get("doc", "")
     entry.ufunc = columns.get("ufunc", "")
     entry.inline = columns.get("inline", "")
+    entry.first = columns.get("first", "")
     entry.aliases = list(columns.get("aliases", []))
     entry.node = columns.get("node", "")
     entry.tensor_node = columns.get("tensor_node", "")
