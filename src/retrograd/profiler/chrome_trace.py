@@ -1,4 +1,4 @@
-"""A profile as a file of trace events, which Chrome's ``about:tracing`` and Perfetto draw: threads as lanes, what ran
+"""A profile as a file of trace events, which Perfetto and Chrome's ``about:tracing`` draw: threads as lanes, what ran
 within what, arrows from operators to the nodes of the backward pass that they made, and memory as a curve."""
 
 from __future__ import annotations
@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import threading
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,9 +30,10 @@ def document(events: EventList) -> dict[str, Any]:
     found: list[dict[str, Any]] = [
         {"name": "process_name", "ph": "M", "ts": 0, "pid": pid, "tid": 0, "args": {"name": "retrograd"}}
     ]
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
     for number, thread in enumerate(dict.fromkeys(event.thread for event in events)):
         found.append({"name": "thread_name", "ph": "M", "ts": 0, "pid": pid, "tid": thread,
-                      "args": {"name": f"thread {thread}"}})  # fmt: skip
+                      "args": {"name": names.get(thread, f"thread {thread}")}})  # fmt: skip
         found.append({"name": "thread_sort_index", "ph": "M", "ts": 0, "pid": pid, "tid": thread,
                       "args": {"sort_index": number}})  # fmt: skip
     # What was given back between all events is an instant, below.
