@@ -140,8 +140,8 @@ def _unwrap(entry: Entry, operator: str | None = None, inplace: bool = False) ->
             continue  # its default
         elif a.type == "dtype?":
             lines.append(f"{arr} = None if {p} is None else as_numpy_dtype({p})")
-        elif (test := not_plain(a)) is not None and not (a.type == "int" and a in late):  # (or looked at already)
-            lines += [f"if {test}:", f"    {p} = {argument_call(entry, a, position)}"]
+        elif (unlike := not_plain(a)) is not None and not (a.type == "int" and a in late):  # (or looked at already)
+            lines += [f"if {unlike}:", f"    {p} = {argument_call(entry, a, position)}"]
     either = [a for a in entry.schema.arguments if a.is_tensor]
     if either and all(a.type == "Tensor|Scalar" for a in either):
         # A number is its own array.
