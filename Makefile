@@ -29,7 +29,8 @@ MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo examples test test-parity test-slow test-programs test-fast test-core test-mpi test-versions check \
+.PHONY: help demo examples test test-parity test-slow test-programs test-fast test-core test-mpi test-cuda test-versions \
+        check \
         fast fast-wheel bench bench-distributed bench-func bench-kernels bench-memory bench-optim \
         bench-threads programs coverage generate clean \
         docs test-explorer explorer-libraries \
@@ -74,6 +75,9 @@ explorer-screenshots: $(GENERATED) $(VENV)/test.stamp $(VENV)/explorer.stamp ## 
 
 docs: $(GENERATED) $(VENV)/docs.stamp ## the site, into build/site: pages, pictures, charts and reference; warnings are errors
 	@$(PY) docs/website/build.py
+
+test-cuda: $(GENERATED) ## on a machine with a GPU and CuPy: all samples, the device tests, the benchmark beside torch
+	@cd tests && PYTHONPATH=../src:. $(abspath $(PY)) -m gpu.run $(ARGS)
 
 test-mpi: $(GENERATED) $(VENV)/test.stamp $(VENV)/mpi.stamp ## processes that work together, under mpiexec
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -q -m mpi tests/distributed $(ARGS)

@@ -32,6 +32,7 @@ HELPERS = {
     "kernels/dims": ("which dimension is meant", None),
     "kernels/einsum": ("an equation read and planned; products.py would be above 500 lines with it", "products"),
     "kernels/indexing_key": ("reads what stands between the brackets of x[...]", None),
+    "kernels/libraries": ("which kernels run, and those of other libraries of arrays", None),
     "kernels/linalg_checks": ("the checks and errors of three families of linear algebra", None),
     "kernels/pointwise": ("makes kernels of ufuncs, for all families of functions of one element", None),
     "kernels/promotion": ("torch's dtypes, for all", None),

@@ -171,16 +171,43 @@ class Generator:
 
 
 default_generator: Generator = Generator()
+#: The default generators of CUDA devices that were drawn from, by index.
+of_devices: dict[int, Generator] = {}
+#: The seed of those that were not: set with the default generator's.
+_seed_of_devices: list[int] = [67280421310721]
+
+
+def generator_of(device: Any) -> Generator:
+    """The generator that draws where none is given: each device has one."""
+    if device is None:
+        device = devices.default.device
+    found = as_device(device)
+    if found.type in ("cpu", "meta"):
+        return default_generator
+    index = found.place.index
+    made = of_devices.get(index)
+    if made is None:
+        made = of_devices.setdefault(index, Generator(f"{found.type}:{index}").manual_seed(_seed_of_devices[0]))
+    return made
+
+
+def seed_devices(seed: int) -> None:
+    """Seed the generators of all devices."""
+    _seed_of_devices[0] = int(seed)
+    for made in list(of_devices.values()):
+        made.manual_seed(seed)
 
 
 def manual_seed(seed: int) -> Generator:
-    """Seed the default generator.
+    """Seed the default generators: the CPU's, which is returned, and those of all devices.
 
     >>> import retrograd as torch
     >>> torch.manual_seed(0).initial_seed()
     0
     """
-    return default_generator.manual_seed(seed)
+    default_generator.manual_seed(seed)
+    seed_devices(default_generator._seed)
+    return default_generator
 
 
 def seed() -> int:

@@ -654,6 +654,7 @@ def main() -> None:
         if watching[0]:
             seen[f"{event} {arguments[1]}" if event == "object.__getattr__" else event] += 1
 
+    torch.cuda.is_available()  # looks for CuPy, once: a file whose tensors were on a GPU makes `load` ask
     sys.addaudithook(hook)
     report: dict[str, Any] = {"problems": [], "loaded": Counter(), "refused": Counter()}
     slowest = 0.0

@@ -24,7 +24,7 @@ from typing import Any
 from ..autograd.grad_mode import _Mode
 from ..autograd.intercept import catch_up, interceptor_of, set_observers
 from ..core import dtypes
-from ..core.devices import device
+from ..core.devices import accelerators, device
 from ..core.state import ThreadState, local, process
 from ..core.where import is_user_code
 from ..ops.overload import overload_of
@@ -33,12 +33,15 @@ from ..tensor import Tensor
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
-LOW = frozenset("""
+LOW = frozenset(
+    """
     addbmm addmm baddbmm bmm conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d
     convolution einsum linalg_vecdot linear matmul __matmul__ __rmatmul__ mm prelu scaled_dot_product_attention
     _lstm_layer
-""".split())
-FLOAT32 = frozenset("""
+""".split()
+)
+FLOAT32 = frozenset(
+    """
     _adaptive_avg_pool3d _avg_pool3d _max_pool3d binary_cross_entropy binary_cross_entropy_with_logits cdist
     cosine_embedding_loss cross_entropy ctc_loss grid_sample grid_sampler hinge_embedding_loss householder_product
     huber_loss kl_div l1_loss lstsq margin_ranking_loss matrix_norm matrix_rank max_unpool2d max_unpool3d mse_loss
@@ -52,7 +55,16 @@ FLOAT32 = frozenset("""
     linalg_householder_product linalg_inv linalg_inv_ex linalg_lstsq linalg_matrix_rank linalg_qr linalg_solve
     linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve _linalg_eigh _linalg_eigvals _linalg_svd
     _linalg_solve_ex
-""".split())
+""".split()
+)
+#: On CUDA devices also these are computed in float32.
+CUDA_FLOAT32 = frozenset(
+    """
+    acos asin cosh cosine_similarity cumprod cumsum dist erfinv exp expm1 group_norm layer_norm native_group_norm
+    native_layer_norm log log10 log1p log2 logsumexp _log_softmax log_softmax norm pdist pow reciprocal renorm rsqrt
+    sinh _softmax softmax softmin softplus sum tan
+""".split()
+)
 WIDEST = frozenset(["cat", "concat", "concatenate", "index_copy", "stack"])
 #: Composed of operators of the first list here, but not there.
 AS_GIVEN = frozenset(["addmv", "addr", "bilinear", "dot", "ger", "inner", "mv", "outer", "tensordot", "vdot"])
@@ -65,13 +77,19 @@ class _Autocast:
 
     casts = True  # for functions that are made of other operators then
 
-    def __init__(self, dtype: dtypes.dtype) -> None:
+    def __init__(self, dtype: dtypes.dtype, kind: str = "cpu") -> None:
         self.dtype = dtype
+        #: The kind of device whose tensors it is about.
+        self.kind = kind
 
     def __call__(
         self, operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any, Any], proceed: Callable[..., Any]
     ) -> Any:
+        if accelerators and not _is_about(self.kind, (args, kwargs)):
+            return proceed()
         rule = _rule_for(operator)
+        if self.kind == "cuda" and rule is not LOW and overload_of(operator).overloadpacket.__name__ in CUDA_FLOAT32:
+            rule = FLOAT32
         if rule is None:
             return proceed()
         target = self.dtype
@@ -129,6 +147,15 @@ def _cast(value: Any, target: dtypes.dtype) -> Any:
     return value
 
 
+def _is_about(kind: str, value: Any) -> bool:
+    """Is a tensor of this kind of device among the arguments?"""
+    if isinstance(value, Tensor):
+        return value.device.type == kind
+    if isinstance(value, (tuple, list, dict)):
+        return any(_is_about(kind, part) for part in (value.values() if isinstance(value, dict) else value))
+    return False
+
+
 def _widest(value: Any) -> dtypes.dtype:
     """The dtype that the tensors among the arguments have in common."""
     names = set(_dtype_names(value))
@@ -149,19 +176,25 @@ def _dtype_names(value: Any) -> Iterator[str]:
 # ------------------------------------------------------------------------------------------------------------- the mode
 
 
-def current_autocast() -> _Autocast | None:
-    """The mode that is on in this thread."""
-    return next((observer for observer in local.state.observers if isinstance(observer, _Autocast)), None)
+def current_autocast(kind: str | None = None) -> _Autocast | None:
+    """The mode that is on in this thread, for a kind of device or for any."""
+    for observer in local.state.observers:
+        if isinstance(observer, _Autocast) and kind in (None, observer.kind):
+            return observer
+    return None
 
 
-def _with(state: ThreadState, mode: _Autocast | None) -> tuple[Any, ...]:
-    """The thread's observers, with this mode."""
-    others = tuple([observer for observer in state.observers if not isinstance(observer, _Autocast)])
+def _with(state: ThreadState, mode: _Autocast | None, kind: str | None = None) -> tuple[Any, ...]:
+    """The thread's observers, with this mode in place of those for its kind of device, or for all."""
+    others = tuple([o for o in state.observers if not (isinstance(o, _Autocast) and kind in (None, o.kind))])
     return others if mode is None else (*others, mode)
 
 
 class restored_autocast:
     """The mode that was on at another time: a checkpoint's recomputation runs in that of its forward pass."""
+
+    #: The kind of device that it is about; None: all.
+    kind: str | None = None
 
     def __init__(self, mode: _Autocast | None) -> None:
         self.mode = mode
@@ -169,10 +202,10 @@ class restored_autocast:
 
     def __enter__(self) -> Any:
         state = local.state
-        observers = _with(state, self._wanted())
+        observers = _with(state, self._wanted(), self.kind)
         interceptor = interceptor_of(observers)
         as_they_were = state.observers, interceptor_of(state.observers)
-        self.before = current_autocast(), observers, as_they_were, self.before
+        self.before = current_autocast(self.kind), observers, as_they_were, self.before
         state.observers, state.interceptor = observers, interceptor
         return self
 
@@ -185,9 +218,9 @@ class restored_autocast:
                 state.interceptor = catch_up
             return
         try:  # others have come or gone meanwhile
-            set_observers(state, _with(state, mode))
+            set_observers(state, _with(state, mode, self.kind))
         except BaseException:  # Note [Interrupts and modes] in core/state.py
-            set_observers(state, _with(state, mode))
+            set_observers(state, _with(state, mode, self.kind))
             raise
 
     def _wanted(self) -> _Autocast | None:
@@ -217,7 +250,8 @@ class autocast(restored_autocast, _Mode):
         self._cache_enabled = bool(cache_enabled)
         self._enabled = enabled
         self.before: Any = None
-        if enabled and self.device != "cpu":
+        self.kind = self.device
+        if enabled and not is_autocast_available(self.device):
             warnings.warn(f"{self.device.upper()} is not available. Disabling autocast.", UserWarning, stacklevel=2)
             self._enabled = False
         elif enabled and getattr(self.fast_dtype, "name", None) not in ("bfloat16", "float16"):
@@ -230,9 +264,9 @@ class autocast(restored_autocast, _Mode):
             self._enabled = False
 
     def _wanted(self) -> _Autocast | None:
-        if self.device != "cpu":
-            return current_autocast()
-        return _Autocast(self.fast_dtype) if self._enabled else None
+        if not is_autocast_available(self.device):
+            return current_autocast(self.device)
+        return _Autocast(self.fast_dtype, self.device) if self._enabled else None
 
     def clone(self) -> autocast:
         result = object.__new__(type(self))
@@ -242,20 +276,20 @@ class autocast(restored_autocast, _Mode):
 
 def is_autocast_available(device_type: str) -> bool:
     """Is there autocast for this kind of device?"""
-    return device(device_type).type == "cpu"
+    kind = device(device_type).type
+    return kind == "cpu" or any(known.type == kind for known in accelerators)
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Is autocast on in this thread?"""
-    return device(device_type).type == "cpu" and current_autocast() is not None
+    return current_autocast(device(device_type).type) is not None
 
 
 def get_autocast_dtype(device_type: str) -> dtypes.dtype:
     """What autocast casts to on this kind of device."""
-    if not is_autocast_available(device_type):
-        return dtypes.float16
-    mode = current_autocast()
-    return dtypes.by_name("bfloat16") if mode is None else mode.dtype
+    kind = device(device_type).type
+    mode = current_autocast(kind)
+    return mode.dtype if mode is not None else dtypes.by_name("bfloat16") if kind == "cpu" else dtypes.float16
 
 
 # ----------------------------------------------------------------------------------------------------- custom functions

@@ -15,7 +15,7 @@ from ..core.description import Description, NoArray
 from ..core.locks import graph_lock
 from ..core.state import local, process
 from ..core.version_counter import INFERENCE, VersionCounter, inference_error, version_counter
-from ..kernels import accumulate
+from ..kernels import accumulate, ndarray
 from ..tensor import Tensor, wrap
 from ..tensor.lazy_conjugation import write_back
 from ..tensor.special import boxed
@@ -158,6 +158,8 @@ def grad_accumulator(tensor: Tensor) -> AccumulateGrad:
             node.topological_nr = 0
             data = tensor._memory
             node.shape, node.array_class = data.shape, data.__class__
+            if data.__class__ is not ndarray and hasattr(data, "place"):
+                node.array_class = data.place.class_now()  # Note [Streams]
             node.dtype = data.dtype if meta.grad_dtype == "same" else meta.grad_dtype
             node.extras = None
             if meta.hooks is not None:
@@ -174,7 +176,8 @@ def _may_keep(grads: Sequence[Any], like: Any) -> bool:
         return False
     grad = grads[0]
     if not grad.flags.writeable or grad.__class__ is not like.__class__:
-        return False
+        if not hasattr(grad, "place") or grad.place is not getattr(like, "place", None):
+            return False  # else of another stream of the device
     return grad.strides == kernels.grad_layout_strides(like) or not local.state.enforce_grad_layout
 
 

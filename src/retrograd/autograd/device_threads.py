@@ -5,7 +5,8 @@ Each accelerator has one thread, which runs the nodes that take its gradients (t
 whoever calls ``backward()``: work for one device is queued in one place, in the order of `ReadyQueue`.  The threads of
 a pass run at the same time; what they share (the buffers of waiting nodes, the count of nodes that are queued or
 running) is in one `DevicePass`, behind its lock.  A pass all of whose nodes belong to the calling thread does not
-come here: the engine's loop runs it, without a lock.
+come here: the engine's loop runs it, without a lock.  Without threads (``set_multithreading_enabled(False)``) all nodes
+run on the calling thread, still each on its stream: Note [Streams] in streams.py.
 
 Modes: each node gets a copy of the state that the calling thread had when the pass began (grad mode, anomaly mode,
 saved-tensor hooks, dual levels, ...) and runs in a copy of its context, so that what a hook enters and does not leave
@@ -39,6 +40,7 @@ from .intercept import learn_modes
 from .node import Node
 from .node_call import Call, run_node
 from .ready_queue import SharedReadyQueue
+from .streams import Leaves, class_of_node, hand_over, on_stream_of
 
 
 def device_thread_of(node: Any) -> str | None:
@@ -52,12 +54,9 @@ def device_thread_of(node: Any) -> str | None:
     return None
 
 
-def needs_other_threads(state: ThreadState, task: GraphTask) -> bool:
-    """Does a pass have nodes that belong to another thread than the one that calls?"""
-    if not state.multithreading:
-        return False
-    here = (None, state.on_device_thread)
-    return any(device_thread_of(node) not in here for node in (task.root, *task.dependencies))
+def has_nodes_of_devices(task: GraphTask) -> bool:
+    """Does a pass have nodes that do not belong to the CPU?"""
+    return any(device_thread_of(node) is not None for node in (task.root, *task.dependencies))
 
 
 def run_on_devices(
@@ -66,9 +65,14 @@ def run_on_devices(
     """The engine's loop over several threads; the arguments are those of the plain one."""
     run = DevicePass(state, task, as_tensors, call)
     run.outstanding = 1
+    for grad in grads:
+        if grad is not None:
+            hand_over(grad, node, False)
+    grad = None
     run.queue_for(node).push(node, list(grads), run)
     del grads  # AccumulateGrad steals what nobody else holds
     run.finish()
+    run.leaves.join(task.captured)
 
 
 class DevicePass:
@@ -91,12 +95,15 @@ class DevicePass:
         self.error: BaseException | None = None
         self.failed: bool = False
         self.told_to_stop: bool = False
+        self.multithreading: Any = state.multithreading
+        self.warn: bool = getattr(task, "warn_on_stream_mismatch", False)
+        self.leaves: Leaves = Leaves()
         #: What the calling thread serves: its CPU nodes, and on a device thread that device's nodes of all passes.
         name = state.on_device_thread
         self.own_queue: SharedReadyQueue = SharedReadyQueue() if name is None else threads.queue_of(name)
 
     def queue_for(self, node: Node) -> SharedReadyQueue:
-        name = device_thread_of(node)
+        name = device_thread_of(node) if self.multithreading else None
         return self.own_queue if name is None else threads.queue_of(name)
 
     def finish(self) -> None:
@@ -152,9 +159,13 @@ class DevicePass:
         try:
             given: Any = tuple(grads)
             grads.clear()
-            edges, outputs = run_node(state, self.task, node, given, self.as_tensors, self.call)
-            del given
-            self._hand_on(edges, outputs)
+            with on_stream_of(class_of_node(node)):
+                edges, outputs = run_node(state, self.task, node, given, self.as_tensors, self.call)
+                del given
+                info = None if self.task.exec_info is None else self.task.exec_info.get(node)
+                if not node.next_edges or (info is not None and info.captures is not None):
+                    self.leaves.add(node)
+                self._hand_on(edges, outputs)
         except Exception as error:
             if process.modes:
                 explain_error(state, error)
@@ -165,7 +176,9 @@ class DevicePass:
         for edge, grad in zip(edges, outputs, strict=True):
             if edge is None:
                 continue
-            with self.lock:
+            if grad is not None:
+                hand_over(grad, edge[0], self.warn)
+            with self.lock, on_stream_of(class_of_node(edge[0])):
                 ready = self.task.deliver(edge, grad, self.as_tensors)
                 if ready is None:
                     continue

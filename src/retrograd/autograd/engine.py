@@ -36,7 +36,7 @@ from ..tensor import Tensor
 from ..tensor.special import bare, boxed
 from .anomaly_mode import current_anomaly, explain_error
 from .basic_nodes import GraphRoot
-from .device_threads import needs_other_threads, run_on_devices
+from .device_threads import has_nodes_of_devices, run_on_devices
 from .edge import EdgeTuple
 from .execution_log import is_logged, log, logging_each
 from .fast_loop import run_pass_fast
@@ -285,7 +285,8 @@ def _how_to_run(state: ThreadState, task: GraphTask) -> tuple[Loop, Call]:
         watch_pass = getattr(observer, "watch_pass", None)  # a recording: explorer/record.py
         if watch_pass is not None:
             call = watch_pass(state, task, call)
-    if accelerators and needs_other_threads(state, task):
+    if accelerators and has_nodes_of_devices(task):
+        task.warn_on_stream_mismatch = engine.warn_on_accumulate_grad_stream_mismatch
         return run_on_devices, call
     return run_pass_fast if call is call_node else run_pass, call
 

@@ -55,6 +55,8 @@ class GraphTask:
     root: Node
     #: What hooks on several tensors have seen of this run, see graph.py; not there until one asks.
     hook_data: dict[Any, Any]
+    #: Warn of a gradient that comes to a leaf from another stream: set for passes over devices.
+    warn_on_stream_mismatch: bool
     #: What hooks have seen of its gradients; not there until one sees something.
     boxes: Boxes
 
@@ -75,6 +77,7 @@ class GraphTask:
         "not_ready",
         "reentrant_depth",
         "root",
+        "warn_on_stream_mismatch",
     )
 
     def __init__(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .. import kernels
 from ..core.version_counter import INFERENCE, inference_error, new_version_counter, version_counter
 from ..core.where import between, is_user_code, theirs
+from ..kernels import ndarray
 from ..tensor import Tensor
 from ..tensor.lazy_conjugation import relative_bits, write_back
 from .copy_slices import CopySlices
@@ -115,6 +116,8 @@ def end_inplace(tensor: Tensor, written: Any, node: Node | None, operation: str)
         else:
             _remember(vc, operation)
     if node is not None:
+        if node.array_class is not ndarray and hasattr(node.array_class, "place"):
+            node.array_class = node.array_class.place.class_now()  # type: ignore[union-attr]  # Note [Streams]
         if tensor._grad_meta is None:
             tensor._edge = (node, 0)
         else:

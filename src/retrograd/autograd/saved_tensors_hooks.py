@@ -15,6 +15,7 @@ from ..tensor import Tensor
 from ..tensor.lazy_conjugation import bits_of
 from .grad_mode import _Mode
 from .intercept import interceptor_of, new_node, take_away
+from .offloading import Kept, Offload
 from .saved_variable import pack_saved
 
 
@@ -98,11 +99,17 @@ class save_on_cpu(saved_tensors_hooks):
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
-        def pack(tensor: Tensor) -> tuple[Any, Tensor]:
+        offload = Offload()
+
+        def pack(tensor: Tensor) -> Any:
+            if pin_memory and hasattr(tensor._memory, "place"):  # of a device: copied beside the computation
+                return offload.pack(tensor.detach())
             copy = tensor.detach().cpu()
             return tensor.device, copy.clone() if copy._memory is tensor._memory else copy
 
-        def unpack(packed: tuple[Any, Tensor]) -> Tensor:
+        def unpack(packed: Any) -> Tensor:
+            if isinstance(packed, Kept):
+                return packed.give()
             device, tensor = packed
             return tensor.to(device)
 

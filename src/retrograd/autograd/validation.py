@@ -45,7 +45,7 @@ def validate_array(grad: Any, edge: EdgeTuple, node: Node, position: int) -> Any
         # An operator on 0-d arrays gives the library's scalar.
         grad = kernels.as_array(grad)
         if grad.__class__ is not array_class:
-            _check_device(grad, array_class, node, position)
+            grad = _on_device(grad, shape, array_class, node, position)
     if grad.shape != shape:
         if isinstance(grad, Description):
             return bare(_validate_special(boxed(grad), shape, np_dtype, array_class, node, position))
@@ -67,7 +67,8 @@ def validate_tensor(grad: Any, edge: EdgeTuple, node: Node, position: int) -> An
     if isinstance(data, Description) or issubclass(array_class, Description):
         return _validate_special(grad, shape, np_dtype, array_class, node, position)
     if data.__class__ is not array_class:
-        _check_device(data, array_class, node, position)
+        grad = _tensor_on_device(grad, shape, array_class, node, position)
+        data = bare(grad)
     if data.shape != shape:
         _check_expandable(data.shape, shape, node, position)
         grad = grad.sum_to_size(shape)
@@ -97,8 +98,31 @@ def _validate_special(
     return grad
 
 
-def _check_device(grad: Any, array_class: type, node: Node, index: int) -> None:
-    raise RuntimeError(
+def _on_device(grad: Any, shape: tuple[int, ...], array_class: type, node: Node, index: int) -> Any:
+    """A gradient whose class is not the expected one: of another stream of the device, or that of a 0-d tensor, which
+    may be on another device than the tensors that it met; else it is wrong."""
+    place, expected = getattr(grad, "place", None), getattr(array_class, "place", None)
+    if place is expected is not None:
+        return grad
+    if shape == () and (place is None or expected is None) and place is not expected:
+        _check_expandable(grad.shape, shape, node, index)
+        grad = kernels.sum_to_size(grad, shape)
+        return grad.get() if expected is None else expected.from_host(grad)
+    raise _wrong_device(grad, array_class, node, index)
+
+
+def _tensor_on_device(grad: Any, shape: tuple[int, ...], array_class: type, node: Node, index: int) -> Any:
+    """The same for a Tensor."""
+    place, expected = getattr(bare(grad), "place", None), getattr(array_class, "place", None)
+    if place is expected is not None:
+        return grad
+    if shape == () and (place is None or expected is None) and place is not expected:
+        return grad.sum_to_size(shape).to("cpu" if expected is None else expected.device)
+    raise _wrong_device(bare(grad), array_class, node, index)
+
+
+def _wrong_device(grad: Any, array_class: type, node: Node, index: int) -> RuntimeError:
+    return RuntimeError(
         f"Function {name_of(node)} returned an invalid gradient at index {index} - "
         f"expected device {device_of_array_class(array_class)} but got {device_of_array_class(grad.__class__)}"
     )

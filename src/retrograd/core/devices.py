@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy as np
@@ -35,7 +36,7 @@ class device:
                 raise ValueError(f"Overflow when unpacking long long: {type} is no number of a device")
             if type < 0:
                 raise RuntimeError(f"Device index must not be negative, but got {type}")
-            if not accelerators:
+            if not accelerators and not _places().start():
                 raise RuntimeError(f"Cannot access accelerator device when none is available: there is no {type}")
             type, index = accelerators[0].type, int(type)
         if not isinstance(type, str):
@@ -71,6 +72,11 @@ class device:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return device, (self.type, self.index)
+
+    @property
+    def place(self) -> Any:
+        """What computes there: None for the CPU and meta."""
+        return None if self.type in ("cpu", "meta") else place_of(self)
 
     # ``with device:`` makes tensors there, in this thread, where a factory is not told otherwise.
 
@@ -146,8 +152,7 @@ default: _Default = _Default()
 
 def refuse_other_default(where: Any) -> None:
     """Raise unless tensors can be made on `where` without being told so."""
-    if as_device(where) not in (CPU, META):
-        raise RuntimeError(f"tensors can be made on {where} only where a factory is told so: device={where!r}")
+    as_device(where)
 
 
 def as_device(value: Any) -> device:
@@ -155,6 +160,50 @@ def as_device(value: Any) -> device:
     if value is None:
         return CPU
     found = value if isinstance(value, device) else device(value)
-    if found.type not in {known.type for known in _BY_ARRAY_CLASS.values()}:
+    if found.type not in {known.type for known in _BY_ARRAY_CLASS.values()} and not _start(found):
         refuse_device(found)
     return found
+
+
+def _start(wanted: device) -> bool:
+    """Is there such a device after all? Its library is looked for when it is first asked for."""
+    return wanted.type == "cuda" and bool(_places().start())
+
+
+def _places() -> Any:
+    return import_module("...arrays.places", __name__)  # not before a device is asked for
+
+
+def places_of(kind: str) -> Any:
+    """The module that knows the devices of a kind, which are there."""
+    as_device(kind)
+    return _places()
+
+
+def place_of(where: device) -> Any:
+    """What computes on a device that is not the CPU."""
+    return _places().place_of(as_device(where))
+
+
+def pinned(array: Any) -> Any:
+    """An array of the CPU, copied into memory that devices read and write by themselves."""
+    if not accelerators and not _places().start():
+        raise RuntimeError("Cannot access accelerator device when none is available: pin_memory requires a CUDA device")
+    return _places().pinned(array)
+
+
+#: Stretches of the host's memory that are pinned: from, to.
+pinned_memory: list[tuple[int, int]] = []
+
+
+def is_pinned_array(array: Any) -> bool:
+    """Does an array of the CPU lie in pinned memory?"""
+    if not pinned_memory:
+        return False
+    address = array.__array_interface__["data"][0]
+    return any(low <= address < high for low, high in pinned_memory)
+
+
+def device_count() -> int:
+    """How many CUDA devices there are."""
+    return sum(known.type == "cuda" for known in accelerators) or len(_places().start())

@@ -33,6 +33,14 @@ def _tensors() -> Any:
     return sparse
 
 
+def refuse_devices(*parts: Any) -> None:
+    for part in parts:
+        if hasattr(part, "place"):
+            raise NotImplementedError(
+                f"sparse tensors are on the CPU, and this one would be on {part.place.device}: use x.cpu() first"
+            )
+
+
 class SparseArray(Description):
     """Values at coordinates: `indices` has one row a sparse dimension, and a column for each of the `values`.
 
@@ -47,6 +55,7 @@ class SparseArray(Description):
 
     def __init__(self, indices: Any, values: Any, shape: tuple[int, ...], coalesced: bool = False) -> None:
         super().__init__(shape, values.dtype)
+        refuse_devices(indices, values)
         self.indices: np.ndarray = indices
         self.values: np.ndarray = values
         self.coalesced: bool = coalesced
@@ -118,6 +127,7 @@ class CompressedArray(Description):
 
     def __init__(self, starts: Any, places: Any, values: Any, shape: tuple[int, ...]) -> None:
         super().__init__(shape, values.dtype)
+        refuse_devices(starts, values)
         self.starts: np.ndarray = starts
         self.places: np.ndarray = places
         self.values: np.ndarray = values

@@ -15,7 +15,7 @@ import numpy as np
 from ..autograd.forward_operators import forbid_out
 from ..autograd.inplace import begin_inplace
 from ..core import dtypes
-from ..core.devices import CPU, META, as_device, default
+from ..core.devices import CPU, META, as_device, default, pinned
 from ..core.devices import device as device_of
 from ..core.late import extension
 from ..core.layout import strided
@@ -26,7 +26,7 @@ from ..kernels import view_as_real
 from ..kernels.memory import clone
 from ..kernels.promotion import cast_number, complex_dtype, element, refuse_stored, scalar_name
 from ..kernels.storage import dense_like
-from ..random import Generator, default_generator
+from ..random import Generator, default_generator, generator_of
 from ..tensor import Tensor, new, wrap
 from ..tensor.data import infer_array
 from ..tensor.meta import MetaArray, meta_tensor
@@ -37,15 +37,38 @@ from .support import int_tuple, store
 
 
 def on_meta(device: Any) -> bool:
-    """Is a tensor to be made on meta, without values? Not on the CPU either: refused."""
+    """Is a tensor to be made on meta, without values?"""
     if device is None:
         device = default.device
         if device is None:
             return False
-    where = as_device(device).type
-    if where not in ("cpu", "meta"):
-        raise RuntimeError(f"tensors are made on the CPU: there is no memory to be had on device '{device}' from here")
-    return where == "meta"
+    return device is not HERE and as_device(device).type == "meta"
+
+
+#: In place of a device: where the values are already.
+HERE: Any = object()
+
+
+def library(device: Any) -> Any:
+    """NumPy, or what stands for it on a device."""
+    if device is None:
+        device = default.device
+        if device is None:
+            return np
+    place = as_device(device).place
+    return np if place is None else place.numpy
+
+
+def moved(array: Any, device: Any) -> Any:
+    """An array where a factory was told to make it."""
+    if device is None:
+        device = default.device
+    if device is None or device is HERE:
+        return array
+    place = as_device(device).place
+    if place is not None:
+        return place.take(array)
+    return array if array.__class__ is np.ndarray or not hasattr(array, "place") else array.get()
 
 
 def without_values(shape: tuple[int, ...], np_dtype: np.dtype, requires_grad: bool, kw: dict) -> Tensor:
@@ -60,13 +83,10 @@ def legacy_device(given: Any) -> None:
         raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {found} was passed")
 
 
-def not_pinned() -> RuntimeError:
-    """The error for ``pin_memory=True``."""
-    return RuntimeError("pin_memory=True requires a CUDA or other accelerator backend, and there is none")
-
-
 def _finish(array: Any, requires_grad: bool, device: Any = None) -> Tensor:
     meta = on_meta(device)
+    if not meta and (device is not None or default.device is not None):
+        array = moved(array, device)
     if requires_grad is not None and not isinstance(requires_grad, bool):
         raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
     result = meta_tensor(MetaArray.like(array)) if meta else wrap(array, local.state.new_vc)
@@ -114,15 +134,12 @@ def tensor(
             UserWarning,
             stacklevel=users_level(),
         )
-    if pin_memory:
-        raise not_pinned()
-    return _finish(infer_array(data, dtypes.as_numpy_dtype(dtype), dtypes.default[0]), requires_grad, device)
+    array = infer_array(data, dtypes.as_numpy_dtype(dtype), dtypes.default[0])
+    return _finish(pinned(array) if pin_memory else array, requires_grad, device)
 
 
 @composite(method=False)
-def scalar_tensor(
-    s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any
-) -> Tensor:
+def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:
     """A 0-d tensor of the default dtype."""
     return _out(element(s, _float_dtype(dtype)), requires_grad, device, kw)
 
@@ -244,7 +261,7 @@ def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool
         return _sparse_zeros(_size("zeros", size, kw), dtype, requires_grad, device, kw)
     if on_meta(device):
         return without_values(_size("zeros", size, kw), _float_dtype(dtype), requires_grad, kw)
-    return _out(np.zeros(_size("zeros", size, kw), _float_dtype(dtype)), requires_grad, device, kw)
+    return _out(library(device).zeros(_size("zeros", size, kw), _float_dtype(dtype)), requires_grad, device, kw)
 
 
 @composite(method=False)
@@ -252,7 +269,7 @@ def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool 
     """Ones of a given size."""
     if on_meta(device):
         return without_values(_size("ones", size, kw), _float_dtype(dtype), requires_grad, kw)
-    return _out(np.ones(_size("ones", size, kw), _float_dtype(dtype)), requires_grad, device, kw)
+    return _out(library(device).ones(_size("ones", size, kw), _float_dtype(dtype)), requires_grad, device, kw)
 
 
 @composite(method=False)
@@ -262,7 +279,7 @@ def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool
         return _sparse_zeros(_size("empty", size, kw), dtype, requires_grad, device, kw)
     if on_meta(device):
         return without_values(_size("empty", size, kw), _float_dtype(dtype), requires_grad, kw)
-    return _out(np.empty(_size("empty", size, kw), _float_dtype(dtype)), requires_grad, device, kw)
+    return _out(library(device).empty(_size("empty", size, kw), _float_dtype(dtype)), requires_grad, device, kw)
 
 
 def _size(name: str, size: tuple, kw: dict) -> tuple[int, ...]:
@@ -287,7 +304,7 @@ def _out(array: Any, requires_grad: bool, device: Any, kw: dict) -> Tensor:
     if unknown:
         raise TypeError(f"unexpected keyword argument '{sorted(unknown)[0]}'")
     if kw.get("pin_memory"):
-        raise not_pinned()
+        array = pinned(array)
     if kw.get("layout") not in (None, strided):
         raise NotImplementedError(
             f"Could not run 'aten::fill_.Scalar' for a tensor of layout {kw['layout']}: make a plain one, and write "
@@ -322,7 +339,9 @@ def full(
     shape = (size,) if isinstance(size, int) else tuple(size)
     if on_meta(device):
         return without_values(_shape("full", shape), np_dtype, requires_grad, kw)
-    return _out(np.full(_shape("full", shape), cast_number(fill_value, np_dtype)), requires_grad, device, kw)
+    return _out(
+        library(device).full(_shape("full", shape), cast_number(fill_value, np_dtype)), requires_grad, device, kw
+    )
 
 
 def _like(input: Tensor, dtype: Any) -> np.dtype:
@@ -354,7 +373,7 @@ def zeros_like(
         if own is not NotImplemented:
             return own
     np_dtype = _like(input, dtype)
-    return _out(np.zeros_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device or CPU, kw)
+    return _out(np.zeros_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device or HERE, kw)
 
 
 @composite(method=False)
@@ -367,7 +386,7 @@ def ones_like(
         if own is not NotImplemented:
             return own
     np_dtype = _like(input, dtype)
-    return _out(np.ones_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device or CPU, kw)
+    return _out(np.ones_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device or HERE, kw)
 
 
 @composite(method=False)
@@ -380,7 +399,7 @@ def empty_like(
         if own is not NotImplemented:
             return own
     np_dtype = _like(input, dtype)
-    return _out(np.empty_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device or CPU, kw)
+    return _out(np.empty_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device or HERE, kw)
 
 
 @composite(method=False)
@@ -392,7 +411,7 @@ def full_like(
         fill_value = fill_value.item()
     np_dtype = _like(input, dtype)
     array = np.full_like(_laid_out(input, np_dtype), cast_number(fill_value, np_dtype), np_dtype)
-    return _out(array, requires_grad, device or CPU, kw)
+    return _out(array, requires_grad, device or HERE, kw)
 
 
 @composite(method=False)
@@ -560,12 +579,16 @@ def _normal(g: Generator, array: np.ndarray, mean: float = 0.0, std: float = 1.0
     return _drawn(lambda parts: g.normal_like(parts, mean, std), array)
 
 
-def _generator(given: Generator | None) -> Generator:
+def _generator(given: Generator | None, device: Any = None) -> Generator:
     if given is None:
-        return default_generator
+        return default_generator if device is None and default.device is None else generator_of(device)
     if not isinstance(given, Generator):
         raise TypeError(f"argument 'generator' must be torch.Generator, not {type(given).__name__}")
     return given
+
+
+def _where(input: Tensor, device: Any) -> Any:
+    return input.device if device is None and input._memory.__class__ is not np.ndarray else device
 
 
 def _check_drawable(kernel: str, np_dtype: np.dtype) -> None:
@@ -580,7 +603,7 @@ def rand(
     **kw: Any,
 ) -> Tensor:  # fmt: skip
     """Uniform numbers in [0, 1)."""
-    g, shape, np_dtype = _generator(generator), _size("rand", size, kw), _float_dtype(dtype)
+    g, shape, np_dtype = _generator(generator, device), _size("rand", size, kw), _float_dtype(dtype)
     _check_drawable("check_uniform_bounds", np_dtype)
     if on_meta(device):
         return without_values(shape, np_dtype, requires_grad, kw)
@@ -593,7 +616,7 @@ def randn(
     **kw: Any,
 ) -> Tensor:  # fmt: skip
     """Standard normal numbers (complex ones have variance 1 in all)."""
-    g, shape, np_dtype = _generator(generator), _size("randn", size, kw), _float_dtype(dtype)
+    g, shape, np_dtype = _generator(generator, device), _size("randn", size, kw), _float_dtype(dtype)
     _check_drawable("normal_kernel_cpu", np_dtype)
     if on_meta(device):
         return without_values(shape, np_dtype, requires_grad, kw)
@@ -616,7 +639,7 @@ def randint(
     _check_integers(low, high, np_dtype)
     if on_meta(device):
         return without_values(_shape("randint", (size,)), np_dtype, requires_grad, kw)
-    values = _generator(generator).integers(low, high, _shape("randint", (size,)), np_dtype)
+    values = _generator(generator, device).integers(low, high, _shape("randint", (size,)), np_dtype)
     return _out(values, requires_grad, device, kw)
 
 
@@ -639,10 +662,10 @@ def rand_like(
     requires_grad: bool = False, **kw: Any,
 ) -> Tensor:  # fmt: skip
     """Uniform numbers in the shape of another tensor."""
-    g, np_dtype = _generator(generator), _like(input, dtype)
+    g, np_dtype = _generator(generator, _where(input, device)), _like(input, dtype)
     _check_drawable("check_uniform_bounds", np_dtype)
     drawn = _drawn(g.uniform_like, np.empty_like(_laid_out(input, np_dtype), np_dtype))
-    return _out(drawn, requires_grad, device or CPU, kw)
+    return _out(drawn, requires_grad, _where(input, device) or HERE, kw)
 
 
 @composite(method=False, draws=True)
@@ -651,9 +674,14 @@ def randn_like(
     requires_grad: bool = False, **kw: Any,
 ) -> Tensor:  # fmt: skip
     """Standard normal numbers in the shape of another tensor."""
-    g, np_dtype = _generator(generator), _like(input, dtype)
+    g, np_dtype = _generator(generator, _where(input, device)), _like(input, dtype)
     _check_drawable("normal_kernel_cpu", np_dtype)
-    return _out(_normal(g, np.empty_like(_laid_out(input, np_dtype), np_dtype)), requires_grad, device or CPU, kw)
+    return _out(
+        _normal(g, np.empty_like(_laid_out(input, np_dtype), np_dtype)),
+        requires_grad,
+        _where(input, device) or HERE,
+        kw,
+    )
 
 
 @composite(method=False, draws=True)
@@ -669,8 +697,8 @@ def randint_like(
     np_dtype = _like(input, dtype)
     _check_integers(low, high, np_dtype)
     array = np.empty_like(_laid_out(input, np_dtype), np_dtype)
-    drawn = _generator(generator).integers_like(array, low, high).astype(np_dtype)
-    return _out(drawn, requires_grad, device or CPU, kw)
+    drawn = _generator(generator, _where(input, device)).integers_like(array, low, high).astype(np_dtype)
+    return _out(drawn, requires_grad, _where(input, device) or HERE, kw)
 
 
 @composite(method=False, draws=True)
@@ -683,7 +711,7 @@ def randperm(
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     np_dtype: Any = np.dtype(np.int64) if dtype is None else dtypes.as_numpy_dtype(dtype)
     refuse_stored("randperm", np_dtype)
-    return _out(_generator(generator).permutation(n).astype(np_dtype), requires_grad, device, kw)
+    return _out(_generator(generator, device).permutation(n).astype(np_dtype), requires_grad, device, kw)
 
 
 @composite(method=False, draws=True)
@@ -703,11 +731,13 @@ def normal(
         if on_meta(device):
             return without_values(_shape("normal", (size,)), np_dtype, requires_grad, kw)
         array = np.empty(_shape("normal", (size,)), np_dtype)
-        return _out(_normal(_generator(generator), array, float(mean), float(std)), requires_grad, device, kw)
+        return _out(_normal(_generator(generator, device), array, float(mean), float(std)), requires_grad, device, kw)
     like = mean if isinstance(mean, Tensor) else std
     # Of the right shape; what it holds has the gradient zero, as every draw has.
     result = (mean + std).to(like.dtype)
-    drawn = (randn(result.shape, generator=generator, dtype=like.dtype) * _values(std) + _values(mean)).to(like.dtype)
+    drawn = (
+        randn(result.shape, generator=generator, dtype=like.dtype, device=like.device) * _values(std) + _values(mean)
+    ).to(like.dtype)
     return overwrite(result, drawn._numbers) if kw.get("out") is None else _out(drawn._numbers, False, device, kw)
 
 

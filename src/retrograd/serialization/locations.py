@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ..core.devices import as_device, device
+from ..core.devices import as_device, device, device_count
 from ..storage import UntypedStorage
 from .load_error import LoadError
 
@@ -84,7 +84,16 @@ def restorer(map_location: Any) -> Callable[[Any, str], Any]:
 
 
 def validate_cuda_device(location: str) -> int:
-    """The number of a CUDA device that is there: none is."""
+    """The number of a CUDA device that is there."""
+    count = device_count()
+    if count:
+        index = device(location).index or 0
+        if index < count:
+            return index
+        raise LoadError(
+            f"Attempting to deserialize object on CUDA device {index} but torch.cuda.device_count() is {count}. Please "
+            "use torch.load with map_location to map your storages to an existing device."
+        )
     raise LoadError(
         "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are running "
         "on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to map your storages to "
@@ -97,7 +106,7 @@ def _cpu_tag(storage: Any) -> str | None:
 
 
 def _cpu_deserialize(storage: Any, location: str) -> Any:
-    return storage if location == "cpu" else None
+    return storage.cpu() if location == "cpu" else None
 
 
 def _other_tag(storage: Any) -> str | None:
@@ -110,7 +119,7 @@ def _other_deserialize(storage: Any, location: str) -> Any:
         return None
     kind = found.group(1)
     if kind == "cuda":
-        validate_cuda_device(location)
+        return storage.to(device=device("cuda", validate_cuda_device(location)))
     as_device(kind)
     return None
 

@@ -18,6 +18,7 @@ from ..kernels import CompressedArray, SparseArray, storage_offset, storage_root
 from ..nn.parameter import Parameter
 from ..storage import TYPES, TypedStorage, UntypedStorage
 from ..tensor import Tensor, wrap
+from ..tensor.beside import on_host
 from ..tensor.lazy_conjugation import LazyTensor, bits_of
 from ..tensor.meta import MetaTensor
 from ..utils.hooks import warn_if_has_hooks
@@ -134,7 +135,7 @@ def _reference(pickler: Any, storage: Any) -> tuple:
     piece = pickler.pieces.get(where)
     if piece is None:
         octets = root.reshape(-1).view(np.uint8) if root.flags.c_contiguous else root.ravel("K").view(np.uint8)
-        piece = pickler.pieces[where] = Piece(str(len(pickler.pieces)), octets, kind, root)
+        piece = pickler.pieces[where] = Piece(str(len(pickler.pieces)), on_host(octets), kind, root)
     elif piece.kind is not kind:
         raise RuntimeError(
             "Cannot save multiple tensors or storages that view the same data as different types: this one as "

@@ -11,6 +11,7 @@ from .. import kernels
 from ..core import layout as layouts
 from ..core.devices import as_device
 from ..kernels import BscArray, BsrArray, CompressedArray, CscArray, CsrArray, SparseArray
+from ..kernels.sparse import refuse_devices
 from ..ops import namespace as ops
 from ..ops.arguments import argument
 from ..tensor import Tensor, wrap
@@ -105,6 +106,7 @@ def sparse_compressed(
 ) -> Any:  # fmt: skip
     """A tensor of one of the compressed layouts."""
     as_device(device)
+    refuse_devices(*[one._memory for one in (starts, places, values) if isinstance(one, Tensor)])
     kind = KINDS.get(layout)
     if kind is None:
         raise RuntimeError(
@@ -273,6 +275,7 @@ def to_layout(tensor: Any, layout: Any, blocksize: Any = None, dense_dim: int | 
 
 def embedding_sparse_gradient(grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int) -> Any:
     """As the kernel of this name, where the gradient is itself part of a graph."""
+    refuse_devices(grad._memory)
     rows = indices._numbers.reshape(-1)
     width = grad.shape[-1]
     values = grad.reshape(rows.size, width)

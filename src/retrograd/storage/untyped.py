@@ -98,7 +98,7 @@ class UntypedStorage:
         """Where it is."""
         return device_of_array_class(self._root.__class__)
 
-    is_cuda = False
+    is_cuda: Any = property(lambda self: self.device.type == "cuda")
     is_hpu = False
     is_sparse = False
     is_sparse_csr = False
@@ -108,8 +108,7 @@ class UntypedStorage:
         return self
 
     def cpu(self) -> UntypedStorage:
-        """Itself, or a copy on the CPU."""
-        return self
+        return self if self._root.__class__ is np.ndarray else UntypedStorage._of(self._root.get())
 
     def is_shared(self) -> bool:
         """Is it memory that forked processes share?"""
@@ -207,13 +206,13 @@ class UntypedStorage:
         return self.device.index
 
     def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
-        """The storage on a device: itself, on the CPU."""
-        as_device(device)
-        return self
+        """The bytes on another device: itself if they are there."""
+        place = as_device(device).place
+        return self.cpu() if place is None else UntypedStorage._of(place.take(self._root, non_blocking))
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
-        """Refused: there is no such device."""
-        raise AssertionError("Torch not compiled with CUDA enabled: there is no CUDA device here")
+        """The bytes in the memory of a CUDA device."""
+        return self.to(device="cuda" if device is None else device, non_blocking=non_blocking)
 
     def pin_memory(self, device: Any = "cuda") -> UntypedStorage:
         """Refused: there is no accelerator to pin memory for."""

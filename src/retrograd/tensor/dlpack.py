@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core import dtypes
-from ..core.devices import as_device
+from ..core.devices import as_device, places_of
 from ..core.layout import strided
 from ..core.state import local
 from . import Tensor, wrap
@@ -54,6 +54,8 @@ class _Versioned(ctypes.Structure):
 
 #: Codes of kinds of numbers.
 _UNSIGNED, _BFLOAT = 1, 4
+#: The number of CUDA devices.
+_CUDA = 2
 
 
 def _header(capsule: Any) -> _DLTensor:
@@ -83,6 +85,9 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     array([5., 0.])
     """
     as_device(device)
+    if hasattr(ext_tensor, "__dlpack_device__") and ext_tensor.__dlpack_device__()[0] == _CUDA:
+        array: Any = places_of("cuda").from_dlpack(ext_tensor)
+        return wrap(array.copy() if copy else array, local.state.new_vc)
     if hasattr(ext_tensor, "__dlpack__"):
         try:
             array = np.from_dlpack(ext_tensor)
@@ -135,6 +140,9 @@ def dlpack(
         raise BufferError(f"{tensor.dtype} is not a type that NumPy can exchange: convert it first, x.float()")
     if stream is not None and not isinstance(stream, int):
         raise TypeError(f"stream must be ``int`` or ``none``, but it is a {type(stream).__name__}")
+    if hasattr(tensor._memory, "place"):
+        data = tensor._numbers.copy() if copy else tensor._numbers
+        return data.__dlpack__(stream=stream, max_version=max_version)
     if stream not in (-1, None):
         raise AssertionError(f"stream should be None on cpu. There are no streams, but stream={stream} was given")
     data = tensor._numbers

@@ -13,6 +13,7 @@ from ...core.where import users_level
 from ...ops import namespace as ops
 from ...ops.registry import composite
 from ...tensor import Tensor, wrap
+from ...tensor.beside import beside
 from ...tensor.special import all_values
 from .dropout import dropout
 
@@ -50,7 +51,7 @@ def scaled_dot_product_attention(
     if is_causal:
         rows, columns = query._memory.shape[-2], key._memory.shape[-2]
         bias = np.triu(np.full((rows, columns), -np.inf, dtype=query._memory.dtype), 1)
-        scores = generated.add(scores, wrap(bias))
+        scores = generated.add(scores, beside(scores, bias))
     elif attn_mask is not None:
         scores, dead = _masked(scores, attn_mask)
     weights = generated._softmax(scores, -1)
@@ -89,13 +90,13 @@ def _masked(scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
     if not dead.any():
         if array.dtype != np.bool_:
             return generated.add(scores, mask), None
-        bias = np.zeros(array.shape, scores._memory.dtype)
+        bias = np.zeros_like(array, scores._memory.dtype)
         bias[shut] = -np.inf
-        return generated.add(scores, wrap(bias)), None
+        return generated.add(scores, beside(scores, bias)), None
     if array.dtype == np.bool_:
-        bias = np.zeros(array.shape, scores._memory.dtype)
+        bias = np.zeros_like(array, scores._memory.dtype)
         bias[shut & ~dead] = -np.inf
-        return generated.add(scores, wrap(bias)), wrap(dead)
+        return generated.add(scores, beside(scores, bias)), wrap(dead)
     return generated.add(scores, mask.masked_fill(wrap(dead), 0)), wrap(dead)
 
 
@@ -333,7 +334,7 @@ def _merged(
         if part is None:
             continue
         if part._memory.dtype == np.bool_:
-            part = generated.masked_fill_Scalar(wrap(np.zeros(part._memory.shape, dtype)), part, -math.inf)
+            part = generated.masked_fill_Scalar(beside(part, np.zeros(part._memory.shape, dtype)), part, -math.inf)
         if is_padding:
             size = part._memory.shape[1]
             part = part.reshape((batch, 1, 1, size)).expand((batch, heads, 1, size)).reshape((batch * heads, 1, size))

@@ -8,12 +8,14 @@ import numpy as np
 
 from ... import kernels
 from ..._generated import functions as generated
+from ...core.devices import device_of_array_class
 from ...core.state import local
 from ...core.where import users_level
 from ...ops import namespace as ops
 from ...ops.registry import composite
-from ...random import Generator, default_generator
+from ...random import Generator, default_generator, generator_of
 from ...tensor import Tensor, wrap
+from ...tensor.beside import beside
 from ...tensor.meta import MetaArray, meta_tensor
 from .activation import leaky_relu
 
@@ -30,8 +32,11 @@ def _mask(like: np.ndarray, p: float) -> Tensor:
     levels = local.state.batch_levels
     if levels:  # within a vmap, which says whether examples have one mask or each its own
         return levels[-1].draw(_drawn_mask, (like.shape, like.dtype, p), {})
-    with default_generator.lock:
-        return wrap(kernels.dropout_mask(like, p, default_generator.twister))
+    generator = (
+        default_generator if like.__class__ is np.ndarray else generator_of(device_of_array_class(like.__class__))
+    )
+    with generator.lock:
+        return wrap(kernels.dropout_mask(like, p, generator.twister))
 
 
 def _drawn_mask(shape: tuple[int, ...], dtype: np.dtype, p: float) -> Tensor:
@@ -112,10 +117,14 @@ def _alpha(input: Tensor, shape: tuple[int, ...], p: float, training: bool, inpl
     if not training or p == 0 or not input._memory.size:
         return input
     if p == 1:
-        nothing = wrap(np.zeros((), input._memory.dtype))
+        nothing = beside(input, np.zeros((), input._memory.dtype))
         return input.mul_(nothing) if inplace else input * nothing
     scale = ((1 - p) * (1 + p * _SATURATED**2)) ** -0.5
-    like = input._memory if shape == input._memory.shape else np.empty(shape, input._memory.dtype)
+    like = (
+        input._memory
+        if shape == input._memory.shape
+        else np.empty_like(input._memory, shape=shape, order="C", subok=False)
+    )
     kept = _mask(like, p)
     dropped = kept == 0
     factor = (~dropped).to(input.dtype) * scale
@@ -166,8 +175,8 @@ def _rrelu(
         return leaky_relu(input, (lower + upper) / 2, inplace)
     slopes = np.ones_like(input._numbers)
     steep = input._numbers <= 0  # torch draws for these alone
-    drawn = (generator or default_generator).uniform((int(steep.sum()),), np.dtype(np.float64))
-    slopes[steep] = (lower + (upper - lower) * drawn).astype(slopes.dtype)
+    drawn = (generator or generator_of(input.device)).uniform((int(steep.sum()),), np.dtype(np.float64))
+    slopes[steep] = beside(input, (lower + (upper - lower) * drawn).astype(slopes.dtype))._numbers
     return (generated._rrelu_with_noise_ if inplace else generated._rrelu_with_noise)(input, wrap(slopes))
 
 

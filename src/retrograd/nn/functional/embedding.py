@@ -12,6 +12,7 @@ from ..._generated import functions as generated
 from ...core.where import users_level
 from ...ops.registry import composite
 from ...tensor import Tensor, wrap
+from ...tensor.beside import beside, on_host
 from ...tensor.lazy_conjugation import write_back
 
 
@@ -87,10 +88,10 @@ def embedding_bag(
     indices = input.reshape(-1)
     samples = None if per_sample_weights is None else per_sample_weights.reshape(-1)
     if padding is not None:
-        kept = np.flatnonzero(indices._numbers != padding)
+        kept = np.flatnonzero(on_host(indices._numbers) != padding)
         if kept.size != bags.size:
-            indices, bags = wrap(indices._numbers[kept]), bags[kept]
-            samples = None if samples is None else samples.index_select(0, wrap(kept))
+            indices, bags = wrap(indices._numbers[beside(indices, kept)._numbers]), bags[kept]
+            samples = None if samples is None else samples.index_select(0, beside(samples, kept))
     if mode == "max":
         return _maxima(indices, weight, bags, count)
     rows = generated.embedding(weight, indices, -1, scale_grad_by_freq, sparse)
@@ -100,10 +101,10 @@ def embedding_bag(
         bagged = rows.reshape((*input._memory.shape, weight._memory.shape[1]))
         return bagged.sum(1) if mode == "sum" else bagged.mean(1)
     zeros = weight.new_zeros((count, weight._memory.shape[1]))
-    result: Any = zeros.index_add(0, wrap(bags), rows)
+    result: Any = zeros.index_add(0, beside(rows, bags), rows)
     if mode == "mean":
         sizes = np.maximum(np.bincount(bags, minlength=count), 1).astype(weight._memory.dtype)
-        result = result / wrap(sizes[:, None])
+        result = result / beside(weight, sizes[:, None])
     return result
 
 
@@ -133,7 +134,7 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last: bool) -> tuple[np
         raise ValueError("offsets has to be a 1D Tensor but got None")
     if offsets._memory.ndim != 1:
         raise ValueError("offsets has to be a 1D Tensor")
-    starts = offsets._numbers.astype(np.int64)
+    starts = on_host(offsets._numbers).astype(np.int64)
     if starts.size and starts[0] != 0:
         raise RuntimeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
@@ -156,15 +157,15 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last: bool) -> tuple[np
 def _maxima(indices: Tensor, weight: Tensor, bags: np.ndarray, count: int) -> Tensor:
     """The maximum of each bag: rows are chosen by the numbers, and their elements gathered."""
     chosen = np.zeros((count, weight._memory.shape[1]), np.int64)
-    rows = generated.embedding(weight.detach(), indices)._numbers
+    rows, numbers = on_host(generated.embedding(weight.detach(), indices)._numbers), on_host(indices._numbers)
     bounds = np.searchsorted(bags, np.arange(count + 1))
     for bag in range(count):
         first, last = bounds[bag], bounds[bag + 1]
         if last > first:
-            chosen[bag] = indices._numbers[first + rows[first:last].argmax(0)]
-    result = weight.gather(0, wrap(chosen))
+            chosen[bag] = numbers[first + rows[first:last].argmax(0)]
+    result = weight.gather(0, beside(weight, chosen))
     empty = bounds[1:] == bounds[:-1]
-    return result.masked_fill(wrap(empty[:, None]), 0) if empty.any() else result
+    return result.masked_fill(beside(weight, empty[:, None]), 0) if empty.any() else result
 
 
 @composite(space="nn.functional")

@@ -15,7 +15,8 @@ from ...kernels.promotion import scalar_name, unsupported
 from ...ops import namespace as ops
 from ...ops.composite.arithmetic import number_as_tensor
 from ...ops.registry import composite
-from ...tensor import Tensor, wrap
+from ...tensor import Tensor
+from ...tensor.beside import beside, on_host
 from ...tensor.special import all_values
 from .activation import logsigmoid
 from .distance import pairwise_distance
@@ -336,44 +337,44 @@ def ctc_loss(
             f"Expected input_lengths to have value at most {steps}, but got value {int(lengths.max())} (while checking "
             "arguments for ctc_loss_cpu)"
         )
-    labels = _extended(targets._numbers, wanted, batch, blank)
+    labels = _extended(on_host(targets._numbers), wanted, batch, blank)
     width = labels.shape[1]
-    emitted = log_probs.gather(2, wrap(np.broadcast_to(labels, (steps, batch, width)).copy()))
+    emitted = log_probs.gather(2, beside(log_probs, np.broadcast_to(labels, (steps, batch, width)).copy()))
     # A label may be skipped to from the one before last, unless that is the same, or a blank.
     skips = np.zeros(labels.shape, bool)
     skips[:, 2:] = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
     floor = float(float_limits(log_probs._memory.dtype).min) / 4  # stands for minus infinity, with a gradient of 0
     start = np.full((batch, width), True)
     start[:, :2] = False
-    state = emitted[0].masked_fill(wrap(start), floor)
+    state = emitted[0].masked_fill(beside(log_probs, start), floor)
     states = [state]
     for step in range(1, steps):
         moved = ops.constant_pad_nd(state, (1, -1), floor)
-        skipped = ops.constant_pad_nd(state, (2, -2), floor).masked_fill(wrap(~skips), floor)
+        skipped = ops.constant_pad_nd(state, (2, -2), floor).masked_fill(beside(log_probs, ~skips), floor)
         state = ops.logsumexp(ops.stack([state, moved, skipped]), 0) + emitted[step]
         states.append(state)
     rows = np.arange(batch)
-    last = ops.stack(states)[wrap(np.maximum(lengths - 1, 0)), wrap(rows)]
+    last = ops.stack(states)[beside(log_probs, np.maximum(lengths - 1, 0)), beside(log_probs, rows)]
     ends = np.stack([2 * wanted, np.maximum(2 * wanted - 1, 0)], 1)
-    found = last.gather(1, wrap(ends))
+    found = last.gather(1, beside(log_probs, ends))
     single = np.zeros(ends.shape, bool)
     single[:, 1] = wanted == 0
-    losses = -ops.logsumexp(found.masked_fill(wrap(single), floor), 1)
+    losses = -ops.logsumexp(found.masked_fill(beside(log_probs, single), floor), 1)
     impossible = losses._numbers > -floor / 2
     if not lengths.all():  # of no input nothing can be read, and of nothing that is certain
-        losses = losses.masked_fill(wrap(lengths == 0), 0.0)
+        losses = losses.masked_fill(beside(log_probs, lengths == 0), 0.0)
         impossible = np.where(lengths == 0, wanted > 0, impossible)
     if impossible.any():
-        losses = losses.masked_fill(wrap(impossible), 0.0 if zero_infinity else math.inf)
+        losses = losses.masked_fill(beside(log_probs, impossible), 0.0 if zero_infinity else math.inf)
     if number == 1:
         divisors = np.maximum(wanted, 1).astype(losses._memory.dtype)
-        return (losses / wrap(divisors)).mean()
+        return (losses / beside(log_probs, divisors)).mean()
     losses = losses if batched else losses.squeeze(0)
     return losses.sum() if number == 2 else losses
 
 
 def _lengths(lengths: Any, batch: int, name: str) -> np.ndarray:
-    values = lengths._numbers if isinstance(lengths, Tensor) else np.asarray(lengths)
+    values = on_host(lengths._numbers) if isinstance(lengths, Tensor) else np.asarray(lengths)
     if values.dtype.kind not in "iu":
         raise RuntimeError(f"{name} must be integral")
     values = values.astype(np.int64).reshape(-1)

@@ -16,7 +16,7 @@ from ..._generated import functions as generated
 from ...core.state import local
 from ...kernels.promotion import unsupported
 from ...ops.registry import composite
-from ...random import default_generator
+from ...random import default_generator, generator_of
 from ...tensor import Tensor, wrap
 from ...tensor.special import all_values
 from .conv import Ints, per_dimension
@@ -27,12 +27,13 @@ OptionalInts = Sequence[int | None]
 # ---------------------------------------------------------------------------------------------------------- max_pool
 
 
-def _uniform_samples(shape: tuple[int, ...], dtype: Any) -> Tensor:
+def _uniform_samples(shape: tuple[int, ...], dtype: Any, device: Any = None) -> Tensor:
     """Uniform numbers; within a vmap, those that it says."""
     levels = local.state.batch_levels
     if levels:
-        return levels[-1].draw(_uniform_samples, (shape, dtype), {})
-    return wrap(default_generator.uniform(shape, dtype))
+        return levels[-1].draw(_uniform_samples, (shape, dtype, device), {})
+    drawn = wrap((default_generator if device is None else generator_of(device)).uniform(shape, dtype))
+    return drawn if device is None else drawn.to(device)  # type: ignore[attr-defined]
 
 
 def _sizes(name: str, what: str, value: Ints, dims: int) -> tuple[int, ...]:
@@ -398,7 +399,7 @@ def _make_fractional_max_pool(dims: int) -> Callable[..., Any]:
         if _random_samples is None:
             batch = shape[0] if len(shape) == dims + 2 else 1
             planes = (batch, shape[len(shape) - dims - 1], dims)
-            _random_samples = _uniform_samples(planes, input._memory.dtype)
+            _random_samples = _uniform_samples(planes, input._memory.dtype, input.device)
         for what, value in (("kernel_size", kernel_size), ("output_size", output_size)):
             if not isinstance(value, int) and len(value) != dims:
                 raise RuntimeError(f"{name}: {what} must either be a single Int or tuple of Ints")

@@ -404,11 +404,11 @@ def _inside(place: Tensor, n: int, padding: str, align_corners: bool) -> Tensor:
 def _at(input: Tensor, cells: list[Any], sizes: Sequence[int], padding: str, align_corners: bool) -> Tensor:
     """The elements at whole-numbered places; zero outside."""
     shape = input._memory.shape
-    flat = np.zeros(cells[0].shape, np.int64)
-    known = np.ones(cells[0].shape, bool)
+    flat = np.zeros_like(cells[0], np.int64)
+    known = np.ones_like(cells[0], bool)
     for cell, n in zip(cells, sizes, strict=True):
         if padding != "zeros":
-            cell = np.rint(_inside(wrap(np.asarray(cell)), n, padding, align_corners)._numbers)
+            cell = np.rint(_inside(wrap(cell), n, padding, align_corners)._numbers)
         known &= (cell >= 0) & (cell < n)
         flat = flat * n + np.clip(np.nan_to_num(cell), 0, n - 1).astype(np.int64)
     count = math.prod(flat.shape[1:])

@@ -18,6 +18,7 @@ from ...ops import namespace as ops
 from ...ops.registry import composite
 from ...random import Generator
 from ...tensor import Tensor, fresh
+from ...tensor.beside import beside, on_host
 from .. import functional
 from .dropout import _feature_dropout, _mask, _rrelu
 from .embedding import _bags, _padding, _renormalize_rows
@@ -74,9 +75,7 @@ def cosine_embedding_loss(
 
 
 @composite(method=False)
-def poisson_nll_loss(
-    input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int
-) -> Tensor:
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
     """`nn.functional.poisson_nll_loss`, with the reduction as a number."""
     name = _reduction(reduction)
     return functional.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=name)
@@ -257,9 +256,7 @@ def grid_sampler(
 
 
 def _grid_sampler(dims: int) -> Callable[..., Tensor]:
-    def sample(
-        input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
-    ) -> Tensor:
+    def sample(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
         if input._memory.ndim != dims + 2:
             raise RuntimeError(
                 f"grid_sampler_{dims}d(): expected {dims + 2}D input and grid, but got input with sizes "
@@ -297,26 +294,33 @@ def embedding_bag(
     result = functional.embedding_bag(indices, *args, padding_idx)
     bags, count = _bags(indices, offsets, include_last_offset)
     padding = _padding(padding_idx, weight._memory.shape[0])
-    counted = bags if padding is None else bags[indices._numbers.reshape(-1) != padding]
+    counted = bags if padding is None else bags[on_host(indices._numbers).reshape(-1) != padding]
     sizes = np.bincount(counted, minlength=count)
     if name == "sum":
         none = np.zeros(0, np.int64)
-        return result, fresh(none), fresh(np.zeros(count, np.int64)), fresh(np.zeros(count, np.int64))
+        return (
+            result,
+            _there(weight, none),
+            _there(weight, np.zeros(count, np.int64)),
+            _there(weight, np.zeros(count, np.int64)),
+        )
     if name == "mean":
-        return result, fresh(bags), fresh(sizes), fresh(sizes.copy())
+        return result, _there(weight, bags), _there(weight, sizes), _there(weight, sizes.copy())
     chosen = _chosen_rows(result, weight, indices, bags, padding)
-    return result, fresh(bags), fresh(sizes), fresh(chosen)
+    return result, _there(weight, bags), _there(weight, sizes), _there(weight, chosen)
 
 
-def _chosen_rows(
-    result: Tensor, weight: Tensor, indices: Tensor, bags: np.ndarray, padding: int | None
-) -> np.ndarray:
+def _there(like: Tensor, array: np.ndarray) -> Tensor:
+    return fresh(beside(like, array)._numbers)
+
+
+def _chosen_rows(result: Tensor, weight: Tensor, indices: Tensor, bags: np.ndarray, padding: int | None) -> np.ndarray:
     """The row that each maximum was taken from; the first of several."""
     chosen = np.zeros(result._memory.shape, np.int64)
-    flat = indices._numbers.reshape(-1)
+    flat, rows, maxima = [on_host(t._numbers) for t in (indices.reshape(-1), weight, result)]
     for at in range(flat.size - 1, -1, -1):
         if flat[at] != padding:
-            same = weight._numbers[flat[at]] == result._numbers[bags[at]]
+            same = rows[flat[at]] == maxima[bags[at]]
             chosen[bags[at], same] = flat[at]
     return chosen
 

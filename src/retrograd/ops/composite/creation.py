@@ -188,6 +188,8 @@ def new_zeros(
     """Zeros of a given size, with the dtype and device of `input`."""
     if keywords:
         return zeros(*size, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad, **keywords)
+    if device is not None:
+        return zeros(*size, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad)
     shape = int_tuple("new_zeros", "size", 1, size)
     array = kernels.new_zeros(like_array(input), shape)
     result = fresh(array if dtype is None else array.astype(dtypes.as_numpy_dtype(dtype)))

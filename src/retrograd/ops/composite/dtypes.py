@@ -11,10 +11,11 @@ import numpy as np
 from ..._generated import functions as generated
 from ...autograd.function import Function
 from ...core import dtypes
-from ...core.devices import META, accelerators, as_device
+from ...core.devices import CPU, META, as_device
+from ...core.state import local, process
 from ...core.where import users_level
 from ...kernels import promotion
-from ...tensor import Tensor, type_name
+from ...tensor import Tensor, type_name, wrap
 from ...tensor.meta import MetaArray, meta_tensor, order_of
 from ...tensor.special import like_array
 from ...tensor.tensor import TYPE_NAMES
@@ -36,6 +37,45 @@ def _cast(input: Tensor, np_dtype: np.dtype, copy: bool = False) -> Tensor:
             stacklevel=users_level(),
         )
     return generated._to_copy(input, dtypes.from_numpy_dtype(np_dtype))
+
+
+class ToCopy(Function):
+    """A copy on another device; the gradient, and a tangent, go the other way about, and the same way."""
+
+    @staticmethod
+    def forward(ctx: Any, input: Tensor, device: Any, non_blocking: bool) -> Tensor:  # type: ignore[override]
+        ctx.back, ctx.there = input.device, device
+        return copied_to(input, device, non_blocking)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:  # type: ignore[override]
+        return grad.to(ctx.back), None, None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Any, *unused: Any) -> Any:  # type: ignore[override]
+        return tangent.to(ctx.there)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, input: Any, device: Any, non_blocking: bool) -> Any:  # type: ignore[override]
+        return ToCopy.apply(input, device, non_blocking), in_dims[0]
+
+
+def copied_to(input: Tensor, device: Any, non_blocking: bool = False) -> Tensor:
+    """A copy on another device, without history."""
+    array = input._numbers
+    place = device.place
+    if place is not None:
+        return wrap(place.take(array, non_blocking))
+    if array.__class__ is np.ndarray:
+        return wrap(array.copy())
+    return wrap(array.place.to_host(array, non_blocking))
+
+
+def _same_place(one: Any, other: Any) -> bool:
+    """Are these one device, where one of them may leave out which it is?"""
+    if one.type != other.type:
+        return False
+    return one.type in ("cpu", "meta") or one.place is other.place
 
 
 class _ToMeta(Function):
@@ -92,7 +132,23 @@ def to(
         copy = flags[1]
     if device is not None and as_device(device) == META and not input.is_meta:
         return to_meta(input, dtype)
-    as_device(input.device if device is None else device)
+    if device is not None:
+        where = as_device(device)
+        if not input.is_meta and not _same_place(where, input.device):
+            # The smaller dtype travels, and the copy is a copy already.
+            want = input._memory.dtype if dtype is None else dtypes.as_numpy_dtype(dtype)
+            if want.itemsize < input._memory.itemsize:  # type: ignore[union-attr]
+                input = _cast(input, want)  # type: ignore[arg-type]
+            if input._special is not None:
+                result = input._to_device(where, non_blocking)  # type: ignore[attr-defined]
+            elif input.requires_grad or process.dual_levels or local.state.interceptor is not None:
+                result = ToCopy.apply(input, where, non_blocking)
+            else:
+                result = copied_to(input, where, non_blocking)
+            result = _cast(result, want)  # type: ignore[arg-type]
+            if memory_format is None or "preserve" in str(memory_format):
+                return result
+            return result.contiguous(memory_format=memory_format)
     result = _cast(input, input._memory.dtype if dtype is None else dtypes.as_numpy_dtype(dtype), copy)  # type: ignore[arg-type]
     if memory_format is None or "preserve" in str(memory_format):
         return result
@@ -202,17 +258,14 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 @composite(space="Tensor")
 def cpu(input: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor in the host's memory."""
-    return input if memory_format is None else to(input, memory_format=memory_format)
+    if input._memory.__class__ is np.ndarray and memory_format is None:
+        return input
+    return to(input, CPU, memory_format=memory_format) if not input.is_meta else to(input, memory_format=memory_format)
 
 
 @composite(space="Tensor")
 def cuda(input: Tensor, device: Any = None, non_blocking: bool = False, *, memory_format: Any = None) -> Tensor:
     """The tensor in the memory of a CUDA device, if there is one."""
-    if not any(known.type == "cuda" for known in accelerators):
-        raise AssertionError(
-            "Torch not compiled with CUDA enabled: there is no CUDA device here. Leave the tensor where it is, or ask "
-            "torch.cuda.is_available() first"
-        )
     return input.to("cuda" if device is None else device, non_blocking=non_blocking, memory_format=memory_format)
 
 

@@ -20,7 +20,8 @@ from ..._generated import functions as generated
 from ...core import dtypes
 from ...core.where import users_level
 from ...kernels.promotion import is_half, scalar_name
-from ...tensor import Tensor, wrap
+from ...tensor import Tensor
+from ...tensor.beside import beside
 from ...tensor.special import all_values, like_array
 from ..factories import _out
 from ..registry import composite
@@ -318,7 +319,7 @@ def _padded(input: Any, width: int, mode: str) -> Any:
         )
     places = np.pad(np.arange(n), width, mode=modes[mode])  # type: ignore[call-overload]
     source = input if mode == "circular" else generated.straight(input)
-    return generated.index_select(source, input._memory.ndim - 1, wrap(places.astype(np.int64)))
+    return generated.index_select(source, input._memory.ndim - 1, beside(input, places.astype(np.int64)))
 
 
 def _whole_window(name: str, window: Any, win_length: int, n_fft: int, like: Tensor) -> Any:
@@ -327,7 +328,7 @@ def _whole_window(name: str, window: Any, win_length: int, n_fft: int, like: Ten
         raise RuntimeError(f"{name}: expected 0 < win_length <= n_fft, but got win_length={win_length}")
     if window is None:
         real = like_array(like).real.dtype if like.is_complex() else like._memory.dtype
-        window = wrap(np.ones(win_length, real))
+        window = beside(like, np.ones(win_length, real))
     if window._memory.shape != (win_length,):
         raise RuntimeError(
             f"{name}: expected a 1D window tensor of size equal to win_length={win_length}, but got window with size "

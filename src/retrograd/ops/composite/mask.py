@@ -83,7 +83,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """`nonzero` with exactly `size` rows: cut, or filled up with `fill_value`."""
     found = generated.nonzero(input)._numbers[:size]
-    rows = np.full((size, found.shape[1]), fill_value, np.int64)
+    rows = np.full_like(found, fill_value, np.int64, shape=(size, found.shape[1]))
     rows[: len(found)] = found
     return fresh(rows)
 

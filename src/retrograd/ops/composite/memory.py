@@ -17,6 +17,7 @@ from ...autograd.forward_operators import forbid_duals
 from ...autograd.inplace import begin_inplace, bump_version
 from ...core import dtypes, shared_memory
 from ...core.constants import channels_last, channels_last_3d, contiguous_format
+from ...core.devices import as_device, is_pinned_array, pinned
 from ...core.late import extension
 from ...core.state import local, process
 from ...storage import TypedStorage, UntypedStorage, typed_storage, untyped_storage
@@ -128,14 +129,34 @@ def share_memory_(input: Tensor) -> Tensor:
 
 @composite(space="Tensor")
 def is_pinned(input: Tensor, device: Any = None) -> bool:
-    """Does an accelerator read the tensor's memory directly? There is none."""
-    return False
+    """Does an accelerator read the tensor's memory by itself? `device` may say which kind: there is one."""
+    if device is not None:
+        as_device(device)
+    return input._memory.__class__ is np.ndarray and is_pinned_array(input._memory)
 
 
 @composite(space="Tensor")
 def pin_memory(input: Tensor, device: Any = None) -> Tensor:
-    """Refused: there is no accelerator to pin memory for."""
-    raise RuntimeError("Cannot access accelerator device when none is available: memory is pinned for one")
+    """The tensor in memory that an accelerator reads by itself; refused where there is none."""
+    if device is not None:
+        as_device(device)
+    if input.is_pinned():  # type: ignore[attr-defined]
+        return input
+    if not input.is_cpu:
+        raise RuntimeError(f"cannot pin '{input.type()}' only dense CPU tensors can be pinned")  # type: ignore[attr-defined]
+    return wrap(pinned(input._numbers))
+
+
+@composite(space="Tensor")
+def record_stream(input: Tensor, s: Any) -> None:
+    """Say that a stream uses the tensor's memory: it is not given to others before the stream has done what it was told
+    by the time that the tensor goes. Note [Memory and streams] in arrays/memory.py."""
+    place = getattr(input._memory, "place", None)
+    if place is None:
+        raise NotImplementedError(
+            f"Could not run 'aten::record_stream' on a tensor of the {input.device}: it has no streams"
+        )
+    place.use_on(input._memory, s._class)
 
 
 @composite(space="Tensor")
@@ -210,9 +231,7 @@ def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None
 
 
 @composite()
-def as_strided_(
-    input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
-) -> Tensor:
+def as_strided_(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
     """In-place `as_strided`."""
     return become("as_strided_", input, as_strided, size, stride, storage_offset)
 
@@ -397,6 +416,8 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         src = wrap(np.asarray(src))
     if isinstance(src, Tensor) and src.requires_grad and input._memory.dtype.kind not in "fcVW":
         src = src.detach()  # what an integer tensor holds has no gradient
+    if isinstance(src, Tensor) and src._memory.__class__ is not input._memory.__class__ and src._special is None:
+        src = src.to(input.device, non_blocking=non_blocking)  # type: ignore[attr-defined]
     return generated.copy_(input, src, non_blocking)
 
 

@@ -14,7 +14,7 @@ from ... import kernels
 from ..._generated import functions
 from ...core.dtypes import float_limits
 from ...kernels.promotion import real_dtype, refuse_stored
-from ...random import Generator, default_generator
+from ...random import Generator, default_generator, generator_of
 from ...tensor import Tensor, fresh, wrap
 from ..arguments import overflow
 from ..overwrite import overwrite, overwrite_by
@@ -34,15 +34,15 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     trials = np.broadcast_to(count._numbers, shape)
     if (trials < 0).any() or ((prob._numbers < 0) | (prob._numbers > 1)).any():
         raise RuntimeError("binomial expects count >= 0 and probabilities in [0, 1]")
-    g = _generator("binomial", generator)
+    g = _generator("binomial", generator, count)
     with g.lock:
         drawn = np.asarray(g.twister.binomial(trials.astype(np.int64), prob._numbers))
     return fresh(drawn.astype(count._memory.dtype))
 
 
-def _generator(operator: str, given: Generator | None) -> Generator:
+def _generator(operator: str, given: Generator | None, like: Tensor) -> Generator:
     if given is None:
-        return default_generator
+        return default_generator if like._memory.__class__ is np.ndarray else generator_of(like.device)
     if not isinstance(given, Generator):
         raise TypeError(f"{operator}(): argument 'generator' must be torch.Generator, not {type(given).__name__}")
     return given
@@ -81,7 +81,7 @@ def uniform_(input: Tensor, *bounds: float, generator: Generator | None = None, 
     (True, True)
     """
     low, high = [_real("uniform_", "from", bound) for bound in _bounds("uniform_", bounds, named, (0.0, 1.0))]
-    g = _generator("uniform_", generator)
+    g = _generator("uniform_", generator, input)
     _check_dtype("check_uniform_bounds", input, "fcVW")
     limit = float(float_limits(real_dtype(input._memory.dtype)).max)
     for name, bound in (("from", low), ("to", high)):
@@ -105,7 +105,7 @@ def uniform_(input: Tensor, *bounds: float, generator: Generator | None = None, 
 @composite(space="Tensor", draws=True)
 def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers (complex ones: of variance ``std ** 2`` in all, around `mean` in both parts)."""
-    g = _generator("normal_", generator)
+    g = _generator("normal_", generator, input)
     mean, std = _real("normal_", "mean", mean), _real("normal_", "std", std)
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
@@ -121,7 +121,7 @@ def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Generator 
 @composite(space="Tensor", draws=True)
 def exponential_(input: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers of density ``lambd * exp(-lambd * x)``."""
-    g = _generator("exponential_", generator)
+    g = _generator("exponential_", generator, input)
     _check_continuous("Exponential", input)
     lambd = _real("exponential_", "lambd", lambd)
     if not lambd > 0.0:
@@ -132,7 +132,7 @@ def exponential_(input: Tensor, lambd: float = 1, *, generator: Generator | None
 @composite(space="Tensor", draws=True)
 def cauchy_(input: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers of the Cauchy distribution."""
-    g = _generator("cauchy_", generator)
+    g = _generator("cauchy_", generator, input)
     median, sigma = _real("cauchy_", "median", median), _real("cauchy_", "sigma", sigma)
     if not sigma > 0.0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
@@ -143,7 +143,7 @@ def cauchy_(input: Tensor, median: float = 0, sigma: float = 1, *, generator: Ge
 @composite(space="Tensor", draws=True)
 def log_normal_(input: Tensor, mean: float = 1, std: float = 2, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers whose logarithm is normal with a mean and a standard deviation."""
-    g = _generator("log_normal_", generator)
+    g = _generator("log_normal_", generator, input)
     mean, std = _real("log_normal_", "mean", mean), _real("log_normal_", "std", std)
     if not std > 0.0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
@@ -154,7 +154,7 @@ def log_normal_(input: Tensor, mean: float = 1, std: float = 2, *, generator: Ge
 @composite(space="Tensor", draws=True)
 def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """Fill with how many trials it takes until one of probability `p` succeeds."""
-    g = _generator("geometric_", generator)
+    g = _generator("geometric_", generator, input)
     p = _real("geometric_", "p", p)
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
@@ -171,7 +171,7 @@ def random_(input: Tensor, *bounds: int, generator: Generator | None = None, **n
     >>> sorted({*x.tolist()} | {3, 4})
     [3, 4]
     """
-    g = _generator("random_", generator)
+    g = _generator("random_", generator, input)
     _check_dtype("random_kernel_cpu", input, "biufV")
     dtype = input._memory.dtype
     least, most = _exact_integers(dtype)
@@ -209,7 +209,7 @@ def _exact_integers(dtype: np.dtype) -> tuple[int, int]:
 @composite(space="Tensor", draws=True)
 def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill with 1 with probability `p`, a number or a tensor that is expanded to the shape, and with 0 otherwise."""
-    g = _generator("bernoulli_", generator)
+    g = _generator("bernoulli_", generator, input)
     if isinstance(p, Tensor):
         _check_dtype("bernoulli_tensor_cpu_self_", input, "biufV")
         return overwrite_by(input, lambda: _bernoulli(g, np.broadcast_to(p._numbers, _expanded(p, input)), p, input))
@@ -245,14 +245,14 @@ def bernoulli(
     if p is not None:
         number = isinstance(p, Tensor) and not p._memory.ndim and p._memory.dtype.kind in "iu"
         return bernoulli_(result, p.item() if number else p, generator=generator)
-    drawn = _bernoulli(_generator("bernoulli", generator), input._numbers, input, result)
+    drawn = _bernoulli(_generator("bernoulli", generator, input), input._numbers, input, result)
     return overwrite(result, drawn.astype(input._memory.dtype))
 
 
 @composite(method=False, out=True, draws=True)
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Numbers of the Poisson distributions whose rates are the elements of `input`."""
-    g = _generator("poisson", generator)
+    g = _generator("poisson", generator, input)
     _check_dtype("poisson_cpu", input, "fV")
     if (input._numbers < 0).any():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
@@ -267,7 +267,7 @@ def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor
 
     They move with their concentrations, so this has a derivative.
     """
-    g = _generator("_standard_gamma", generator)
+    g = _generator("_standard_gamma", generator, input)
     _check_dtype("gamma_cpu", input, "fV")
     return functions.standard_gamma_drawn(input, fresh(_gamma(g, input._numbers).astype(input._memory.dtype)))
 
@@ -280,7 +280,7 @@ def _gamma(g: Generator, concentration: np.ndarray) -> np.ndarray:
 @composite(method=False, draws=True)
 def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Points of the simplex, drawn from the Dirichlet distributions of the concentrations along the last dimension."""
-    g = _generator("_sample_dirichlet", generator)
+    g = _generator("_sample_dirichlet", generator, input)
     _check_dtype("dirichlet", input, "fV")
     concentration, dtype = input._numbers.astype(np.float64), input._memory.dtype
     with g.lock:
@@ -314,7 +314,7 @@ def multinomial(
     >>> torch.multinomial(torch.tensor([0., 1., 0.]), 2, replacement=True)
     tensor([1, 1])
     """
-    g = _generator("multinomial", generator)
+    g = _generator("multinomial", generator, input)
     weights = input._numbers
     if weights.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
@@ -333,7 +333,7 @@ def multinomial(
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     if not replacement or num_samples == 1:
         # Waiting times with these rates: who comes first, and second, is a draw without replacement.
-        waits = exponential_(wrap(np.empty(weights.shape, weights.dtype)), generator=generator)._numbers
+        waits = exponential_(wrap(np.empty_like(weights)), generator=generator)._numbers
         speeds = np.divide(weights, waits)
         return fresh(np.argsort(-speeds, axis=-1, kind="stable")[..., :num_samples].copy())
     steps = weights.cumsum(-1)

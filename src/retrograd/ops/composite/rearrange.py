@@ -17,6 +17,7 @@ from ...core.constants import contiguous_format
 from ...core.where import users_level
 from ...kernels.dims import normalize_dim
 from ...tensor import Tensor, fresh, wrap
+from ...tensor.beside import beside
 from ...tensor.special import like_array
 from ..factories import arange
 from ..registry import composite
@@ -185,7 +186,7 @@ def repeat_interleave(
     dim = normalize_dim(dim, input.ndim)
     if isinstance(repeats, Tensor):
         # Which element stands in each place: the kernel that repeats, applied to the numbers of the elements.
-        elements = arange(input._memory.shape[dim])._numbers
+        elements = arange(input._memory.shape[dim], device=repeats.device)._numbers
         places = wrap(kernels.repeat_interleave(elements, repeats._numbers, 0, output_size))
         return generated.index_select(input, dim, places)
     if repeats < 0:
@@ -449,10 +450,10 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
-        return fresh(np.empty(0, input._memory.dtype))
+        return fresh(beside(input, np.empty(0, input._memory.dtype))._numbers)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     chosen = np.array(list(choose(range(input._memory.shape[0]), r)), np.int64).reshape(-1, r)
-    return generated.index_select(input, 0, wrap(chosen.reshape(-1))).reshape(chosen.shape)
+    return generated.index_select(input, 0, beside(input, chosen.reshape(-1))).reshape(chosen.shape)
 
 
 @composite(method=False, out=True)

@@ -16,7 +16,8 @@ from ...core import dtypes
 from ...core.where import users_level
 from ...kernels.dims import normalize_dims
 from ...kernels.promotion import scalar_name
-from ...tensor import Tensor, fresh, wrap
+from ...tensor import Tensor, fresh
+from ...tensor.beside import beside, on_host
 from ..arguments import wrong_type
 from ..registry import composite
 from ..support import write_out
@@ -272,19 +273,21 @@ def segment_reduce(
     # What lies in no stretch goes to one more, which is dropped.
     index = np.full(data._memory.shape[: axis + 1], count, np.int64)
     for row in np.ndindex(*counts.shape[:-1]):
-        first = 0 if offsets is None or lengths is not None else int(offsets._numbers[row][0])
+        first = 0 if offsets is None or lengths is not None else int(on_host(offsets._numbers)[row][0])
         stretches = np.repeat(np.arange(count), counts[row])
         index[row][first : first + stretches.size] = stretches
     more = bool((index == count).any())
     base = data.new_full((*data.shape[:axis], count + more, *data.shape[axis + 1 :]), start)
     where = np.broadcast_to(index.reshape(*index.shape, *[1] * (data.ndim - axis - 1)), data._memory.shape)
-    result = generated.scatter_reduce(base, axis, wrap(where), generated.straight(data), name, include_self=True)
+    result = generated.scatter_reduce(
+        base, axis, beside(data, where), generated.straight(data), name, include_self=True
+    )
     result = result.narrow(axis, 0, count) if more else result
     if reduce == "mean":
         divisors = counts.reshape(*counts.shape, *[1] * (data.ndim - axis - 1)).astype(data._memory.dtype)
         # Of no elements, torch gives the initial value, or NaN where there is none.
         divisors = divisors if initial is None else np.maximum(divisors, divisors.dtype.type(1))
-        result = result / wrap(divisors)
+        result = result / beside(data, divisors)
     return result
 
 
@@ -303,7 +306,7 @@ def _counts(data: Tensor, lengths: Tensor | None, offsets: Tensor | None, axis: 
     if lengths is None:
         if given._memory.shape[-1] < 1:
             raise RuntimeError("segment_reduce(): Expected offsets to have at least one element")
-        return np.diff(given._numbers, axis=-1)
+        return np.diff(on_host(given._numbers), axis=-1)
     if not unsafe:
         if (given._numbers < 0).any():
             raise RuntimeError("lengths contains negative value!")
@@ -312,7 +315,7 @@ def _counts(data: Tensor, lengths: Tensor | None, offsets: Tensor | None, axis: 
                 "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when "
                 "!unsafe."
             )
-    return given._numbers
+    return on_host(given._numbers)
 
 
 @composite(out=True)

@@ -10,7 +10,6 @@ from typing import Any
 
 from ...core import layout as layouts
 from ...tensor import Tensor
-from ..factories import not_pinned
 from ..registry import composite
 
 
@@ -26,7 +25,7 @@ def _construction() -> Any:
 def _own(layout: Any, given: Any, pin_memory: bool) -> Any:
     """The layout that a function makes tensors of, whose arguments ask for nothing else."""
     if pin_memory:
-        raise not_pinned()
+        raise RuntimeError("pin_memory=True is for dense tensors: pin the indices and values")
     if given is not None and given is not layout:
         raise RuntimeError(f"expected layout {layout}, but got {given}: sparse_compressed_tensor makes all of them")
     return layout

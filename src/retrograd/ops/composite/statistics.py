@@ -15,7 +15,8 @@ from ...core import dtypes
 from ...kernels.dims import normalize_dim
 from ...kernels.promotion import scalar_name, unsupported
 from ...return_types import return_type
-from ...tensor import Tensor, fresh, wrap
+from ...tensor import Tensor, fresh
+from ...tensor.beside import beside
 from ...tensor.special import all_values
 from ..registry import composite
 from ..support import write_out
@@ -72,7 +73,7 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
         raise RuntimeError(
             f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
         )
-    q = q if isinstance(q, Tensor) else wrap(np.array(q, data.dtype))
+    q = q if isinstance(q, Tensor) else beside(input, np.array(q, data.dtype))
     if q._memory.ndim > 1:
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
     if q._memory.dtype != data.dtype:

@@ -1,0 +1,500 @@
+"""The CUDA devices of this process: their arrays, kernels, streams and memory.
+
+`start` is the door: it takes a library of arrays (CuPy; in tests a simulated one with CuPy's names) and makes a
+`Place` of each of its devices.  Nothing happens before somebody asks for a CUDA device.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ..core import devices
+from ..core.devices import device, forget_array_class, register_array_class
+from ..kernels import libraries
+from . import memory
+from .device_array import _FINAL, _UNSIGNED, DeviceArray, arrays_in, on_host
+from .numpy_like import NumpyLike, Ufunc, stand_ins
+from .own_kernels import OVERLAY
+
+new = object.__new__
+_MOST_STREAMS = 32
+
+
+class _Thread(threading.local):
+    """What this thread uses: a current device, and a current stream of each."""
+
+    index: int = 0
+    #: Whose device and stream the library has been told to use.
+    active: Any = None
+
+    def __init__(self) -> None:
+        #: By device: the class of arrays that are made now, which tells the stream.
+        self.classes: dict[int, type[DeviceArray]] = {}
+
+
+thread: _Thread = _Thread()
+
+
+class Place:
+    """A device: what lies on it and how it is computed with."""
+
+    def __init__(self, module: Any, index: int, physical: int) -> None:
+        self.module, self.index, self.physical = module, index, physical
+        self.device: device = device("cuda", index)
+        self.raw_class: type[Any] = module.ndarray
+        self.array_class: type[DeviceArray] = type(
+            f"Cuda{index}Array", (DeviceArray,), {"__slots__": (), "place": self}
+        )
+        #: Arrays of the host that a stream has yet to read or write, with the event after which it has.
+        self.held: list[tuple[Any, Any]] = []
+        self._copies: type[DeviceArray] | None = None
+        self._pool: dict[int, tuple[list[Any], list[int]]] = {}
+        self.of_streams: dict[int, type[DeviceArray]] = {}
+        self._held: dict[np.dtype, np.dtype] = {}
+        self.numpy: Any = NumpyLike(self)
+        self.kernels: libraries.Clone = libraries.Clone(
+            str(self.device), self.numpy, stand_ins(self), OVERLAY, self._refuse_mixed_call
+        )
+
+    # -------------------------------------------------------------------------------------------- streams, by class
+
+    def activate(self) -> None:
+        """Make the library work on this device, and on the stream that is this thread's current one there."""
+        if thread.active is not self:
+            self._activate()
+
+    def _activate(self) -> None:
+        self.module.cuda.Device(self.physical).use()
+        stream = self.class_now().stream
+        (self.module.cuda.Stream.null if stream is None else stream).use()
+        thread.active = self
+
+    def class_now(self) -> type[DeviceArray]:
+        """The class of arrays that are made now, by this thread."""
+        return thread.classes.get(self.index, self.array_class)
+
+    def class_of_stream(self, stream: Any) -> type[DeviceArray]:
+        """The class of arrays that are made on a stream of the library; None: on the default one."""
+        if stream is None or stream.ptr == self.module.cuda.Stream.null.ptr:
+            return self.array_class
+        made = self.of_streams.get(stream.ptr)
+        if made is None:
+            members = {"__slots__": (), "stream": stream}
+            made = type(f"{self.array_class.__name__}OnStream", (self.array_class,), members)
+            register_array_class(made, self.device)
+            libraries.offer(made, self.kernels)
+            made = self.of_streams.setdefault(stream.ptr, made)
+        return made
+
+    def new_stream(self, priority: int) -> Any:
+        """A stream of the library: there are at most 32 of a priority, which take turns, as in torch. None is ever
+        destroyed, and so no array, event or handle is left on one that is gone."""
+        made, turn = self._pool.setdefault(priority, ([], [0]))
+        turn[0] += 1
+        if len(made) < _MOST_STREAMS:
+            self.activate()
+            made.append(self.module.cuda.Stream(non_blocking=True, priority=priority))
+            return made[-1]
+        return made[turn[0] % _MOST_STREAMS]
+
+    def class_of_copies(self) -> type[DeviceArray]:
+        """The class of arrays that are made on the stream for copies beside the computation."""
+        if self._copies is None:
+            self.activate()
+            self._copies = self.class_of_stream(self.module.cuda.Stream(non_blocking=True))
+        return self._copies
+
+    def use_class(self, array_class: type[DeviceArray]) -> None:
+        """Make the stream of `array_class` this thread's current one on this device."""
+        thread.classes[self.index] = array_class
+        if thread.active is self:
+            thread.active = None
+
+    def join(self, before: type[DeviceArray], after: type[DeviceArray]) -> None:
+        """Make the stream of the class `after` wait for what that of `before` has been told so far."""
+        if before.stream is not after.stream:
+            self.activate()
+            null = self.module.cuda.Stream.null
+            event = self.module.cuda.Event(disable_timing=True)
+            event.record(null if before.stream is None else before.stream)
+            (null if after.stream is None else after.stream).wait_event(event)
+
+    def use_on(self, array: DeviceArray, user: type[DeviceArray]) -> None:
+        """Say that the stream of the class `user` reads an array that may have been made on another."""
+        memory.use_on(array.raw, self.module.cuda.Stream.null if user.stream is None else user.stream)
+
+    # ------------------------------------------------------------------------------------------------------ arrays
+
+    def wrap(self, raw: Any, dtype: np.dtype | None = None) -> Any:
+        """An array of the library that owns its memory, as one of this device."""
+        made = new(thread.classes.get(self.index, self.array_class))
+        made.raw, made.base = raw, None
+        made.dtype = raw.dtype if dtype is None else dtype
+        return made
+
+    def wrap_view(self, raw: Any, source: DeviceArray, dtype: np.dtype | None = None) -> Any:
+        """The same for what came of `source`, and may be a view of it."""
+        if raw is source.raw:
+            return source
+        made = new(thread.classes.get(self.index, self.array_class))
+        made.raw = raw
+        made.dtype = (
+            source.dtype if dtype is None and raw.dtype == source.raw.dtype else raw.dtype if dtype is None else dtype
+        )
+        root = source if source.base is None else source.base
+        made.base = root if raw.data.mem is root.raw.data.mem and raw.size + root.raw.size else None
+        return made
+
+    def wrap_result(self, raw: Any, sources: list[DeviceArray]) -> Any:
+        """The same for what a function gave: an array or several, new or views of its arguments."""
+        if isinstance(raw, self.raw_class):
+            if raw.base is None:
+                for source in sources:
+                    if raw is source.raw:
+                        return source
+                return self.wrap(raw)
+            for source in sources:
+                if raw.data.mem is source.raw.data.mem:
+                    return self.wrap_view(raw, source, None)
+            return self.wrap(raw)
+        if isinstance(raw, (tuple, list)):
+            values = [self.wrap_result(one, sources) for one in raw]
+            if hasattr(raw, "_fields"):
+                return type(raw)(*values)
+            return type(raw)(values)
+        return raw
+
+    def held_as(self, dtype: np.dtype) -> np.dtype:
+        """The dtype of the library that holds elements of `dtype`: itself, or an integer of the same size."""
+        found: Any = self._held.get(dtype)
+        if found is None:
+            found = dtype
+            if not (dtype.kind in "biu" or dtype.char in "efdFD"):
+                try:
+                    self.module.zeros(1, dtype) + self.module.zeros(1, dtype)
+                except _FINAL:
+                    raise
+                except Exception:
+                    found = _UNSIGNED[dtype.itemsize]
+            self._held[dtype] = found
+        return found
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+        self.activate()
+        return self.wrap(self.module.empty(shape, self.held_as(dtype)), dtype)
+
+    def from_host(self, array: np.ndarray, non_blocking: bool = False) -> Any:
+        """A copy of a NumPy array on this device, its dimensions in memory in the same order."""
+        self.activate()
+        dtype = array.dtype
+        held = self.held_as(dtype)
+        order = None
+        if not array.flags.c_contiguous:
+            if array.ndim > 1 and array.size:
+                order = sorted(range(array.ndim), key=lambda d: (-abs(array.strides[d]), d))
+                array = array.transpose(order)
+            array = np.ascontiguousarray(array)
+        source = array if held is dtype or held == dtype else array.view(held)
+        if non_blocking and devices.is_pinned_array(array):
+            raw = self.module.empty(source.shape, held)
+            raw.set(source)
+            self.hold_host(source)
+        else:
+            raw = self.module.asarray(source)
+        made = self.wrap(raw, dtype)
+        if order is not None:
+            made = made.transpose(tuple(sorted(range(len(order)), key=order.__getitem__)))
+            made.base = None
+        return made
+
+    def hold_host(self, array: np.ndarray) -> None:
+        """Keep an array of the host until what this stream was told so far is done: it reads or writes it."""
+        event = self.module.cuda.Event(disable_timing=True)
+        event.record(self.stream_now())
+        self.held = [(kept, at) for kept, at in self.held if not at.done]
+        self.held.append((array, event))
+
+    def to_host(self, array: DeviceArray, non_blocking: bool = False) -> np.ndarray:
+        """A copy of an array of this device in the host's memory; with `non_blocking`, in pinned memory and later."""
+        self.activate()
+        raw, order = array.raw, None
+        if raw.ndim > 1 and not raw.flags.c_contiguous and raw.size:
+            order = sorted(range(raw.ndim), key=lambda d: (-abs(raw.strides[d]), d))
+            raw = raw.transpose(tuple(order))
+        if non_blocking:
+            host: Any = pinned(np.empty(raw.shape, raw.dtype))
+            if not raw.flags.c_contiguous:
+                raw = raw.copy()
+            raw.get(out=host, blocking=False)
+            self.hold_host(host)
+            self.held.append((raw, self.held[-1][1]))
+        else:
+            host = raw.get()
+        if not isinstance(host, np.ndarray):
+            host = np.asarray(host)
+        if array.stored:
+            host = host.view(array.dtype)
+        return host if order is None else host.transpose(sorted(range(len(order)), key=order.__getitem__))
+
+    def take(self, array: Any, non_blocking: bool = False) -> Any:
+        """An array of the CPU or of any device on this one: itself if it is here."""
+        if not isinstance(array, DeviceArray):
+            return self.from_host(array, non_blocking)
+        if array.place is self:
+            return array
+        return self.from_device(array)
+
+    def from_device(self, array: DeviceArray) -> Any:
+        """A copy of an array of another device: ours starts when its stream is there, and goes on by itself."""
+        there = array.place
+        there.activate()
+        event = there.module.cuda.Event(disable_timing=True)
+        event.record(there.stream_now())
+        self.activate()
+        stream = self.stream_now()
+        stream.wait_event(event)
+        raw = self.module.empty(array.shape, array.raw.dtype)
+        if there.physical == self.physical:
+            raw[...] = array.raw
+        else:
+            source = array.raw if array.raw.flags.c_contiguous else None
+            if source is None:
+                there.activate()
+                source = array.raw.copy()
+                event.record(there.stream_now())
+                self.activate()
+                stream.wait_event(event)
+            raw.data.copy_from_device_async(source.data, raw.nbytes, stream)
+            array = there.wrap(source)
+        memory.use_on(array.raw, stream)
+        return self.wrap(raw, array.dtype)
+
+    def stream_now(self) -> Any:
+        """The library's stream that this thread uses here."""
+        stream = self.class_now().stream
+        return self.module.cuda.Stream.null if stream is None else stream
+
+    # ------------------------------------------------------------------------------------------------- other libraries
+
+    def unwrap(self, value: Any) -> Any:
+        """An argument as the library takes it."""
+        if isinstance(value, DeviceArray):
+            return value.raw
+        kind = value.__class__
+        if kind is np.ndarray:
+            return self.from_host(value).raw
+        if kind is list or kind is tuple:
+            return kind([self.unwrap(one) for one in value])
+        if kind is Ufunc:
+            return value.raw
+        return value
+
+    def unwrap_key(self, key: Any) -> Any:
+        """An index as the library takes it: a list in it is an array of indices."""
+        if key.__class__ is tuple:
+            return tuple([self.unwrap_key(one) for one in key])
+        if key.__class__ is list:
+            return self.from_host(np.asarray(key)).raw if not arrays_in(key) else self.module.asarray(self.unwrap(key))
+        if isinstance(key, DeviceArray):
+            return key.raw
+        if key.__class__ is np.ndarray:
+            return self.from_host(key).raw
+        return key
+
+    def by_host(self, function: Any, args: Any, kwargs: Any, writes: Any = None) -> Any:
+        """``function(*args, **kwargs)``, computed by NumPy in the host's memory; `writes` gets its values back."""
+        name = getattr(function, "__name__", str(function))
+        on_host[name] += 1
+        sources: dict[int, tuple[Any, np.ndarray]] = {}
+        out = kwargs.get("out")
+        values = function(*[_host(a, sources) for a in args], **{k: _host(v, sources) for k, v in kwargs.items()})
+        targets = [writes] if writes is not None else []
+        targets += out if isinstance(out, tuple) else [out] if out is not None else []
+        for target in targets:
+            if isinstance(target, DeviceArray):
+                target.raw[...] = self.from_host(sources[id(target)][1]).raw
+        if out is not None:
+            return out[0] if isinstance(out, tuple) and len(out) == 1 else out
+        if writes is not None:
+            return None
+        return self._back(values)
+
+    def _back(self, value: Any) -> Any:
+        if isinstance(value, np.ndarray) or (isinstance(value, np.generic) and not isinstance(value, np.void)):
+            return self.from_host(np.asarray(value))
+        if isinstance(value, (tuple, list)):
+            values = [self._back(one) for one in value]
+            return type(value)(*values) if hasattr(value, "_fields") else type(value)(values)
+        return value
+
+    # -------------------------------------------------------------------------------------------------- mixed devices
+
+    def refuse_mixed(self, name: str, values: Any) -> None:
+        """Raise torch's error where arrays of other devices are among `values`; a 0-d array of the CPU may be."""
+        for value in values:
+            kind = value.__class__
+            if kind is np.ndarray:
+                if value.ndim:
+                    raise RuntimeError(mixed(name, self.device, "cpu"))
+            elif isinstance(value, DeviceArray):
+                if value.place is not self and (value.raw.ndim or True):
+                    raise RuntimeError(mixed(name, self.device, value.place.device))
+            elif kind is list or kind is tuple:
+                self.refuse_mixed(name, value)
+
+    def _refuse_mixed_call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if name not in _TAKES_CPU_INDICES:
+            self.refuse_mixed(name, args)
+            if kwargs:
+                self.refuse_mixed(name, kwargs.values())
+
+
+#: As in torch: tensors of indices may lie on the CPU beside a tensor of any device; what copies, copies.
+_TAKES_CPU_INDICES = {"index", "index_backward", "index_put", "index_put_", "copy_", "copy", "_index_put_impl"}
+
+
+def mixed(name: str, one: Any, other: Any) -> str:
+    """What torch says of devices that meet."""
+    return (
+        f"Expected all tensors to be on the same device, but found at least two devices, {one} and {other}! "
+        f"(when calling {name}; move one of them with .to(...))"
+    )
+
+
+def _host(value: Any, sources: dict[int, tuple[Any, np.ndarray]]) -> Any:
+    if isinstance(value, DeviceArray):
+        if id(value) not in sources:
+            sources[id(value)] = (value, value.get())
+        return sources[id(value)][1]
+    kind = value.__class__
+    if kind is list or kind is tuple:
+        return kind([_host(one, sources) for one in value])
+    if kind is Ufunc:
+        return value.np
+    return value
+
+
+# ---------------------------------------------------------------------------------------------------------- the door
+
+places: list[Place] = []
+#: Places that were there before, with their kernels: for a library that comes again.
+_made: dict[tuple[int, int, int], Place] = {}
+_lock = threading.RLock()
+#: What had streams once: these are never destroyed.
+_gone: list[Any] = []
+#: CuPy, or None where it is not: looked for once.
+_looked: list[Any] = []
+#: Called when devices come and when they go: memory, generators.
+started: list[Callable[[list[Place]], None]] = []
+
+
+def start(module: Any = None, logical: int | None = None) -> list[Place]:
+    """The devices, made at the first call. `module`: a library with CuPy's names; CuPy itself if none is given.
+
+    `logical`: so many devices, sharing the real ones; for tests on a machine that has one.
+    """
+    with _lock:
+        if places:
+            return places
+        if module is None:
+            if not _looked:
+                _looked.append(find_library())
+            module = _looked[0]
+            if module is None:
+                return places
+        count = module.cuda.runtime.getDeviceCount()
+        memory.install(module)
+        for index in range(count if logical is None else logical):
+            known = _made.get((id(module), index, index % count))
+            place = Place(module, index, index % count) if known is None else known
+            _made[(id(module), index, index % count)] = place
+            register_array_class(place.array_class, place.device)
+            libraries.offer(place.array_class, place.kernels)
+            places.append(place)
+        return places
+
+
+def stop() -> None:
+    """Forget all devices: for tests, whose library goes."""
+    with _lock:
+        for place in places:
+            for array_class in (*place.of_streams.values(), place.array_class):
+                libraries.withdraw(array_class)
+                forget_array_class(array_class)
+            _gone.append((*place.of_streams.values(), place._pool.copy()))
+            place._pool.clear()
+            place.of_streams.clear()
+            place.held.clear()
+            place._copies = None
+        places.clear()
+        thread.active = None
+        thread.index = 0
+        thread.classes.clear()
+        memory.uninstall()
+
+
+def find_library() -> Any:
+    """CuPy, if it is installed and finds a device; else None."""
+    try:
+        cupy = import_module("cupy")
+        if not cupy.cuda.runtime.getDeviceCount():
+            return None
+        import_module("cupyx").seterr(linalg="raise")
+        return cupy
+    except Exception:  # not installed, or no driver
+        return None
+
+
+def place_of(where: Any) -> Place:
+    """The place of a device, given by number, name or device; None: the current one."""
+    if where is None:
+        index = thread.index
+    elif isinstance(where, int):
+        index = where
+    else:
+        found = where if isinstance(where, device) else device(where)
+        index = thread.index if found.index is None else found.index
+    if not places and not start():
+        devices.refuse_device(device("cuda"))
+    if not 0 <= index < len(places):
+        raise RuntimeError(
+            f"CUDA error: invalid device ordinal: there is no cuda:{index}, only {len(places)} "
+            f"device{'s' if len(places) != 1 else ''}"
+        )
+    return places[index]
+
+
+def from_dlpack(given: Any) -> Any:
+    """An array on the memory of another library's, on the same device: nothing is copied."""
+    number = given.__dlpack_device__()[1]
+    for place in places:
+        if place.physical == number:
+            place.activate()
+            raw = place.module.from_dlpack(given)
+            return place.wrap(raw)
+    raise RuntimeError(f"there is no cuda:{number} here")
+
+
+def pinned(array: np.ndarray) -> np.ndarray:
+    """A copy in memory that devices read and write by themselves."""
+    memory_of = places[0].module.cuda.alloc_pinned_memory(max(array.nbytes, 1))
+    whole = np.frombuffer(memory_of, np.uint8, array.nbytes) if array.nbytes else np.empty(0, np.uint8)
+    made = whole.view(array.dtype).reshape(array.shape) if array.nbytes else np.empty(array.shape, array.dtype)
+    made[...] = array
+    if array.nbytes:
+        address = made.__array_interface__["data"][0]
+        entry = (address, address + array.nbytes)
+        devices.pinned_memory.append(entry)
+        weakref.finalize(whole.base if not isinstance(whole.base, memoryview) else whole, _unpinned, entry)
+    return made
+
+
+def _unpinned(entry: tuple[int, int]) -> None:
+    if entry in devices.pinned_memory:
+        devices.pinned_memory.remove(entry)

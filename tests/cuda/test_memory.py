@@ -1,0 +1,165 @@
+"""The memory of devices: counted, kept in host memory, used up."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+import retrograd as torch
+from gpu import simulated
+from retrograd.arrays import memory, places
+
+MEGABYTE = 1 << 20
+
+
+def chain(x, steps):
+    for _ in range(steps):
+        x = x.sin()
+    return x
+
+
+def test_what_tensors_hold_is_counted(gpu):
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    x = torch.ones(MEGABYTE // 4, device="cuda")
+    assert torch.cuda.memory_allocated() == before + MEGABYTE <= torch.cuda.max_memory_allocated()
+    y = x[1:]
+    del x
+    assert torch.cuda.memory_allocated() == before + MEGABYTE  # the view holds it
+    del y
+    assert torch.cuda.memory_allocated() == before
+    assert torch.cuda.memory_reserved() >= MEGABYTE
+    assert torch.cuda.max_memory_allocated() >= before + MEGABYTE
+    torch.cuda.reset_peak_memory_stats()
+    assert torch.cuda.max_memory_allocated() == before
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() < MEGABYTE or gpu.real
+    assert "tensors hold" in torch.cuda.memory_summary()
+
+
+def test_nothing_grows(gpu):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    side = torch.cuda.Stream()
+    x = torch.ones(4, 8, device="cuda")
+
+    def step():
+        optimizer.zero_grad()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            hidden = model[1](model[0](x))
+        torch.cuda.current_stream().wait_stream(side)
+        hidden.record_stream(torch.cuda.current_stream())
+        model[2](hidden).sum().backward()
+        optimizer.step()
+
+    torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)
+    try:
+        for _ in range(5):
+            step()
+        torch.cuda.synchronize()
+        memory.give_back()
+        gc.collect()
+        before, reserved = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
+        for _ in range(1000 if gpu.real else 30):
+            step()
+        torch.cuda.synchronize()
+        memory.give_back()
+    finally:
+        torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(True)
+    assert torch.cuda.memory_allocated() <= before
+    assert torch.cuda.memory_reserved() <= reserved + MEGABYTE
+    assert len(places.places[0].of_streams) <= 2
+
+
+def test_out_of_memory_says_what_was_asked_and_what_is_free(gpu):
+    pool = places.places[0].module.get_default_memory_pool()
+    held = torch.ones(MEGABYTE, device="cuda")
+    places.places[0].activate()
+    pool.set_limit(size=pool.total_bytes() + MEGABYTE)
+    try:
+        with pytest.raises(torch.cuda.OutOfMemoryError, match=r"Tried to allocate 64\.00 MiB.* free") as caught:
+            torch.ones(16 * MEGABYTE, device="cuda")
+        assert isinstance(caught.value, RuntimeError) and torch.OutOfMemoryError is torch.cuda.OutOfMemoryError
+        with pytest.raises(torch.cuda.OutOfMemoryError, match=r"Tried to allocate 64\.00 MiB"):
+            held.repeat(16)
+    finally:
+        pool.set_limit(size=0)
+    assert held.sum().item() == MEGABYTE
+
+
+def test_the_same_backward_runs_when_there_is_memory_again(gpu):
+    pool = places.places[0].module.get_default_memory_pool()
+    x = torch.ones(MEGABYTE, device="cuda", requires_grad=True)
+    y = (x * 2).exp()
+    grad = torch.ones(MEGABYTE, device="cuda")
+    hog = torch.ones(64 * MEGABYTE // 4, device="cuda")
+    places.places[0].activate()
+    pool.free_all_blocks()
+    pool.set_limit(size=pool.total_bytes() + MEGABYTE)
+    try:
+        with pytest.raises(torch.cuda.OutOfMemoryError):
+            y.backward(grad)
+        assert x.grad is None
+        del hog
+        y.backward(grad)
+    finally:
+        pool.set_limit(size=0)
+    assert torch.allclose(x.grad.cpu(), 2 * torch.exp(torch.full((MEGABYTE,), 2.0)))
+
+
+@pytest.mark.parametrize("pin_memory", [False, True])
+def test_saved_tensors_in_host_memory(gpu, pin_memory):
+    n, steps = MEGABYTE // 4, 16
+    x = torch.linspace(0, 1, n, device="cuda", requires_grad=True)
+    expected = None
+    peaks = {}
+    for offload in (False, True):
+        x.grad = None
+        torch.cuda.synchronize()
+        memory.give_back()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        if offload:
+            with torch.autograd.graph.save_on_cpu(pin_memory=pin_memory):
+                y = chain(x, steps)
+                torch.cuda.synchronize()
+        else:
+            y = chain(x, steps)
+        y.sum().backward()
+        peaks[offload] = torch.cuda.max_memory_allocated() - before
+        if expected is None:
+            expected = x.grad.tolist()
+        del y
+    assert x.grad.tolist() == expected
+    assert peaks[True] < peaks[False] * 0.75, peaks
+
+
+def test_copies_to_the_host_wait_for_what_computes_them_and_back(late, monkeypatch):
+    def run():
+        x = torch.full((64,), 0.5, device="cuda", requires_grad=True)
+        late.delay()
+        with torch.autograd.graph.save_on_cpu(pin_memory=True):
+            y = chain(x * 1, 4)
+        y.sum().backward()
+        return x.grad.cpu().tolist()
+
+    c = torch.full((64,), 0.5, requires_grad=True)
+    chain(c * 1, 4).sum().backward()
+    for others_first in (False, True):
+        simulated.machine.others_first = others_first
+        simulated.poison()
+        assert run() == pytest.approx(c.grad.tolist(), rel=1e-6)
+        torch.cuda.synchronize()
+    if late.real:
+        return
+    wrong = []
+    monkeypatch.setattr(places.Place, "join", lambda self, before, after: None)
+    for others_first in (False, True):
+        simulated.machine.others_first = others_first
+        simulated.poison()
+        wrong.append(run() != pytest.approx(c.grad.tolist(), rel=1e-6))
+        torch.cuda.synchronize()
+    assert any(wrong)

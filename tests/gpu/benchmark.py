@@ -1,0 +1,148 @@
+"""Figures on the GPU beside torch's, each library in a process of its own: ``python -m gpu.benchmark`` in tests/."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+
+def chain(torch):
+    x = torch.ones(64, 64, device="cuda", requires_grad=True)
+    weights = [torch.full((64, 64), 1.001, device="cuda") for _ in range(100)]
+
+    def run():
+        y = x
+        for w in weights:
+            y = y * w
+        y.sum().backward()
+        x.grad = None
+
+    return run
+
+
+def network(torch):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(784, 256), torch.nn.ReLU(), torch.nn.Linear(256, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10)
+    ).to("cuda")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x, target = torch.ones(64, 784, device="cuda"), torch.zeros(64, dtype=torch.int64, device="cuda")
+
+    def run():
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), target).backward()
+        optimizer.step()
+
+    return run
+
+
+def matmul(torch):
+    a = torch.ones(2048, 2048, device="cuda", requires_grad=True)
+    b = torch.ones(2048, 2048, device="cuda", requires_grad=True)
+
+    def run():
+        (a @ b).sum().backward()
+        a.grad = b.grad = None
+
+    return run
+
+
+def block(torch):
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(512, 8, 2048, dropout=0.0, batch_first=True).to("cuda")
+    x = torch.ones(8, 256, 512, device="cuda", requires_grad=True)
+
+    def run():
+        layer(x).sum().backward()
+
+    return run
+
+
+def saved(torch, keep):
+    """Peak memory and time of a long chain of large tensors, with what is saved kept or in pinned host memory."""
+    x = torch.ones(4 << 20, device="cuda", requires_grad=True)
+    w = torch.full((1024, 1024), 0.001, device="cuda")
+
+    def forward():
+        y = x.reshape(4096, 1024)
+        for _ in range(12):
+            y = (y @ w).sin()
+        return y
+
+    def run():
+        if keep:
+            y = forward()
+        else:
+            with torch.autograd.graph.save_on_cpu(pin_memory=True):
+                y = forward()
+        y.sum().backward()
+        x.grad = None
+
+    return run
+
+
+CASES = {
+    "100 products of 64x64": (chain, 20), "MLP step, batch 64": (network, 30), "2048x2048 product": (matmul, 20),
+    "transformer block": (block, 5), "saved, kept": (lambda torch: saved(torch, True), 5),
+    "saved, in host memory": (lambda torch: saved(torch, False), 5),
+}  # fmt: skip
+
+
+def one(name: str) -> dict:
+    """The figures of one library, in this process."""
+    torch = __import__(name)
+    found = {}
+    for title, (make, times) in CASES.items():
+        try:
+            run = make(torch)
+            for _ in range(3):
+                run()
+            torch.cuda.synchronize()
+            torch.cuda.reset_peak_memory_stats()
+            before = torch.cuda.memory_allocated()
+            taken = []
+            for _ in range(5):
+                began = time.perf_counter()
+                for _ in range(times):
+                    run()
+                torch.cuda.synchronize()
+                taken.append((time.perf_counter() - began) / times)
+            peak = torch.cuda.max_memory_allocated() - before
+            found[title] = [min(taken), peak]
+        except Exception as error:
+            found[title] = f"{type(error).__name__}: {str(error)[:150]}"
+    return found
+
+
+def main(folder: str | None = None) -> None:
+    """Both, and the ratios."""
+    found = {}
+    for name in ("torch", "retrograd"):
+        done = subprocess.run(
+            [sys.executable, "-m", "gpu.benchmark", name], capture_output=True, text=True, timeout=150
+        )
+        try:
+            found[name] = json.loads(done.stdout.splitlines()[-1])
+        except (ValueError, IndexError):
+            print(f"{name}: {done.stderr[-800:]}")
+            found[name] = {}
+    for title in CASES:
+        theirs, ours = found["torch"].get(title), found["retrograd"].get(title)
+        if isinstance(theirs, list) and isinstance(ours, list):
+            print(f"{title:25} {ours[0] * 1e3:9.3f} ms, torch {theirs[0] * 1e3:9.3f} ms: {ours[0] / theirs[0]:6.2f}; "
+                  f"peak {ours[1] / 2**20:8.1f} MiB, torch {theirs[1] / 2**20:8.1f}")  # fmt: skip
+        else:
+            print(f"{title:25} {ours} / {theirs}")
+    if folder:
+        with open(os.path.join(folder, "benchmark.json"), "w") as file:
+            json.dump(found, file, indent=1)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        print(json.dumps(one(sys.argv[1])))
+    else:
+        main(os.environ.get("OUT"))
