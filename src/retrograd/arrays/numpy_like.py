@@ -311,9 +311,10 @@ def _vecdot(place: Place) -> Any:
 def _einsum_path(place: Place) -> Any:
     def einsum_path(*operands: Any, **options: Any) -> Any:
         # The path follows from the shapes.
-        return np.einsum_path(  # type: ignore[arg-type]
-            *[np.broadcast_to(np.float32(0), o.shape) if isinstance(o, DeviceArray) else o for o in operands], **options
-        )
+        shapes: list[Any] = [
+            np.broadcast_to(np.float32(0), o.shape) if isinstance(o, DeviceArray) else o for o in operands
+        ]
+        return np.einsum_path(*shapes, **options)
 
     return einsum_path
 
