@@ -183,14 +183,16 @@ def check_commands(block: Block) -> None:
         words = shlex.split(line)
         if words[0] == "make":
             missing = [word for word in words[1:] if "=" not in word and word not in targets]
-        elif words[:2] == ["python", "-m"]:
+        elif words[0].endswith("python") and words[1:3] == ["-m", "pytest"]:
+            missing = [word for word in words[3:] if "/" in word and not (ROOT / word).exists()]
+        elif words[0].endswith("python") and words[1] == "-m":
             module = words[2].replace(".", "/")
             at_root = (ROOT / "src" / f"{module}.py", ROOT / "src" / module / "__main__.py")
-            missing = [] if module in ("venv", "pytest", "pip") or any(p.exists() for p in at_root) else [words[2]]
-        elif words[0] == "python":
+            missing = [] if module in ("venv", "pip") or any(p.exists() for p in at_root) else [words[2]]
+        elif words[0].endswith("python"):
             missing = [word for word in words[1:2] if "/" in word and not (ROOT / word).exists()]
         else:
-            missing = [] if words[0] in ("pip", "git", "cd", "mpiexec", ".venv/bin/python", "source") else [words[0]]
+            missing = [] if words[0] in ("pip", "git", "mpiexec", "source") else [words[0]]
         if missing:
             raise Wrong(f"{block.where}: {line!r} names {missing}, which is not here")
 
