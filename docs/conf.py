@@ -43,6 +43,15 @@ def for_the_site(app: Any, docname: str, source: list[str]) -> None:
     source[0] = re.sub(r"^%%toc (\w+)%%$", lambda found: _toc(found.group(1)), source[0], flags=re.M)
 
 
+    source[0] = source[0].replace("%%guides%%", "\n".join(_guides(source[0])))
+
+
+def _guides(index: str) -> list[str]:
+    """The guides, which have names in capitals, that the index does not name: a new one is found by itself."""
+    names = sorted(path.stem for path in HERE.glob("[A-Z]*.md"))
+    return [name for name in names if not re.search(rf"^{name}$", index, re.M)]
+
+
 def _toc(folder: str) -> str:
     names = (HERE / "_made" / folder / "toc.txt").read_text(encoding="utf-8").split()
     return "\n".join(f"/_made/{folder}/{name}" for name in names)

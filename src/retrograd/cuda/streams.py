@@ -28,10 +28,12 @@ class Stream:
 
     @property
     def device(self) -> devices.device:
+        """The device that it belongs to."""
         return self._place.device
 
     @property
     def device_index(self) -> int:
+        """The number of that device."""
         return self._place.index
 
     @property
@@ -43,6 +45,7 @@ class Stream:
 
     @property
     def priority(self) -> int:
+        """Its priority: lower numbers come first."""
         return getattr(self._raw, "priority", 0) or 0
 
     @property

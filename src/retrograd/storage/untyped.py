@@ -108,6 +108,7 @@ class UntypedStorage:
         return self
 
     def cpu(self) -> UntypedStorage:
+        """Itself, or a copy on the CPU."""
         return self if self._root.__class__ is np.ndarray else UntypedStorage._of(self._root.get())
 
     def is_shared(self) -> bool:
