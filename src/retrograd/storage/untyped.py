@@ -98,7 +98,7 @@ class UntypedStorage:
         """Where it is."""
         return device_of_array_class(self._root.__class__)
 
-    is_cuda: Any = property(lambda self: self.device.type == "cuda")
+    is_cuda: Any = property(lambda self: self.device.type == "cuda", doc="Is it on a CUDA device?")
     is_hpu = False
     is_sparse = False
     is_sparse_csr = False
