@@ -400,6 +400,31 @@ def test_a_deep_copy_of_what_is_differentiated_is_refused() -> None:
         transform(lambda x: (copy.deepcopy(w)(x)).sum())(x)
 
 
+def test_data_of_what_is_differentiated_is_not_replaced() -> None:
+    x, other = torch.randn(3), torch.zeros(3)
+
+    def argument(x: Any) -> Any:
+        x.data = torch.randn(3)
+        return x.sum()
+
+    def result(x: Any) -> Any:
+        y = x * 2
+        y.data = torch.randn(3)
+        return y.sum()
+
+    def outside(x: Any) -> Any:
+        other.data = torch.ones(3)
+        return (x * other).sum()
+
+    for transform in (grad, lambda f: lambda x: vjp(f, x)):
+        for f in (argument, result):
+            with pytest.raises(RuntimeError, match=r"mutating directly with `\.data` inside functorch transform"):
+                transform(f)(x)
+        transform(outside)(x)
+    with pytest.raises(RuntimeError, match=r"mutating directly with `\.data` inside functorch transform"):
+        jvp(argument, (x,), (x,))
+
+
 def test_own_tensors_and_arguments_are_written_to() -> None:
     x, y, kept = torch.randn(3), torch.zeros(3), None
 

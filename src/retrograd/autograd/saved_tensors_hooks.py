@@ -210,6 +210,10 @@ class _MutationContext:
         if self.outer is not None:
             self.outer.before_copy(tensor)
 
+    def before_data(self, tensor: Tensor) -> None:
+        if self.outer is not None:
+            self.outer.before_data(tensor)
+
     def before_write(self, tensor: Tensor) -> None:
         """Clone every saved value that a write to this tensor's memory would change."""
         for handle in list(self.by_storage.get(id(kernels.storage_root(tensor._memory)), ())):

@@ -60,6 +60,17 @@ class Guard:
         if self.outer is not None:
             self.outer.before_copy(tensor)
 
+    def before_data(self, tensor: Tensor) -> None:
+        """``x.data = ...`` of a tensor of the transform: its derivative would be that of what it was."""
+        if self._made_inside(tensor) or any(leaf is tensor for leaf in tree_flatten(self.arguments)[0]):
+            raise RuntimeError(
+                "mutating directly with `.data` inside functorch transform is not allowed: "
+                f"{getattr(self.function, '__name__', 'the function')} sets that of a tensor of shape "
+                f"{list(tensor._memory.shape)} at {user_location()}. Use copy_(), or a new tensor"
+            )
+        if self.outer is not None:
+            self.outer.before_data(tensor)
+
     def before_write(self, tensor: Tensor) -> None:
         meta: Any = tensor._grad_meta
         base = meta.base if meta is not None and meta.is_view else tensor

@@ -295,6 +295,9 @@ class Tensor(TensorConversion):
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        guard = local.state.mutation_guard
+        if guard is not None:
+            guard.before_data(self)
         if self.requires_grad and value._memory.dtype.kind not in "fcVW":
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         old, new = self._memory, value._memory
