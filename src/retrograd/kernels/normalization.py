@@ -476,6 +476,9 @@ def layer_norm_backward(
         wide = [None if p is None else p.astype(np.float32) for p in (grad, input, mean, rstd, weight, bias)]
         narrow = layer_norm_backward(wide[0], wide[1], shape, *wide[2:], output_mask)  # type: ignore[arg-type,call-arg]
         return tuple([None if p is None else p.astype(dtype) for p in narrow])  # type: ignore[return-value]
+    if input.ndim == 2 and len(shape) == 1 and input.size <= LARGE and mean.ndim == rstd.ndim == 2:
+        found = _layer_norm_rows_backward(grad, input, mean, rstd, weight, output_mask, (None, None, None))
+        return tuple(found)  # type: ignore[return-value]
     width = math.prod(shape)
     rows = math.prod(input.shape[: input.ndim - len(shape)])
     matrices = grad.reshape(rows, width), input.reshape(rows, width), mean.reshape(rows, 1), rstd.reshape(rows, 1)
