@@ -471,7 +471,19 @@ def _slow(
             if result is not NotImplemented:
                 return result
         target = _take_out(name, named) if has_out else {}
-        parsed, named = parse(name, key, tuple(given), named, skipped)
+        try:
+            parsed, named = parse(name, key, tuple(given), named, skipped)
+        except TypeError as error:
+            # An overload may ask for what others have defaults for: once more with all before the last that is given.
+            late = {p.name for p in positional if p.name in named}
+            count = max([positional.index(p) + 1 for p in positional if p.name in late], default=0)
+            if not late or any(value is _OMITTED for value in args[:count]):
+                raise
+            rest = {k: v for k, v in named.items() if k not in late}
+            try:
+                parsed, named = parse(name, key, args[:count], rest, skipped)
+            except TypeError:
+                raise error from None
         return _run(function, name, parsed, {**named, **target}, out)
 
     return slow
