@@ -40,7 +40,7 @@ REFUSED = {
     **dict.fromkeys(
         ("segment_reduce", "histogram", "histogram, options", "histogramdd, options", "hash_tensor",
          "repeat_interleave, options", "nn.functional.ctc_loss", "torch.ctc_loss", "nn.functional.embedding_bag",
-         "torch.embedding_bag", "nn.functional.embedding_bag, options"),
+         "torch.embedding_bag", "torch.embedding_bag, all results", "nn.functional.embedding_bag, options"),
         "lengths, edges or offsets are read as values",
     ),
 }  # fmt: skip
@@ -48,7 +48,6 @@ REFUSED = {
 REFUSED_SAMPLES = {
     "__getitem__.copy": "masks", "index_put": "masks", "nn.functional.one_hot": "classes are counted",
     "masked.median": "looks for NaN",
-    "torch.embedding_bag, all results": "offsets are read as values",
     "index_reduce": "the gradient reads indices", "index_reduce_, options": "the gradient reads indices",
     "masked_fill": "the gradient of a tensor's value chooses by the mask", "masked_scatter": "so does that of a source",
 }  # fmt: skip
@@ -356,3 +355,14 @@ def test_a_billion_parameters():
     assert all(p.grad.shape == p.shape for p in model.parameters())
     assert time.process_time() - started < 20
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - most < 200_000  # of what is there in kilobytes
+
+
+def test_a_file_is_loaded_without_values(torch, tmp_path):
+    model = torch.nn.Linear(3, 2)
+    torch.save({"model": model.state_dict(), "p": model.weight, "view": torch.ones(4, 3).t()[1:]}, tmp_path / "file")
+    for where in ("meta", torch.device("meta")):
+        found = torch.load(tmp_path / "file", map_location=where)
+        assert {tensor.device.type for tensor in found["model"].values()} == {"meta"}
+        assert type(found["p"]) is torch.nn.Parameter or isinstance(found["p"], torch.nn.Parameter)
+        assert found["p"].is_meta and found["p"].requires_grad and found["p"].shape == (2, 3)
+        assert found["view"].shape == (2, 4) and found["view"].stride() == (1, 3)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ..core.devices import as_device, device, device_count
+from ..core.devices import META, as_device, device, device_count
 from ..storage import UntypedStorage
 from .load_error import LoadError
 
@@ -109,6 +109,12 @@ def _cpu_deserialize(storage: Any, location: str) -> Any:
     return storage.cpu() if location == "cpu" else None
 
 
+class StorageOnMeta(UntypedStorage):
+    """A storage of a file of which only the sizes are wanted: tensors on it are made without values."""
+
+    device = property(lambda self: META)  # type: ignore[assignment]
+
+
 def _other_tag(storage: Any) -> str | None:
     return str(storage.device)
 
@@ -121,7 +127,7 @@ def _other_deserialize(storage: Any, location: str) -> Any:
     if kind == "cuda":
         return storage.to(device=device("cuda", validate_cuda_device(location)))
     as_device(kind)
-    return None
+    return StorageOnMeta._of(storage.untyped()._root) if kind == "meta" else None
 
 
 register_package(10, _cpu_tag, _cpu_deserialize)

@@ -28,7 +28,11 @@ def _rebuild_tensor(storage: Any, storage_offset: Any, size: Any, stride: Any) -
     """A tensor on the memory of a storage, within its bounds."""
     if not isinstance(storage, TypedStorage):
         raise LoadError(f"a tensor in the file lies in a {type(storage).__name__} instead of a storage")
-    return wrap(_view(storage.untyped(), storage.dtype, storage_offset, size, stride))
+    return _made(_view(storage.untyped(), storage.dtype, storage_offset, size, stride), storage)
+
+
+def _made(array: np.ndarray, storage: Any) -> Tensor:
+    return meta_tensor(MetaArray.like(array)) if storage.device.type == "meta" else wrap(array)
 
 
 def _view(storage: UntypedStorage, dtype: dtypes.dtype, offset: Any, shape: Any, stride: Any) -> np.ndarray:
@@ -65,7 +69,8 @@ def _rebuild_tensor_v3(
     _check_hooks(backward_hooks)
     if not isinstance(storage, (UntypedStorage, TypedStorage)) or not isinstance(dtype, dtypes.dtype):
         raise LoadError("a tensor in the file is described in a way that makes no sense")
-    return _finish(wrap(_view(storage.untyped(), dtype, storage_offset, size, stride)), requires_grad, metadata)
+    made = _made(_view(storage.untyped(), dtype, storage_offset, size, stride), storage)
+    return _finish(made, requires_grad, metadata)
 
 
 def _finish(tensor: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
