@@ -32,7 +32,9 @@ def _rebuild_tensor(storage: Any, storage_offset: Any, size: Any, stride: Any) -
 
 
 def _made(array: np.ndarray, storage: Any) -> Tensor:
-    return meta_tensor(MetaArray.like(array)) if storage.device.type == "meta" else wrap(array)
+    if storage.device.type == "meta":
+        return meta_tensor(MetaArray.strided(array.shape, array.dtype, array.strides))
+    return wrap(array)
 
 
 def _view(storage: UntypedStorage, dtype: dtypes.dtype, offset: Any, shape: Any, stride: Any) -> np.ndarray:
