@@ -20,12 +20,12 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
         "Tensor.__array_wrap__": "context return_scalar", "Tensor.__reduce_ex__": "protocol",
     },
     "the CPU computes at once, so that nothing waits": {
-        "Tensor.to": "non_blocking", "Tensor.type": "non_blocking", "TypedStorage.copy_": "non_blocking",
+        "Tensor.type": "non_blocking", "TypedStorage.copy_": "non_blocking",
         "TypedStorage.to": "non_blocking", "TypedStorage.type": "non_blocking", "UntypedStorage.copy_": "non_blocking",
-        "UntypedStorage.to": "non_blocking", "UntypedStorage.type": "non_blocking",
+        "UntypedStorage.type": "non_blocking",
     },
     "nothing is pinned, for no device": {
-        "Tensor.is_pinned": "input device", "TypedStorage.is_pinned": "device", "UntypedStorage.is_pinned": "device",
+        "TypedStorage.is_pinned": "device", "UntypedStorage.is_pinned": "device",
     },
     "chooses a library of accelerators": {
         "batch_norm": "cudnn_enabled", "group_norm": "cudnn_enabled", "instance_norm": "cudnn_enabled",

@@ -335,7 +335,7 @@ def test_an_event_marks_a_place_in_a_stream(late):
         x = torch.ones(3, device="cuda") + 1
         end.record()
         y = x + 1
-    assert not end.query()
+    assert late.real or not end.query()
     end.synchronize()
     assert end.query() and start.elapsed_time(end) >= 0
     if not late.real:
