@@ -327,3 +327,16 @@ def test_checkpoint_and_hooks(gpu):
     checkpoint(lambda t: (t * 2).sin(), x, use_reentrant=False).sum().backward()
     expected = (2 * torch.cos(torch.full((3,), 2.0))).tolist()
     assert torch.allclose(x.grad.cpu(), torch.tensor(expected))
+
+
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("left", [False, True])
+def test_triangular_systems_of_many_rows(gpu, upper, left):
+    """More rows than are solved one by one, in a batch, against the CPU's solver."""
+    torch.manual_seed(0)
+    a = torch.randn(2, 40, 40, dtype=torch.float64) / 10 + 3 * torch.eye(40, dtype=torch.float64)
+    b = torch.randn(2, 40, 5, dtype=torch.float64)
+    b = b if left else b.mT.contiguous()
+    here = torch.linalg.solve_triangular(a, b, upper=upper, left=left)
+    there = torch.linalg.solve_triangular(a.cuda(), b.cuda(), upper=upper, left=left)
+    assert there.device == FIRST and torch.allclose(here, there.cpu(), rtol=1e-10, atol=1e-10)

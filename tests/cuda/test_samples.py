@@ -22,7 +22,7 @@ REFUSED = ("sparse tensors are on the CPU",)
 #: What NumPy may compute for a device, in the host's memory: what CuPy has not, or has otherwise. docs/CUDA.md says
 #: why.
 ON_HOST = {
-    "get_blas_funcs", "get_lapack_funcs", "trsm", "getrf", "sytrf", "sytrs", "hetrf", "hetrs", "fftn", "ifftn", "rfftn",
+    "get_lapack_funcs", "getrf", "sytrf", "sytrs", "hetrf", "hetrs", "fftn", "ifftn", "rfftn",
     "irfftn", "reduce", "at", "divide", "leggauss", "solve", "airy", "isin", "insert", "concatenate", "copysign",
     "histogramdd", "add", "astype",
 }  # fmt: skip

@@ -43,6 +43,42 @@ def _nothing(a: Any, dim: int, start: int | None) -> Any:
     return root.restride(shape, a.strides, min(offset, root.nbytes), a.dtype)
 
 
+_ROWS = 16  # of a triangular system that are solved one by one, before products take over
+
+
+def _trsm(a: Any, b: Any, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
+    """The triangular system for every matrix of the broadcast batch: all at once, in products."""
+    numpy = a.place.numpy
+    batch = a.place.kernels.modules["decompositions"]._batch(a, b)
+    shape = (*batch, *b.shape[-2:])
+    result = numpy.empty(shape, b.dtype)
+    if not result.size:
+        return result
+    a, b = numpy.broadcast_to(a, (*batch, *a.shape[-2:])), numpy.broadcast_to(b, shape)
+    if left:
+        _solve_rows(a, b, result, upper, unitriangular)
+    else:
+        swapped = [one.swapaxes(-1, -2) for one in (a, b, result)]
+        _solve_rows(*swapped, not upper, unitriangular)
+    return result
+
+
+def _solve_rows(a: Any, b: Any, x: Any, upper: bool, unitriangular: bool) -> None:
+    """One half of the rows, then the other without what the first have to do with it; few rows one by one."""
+    n = a.shape[-1]
+    if n > _ROWS:
+        middle = n // 2
+        first, last = (slice(middle, None), slice(middle)) if upper else (slice(middle), slice(middle, None))
+        _solve_rows(a[..., first, first], b[..., first, :], x[..., first, :], upper, unitriangular)
+        rest = b[..., last, :] - a[..., last, first] @ x[..., first, :]
+        _solve_rows(a[..., last, last], rest, x[..., last, :], upper, unitriangular)
+        return
+    for i in reversed(range(n)) if upper else range(n):
+        done = slice(i + 1, None) if upper else slice(None, i)
+        row = b[..., i, :] - (a[..., i, None, done] @ x[..., done, :])[..., 0, :]
+        x[..., i, :] = row if unitriangular else row / a[..., i, i, None]
+
+
 def on_threads(ufunc: Any) -> Any:
     """The same: a device has its own way to share elements out."""
     return ufunc
@@ -54,6 +90,7 @@ _NEVER = 1 << 62
 OVERLAY: dict[str, dict[str, Any]] = {
     "storage": {"_address": _address, "restride": restride, "as_strided": as_strided},
     "shape": {"_nothing": _nothing},
+    "decompositions": {"_trsm": _trsm},
     "compiled": {"on_threads": on_threads, "LARGE": _NEVER, "takes": lambda *arrays: False,
                  "library": lambda: None, "is_used": lambda: False},
 }  # fmt: skip
