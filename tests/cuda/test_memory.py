@@ -91,7 +91,7 @@ def test_out_of_memory_says_what_was_asked_and_what_is_free(gpu):
 
 
 def test_the_same_backward_runs_when_there_is_memory_again(gpu):
-    """The node that found no memory keeps what it saved. (What ran before it in the same pass has let go of its own.)"""
+    """The node that found no memory keeps what it saved. (What ran before it in the pass has let go of its own.)"""
     pool = places.places[0].module.get_default_memory_pool()
     x = torch.ones(4 * MEGABYTE, device="cuda", requires_grad=True)
     y = x.exp()

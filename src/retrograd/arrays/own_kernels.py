@@ -58,8 +58,8 @@ def _trsm(a: Any, b: Any, upper: bool, left: bool = True, unitriangular: bool = 
     if left:
         _solve_rows(a, b, result, upper, unitriangular)
     else:
-        swapped = [one.swapaxes(-1, -2) for one in (a, b, result)]
-        _solve_rows(*swapped, not upper, unitriangular)
+        a, b = a.swapaxes(-1, -2), b.swapaxes(-1, -2)
+        _solve_rows(a, b, result.swapaxes(-1, -2), not upper, unitriangular)
     return result
 
 

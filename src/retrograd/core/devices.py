@@ -189,8 +189,8 @@ def pinned(array: Any) -> Any:
     """An array of the CPU, copied into memory that devices read and write by themselves."""
     if not accelerators and not _places().start():
         raise RuntimeError(
-            "Cannot access accelerator device when none is available: pin_memory=True requires a CUDA or other accelerator "
-            "backend, and there is none"
+            "Cannot access accelerator device when none is available: pin_memory=True requires a CUDA or other "
+            "accelerator backend, and there is none"
         )
     return _places().pinned(array)
 
