@@ -366,3 +366,13 @@ def test_a_file_is_loaded_without_values(torch, tmp_path):
         assert type(found["p"]) is torch.nn.Parameter or isinstance(found["p"], torch.nn.Parameter)
         assert found["p"].is_meta and found["p"].requires_grad and found["p"].shape == (2, 3)
         assert found["view"].shape == (2, 4) and found["view"].stride() == (1, 3)
+
+
+def test_what_has_values_is_not_written_to_by_what_has_none():
+    """torch says nothing and leaves the tensor as it was, as if something had been added."""
+    import retrograd
+
+    x = retrograd.ones(2)
+    with pytest.raises(RuntimeError, match="not on the expected device cpu"):
+        x.add_(retrograd.ones(2, device="meta"))
+    assert x.tolist() == [1.0, 1.0] and x._version == 0

@@ -44,6 +44,11 @@ def operate(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
     if record is None:
         known = _FUNCTIONS.get(function.__name__)
         return NotImplemented if known is None else known(*args, **kwargs)
+    if record.writes and isinstance(args[0], Tensor) and not args[0].is_meta:
+        raise RuntimeError(
+            f"Tensor on device meta is not on the expected device {args[0].device}! {record.name} would write to a "
+            "tensor with values what has none: make the arguments with values, as with module.to_empty(device='cpu')"
+        )
     return _form(function)(*args, **kwargs)
 
 
