@@ -1,0 +1,309 @@
+"""`capture`: a function whose later calls are replays of a recorded one."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..autograd.ownership import count
+from ..core.state import local
+from ..core.version_counter import VersionCounter, version_counter
+from ..tensor import Tensor, wrap
+from .errors import CaptureError, OtherPath
+from .guards import signature
+from .memory import Memory
+from .plain import write_plain
+from .session import NeedsGraph, Output, Recording, is_free
+
+#: So many programs are made for calls that look alike before they are left to run eagerly.
+LIMIT = 8
+
+
+class Entry:
+    """A program that is ready to run, with what it expects of the world."""
+
+    def __init__(self, recording: Recording, backend: str) -> None:
+        self.recording: Recording = recording
+        self.backend: str = backend
+        self.confirmed: bool = False
+        self._expected: list[tuple[Any, Any, bool]] = [
+            (tensor, array, tensor.requires_grad)
+            for tensor, array in recording.recorder.swapped.values()
+            if not any(tensor is argument for argument in recording.tensors)
+        ]
+        self._bind_memory()
+
+    # ------------------------------------------------------------------------------------------------------ memory
+
+    def _bind_memory(self) -> None:
+        recording = self.recording
+        program = recording.program
+        self.memory: Memory = Memory(program)
+        self._given: dict[int, tuple[Any, int]] = {}
+        self.inputs: list[np.ndarray] = [self.memory.view(value) for value in recording.arguments]
+        written = {v.storage.number for call in program.calls for v in call.writes}
+        self.written: list[int] = [
+            position for position, value in enumerate(recording.arguments) if value.storage.number in written
+        ]
+        self.run: Callable[[], None]
+        if self.backend == "native":
+            from .native import write_native
+
+            self.source, self.run = write_native(program, self.memory, self._bind)
+        else:
+            self.source, self.run = write_plain(program, self.memory, self._bind)
+        self._saved: list[np.ndarray] = self._to_save()
+        self._kept: list[tuple[Any, np.ndarray]] = []
+        for effect in recording.grads:
+            if effect.value is not None:
+                self._kept.append((effect, self.memory.view(effect.value)))
+        self._baseline: list[int] | None = None
+        self._last: list[Any] = []
+
+    def _to_save(self) -> list[np.ndarray]:
+        """Memory of the world that is written before something that may fail: it is put back then."""
+        program = self.recording.program
+        last = max([i for i, call in enumerate(program.calls) if call.may_raise], default=-1)
+        found: dict[int, np.ndarray] = {}
+        for call in program.calls[:last]:
+            for value in call.writes:
+                if value.storage.kind == "outside":
+                    found[value.storage.number] = value.storage.array
+        return list(found.values())
+
+    def _bind(self, param: Any, array: Any) -> None:
+        """Give a parameter its gradient, for an optimizer that looks there."""
+        meta = param._meta
+        if array is None:
+            meta.grad = None
+        elif meta.grad is None or meta.grad._memory is not array:
+            meta.grad = wrap(array)
+
+    # ------------------------------------------------------------------------------------------------------- guards
+
+    def fits(self, tensors: list[Any]) -> str | None:
+        """Why this program is not for this call; None if it is."""
+        for tensor, array, requires_grad in self._expected:
+            if tensor._memory is not array:
+                return f"the memory of a tensor of shape {list(array.shape)}"
+            meta = tensor._meta
+            if (meta is not None and meta.requires_grad) != requires_grad and tensor._edge is None:
+                return f"requires_grad of a tensor of shape {list(array.shape)}"
+        for tensor, position, array in self.recording.grads_expected:
+            owner = tensor if position is None else tensors[position]
+            grad = None if owner._meta is None else owner._meta.grad
+            if (grad is None) != (array is None) or (grad is not None and position is None and grad._memory is not array):
+                return f"the .grad of a tensor of shape {list(owner._memory.shape)}"
+            if grad is not None and position is not None:
+                return "the .grad of an argument"
+        return self.recording.world.changed()
+
+    # ------------------------------------------------------------------------------------------------------- replay
+
+    def replay(self, tensors: list[Any]) -> Any:
+        if self._kept and self._is_held():
+            self._bind_memory()  # somebody keeps the gradients of the last run
+        recording = self.recording
+        for place, tensor in zip(self.inputs, tensors):
+            np.copyto(place, tensor._memory)
+        if self._saved:
+            before = [array.copy() for array in self._saved]
+            try:
+                self.run()
+            except BaseException:
+                for array, content in zip(self._saved, before):
+                    np.copyto(array, content)
+                raise
+        else:
+            self.run()
+        for position in self.written:
+            np.copyto(tensors[position]._memory, self.inputs[position])
+        for tensor, position, more in recording.versions:
+            owner = tensor if position is None else tensors[position]
+            counter = owner._vc or version_counter(owner)
+            counter.version += more
+        self._set_grads(tensors)
+        return self._built(recording.structure, tensors)
+
+    def _set_grads(self, tensors: list[Any]) -> None:
+        last = []
+        for effect in self.recording.grads:
+            owner = effect.tensor if effect.argument is None else tensors[effect.argument]
+            if effect.value is None:
+                owner._meta.grad = None
+                continue
+            array = self.memory.view(effect.value)
+            if effect.argument is not None:
+                array = array.copy()
+            grad = wrap(array)
+            if effect.version:
+                grad._vc = VersionCounter()
+                grad._vc.version = effect.version
+            owner._meta.grad = grad
+            last.append((owner, grad))
+        if self._kept:
+            self._last = last
+            del owner, array, grad
+            if self._baseline is None:
+                self._baseline = self._counts()
+
+    def _counts(self) -> list[int]:
+        """How often the gradients of the last run are held, by the tensors and by others."""
+        found = []
+        for position, (owner, grad) in enumerate(self._last):
+            held = count(grad) - (owner._meta.grad is grad)
+            found += [held, count(grad._memory)]
+        for number in self.recording.program.kept:
+            found.append(count(self.memory.own[number]))
+        return found
+
+    def _is_held(self) -> bool:
+        return self._baseline is not None and self._counts() != self._baseline
+
+    def _built(self, structure: Any, tensors: list[Any]) -> Any:
+        kind, content = structure
+        if kind is None:
+            return content
+        if kind is Output:
+            output = self.recording.outputs[content]
+            if output.argument is not None:
+                return tensors[output.argument]
+            if output.tensor is not None:
+                return output.tensor
+            assert output.value is not None
+            result = wrap(self.memory.view(output.value).copy(), local.state.new_vc)
+            if output.requires_grad:
+                from .ended import ended
+
+                ended(result)
+            return result
+        if kind is dict:
+            return {key: self._built(one, tensors) for key, one in content}
+        return kind([self._built(one, tensors) for one in content])
+
+
+class Captured:
+    """A captured function: call it as the function."""
+
+    def __init__(self, function: Callable[..., Any], backend: str, check: bool, split: bool) -> None:
+        functools.update_wrapper(self, function)
+        self.function: Callable[..., Any] = function
+        self.backend: str = backend
+        self.check: bool = check
+        self.split: bool = split
+        self._entries: dict[Any, list[Entry]] = {}
+        self._eager: set[Any] = set()
+        self._last: Entry | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        state = local.state
+        if not is_free(state):
+            return self.function(*args, **kwargs)
+        tensors, key = signature(args, kwargs, state)
+        if key in self._eager:
+            return self.function(*args, **kwargs)
+        entries = self._entries.get(key)
+        reason = None
+        if entries is not None:
+            for entry in entries:
+                reason = entry.fits(tensors)
+                if reason is None:
+                    if not entry.confirmed:
+                        return self._record(args, kwargs, tensors, key, entry)
+                    self._last = entry
+                    if self.check:
+                        from .checking import checked
+
+                        return checked(self.function, entry, args, kwargs, tensors)
+                    try:
+                        return entry.replay(tensors)
+                    except OtherPath:
+                        reason = "a value that the program was split at"
+            if len(entries) >= LIMIT:
+                self._eager.add(key)
+                warnings.warn(
+                    f"{getattr(self.function, '__name__', 'a function')} was captured {LIMIT} times for calls that look "
+                    f"alike, since {reason} was another each time; such calls run eagerly from now on",
+                    stacklevel=2,
+                )
+                return self.function(*args, **kwargs)
+        return self._record(args, kwargs, tensors, key, None)
+
+    def _record(self, args: Any, kwargs: Any, tensors: list[Any], key: Any, first: Entry | None) -> Any:
+        """Run a call eagerly and record it; the second run of a program has to be the same as the first."""
+        try:
+            recording = Recording(self.function, args, kwargs, tensors, self.split)
+        except NeedsGraph:
+            raise CaptureError(
+                "cannot capture a function whose results are to be differentiated outside of it: call backward() inside, "
+                "detach() the results, or use retrograd.capture on a module"
+            ) from None
+        if first is not None:
+            difference = first.recording.program.difference(recording.program)
+            if difference is not None:
+                self._entries[key].remove(first)
+                raise CaptureError(
+                    f"two calls that look alike did different things: {difference}. Something that changes from call to "
+                    "call is neither an argument nor a tensor: make it one of these"
+                )
+            first.confirmed = True
+            self._last = first
+            return recording.result
+        entry = Entry(recording, self.backend)
+        self._entries.setdefault(key, []).append(entry)
+        self._last = entry
+        return recording.result
+
+    # ------------------------------------------------------------------------------------------------------ reading
+
+    @property
+    def source(self) -> str:
+        """The program of the last call, as Python."""
+        if self._last is None:
+            raise RuntimeError("there is no program yet: call the captured function first")
+        return self._last.source
+
+    def explain(self) -> str:
+        """What became of the last call: its calls, its memory, what was fused and what was not."""
+        from .explaining import explained
+
+        if self._last is None:
+            return "There is no program yet: call the captured function first."
+        return explained(self._last)
+
+
+def capture(
+    function: Any = None, *, backend: str = "auto", check: bool = False, split: bool = False
+) -> Any:
+    """A function that does what `function` does, from the third call on by replaying what was recorded.
+
+    >>> import retrograd as torch
+    >>> w = torch.zeros(3, requires_grad=True)
+    >>> opt = torch.optim.SGD([w], lr=0.1)
+    >>> @torch.capture
+    ... def step(x):
+    ...     opt.zero_grad()
+    ...     loss = ((w - x) ** 2).sum()
+    ...     loss.backward()
+    ...     opt.step()
+    ...     return loss
+    >>> for _ in range(5):
+    ...     loss = step(torch.ones(3))
+    >>> loss
+    tensor(0.5033, requires_grad=True)
+    """
+    if function is None:
+        return functools.partial(capture, backend=backend, check=check, split=split)
+    if backend not in ("auto", "plain", "native"):
+        raise ValueError(f"capture(): backend must be 'auto', 'plain' or 'native', not {backend!r}")
+    if not callable(function):
+        raise TypeError(f"capture(): argument 'function' must be callable, not {type(function).__name__}")
+    if backend != "plain":
+        from .native import has_compiler
+
+        backend = "native" if has_compiler(backend == "native") else "plain"
+    return Captured(function, backend, check, split)

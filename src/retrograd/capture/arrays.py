@@ -1,0 +1,153 @@
+"""The array class of a recording: an array that tells the recorder what is done to it.
+
+While a step is recorded, tensors hold a `RecordedArray` in place of their array.  It is no NumPy array, so nothing can
+compute with its values unnoticed: NumPy's functions and operators come to `__array_ufunc__` and `__array_function__`,
+its methods are recorded one by one, kernels are given the array behind it (recording.py), and whoever wants to look at
+its values (``item()``, ``if``, ``np.asarray``) gets an error that names the line.
+"""
+
+from __future__ import annotations
+
+from sys import _getframe
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from ..core.where import is_user_code
+from .errors import refuse
+
+if TYPE_CHECKING:
+    from .recording import Recorder
+
+_AS_TENSOR = "keep it a tensor (where(), masks), compute it outside of the captured function, or capture with split=True"
+
+
+class RecordedArray(NDArrayOperatorsMixin):
+    """An array during a recording: `array` is the real one, which the eager run computes with."""
+
+    __slots__ = ("__weakref__", "array", "recorder")
+
+    def __init__(self, array: np.ndarray, recorder: Recorder) -> None:
+        self.array: np.ndarray = array
+        self.recorder: Recorder = recorder
+
+    # --------------------------------------------------------------------------------------------------- what it is
+
+    shape: Any = property(lambda self: self.array.shape)
+    dtype: Any = property(lambda self: self.array.dtype)
+    strides: Any = property(lambda self: self.array.strides)
+    ndim: Any = property(lambda self: self.array.ndim)
+    size: Any = property(lambda self: self.array.size)
+    itemsize: Any = property(lambda self: self.array.itemsize)
+    nbytes: Any = property(lambda self: self.array.nbytes)
+    flags: Any = property(lambda self: self.array.flags)
+    ctypes: Any = property(lambda self: self.array.ctypes)
+
+    @property
+    def base(self) -> Any:
+        """Whose memory it is, if it is another's: never one that may be kept (Note [Ownership])."""
+        return self.array.base
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __repr__(self) -> str:
+        return f"RecordedArray({self.array.dtype}{list(self.array.shape)})"
+
+    # ------------------------------------------------------------------------------------------- what is done to it
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return self.recorder.ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.recorder.call(function, args, kwargs, name=f"np.{function.__name__}")
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.recorder.call(_getitem, (self, key), {}, name="getitem")
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.recorder.write(self, key, value)
+
+    def __iter__(self) -> Any:
+        return iter([self[i] for i in range(len(self))])
+
+    @property
+    def T(self) -> Any:
+        return self.recorder.call(np.transpose, (self,), {}, name="transpose")
+
+    @property
+    def real(self) -> Any:
+        return self.recorder.call(_real, (self,), {}, name="real")
+
+    @property
+    def imag(self) -> Any:
+        return self.recorder.call(_imag, (self,), {}, name="imag")
+
+    def conjugate(self) -> Any:
+        return self if self.array.dtype.kind in "fiub" else self.recorder.ufunc(np.conjugate, "__call__", (self,), {})
+
+    conj: Any = conjugate
+
+    def fill(self, value: Any) -> None:
+        self.recorder.write(self, ..., value)
+
+    # ----------------------------------------------------------------------------------------- what needs its values
+
+    def _refused(name: str, read: Any = None) -> Any:  # type: ignore[misc]  # noqa: N805
+        def refused(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if read is not None and (self.recorder.split or (read is bool and _is_a_check(_getframe(1).f_code))):
+                return self.recorder.decide(self, read(self.array))
+            raise refuse(f"{name}, which needs the value of a tensor", _AS_TENSOR)
+
+        return refused
+
+    item: Any = _refused("item()", np.ndarray.item)
+    tolist: Any = _refused("tolist()", np.ndarray.tolist)
+    tobytes: Any = _refused("the bytes of a tensor")
+    __bool__: Any = _refused("control flow on a value (if, while, and, or)", bool)
+    __float__: Any = _refused("float()", float)
+    __int__: Any = _refused("int()", int)
+    __complex__: Any = _refused("complex()")
+    __index__: Any = _refused("an index")
+    __array__: Any = _refused("a foreign NumPy call (numpy(), np.asarray)")
+    __array_interface__: Any = property(_refused("a foreign NumPy call (numpy(), np.asarray)"))
+    __dlpack__: Any = _refused("an export of memory")
+    __reduce__: Any = _refused("pickling")
+
+
+def _is_a_check(code: CodeType) -> bool:
+    """Is it the package itself that looks, at arguments that it checks, and not a tensor on behalf of the user?"""
+    return not is_user_code(code) and not code.co_filename.endswith("conversion.py")
+
+
+def _method(name: str) -> Any:
+    function = getattr(np.ndarray, name)
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return self.recorder.call(function, (self, *args), kwargs, name=name)
+
+    return method
+
+
+for _name in (
+    "all", "any", "argmax", "argmin", "argsort", "astype", "choose", "clip", "compress", "copy", "cumprod", "cumsum",
+    "diagonal", "dot", "flatten", "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "reshape", "round",
+    "searchsorted", "sort", "squeeze", "std", "sum", "swapaxes", "take", "trace", "transpose", "var", "view", "put",
+    "byteswap", "partition", "__copy__", "__deepcopy__",
+):  # fmt: skip
+    setattr(RecordedArray, _name, _method(_name))
+del _name
+
+
+def _getitem(array: np.ndarray, key: Any) -> Any:
+    return array[key]
+
+
+def _real(array: np.ndarray) -> Any:
+    return array.real
+
+
+def _imag(array: np.ndarray) -> Any:
+    return array.imag

@@ -1,0 +1,319 @@
+"""Kernels in terms of NumPy's own calls, so that a program has ufuncs (which take ``out=`` and can be fused) for them.
+
+`LOWERED` says for the kernels of the innermost arithmetic what they do with arrays of one floating dtype.  Kernels of
+the pointwise families have a path for arrays of other libraries that consists of NumPy's functions: `seen_through` runs
+it on recorded arrays.  It is taken if it gives the very bits that the kernel gives; any other kernel is one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import kernels
+from ..kernels import compiled
+from .arrays import RecordedArray
+from .errors import CaptureError
+from .recording import Call, Recorder, user_location
+
+#: Families whose kernels are seen through.
+_SEEN_THROUGH = {"activation", "arithmetic", "powers", "trigonometry", "comparison", "pointwise", "number_parts"}
+
+
+def _array(x: Any) -> Any:
+    return x.array if x.__class__ is RecordedArray else x if x.__class__ is np.ndarray else None
+
+
+def _operands(*operands: Any) -> np.dtype | None:
+    """The one dtype, float32 or float64, of arrays and numbers; None if it is not so simple."""
+    dtype: np.dtype | None = None
+    for x in operands:
+        array = _array(x)
+        if array is None:
+            if x.__class__ not in (int, float):
+                return None
+        elif array.dtype.char not in "fd" or (dtype is not None and dtype != array.dtype):
+            return None
+        else:
+            dtype = array.dtype
+    if dtype is not None:
+        for x in operands:
+            if x.__class__ in (int, float) and not abs(x) <= np.finfo(dtype).max and np.isfinite(x):
+                return None
+    return dtype
+
+
+def _shape(*operands: Any) -> tuple[int, ...]:
+    return np.broadcast_shapes(*[() if _array(x) is None else _array(x).shape for x in operands])
+
+
+def _simple(recorder: Recorder, ufunc: Any, *operands: Any, out: Any = None) -> Any:
+    dtype = _operands(*operands)
+    if dtype is None:
+        return NotImplemented
+    try:
+        shape = _shape(*operands)
+    except ValueError:
+        return NotImplemented
+    if out is not None and (_array(out) is None or _array(out).dtype != dtype or _array(out).shape != shape):
+        return NotImplemented
+    return recorder.pointwise(ufunc, operands, out)
+
+
+def _binary(ufunc: Any) -> Callable[..., Any]:
+    def lowered(recorder: Recorder, a: Any, b: Any, out: Any = None) -> Any:
+        return _simple(recorder, ufunc, a, b, out=out)
+
+    return lowered
+
+
+def _unary(ufunc: Any) -> Callable[..., Any]:
+    def lowered(recorder: Recorder, a: Any, out: Any = None) -> Any:
+        return _simple(recorder, ufunc, a, out=out)
+
+    return lowered
+
+
+def _sum_or_difference(ufunc: Any) -> Callable[..., Any]:
+    def lowered(recorder: Recorder, a: Any, b: Any, alpha: Any = 1, out: Any = None) -> Any:
+        if alpha.__class__ not in (int, float) or not -1 <= alpha <= 1:
+            return NotImplemented
+        if alpha != 1:
+            if _array(b) is None or _operands(a, b) is None:
+                return NotImplemented
+            b = recorder.pointwise(np.multiply, (b, alpha))
+        return _simple(recorder, ufunc, a, b, out=out)
+
+    return lowered
+
+
+def _rsub(recorder: Recorder, a: Any, b: Any, alpha: Any = 1) -> Any:
+    return _simple(recorder, np.subtract, b, a) if alpha.__class__ is int and alpha == 1 else NotImplemented
+
+
+def _div(recorder: Recorder, a: Any, b: Any, rounding_mode: Any = None, out: Any = None) -> Any:
+    return NotImplemented if rounding_mode is not None else _simple(recorder, np.true_divide, a, b, out=out)
+
+
+def _pow(recorder: Recorder, a: Any, b: Any, out: Any = None) -> Any:
+    if out is None and b.__class__ in (int, float) and _array(a) is not None and _operands(a) is not None:
+        if b == 2:
+            return recorder.pointwise(np.square, (a,))
+        if b == 3:
+            return recorder.pointwise(np.multiply, (recorder.pointwise(np.multiply, (a, a)), a))
+        if b == 0.5:
+            return recorder.pointwise(np.sqrt, (a,))
+    return NotImplemented
+
+
+def _sum_all(recorder: Recorder, a: Any, dtype: Any = None) -> Any:
+    return _sum(recorder, a, None, False, dtype)
+
+
+def _sum(recorder: Recorder, a: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    array = _array(a)
+    if array is None or dtype is not None or array.dtype.char not in "fd" or array.size > compiled.LARGE:
+        return NotImplemented
+    axis = None if dim is None else tuple([d % max(array.ndim, 1) for d in ((dim,) if isinstance(dim, int) else dim)])
+    if axis == () or (array.ndim == 0 and axis is not None):
+        return NotImplemented
+    return recorder.reduce(a, axis, keepdim)
+
+
+def _product(recorder: Recorder, a: Any, b: Any) -> Any:
+    """A product of matrices, by ``ndarray.dot``."""
+    x, y = _array(a), _array(b)
+    if x is None or y is None or x.dtype != y.dtype or x.dtype.char not in "fd" or compiled.is_used():
+        return NotImplemented
+    if x.ndim != 2 or y.ndim != 2 or x.shape[1] != len(y) or len(y) == 1 or not x.size or not y.size:
+        return NotImplemented
+    return _with_out(recorder, np.dot, "np.dot", a, b)
+
+
+def _with_out(recorder: Recorder, function: Any, name: str, a: Any, b: Any) -> Any:
+    x, y = _array(a), _array(b)
+    call = Call("product", name, function, (recorder.value(x), recorder.value(y)), {})
+    call.where = user_location()
+    call.reads = list(call.args)
+    result = function(x, y)
+    call.results = [recorder.value(result, "new")]
+    recorder.calls.append(call)
+    return recorder.box(result)
+
+
+def _bmm(recorder: Recorder, a: Any, b: Any) -> Any:
+    x, y = _array(a), _array(b)
+    if x is None or y is None or x.dtype != y.dtype or x.dtype.char not in "fd" or compiled.is_used():
+        return NotImplemented
+    if x.ndim != 3 or y.ndim != 3 or x.shape[0] != y.shape[0] or x.shape[2] != y.shape[1] or x.shape[2] == 1:
+        return NotImplemented
+    if y.strides[0] == 0 or not x.size or not y.size:
+        return NotImplemented
+    return _with_out(recorder, np.matmul, "np.matmul", a, b)
+
+
+def _filled(value: float) -> Callable[..., Any]:
+    def lowered(recorder: Recorder, a: Any) -> Any:
+        array = _array(a)
+        if array is None or not array.flags.c_contiguous or array.dtype.num >= 256:
+            return NotImplemented
+        function = np.zeros if value == 0 else np.ones
+        return recorder.call(function, (array.shape, array.dtype), {}, name=f"np.{function.__name__}")
+
+    return lowered
+
+
+def _spread(recorder: Recorder, a: Any, shape: Any) -> Any:
+    array = _array(a)
+    if array is None or array.dtype.num >= 256 or np.prod(shape, dtype=np.int64) > 4096:
+        return NotImplemented
+    result = np.empty(tuple(shape), array.dtype)
+    recorder.value(result, "new")
+    recorder.copy(result, a)
+    return recorder.box(result)
+
+
+def _select_backward(recorder: Recorder, grad: Any, input_sizes: Any, dim: int, index: int) -> Any:
+    array = _array(grad)
+    sizes = tuple(input_sizes)
+    if array is None or array.dtype.num >= 256 or not sizes:
+        return NotImplemented
+    result = recorder.call(np.zeros, (sizes, array.dtype), {}, name="np.zeros")
+    recorder.copy(result.array[(slice(None),) * (dim % len(sizes)) + (index, ...)], grad)
+    return result
+
+
+def _slice_backward(recorder: Recorder, grad: Any, input_sizes: Any, dim: int, start: Any, end: Any, step: int) -> Any:
+    array = _array(grad)
+    sizes = tuple(input_sizes)
+    if array is None or array.dtype.num >= 256 or not sizes:
+        return NotImplemented
+    result = recorder.call(np.zeros, (sizes, array.dtype), {}, name="np.zeros")
+    place = result.array[(slice(None),) * (dim % len(sizes)) + (slice(start, end, step),)]
+    if place.shape != array.shape:
+        recorder.calls.pop()
+        return NotImplemented
+    recorder.copy(place, grad)
+    return result
+
+
+def _clone(recorder: Recorder, a: Any, memory_format: Any = None) -> Any:
+    array = _array(a)
+    if array is None or array.dtype.num >= 256 or not array.flags.c_contiguous or not array.size:
+        return NotImplemented
+    result = np.empty(array.shape, array.dtype)
+    recorder.value(result, "new")
+    recorder.copy(result, a)
+    return recorder.box(result)
+
+
+def _fill(recorder: Recorder, a: Any, value: Any, out: Any = None) -> Any:
+    array = _array(out)
+    if array is None or array.dtype.char not in "fd" or value.__class__ not in (int, float):
+        return NotImplemented
+    recorder.copy(array, np.array(value, array.dtype))
+    return out
+
+
+def _zero(recorder: Recorder, a: Any, out: Any = None) -> Any:
+    return _fill(recorder, a, 0.0, out)
+
+
+def _copy(recorder: Recorder, a: Any, src: Any, non_blocking: bool = False, out: Any = None) -> Any:
+    target, source = _array(out), _array(src)
+    if target is None or source is None or target.dtype != source.dtype or target.dtype.num >= 256:
+        return NotImplemented
+    try:
+        if np.broadcast_shapes(target.shape, source.shape) != target.shape:
+            return NotImplemented
+    except ValueError:
+        return NotImplemented
+    recorder.copy(target, src)
+    return out
+
+
+def _relu(recorder: Recorder, a: Any, out: Any = None) -> Any:
+    array = _array(a)
+    if array is None or array.dtype.char not in "fd" or out is not None or compiled.is_used():
+        return NotImplemented
+    return recorder.pointwise(np.maximum, (np.zeros((), array.dtype), a))
+
+
+def _accumulate(recorder: Recorder, a: Any, b: Any, out: Any = None) -> Any:
+    return recorder.pointwise(np.add, (a, b), out)
+
+
+#: What a kernel is in terms of NumPy's calls: ``lowered(recorder, *args)``, or NotImplemented for other arguments.
+LOWERED: dict[Any, Callable[..., Any]] = {
+    kernels.mul: _binary(np.multiply),
+    kernels.add: _sum_or_difference(np.add),
+    kernels.sub: _sum_or_difference(np.subtract),
+    kernels.rsub: _rsub,
+    kernels.div: _div,
+    kernels.true_divide: _binary(np.true_divide),
+    kernels.neg: _unary(np.negative),
+    kernels.exp: _unary(np.exp),
+    kernels.log: _unary(np.log),
+    kernels.sin: _unary(np.sin),
+    kernels.cos: _unary(np.cos),
+    kernels.tanh: _unary(np.tanh),
+    kernels.sqrt: _unary(np.sqrt),
+    kernels.square: _unary(np.square),
+    kernels.maximum: _binary(np.maximum),
+    kernels.minimum: _binary(np.minimum),
+    kernels.relu: _relu,
+    kernels.pow: _pow,
+    kernels.sum: _sum,
+    kernels.sum_all: _sum_all,
+    kernels.mm: _product,
+    kernels.bmm: _bmm,
+    kernels.zeros_like: _filled(0),
+    kernels.ones_like: _filled(1),
+    kernels.one_like: _filled(1),
+    kernels.repeated: _spread,
+    kernels.select_backward: _select_backward,
+    kernels.slice_backward: _slice_backward,
+    kernels.clone: _clone,
+    kernels.fill: _fill,
+    kernels.zero: _zero,
+    kernels.copy: _copy,
+    kernels.accumulate: _accumulate,
+}
+
+
+def seen_through(recorder: Recorder, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a pointwise kernel gives, recorded as the calls of NumPy that it makes; NotImplemented if it cannot be."""
+    if (getattr(kernel, "__module__", None) or "").rpartition(".")[2] not in _SEEN_THROUGH:
+        return NotImplemented
+    arrays = [x for x in args if x.__class__ is RecordedArray]
+    if not arrays or any(x.array.dtype.char not in "fd" for x in arrays) or recorder.out_of(kernel, args, kwargs) is not None:
+        return NotImplemented
+    known = len(recorder.calls)
+    recorder.busy += 1
+    try:
+        expected = kernel(*[_array(x) if _array(x) is not None else x for x in args], **kwargs)
+    finally:
+        recorder.busy -= 1
+    if not isinstance(expected, np.ndarray):
+        return NotImplemented
+    recorder.inside += 1
+    try:
+        result = kernel(*args, **kwargs)
+    except (CaptureError, TypeError, AttributeError, ValueError):
+        result = None
+    finally:
+        recorder.inside -= 1
+    made = recorder.calls[known:]
+    if result.__class__ is RecordedArray:
+        found = result.array
+        if (
+            found.dtype == expected.dtype and found.shape == expected.shape and found.strides == expected.strides
+            and found.tobytes() == expected.tobytes()
+            and all(call.kind in ("ufunc", "reduce", "copy") or call.name == "np.where" for call in made)
+            and not any(value.storage.kind != "new" for call in made for value in call.writes)
+        ):  # fmt: skip
+            return result
+    del recorder.calls[known:]
+    return NotImplemented

@@ -1,0 +1,55 @@
+"""The memory of a program that runs: the arena, the arrays that outlive a run, and views of them all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .program import Program
+from .recording import Value
+
+
+class Memory:
+    """Real arrays for the values of a program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program: Program = program
+        plan = program.plan
+        raw = np.zeros(plan.arena + 64, np.uint8)
+        start = -raw.__array_interface__["data"][0] % 64
+        self.arena: np.ndarray = raw[start : start + plan.arena]
+        self.own: dict[int, np.ndarray] = {}
+        self._views: dict[Any, np.ndarray] = {}
+        for value in program.arguments:
+            self._allocate(value)
+        for number in program.kept:
+            storage = program.storages[number]
+            self.own[number] = np.zeros(storage.stop - storage.start, np.uint8)
+
+    def _allocate(self, value: Value) -> None:
+        storage = value.storage
+        if storage.number not in self.own:
+            self.own[storage.number] = np.zeros(storage.stop - storage.start, np.uint8)
+
+    def view(self, value: Value) -> np.ndarray:
+        """The array of a value."""
+        storage = value.storage
+        if storage.kind == "outside" or storage.number in self.program.constants or not value.array.size:
+            return value.array
+        found = self._views.get(value.key)
+        if found is None:
+            if storage.number in self.own:
+                buffer, base = self.own[storage.number], 0
+            else:
+                buffer, base = self.arena, self.program.plan.offsets[storage.number]
+            found = np.ndarray(value.shape, value.dtype, buffer, base + value.offset, value.strides)
+            self._views[value.key] = found
+        return found
+
+    def address(self, value: Value) -> int:
+        return self.view(value).__array_interface__["data"][0]
+
+    @property
+    def nbytes(self) -> int:
+        return self.arena.nbytes + sum(array.nbytes for array in self.own.values())

@@ -1,0 +1,1 @@
+def has_compiler(a): return False

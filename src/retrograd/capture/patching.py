@@ -1,0 +1,401 @@
+"""Kernels behind wrappers while somebody records: which names stand for kernels, and what they are recorded as.
+
+A name that a module imported is that module's own, so the wrappers go into the modules; those of the kernels keep
+the kernels themselves.  The wrappers ask whether their thread is recording: others only pay for the question, and only
+while a recording is under way.  One thread records at a time.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import sys
+import threading
+from collections.abc import Sequence
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from .. import kernels, random
+from ..core import devices
+from ..core.locks import fork_safe_lock
+from ..core.state import local
+from ..tensor import Tensor, wrap
+from .arrays import RecordedArray
+from .errors import refuse
+from .lowering import LOWERED, seen_through
+from .recording import Recorder, is_metadata
+
+#: Who is recording, by thread.
+active: dict[int, Recorder] = {}
+one_at_a_time: Any = fork_safe_lock()
+
+_PACKAGE = __name__.partition(".")[0] if __name__ else "retrograd"
+_wrappers: dict[Any, Any] = {}
+_places: tuple[int, list[tuple[dict[str, Any], str, Any, Any]]] = (0, [])
+
+
+def _wrapper(kernel: Any) -> Any:
+    random_kernel = (getattr(kernel, "__module__", None) or "").endswith("kernels.random")
+    metadata = is_metadata(getattr(kernel, "__module__", None))
+    of_numbers = (getattr(kernel, "__module__", None) or "").endswith("kernels.promotion")
+    name = f"kernels.{kernel.__name__}"
+    lowered = LOWERED.get(kernel)
+
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        recorder = active.get(threading.get_ident())
+        if recorder is None or recorder.busy:
+            return kernel(*args, **kwargs)
+        if lowered is not None:
+            result = lowered(recorder, *args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        if of_numbers and not any([isinstance(arg, (RecordedArray, np.ndarray)) for arg in args]):
+            return kernel(*args, **kwargs)
+        result = seen_through(recorder, kernel, args, kwargs) if not recorder.inside else NotImplemented
+        if result is not NotImplemented:
+            return result
+        out = recorder.out_of(kernel, args, kwargs)
+        return recorder.call(
+            kernel, args, kwargs, name=name, writes=[] if out is None else [out], impure=random_kernel,
+            metadata=metadata,
+        )  # fmt: skip
+
+    wrapper.__name__ = getattr(kernel, "__name__", "kernel")
+    return wrapper
+
+
+#: Functions of NumPy that make arrays: where other modules than the kernels call them, new memory is made.
+_MAKERS: tuple[Any, ...] = (
+    np.zeros, np.ones, np.empty, np.full, np.arange, np.linspace, np.logspace, np.eye, np.identity, np.array, np.asarray,
+    np.ascontiguousarray, np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.tri, np.frombuffer, np.tile,
+)  # fmt: skip
+
+
+class _Numpy:
+    """Stands for NumPy in modules that make arrays."""
+
+    def __init__(self) -> None:
+        for maker in _MAKERS:
+            setattr(self, maker.__name__, _maker(maker))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+
+_stand_in: list[_Numpy] = []
+
+
+def _numpy() -> _Numpy:
+    if not _stand_in:
+        _stand_in.append(_Numpy())
+    return _stand_in[0]
+
+
+def _maker(function: Any) -> Any:
+    def maker(*args: Any, **kwargs: Any) -> Any:
+        recorder = active.get(threading.get_ident())
+        if recorder is None or recorder.busy or recorder.inside:
+            return function(*args, **kwargs)
+        first = args[0] if args else None
+        if function in (np.asarray, np.array) and first.__class__ in (int, float, bool, complex):
+            return function(*args, **kwargs)  # a number
+        return recorder.call(function, args, kwargs, name=f"np.{function.__name__}")
+
+    return maker
+
+
+def _all_places() -> list[tuple[dict[str, Any], str, Any, Any]]:
+    """Where names stand for kernels: (the module's names, the name, the kernel, its wrapper)."""
+    global _places
+    count = len(sys.modules)
+    if _places[0] == count:
+        return _places[1]
+    inside = f"{_PACKAGE}.kernels."
+    found: dict[int, Any] = {}
+    for name, module in list(sys.modules.items()):
+        if name.startswith(inside) or name == inside[:-1]:
+            for key, value in vars(module).items():
+                if isinstance(value, FunctionType) and (value.__module__ or "").startswith(inside) and key != "__getattr__":
+                    found[id(value)] = value
+    found[id(kernels.accumulate)] = kernels.accumulate
+    places: list[tuple[dict[str, Any], str, Any, Any]] = []
+    skipped = (inside, f"{_PACKAGE}.capture", f"{_PACKAGE}.codegen", f"{_PACKAGE}.random")
+    for name, module in list(sys.modules.items()):
+        if name.startswith(_PACKAGE + ".") and not name.startswith(skipped) and isinstance(vars(module), dict):
+            names = vars(module)
+            for key, value in list(names.items()):
+                if value is np:
+                    places.append((names, key, np, _numpy()))
+                elif value in _MAKERS if callable(value) and getattr(value, "__module__", None) == "numpy" else False:
+                    if value not in _wrappers:
+                        _wrappers[value] = _maker(value)
+                    places.append((names, key, value, _wrappers[value]))
+                elif id(value) in found and found[id(value)] is value and not (value is np.add and "kernels" not in name and key != "accumulate"):
+                    if value not in _wrappers:
+                        _wrappers[value] = _wrapper(value)
+                    places.append((names, key, value, _wrappers[value]))
+    _places = count, places
+    return places
+
+
+# ------------------------------------------------------------------------------------------------------------ generators
+
+_DRAWS = (
+    "uniform", "uniform_like", "normal", "normal_like", "normal_double_like", "integers_like", "any_integers_like",
+    "integers", "permutation",
+)  # fmt: skip
+
+
+def _draw(name: str, method: Any) -> Any:
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        recorder = active.get(threading.get_ident())
+        if recorder is None or recorder.busy:
+            return method(*args, **kwargs)
+        return recorder.call(method, args, kwargs, name=f"Generator.{name}", impure=True)
+
+    return draw
+
+
+def _get_state(method: Any) -> Any:
+    def array(generator: Any) -> Any:
+        return method(generator)._memory
+
+    def get_state(generator: Any) -> Any:
+        recorder = active.get(threading.get_ident())
+        if recorder is None or recorder.busy:
+            return method(generator)
+        return wrap(recorder.call(array, (generator,), {}, name="Generator.get_state", impure=True))
+
+    return get_state
+
+
+def _set_state(method: Any) -> Any:
+    def from_array(generator: Any, state: Any) -> None:
+        method(generator, wrap(state))
+
+    def set_state(generator: Any, state: Any) -> Any:
+        recorder = active.get(threading.get_ident())
+        if recorder is None or recorder.busy:
+            return method(generator, state)
+        recorder.take(state)
+        recorder.call(from_array, (generator, state._memory), {}, name="Generator.set_state", impure=True, metadata=True)
+        return generator
+
+    return set_state
+
+
+def _refused(name: str, method: Any) -> Any:
+    def refused(*args: Any, **kwargs: Any) -> Any:
+        recorder = active.get(threading.get_ident())
+        if recorder is None or recorder.busy:
+            return method(*args, **kwargs)
+        raise refuse(name, "do it outside of the captured function")
+
+    return refused
+
+
+def _dropout_mask(like: Any, p: float, twister: Any) -> Any:
+    """The mask of the generator that draws now: its twister is another after it has been seeded."""
+    return kernels_dropout_mask(like, p, random.default_generator.twister)
+
+
+kernels_dropout_mask: Any = kernels.dropout_mask
+
+
+def _dropout_wrapper() -> Any:
+    def dropout_mask(like: Any, p: float, twister: Any) -> Any:
+        recorder = active.get(threading.get_ident())
+        if recorder is None or recorder.busy:
+            return kernels_dropout_mask(like, p, twister)
+        if twister is not random.default_generator.twister:
+            raise refuse("dropout with a generator of its own", "draw the mask with torch.rand and a generator")
+        return recorder.call(_dropout_mask, (like, p, None), {}, name="kernels.dropout_mask", impure=True)
+
+    return dropout_mask
+
+
+# ------------------------------------------------------------------------------------------------------------ optimizers
+
+
+def _step(method: Any) -> Any:
+    def step(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = active.get(threading.get_ident())
+        if recorder is None or recorder.busy:
+            return method(optimizer, *args, **kwargs)
+        if args or any(value is not None for value in kwargs.values()):
+            raise refuse("step(closure)", "call backward() and step() without a closure")
+        return record_step(recorder, optimizer, method)
+
+    return step
+
+
+def _own_step(optimizer: Any, method: Any) -> Any:
+    def without_self(optimizer: Any) -> Any:
+        return method()
+
+    recorded = _step(without_self)
+
+    def step(*args: Any, **kwargs: Any) -> Any:
+        recorder = active.get(threading.get_ident())
+        if recorder is None or recorder.busy:
+            return method(*args, **kwargs)
+        return recorded(optimizer, *args, **kwargs)
+
+    functools.update_wrapper(step, method)
+    step.__dict__.update(getattr(method, "__dict__", {}))
+    return step
+
+
+def record_step(recorder: Recorder, optimizer: Any, method: Any) -> Any:
+    """An optimizer's step is repeated as it is, with its own numbers: learning rates and counts of steps may change."""
+    reads, writes, grads = [], [], []
+    for group in optimizer.param_groups:
+        for param in group["params"]:
+            _unbox(recorder, param)
+            grad = param.grad
+            if grad is not None:
+                _unbox(recorder, grad)
+                reads += [param._memory, grad._memory]
+                writes.append(param._memory)
+            grads.append((param, grad))
+    for state in optimizer.state.values():
+        for value in state.values() if isinstance(state, dict) else ():
+            if isinstance(value, Tensor):
+                _unbox(recorder, value)
+    for array in writes:
+        recorder.keep(recorder.value(array))
+    recorder.steps.append((optimizer, _state_of(optimizer)))
+    versions = [(param._vc, 0 if param._vc is None else param._vc.version) for param, _ in grads]
+    state = local.state
+    observers, interceptor = state.observers, state.interceptor
+    recorder.busy += 1
+    state.observers, state.interceptor = (), None
+    try:
+        result = method(optimizer)
+    finally:
+        state.observers, state.interceptor = observers, interceptor
+        recorder.busy -= 1
+    for (before, version), (param, _) in zip(versions, grads, strict=True):
+        counter = param._vc
+        if counter is not None:
+            more = counter.version - (version if before is counter else 0)
+            recorder.live_writes[id(counter)] = recorder.live_writes.get(id(counter), 0) + more
+    call = recorder.python(method, (optimizer,), {}, f"{type(optimizer).__name__}.step", reads, writes)
+    call.kwargs = {"grads": [(param, None if grad is None else recorder.value(grad._memory)) for param, grad in grads]}
+    return result
+
+
+def _state_of(optimizer: Any) -> Any:
+    """A copy of an optimizer's state, for a step that fails."""
+    return {
+        key: {name: (value, value._memory.copy()) if isinstance(value, Tensor) else (value, None)
+              for name, value in state.items()}
+        for key, state in optimizer.state.items() if isinstance(state, dict)
+    }  # fmt: skip
+
+
+def undo_steps(recorder: Recorder) -> None:
+    for optimizer, before in reversed(recorder.steps):
+        for key in [key for key in optimizer.state if key not in before]:
+            del optimizer.state[key]
+        for key, state in before.items():
+            optimizer.state[key].clear()
+            for name, (value, content) in state.items():
+                if content is not None:
+                    np.copyto(value._memory, content)
+                optimizer.state[key][name] = value
+
+
+def _unbox(recorder: Recorder, tensor: Any) -> None:
+    if tensor._memory.__class__ is RecordedArray:
+        tensor._memory = tensor._memory.array
+
+
+def _scheduler_step(method: Any) -> Any:
+    def step(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = active.get(threading.get_ident())
+        if recorder is None or recorder.busy:
+            return method(scheduler, *args, **kwargs)
+        recorder.busy += 1
+        try:
+            result = method(scheduler, *args, **kwargs)
+        finally:
+            recorder.busy -= 1
+        recorder.python(method, (scheduler, *args), kwargs, "scheduler.step", (), ())
+        return result
+
+    return step
+
+
+def _subclasses(cls: type) -> list[type]:
+    found = [cls]
+    for one in found:
+        found += [sub for sub in one.__subclasses__() if sub not in found]
+    return found
+
+
+def _print(*args: Any, **kwargs: Any) -> None:
+    recorder = active.get(threading.get_ident())
+    if recorder is not None and not recorder.busy:
+        raise refuse("print(), which a replay would not repeat", "print outside of the captured function")
+    _printed(*args, **kwargs)
+
+
+_printed: Any = builtins.print
+
+
+class patched:
+    """The wrappers in their places, for one recording of this thread."""
+
+    def __init__(self, recorder: Recorder, optimizers: Sequence[Any]) -> None:
+        self.recorder: Recorder = recorder
+        self.optimizers: Sequence[Any] = optimizers
+
+    def __enter__(self) -> Recorder:
+        one_at_a_time.acquire()
+        self.attributes: list[tuple[Any, str, Any]] = []
+        self.places: list[Any] = []
+        try:
+            from ..optim import Optimizer, lr_scheduler  # which are loaded by who uses them
+
+            devices.register_array_class(RecordedArray, devices.CPU)
+            active[threading.get_ident()] = self.recorder
+            self.places = _all_places()
+            for names, key, kernel, wrapper in self.places:
+                names[key] = wrapper if kernel is not kernels_dropout_mask else _dropout_wrapper()
+            for name in _DRAWS:
+                self._patch(random.Generator, name, _draw(name, random.Generator.__dict__[name]))
+            self._patch(random.Generator, "get_state", _get_state(random.Generator.get_state))
+            self._patch(random.Generator, "set_state", _set_state(random.Generator.set_state))
+            for name in ("manual_seed", "seed"):
+                self._patch(random.Generator, name, _refused(f"Generator.{name}()", getattr(random.Generator, name)))
+            for cls in _subclasses(Optimizer):
+                ours = (cls.__module__ or "").startswith(_PACKAGE + ".optim")
+                if ours and "step" in cls.__dict__:
+                    self._patch(cls, "step", _step(cls.__dict__["step"]))
+            for optimizer in self.optimizers:
+                if "step" in optimizer.__dict__:  # a scheduler counts its calls
+                    self._patch(optimizer, "step", _own_step(optimizer, optimizer.__dict__["step"]))
+            for cls in (lr_scheduler.LRScheduler, lr_scheduler.ReduceLROnPlateau):
+                self._patch(cls, "step", _scheduler_step(cls.step))
+            self._patch(builtins, "print", _print)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self.recorder
+
+    def _patch(self, owner: Any, name: str, value: Any) -> None:
+        self.attributes.append((owner, name, owner.__dict__[name]))
+        setattr(owner, name, value)
+
+    def __exit__(self, *exc_info: object) -> None:
+        try:
+            for owner, name, value in reversed(self.attributes):
+                setattr(owner, name, value)
+            for names, key, kernel, _ in self.places:
+                names[key] = kernel
+            active.pop(threading.get_ident(), None)
+        finally:
+            one_at_a_time.release()

@@ -1,0 +1,177 @@
+"""A program as straight-line Python on NumPy: the text that `source` shows is the text that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .errors import CaptureError, OtherPath
+from .memory import Memory
+from .program import Program, line_of
+from .recording import Call, Value
+
+
+class Writer:
+    """Writes the lines of a program and knows what their names stand for."""
+
+    def __init__(self, program: Program, memory: Memory) -> None:
+        self.program: Program = program
+        self.memory: Memory = memory
+        self.names: dict[str, Any] = {"copyto": np.copyto, "store": _store, "flat": _flat, "check": check}
+        self.lines: list[str] = []
+        self._values: dict[Any, str] = {}
+        self._things: dict[int, str] = {}
+        self._last_line: str = ""
+
+    # -------------------------------------------------------------------------------------------------------- names
+
+    def value(self, value: Value) -> str:
+        key = value.key if value.array.size else id(value.array)
+        name = self._values.get(key)
+        if name is None:
+            storage = value.storage
+            letter = {"argument": "x", "outside": "s"}.get(storage.kind, "v")
+            if storage.number in self.program.constants:
+                letter = "c"
+            name = self._values[key] = f"{letter}{len(self._values)}"
+            self.names[name] = self.memory.view(value)
+        return name
+
+    def function(self, call: Call) -> str:
+        return self.thing(call.function, call.name.replace("np.", "").replace(".", "_"))
+
+    def thing(self, thing: Any, hint: str = "k") -> str:
+        name = self._things.get(id(thing))
+        if name is None:
+            name = hint if hint not in self.names and hint.isidentifier() else f"{hint}_{len(self._things)}"
+            self._things[id(thing)] = name
+            self.names[name] = thing
+        return name
+
+    def tree(self, tree: Any) -> str:
+        if tree.__class__ is Value:
+            return self.value(tree)
+        if tree is None or tree is True or tree is False or tree is Ellipsis or tree.__class__ in (int, str):
+            return repr(tree)
+        if tree.__class__ is float and tree == tree and abs(tree) != float("inf"):
+            return repr(tree)
+        if tree.__class__ is tuple:
+            return "(" + "".join([self.tree(one) + ", " for one in tree]) + ")"
+        if tree.__class__ is list:
+            return "[" + ", ".join([self.tree(one) for one in tree]) + "]"
+        if tree.__class__ is dict and all(isinstance(key, str) for key in tree):
+            return "{" + ", ".join([f"{key!r}: {self.tree(one)}" for key, one in tree.items()]) + "}"
+        return self.thing(tree)
+
+    # -------------------------------------------------------------------------------------------------------- lines
+
+    def add(self, text: str, call: Call, result: Value | None) -> None:
+        self.lines.append(text.ljust(56) + self.remark(call, result))
+
+    def remark(self, call: Call, result: Value | None) -> str:
+        line = line_of(call)
+        shown = line if line != self._last_line else '"'
+        self._last_line = line
+        if result is None:
+            return f"  # {shown}"
+        storage = result.storage
+        if storage.kind == "outside":
+            place = "state"
+        elif storage.kind == "argument":
+            place = "argument"
+        elif storage.number in self.program.plan.offsets:
+            place = f"@{self.program.plan.offsets[storage.number] + result.offset}"
+        else:
+            place = "kept"
+        shape = ",".join(map(str, result.shape))
+        return f"  # {result.dtype}[{shape}] {place}  {shown}"
+
+    def write(self, call: Call) -> None:
+        made = next((value for value in (*call.results, *call.writes) if value is not None), None)
+        if call.kind in ("ufunc", "product"):
+            assert made is not None
+            arguments = [self.tree(one) for one in call.args]
+            extra = "".join([f", {key}={self.tree(one)}" for key, one in call.kwargs.items()])
+            out = self.value(made)
+            out = out if call.kind == "ufunc" and not extra else f"out={out}"
+            if call.kind == "product" and not self.memory.view(made).flags.c_contiguous:
+                text = f"copyto({self.value(made)}, {self.function(call)}({', '.join(arguments)}))"
+            else:
+                text = f"{self.function(call)}({', '.join(arguments)}, {out}{extra})"
+            self.add(text, call, made)
+        elif call.kind == "reduce":
+            assert made is not None
+            text = f"{self.function(call)}({self.tree(call.args[0])}, {call.kwargs['axis']}, None, {self.value(made)}"
+            self.add(text + f", {call.kwargs['keepdims']})", call, made)
+        elif call.kind == "copy":
+            assert made is not None
+            self.add(f"copyto({self.value(made)}, {self.tree(call.args[0])}, 'unsafe')", call, made)
+        elif call.kind == "check":
+            self.add(f"check({self.value(call.args[0])}, {self.tree(call.args[1])})", call, None)
+        elif call.kind == "python":
+            hint = call.name.replace(".", "_").lower()
+            for position, (param, value) in enumerate(call.kwargs.get("grads", ())):
+                self.add(f"bind({self.thing(param)}, {'None' if value is None else self.value(value)})", call, value)
+            self.add(f"{self.thing(call.function, hint)}{self.tree(call.args)}", call, None)
+        elif call.name == "np.where" and len(call.args) == 3 and made is not None:
+            condition, a, b = [self.tree(one) for one in call.args]
+            out = self.value(made)
+            self.add(f"copyto({out}, {b})", call, made)
+            self.add(f"copyto({out}, {a}, where={condition})", call, made)
+        else:
+            arguments = [self.tree(one) for one in call.args]
+            arguments += [f"{key}={self.tree(one)}" for key, one in call.kwargs.items()]
+            text = f"{self.function(call)}({', '.join(arguments)})"
+            if not any(call.results):
+                self.add(text, call, made)
+            elif len(call.results) == 1:
+                self.add(f"store({self.value(call.results[0])}, {text})", call, call.results[0])  # type: ignore[arg-type]
+            else:
+                self.add(f"r = flat({text})", call, None)
+                for position, value in enumerate(call.results):
+                    if value is not None:
+                        self.add(f"store({self.value(value)}, r[{position}])", call, value)
+
+    def finish(self, bind: Callable[..., Any]) -> tuple[str, Callable[[], None]]:
+        """The text, and the function."""
+        text = "def replay():\n" + "".join([f"    {line}\n" for line in self.lines or ["pass"]])
+        self.names["bind"] = bind
+        names = dict(self.names)
+        exec(compile(text, "<captured program>", "exec"), names)  # noqa: S102
+        return text, names["replay"]
+
+
+def _store(place: np.ndarray, result: Any) -> None:
+    if result.shape != place.shape:
+        raise CaptureError(
+            f"a call of a captured program gave an array of shape {list(result.shape)} where it gave {list(place.shape)} "
+            "when it was recorded: its size hangs on values"
+        )
+    np.copyto(place, result, casting="unsafe")
+
+
+def check(array: np.ndarray, expected: Any) -> None:
+    """Is a value that the program was recorded for the same as then?"""
+    now = array.tolist()
+    if repr(expected.__class__(now) if not isinstance(expected, list) else now) != repr(expected):
+        raise OtherPath
+
+
+def _flat(tree: Any) -> list[Any]:
+    found: list[Any] = []
+    for one in tree:
+        if isinstance(one, (tuple, list)):
+            found += _flat(one)
+        else:
+            found.append(one)
+    return found
+
+
+def write_plain(program: Program, memory: Memory, bind: Callable[..., Any]) -> tuple[str, Callable[[], None]]:
+    """The program as text and as a function."""
+    writer = Writer(program, memory)
+    for call in program.calls:
+        writer.write(call)
+    return writer.finish(bind)

@@ -1,0 +1,65 @@
+"""Where the arrays of a program lie: memory by lifetime, used again once nobody reads what is in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .recording import Call, Storage, Value
+
+_ALIGNED = 64
+
+
+class Plan:
+    """Offsets of storages in one piece of memory."""
+
+    def __init__(self) -> None:
+        #: storage -> offset in the arena
+        self.offsets: dict[int, int] = {}
+        self.arena: int = 0
+        #: What all storages would take side by side, as in an eager run that keeps everything.
+        self.unplanned: int = 0
+        #: storage -> (first, last) call that touches it
+        self.lives: dict[int, tuple[int, int]] = {}
+
+
+def plan(
+    calls: list[Call], storages: list[Storage], constants: set[int], kept: set[int], escaping: list[Value]
+) -> Plan:
+    """Lay out the new storages of a program: those that do not live at the same time may lie in the same place."""
+    result = Plan()
+    lives: dict[int, list[int]] = {}
+    for position, call in enumerate(calls):
+        for value in touched(call):
+            number = value.storage.number
+            if value.storage.kind == "new" and number not in constants and number not in kept:
+                lives.setdefault(number, [position, position])[1] = position
+    for value in escaping:
+        if value.storage.number in lives:
+            lives[value.storage.number][1] = len(calls)
+    result.lives = {number: (first, last) for number, (first, last) in lives.items()}
+    active: list[tuple[int, int, int]] = []  # (offset, end, last call), by offset
+    for number, (first, last) in sorted(lives.items(), key=lambda item: item[1][0]):
+        storage = storages[number]
+        size = -(-(storage.stop - storage.start) // _ALIGNED) * _ALIGNED
+        result.unplanned += size
+        active = [one for one in active if one[2] >= first]
+        best: Any = None
+        place = 0
+        for offset, end, _ in active:
+            if offset - place >= size and (best is None or offset - place < best[1]):
+                best = place, offset - place
+            place = max(place, end)
+        offset = place if best is None else best[0]
+        result.offsets[number] = offset
+        active.append((offset, offset + size, last))
+        active.sort()
+        result.arena = max(result.arena, offset + size)
+    return result
+
+
+def touched(call: Call) -> list[Value]:
+    """All values of a call."""
+    found = [value for value in (*call.reads, *call.results, *call.writes) if value is not None]
+    if call.kind == "python":
+        found += [value for _, value in call.kwargs.get("grads", ()) if value is not None]
+    return found

@@ -1,0 +1,146 @@
+"""A program: the calls of a recording that matter, in order, and where everything that they need lies.
+
+Calls whose results nobody reads are left out; what hangs on constants alone is computed once, by the recording.  The
+memory of the others is laid out by planning.py.
+"""
+
+from __future__ import annotations
+
+import linecache
+from typing import Any
+
+import numpy as np
+
+from .planning import Plan, plan
+from .recording import Call, Recorder, Storage, Value
+
+
+class Program:
+    """What a recording came to.
+
+    `arguments` are the values of the tensors that the function is called with, in order; `outputs` and `grads` those
+    that it leaves behind.
+    """
+
+    def __init__(self, recorder: Recorder, arguments: list[Value], escaping: list[Value], grads: list[Value]) -> None:
+        self.storages: list[Storage] = recorder.storages
+        self.arguments: list[Value] = arguments
+        self.recorded: int = len(recorder.calls)
+        live = _live(recorder.calls, {value.storage.number for value in (*escaping, *grads)})
+        self.constants: set[int] = _constants(live, self.storages)
+        self.calls: list[Call] = [call for call in live if not _is_folded(call, self.constants)]
+        self.dead: int = self.recorded - len(live)
+        self.folded: int = len(live) - len(self.calls)
+        #: Storages of "new" memory that outlive a replay as the memory of a gradient.
+        self.kept: set[int] = {value.storage.number for value in grads if value.storage.kind == "new"} - self.constants
+        for call in self.calls:
+            if call.kind == "python":
+                for _, value in call.kwargs.get("grads", ()):
+                    if value is not None and value.storage.kind == "new":
+                        self.kept.add(value.storage.number)
+        self.escaping: list[Value] = escaping
+        self.plan: Plan = plan(self.calls, self.storages, self.constants, self.kept, escaping)
+
+    def describe(self) -> list[tuple[Any, ...]]:
+        """What two recordings have to have in common to be the same program."""
+        return [
+            (call.kind, call.name, _described(call.args), _described(call.kwargs), [v and v.key for v in call.results],
+             [v.key for v in call.writes])
+            for call in self.calls
+        ]  # fmt: skip
+
+    def outside(self) -> list[Storage]:
+        """The memory of the world that the program reads or writes, in order."""
+        seen = dict.fromkeys(
+            value.storage for call in self.calls for value in (*call.reads, *call.writes)
+            if value.storage.kind == "outside"
+        )  # fmt: skip
+        return list(seen)
+
+    def difference(self, other: Program) -> str | None:
+        """In what another recording of the same step differs, in words."""
+        mine, theirs = self.describe(), other.describe()
+        for position, (one, two) in enumerate(zip(mine, theirs)):
+            if one != two:
+                call = self.calls[position]
+                return f"{call.name} at {call.where}: {_short(one)} and then {_short(two)}"
+        if len(mine) != len(theirs):
+            longer = self.calls if len(mine) > len(theirs) else other.calls
+            call = longer[min(len(mine), len(theirs))]
+            return f"one run has {len(mine)} calls and another {len(theirs)}; the first that only one has is {call.name} at {call.where}"
+        first = {s.number: s for s in self.outside()} | {n: self.storages[n] for n in self.constants}
+        second = {s.number: s for s in other.outside()} | {n: other.storages[n] for n in other.constants}
+        for number, storage in first.items():
+            twin = second.get(number)
+            if twin is None:
+                return "the two runs read other arrays"
+            written = any(v.storage is storage for c in self.calls for v in c.writes)
+            if storage.start != twin.start and (written or not _same(storage.array, twin.array)):
+                where = next((c.where for c in self.calls for v in (*c.reads, *c.writes) if v.storage is storage), None)
+                return f"an array of shape {list(storage.array.shape)} that is used at {where} had other values"
+        return None
+
+
+def _short(described: tuple[Any, ...]) -> str:
+    text = f"{described[1]}{described[2]}{described[3] or ''}"
+    return text if len(text) < 200 else text[:200] + "…"
+
+
+def _same(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+def _described(tree: Any) -> Any:
+    if tree.__class__ is Value:
+        return tree.key
+    if isinstance(tree, (tuple, list)):
+        return tuple([_described(one) for one in tree])
+    if isinstance(tree, dict):
+        return tuple([(key, _described(one)) for key, one in tree.items()])
+    return repr(tree) if isinstance(tree, (float, complex)) else tree if isinstance(tree, (int, str, type(None))) else str(type(tree))
+
+
+def _live(calls: list[Call], wanted: set[int]) -> list[Call]:
+    """The calls that what is wanted, or the world, hangs on."""
+    wanted = set(wanted)
+    kept: list[Call] = []
+    for call in reversed(calls):
+        touched = [value for value in (*call.results, *call.writes) if value is not None]
+        if call.impure or any(v.storage.number in wanted or v.storage.kind != "new" for v in touched):
+            kept.append(call)
+            wanted.update(value.storage.number for value in (*call.reads, *call.writes))
+            if call.kind == "python":
+                wanted.update(v.storage.number for _, v in call.kwargs.get("grads", ()) if v is not None)
+    return kept[::-1]
+
+
+def _constants(calls: list[Call], storages: list[Storage]) -> set[int]:
+    """New storages whose content is the same in every run."""
+    touched: dict[int, int] = {}
+    for call in calls:
+        for value in (*call.results, *call.writes):
+            if value is not None:
+                touched[value.storage.number] = touched.get(value.storage.number, 0) + 1
+    constant: set[int] = set()
+    for call in calls:
+        if call.impure or call.kind == "python" or any(v.storage.number not in constant for v in call.reads):
+            continue
+        made = [value for value in (*call.results, *call.writes) if value is not None]
+        if all(v.storage.kind == "new" and touched[v.storage.number] == 1 for v in made):
+            constant.update(v.storage.number for v in made)
+    return constant
+
+
+def _is_folded(call: Call, constants: set[int]) -> bool:
+    made = [value for value in (*call.results, *call.writes) if value is not None]
+    return bool(made) and all(value.storage.number in constants for value in made)
+
+
+def line_of(call: Call) -> str:
+    """The user's line that a call comes from: where it is, and what it says."""
+    where = call.where
+    if where is None:
+        return "?"
+    filename, line = where.code.co_filename, where.line
+    text = linecache.getline(filename, line).strip()
+    return f"{filename.rpartition('/')[2]}:{line} {text}"

@@ -1,0 +1,486 @@
+"""The recorder: what a step does to bare arrays, call by call.
+
+Note [Recording]
+A step runs as it always does, but for three things:
+
+* Tensors hold a `RecordedArray` (arrays.py) in place of their array.  Those that the step finds in the world (arguments,
+  parameters, buffers) get one when they first reach an operator (`Recorder.alone`, an observer as in
+  autograd/intercept.py), and their own array back at the end.
+* Every kernel that other modules than the kernels themselves call stands behind a wrapper (patching.py): it is given
+  the real arrays, and what it was given and returned becomes a `Call`.
+* What formulas do with operators and methods of arrays comes from the `RecordedArray`s themselves.
+
+Memory is known by its address: whatever a call returns lies in a `Storage` that is known already (a view) or in a new
+one.  The recorder keeps all arrays alive, so that no address is used twice.  Arrays that it has not seen come from
+outside, and are read where they lie.
+
+A kernel is taken for a function of its arguments that writes to its ``out`` and to nothing else; arrays are handed to
+it read-only, so that one which does otherwise is found out, and is recorded as writing to all of them.
+"""
+
+from __future__ import annotations
+
+import bisect
+import inspect
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+
+from ..core.state import local
+from ..core.where import Location, user_location
+from ..tensor import Tensor
+from .arrays import RecordedArray
+from .errors import CaptureError, refuse
+
+
+class Storage:
+    """A piece of memory: `kind` is "new" (made by the step), "argument" or "outside"."""
+
+    __slots__ = ("array", "kind", "number", "start", "stop")
+
+    def __init__(self, number: int, array: Any, start: int, stop: int, kind: str) -> None:
+        self.number: int = number
+        self.array: Any = array  # that owns the memory, or the one by which it came
+        self.start: int = start
+        self.stop: int = stop
+        self.kind: str = kind
+
+
+class Value:
+    """An array as a part of a storage."""
+
+    __slots__ = ("array", "dtype", "offset", "shape", "storage", "strides")
+
+    def __init__(self, storage: Storage, offset: int, array: np.ndarray) -> None:
+        self.storage: Storage = storage
+        self.offset: int = offset
+        self.shape: tuple[int, ...] = array.shape
+        self.strides: tuple[int, ...] = array.strides
+        self.dtype: np.dtype = array.dtype
+        self.array: np.ndarray = array
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        return self.storage.number, self.offset, self.shape, self.strides, self.dtype.str
+
+    def __repr__(self) -> str:
+        return f"s{self.storage.number}+{self.offset}:{self.dtype.str}{list(self.shape)}"
+
+
+class Call:
+    """One call: `args` and `kwargs` hold Values where arrays were; `results` are new memory, `writes` old."""
+
+    __slots__ = (
+        "args", "function", "impure", "kind", "kwargs", "may_raise", "name", "reads", "results", "where", "writes",
+    )  # fmt: skip
+
+    def __init__(self, kind: str, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.kind: str = kind  # "ufunc", "reduce", "copy", "product", "opaque" or "python"
+        self.name: str = name
+        self.function: Any = function
+        self.args: tuple[Any, ...] = args
+        self.kwargs: dict[str, Any] = kwargs
+        self.reads: list[Value] = []
+        self.results: list[Value | None] = []
+        self.writes: list[Value] = []
+        self.impure: bool = False
+        self.may_raise: bool = kind in ("opaque", "python")
+        self.where: Location | None = None
+
+
+#: Kernels of these modules look at sizes and dtypes alone where they return numbers.
+_METADATA = {"storage", "dims", "creation", "shape", "promotion", "dtypes", "memory", "indexing_key", "conv", "pool"}
+#: Kernels whose result's size hangs on values.
+_SIZED_BY_VALUES = {
+    "nonzero", "unique", "unique_dim", "unique_consecutive", "masked_select", "bincount", "repeat_interleave",
+    "argwhere", "nonzero_numpy", "histogram", "histogramdd",
+}  # fmt: skip
+
+
+class Recorder:
+    """Records one run of a step, in the thread that made it."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.storages: list[Storage] = []
+        self._starts: list[int] = []
+        self._by_start: list[Storage] = []
+        #: Tensors of the world whose array was replaced: id -> (tensor, its array).
+        self.swapped: dict[int, tuple[Tensor, np.ndarray]] = {}
+        #: Version counters of those, and what they were: id -> (counter, version).
+        self.versions: dict[int, tuple[Any, int]] = {}
+        #: Storages of the world as they were before they were first written to.
+        self.before: dict[int, np.ndarray] = {}
+        self.first_node: int = local.state.sequence_nr
+        self._signatures: dict[Any, int | None] = {}
+        #: Are real arrays being computed with, or is a kernel seen through?
+        self.busy: int = 0
+        self.inside: int = 0
+        #: Optimizers that made a step, and their state before.
+        self.steps: list[tuple[Any, Any]] = []
+        #: Writes to counters that replays make themselves, by the id of the counter.
+        self.live_writes: dict[int, int] = {}
+        #: Nodes whose graph is gone.
+        self.freed: weakref.WeakSet[Any] = weakref.WeakSet()
+        #: Recorded arrays, weakly: none may be left when the step is done.
+        self.boxes: list[Any] = []
+        #: May values be looked at, as places where the program is split?
+        self.split: bool = False
+
+    # ------------------------------------------------------------------------------------------------------- memory
+
+    def add_storage(self, array: np.ndarray, kind: str, whole: bool = True) -> Storage:
+        owner = array
+        while whole and isinstance(getattr(owner, "base", None), np.ndarray):
+            owner = owner.base
+        start, stop = byte_bounds(owner)
+        low, high = byte_bounds(array)
+        if low < start or high > stop:
+            owner, start, stop = array, low, high
+        storage = Storage(len(self.storages), owner, start, stop, kind)
+        self.storages.append(storage)
+        if array.size:
+            position = bisect.bisect_left(self._starts, start)
+            self._starts.insert(position, start)
+            self._by_start.insert(position, storage)
+        return storage
+
+    def find(self, array: np.ndarray) -> Value | None:
+        """The value that an array is, if its memory is known."""
+        if not array.size:
+            return None
+        low, high = byte_bounds(array)
+        position = bisect.bisect_right(self._starts, low) - 1
+        if position < 0:
+            return None
+        storage = self._by_start[position]
+        if low >= storage.stop:
+            return None
+        if high > storage.stop:
+            raise CaptureError("cannot capture arrays that share a part of their memory in a way that is not known")
+        return Value(storage, array.__array_interface__["data"][0] - storage.start, array)
+
+    def value(self, array: np.ndarray, kind: str = "outside") -> Value:
+        found = self.find(array)
+        if found is None:
+            if array.dtype.hasobject:
+                raise refuse(f"an array of {array.dtype}", "use a dtype of numbers")
+            storage = self.add_storage(array, kind)
+            found = Value(storage, array.__array_interface__["data"][0] - storage.start if array.size else 0, array)
+        return found
+
+    def box(self, array: Any) -> RecordedArray:
+        boxed = RecordedArray(array, self)
+        self.boxes.append(weakref.ref(boxed))
+        return boxed
+
+    # -------------------------------------------------------------------------------------------- tensors of the world
+
+    def take(self, tensor: Any) -> None:
+        """Have a tensor of the world hold a recorded array."""
+        array = tensor._memory
+        if array.__class__ is not np.ndarray:
+            if array.__class__ is not RecordedArray:
+                raise refuse(f"a tensor of {type(array).__name__}", "only dense tensors on the CPU are captured")
+            if array.recorder is not self:
+                raise refuse("a tensor of another recording", "do not keep tensors of an inner captured function")
+            return
+        if id(tensor) not in self.swapped:
+            self.swapped[id(tensor)] = tensor, array
+            counter = tensor._vc
+            if counter is not None and id(counter) not in self.versions:
+                try:
+                    self.versions[id(counter)] = counter, counter.version
+                except RuntimeError:  # an inference tensor has none
+                    pass
+        self.value(array)
+        tensor._memory = self.box(array)
+
+    def give_back(self) -> None:
+        """Let every tensor that was taken have its own array again."""
+        for tensor, array in self.swapped.values():
+            now = tensor._memory
+            if now.__class__ is RecordedArray:
+                tensor._memory = array if now.array is array else now.array
+
+    def _take_all(self, values: Any) -> None:
+        for value in values:
+            if isinstance(value, Tensor):
+                self.take(value)
+            elif value.__class__ in (list, tuple):
+                self._take_all(value)
+
+    def __call__(self, operator: Any, args: tuple[Any, ...], kwargs: dict[Any, Any], proceed: Any) -> Any:
+        """As an observer among others."""
+        self._take_all(args)
+        self._take_all(kwargs.values())
+        return proceed()
+
+    def around_nodes(self, call: Any) -> Any:
+        """Look at each node of a backward pass: none may be of a graph that was made before."""
+
+        def look(node: Any, edges: Any, grads: Any, as_tensors: bool) -> Any:
+            if node.sequence_nr < self.first_node:
+                raise refuse(
+                    f"a backward pass through {type(node).__name__}, which was recorded before the captured call",
+                    "make the whole graph inside of the captured function, or detach() what comes from outside",
+                )
+            if not local.state.graph_task.keep_graph:  # type: ignore[union-attr]
+                self.freed.add(node)
+            return call(node, edges, grads, as_tensors)
+
+        return look
+
+    # -------------------------------------------------------------------------------------------------------- calls
+
+    def ufunc(self, ufunc: Any, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        if method == "__call__" and kwargs.get("where", True) is True:
+            out = kwargs.get("out")
+            extra = {name: value for name, value in kwargs.items() if name not in ("out", "where")}
+            if ufunc.nout == 1:
+                return self.pointwise(ufunc, inputs, None if out is None else out[0], extra)
+        if method == "reduce" and ufunc is np.add and not set(kwargs) - {"axis", "keepdims", "out", "dtype"}:
+            if kwargs.get("out") is None and kwargs.get("dtype") is None and len(inputs) == 1:
+                return self.reduce(inputs[0], kwargs.get("axis", 0), bool(kwargs.get("keepdims")))
+        function = ufunc if method == "__call__" else getattr(ufunc, method)
+        out = kwargs.get("out")
+        written = [one for one in (out if isinstance(out, tuple) else (out,)) if one is not None]
+        if method == "at":
+            written = [inputs[0]]
+        return self.call(function, tuple(inputs), kwargs, name=f"np.{ufunc.__name__}.{method}", writes=written)
+
+    def pointwise(self, ufunc: Any, inputs: Sequence[Any], out: Any = None, extra: dict[str, Any] | None = None) -> Any:
+        """A ufunc on whole arrays: all of NumPy's ufuncs of numbers are functions of their operands' elements."""
+        if ufunc.signature is not None:
+            return self.call(ufunc, tuple(inputs), {} if out is None else {"out": out}, name=f"np.{ufunc.__name__}",
+                             writes=[] if out is None else [out])  # fmt: skip
+        arrays = [one.array if one.__class__ is RecordedArray else one for one in inputs]
+        target = out.array if out.__class__ is RecordedArray else out
+        dtypes = {one.dtype for one in arrays if isinstance(one, (np.ndarray, np.generic))}
+        if len(dtypes) == 1 and (dtype := next(iter(dtypes))).char in "fd":
+            # A number beside arrays is taken in their dtype; as an array, it costs less.
+            arrays = [np.array(one, dtype) if one.__class__ in (int, float) else one for one in arrays]
+        arrays = [np.asarray(one) if isinstance(one, np.generic) else one for one in arrays]
+        call = Call("ufunc", f"np.{ufunc.__name__}", ufunc, (), extra or {})
+        call.where = user_location()
+        values = [self.value(one) if isinstance(one, np.ndarray) else one for one in arrays]
+        call.reads = [one for one in values if one.__class__ is Value]
+        call.args = tuple(values)
+        if target is None:
+            result = ufunc(*arrays, **(extra or {}))
+            result = result if isinstance(result, np.ndarray) else np.asarray(result)
+            found = self.value(result, "new")
+            call.results = [found]
+            boxed: Any = self.box(result)
+        else:
+            written = self.value(target)
+            self.keep(written)
+            ufunc(*arrays, out=target, **(extra or {}))
+            call.writes = [written]
+            boxed = out
+        self.calls.append(call)
+        return boxed
+
+    def reduce(self, array: Any, axis: Any, keepdims: bool) -> Any:
+        """A sum."""
+        real = array.array if array.__class__ is RecordedArray else array
+        call = Call("reduce", "np.add.reduce", np.add.reduce, (), {"axis": axis, "keepdims": keepdims})
+        call.where = user_location()
+        call.args = (self.value(real),)
+        call.reads = [call.args[0]]
+        result = np.asarray(np.add.reduce(real, axis=axis, keepdims=keepdims))
+        call.results = [self.value(result, "new")]
+        self.calls.append(call)
+        return self.box(result)
+
+    def write(self, target: Any, key: Any, value: Any) -> None:
+        """``target[key] = value``."""
+        parts = key if isinstance(key, tuple) else (key,)
+        if any(isinstance(part, (RecordedArray, np.ndarray, list)) for part in parts):
+            self.call(_setitem, (target, key, value), {}, name="setitem", writes=[target])
+            return
+        place = target.array[key] if target.__class__ is RecordedArray else target[key]
+        simple = isinstance(place, np.ndarray) and self.find(place) is not None
+        if not isinstance(place, np.ndarray):  # a number: NumPy gives no view of one element
+            full = key if isinstance(key, tuple) else (key,)
+            place = target.array[(*full, ...)] if Ellipsis not in full else None
+            simple = isinstance(place, np.ndarray) and self.find(place) is not None
+        if not simple or place is None:
+            self.call(_setitem, (target, key, value), {}, name="setitem", writes=[target])
+            return
+        self.copy(place, value)
+
+    def copy(self, place: np.ndarray, value: Any, name: str = "np.copyto") -> None:
+        """Write a value, spread over the elements, to a place."""
+        source = value.array if value.__class__ is RecordedArray else value
+        if not isinstance(source, np.ndarray):
+            source = np.asarray(source).astype(place.dtype)
+        call = Call("copy", name, np.copyto, (), {})
+        call.where = user_location()
+        call.args = (self.value(source),)
+        call.reads = [call.args[0]]
+        written = self.value(place)
+        self.keep(written)
+        np.copyto(place, source, casting="unsafe")
+        call.writes = [written]
+        self.calls.append(call)
+
+    def call(
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, name: str, writes: Sequence[Any] = (),
+        impure: bool = False, kind: str = "opaque", metadata: bool = False,
+    ) -> Any:  # fmt: skip
+        """Call a function on the real arrays, and record it."""
+        written = [id(one.array if one.__class__ is RecordedArray else one) for one in writes if one is not None]
+        found: list[tuple[np.ndarray, Any, Any]] = []  # (array, what is handed over, the recorded array)
+
+        def real(tree: Any) -> Any:
+            if tree.__class__ is RecordedArray or isinstance(tree, np.ndarray):
+                array = tree.array if tree.__class__ is RecordedArray else tree
+                given = array
+                if id(array) not in written and array.flags.writeable:
+                    given = array.view()
+                    given.flags.writeable = False
+                found.append((array, given, tree))
+                return given
+            if tree.__class__ in (tuple, list):
+                return tree.__class__([real(one) for one in tree])
+            if tree.__class__ is dict:
+                return {key: real(one) for key, one in tree.items()}
+            return tree
+
+        def again(tree: Any) -> Any:
+            """The same with Values."""
+            if tree.__class__ is RecordedArray or isinstance(tree, np.ndarray):
+                return self.value(tree.array if tree.__class__ is RecordedArray else tree)
+            if tree.__class__ in (tuple, list):
+                return tree.__class__([again(one) for one in tree])
+            return {key: again(one) for key, one in tree.items()} if tree.__class__ is dict else tree
+
+        real_args, real_kwargs = real(args), real(kwargs)
+        for array, _, _ in found:
+            if id(array) in written:
+                self.keep(self.value(array))
+        self.busy += 1
+        try:
+            result = function(*real_args, **real_kwargs)
+        except ValueError as error:
+            if "read-only" not in str(error):
+                raise
+            written = [id(array) for array, _, _ in found if array.flags.writeable]
+            found.clear()
+            real_args, real_kwargs = real(args), real(kwargs)
+            for array, _, _ in found:
+                self.keep(self.value(array))
+            result = function(*real_args, **real_kwargs)
+        finally:
+            self.busy -= 1
+        call = Call(kind, name, function, again(args), again(kwargs))
+        call.where = user_location()
+        call.impure = impure
+        call.reads = [self.value(array) for array, _, _ in found]
+        call.writes = [self.value(array) for array, _, _ in found if id(array) in written]
+        same = {id(given): tree for _, given, tree in found}
+        same.update({id(array): tree for array, _, tree in found})
+        fresh: list[Value | None] = []
+
+        def boxed(tree: Any) -> Any:
+            if isinstance(tree, np.generic):
+                tree = np.asarray(tree)
+            if isinstance(tree, np.ndarray):
+                known = same.get(id(tree))
+                if known is not None:
+                    fresh.append(None)
+                    return known if known.__class__ is RecordedArray else self.box(known)
+                value = self.find(tree)
+                if value is None:
+                    fresh.append(self.value(tree, "new"))
+                else:
+                    if not tree.flags.writeable and value.storage.array.flags.writeable:
+                        tree.flags.writeable = True
+                    fresh.append(None if value.storage not in [v.storage for v in fresh if v is not None] else value)
+                return self.box(tree)
+            if tree.__class__ in (tuple, list):
+                return tree.__class__([boxed(one) for one in tree])
+            if isinstance(tree, tuple):
+                raise refuse(f"{name}, which returns {type(tree).__name__}", "it is not known to the recorder")
+            fresh.append(None)
+            if tree is not None and found and not metadata:
+                raise refuse(f"{name}, whose result is no tensor and may hang on values", "compute it outside")
+            return tree
+
+        if metadata and not impure and not call.writes and not _has_arrays(result):
+            return result
+        recorded = boxed(result)
+        call.results = fresh
+        if any(one is not None for one in fresh) or call.writes or impure:
+            if name.rpartition(".")[2] in _SIZED_BY_VALUES:
+                raise refuse(f"{name}, the size of whose result hangs on values", "use masks and where() instead")
+            self.calls.append(call)
+        return recorded
+
+    def keep(self, value: Value) -> None:
+        """Keep what is in a storage of the world before it is written to, for a step that fails."""
+        storage = value.storage
+        if storage.kind != "new" and storage.number not in self.before and storage.array.size:
+            self.before[storage.number] = storage.array.copy()
+
+    def undo(self) -> None:
+        """Put back what was written over: the step has failed."""
+        for number, content in self.before.items():
+            np.copyto(self.storages[number].array, content)
+        for counter, version in self.versions.values():
+            counter.version = version
+
+    def python(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str, reads: Sequence[Any],
+               writes: Sequence[Any]) -> Any:  # fmt: skip
+        """Record a call of a Python function that lives on real tensors, such as an optimizer's step."""
+        call = Call("python", name, function, args, kwargs)
+        call.where = user_location()
+        call.impure = True
+        call.reads = [self.value(array) for array in reads]
+        call.writes = [self.value(array) for array in writes]
+        self.calls.append(call)
+        return call
+
+    def decide(self, boxed: RecordedArray, value: Any) -> Any:
+        """Go on for this value of an array alone: a replay that finds another one takes another path."""
+        call = Call("check", "check", None, (self.value(boxed.array), value), {})
+        call.where = user_location()
+        call.impure = call.may_raise = True
+        call.reads = [call.args[0]]
+        self.calls.append(call)
+        return value
+
+    # ------------------------------------------------------------------------------------------------------ kernels
+
+    def out_of(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What a kernel is told to write to."""
+        if "out" in kwargs:
+            return kwargs["out"]
+        try:
+            position = self._signatures[kernel]
+        except KeyError:
+            try:
+                names = list(inspect.signature(kernel).parameters)
+            except (TypeError, ValueError):
+                names = []
+            position = self._signatures[kernel] = names.index("out") if "out" in names else None
+        return args[position] if position is not None and position < len(args) else None
+
+
+def _has_arrays(tree: Any) -> bool:
+    if isinstance(tree, (tuple, list)):
+        return any(_has_arrays(one) for one in tree)
+    return isinstance(tree, (np.ndarray, np.generic))
+
+
+def _setitem(array: np.ndarray, key: Any, value: Any) -> None:
+    array[key] = value
+
+
+def is_metadata(module: str | None) -> bool:
+    """Do kernels of this module return numbers that hang on sizes and dtypes alone?"""
+    return (module or "").rpartition(".")[2] in _METADATA

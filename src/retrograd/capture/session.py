@@ -1,0 +1,260 @@
+"""One recording of one call: the step runs, and what it did becomes a program with its effects on the world."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import numpy as np
+
+from ..autograd.intercept import observing
+from ..core.state import local
+from ..nn import Module
+from ..tensor import Tensor
+from .arrays import RecordedArray
+from .errors import CaptureError, refuse
+from .guards import World
+from .patching import patched, undo_steps
+from .program import Program
+from .recording import Recorder, Value
+
+
+class Output:
+    """A tensor among the results: `tensor` of the world, or the `value` of a new one."""
+
+    __slots__ = ("argument", "requires_grad", "tensor", "value")
+
+    def __init__(self, tensor: Any, argument: int | None, value: Value | None, requires_grad: bool) -> None:
+        self.tensor: Any = tensor
+        self.argument: int | None = argument
+        self.value: Value | None = value
+        self.requires_grad: bool = requires_grad
+
+
+class GradEffect:
+    """What becomes of the ``.grad`` of a leaf: None, or new memory; `version` is that of the new tensor."""
+
+    __slots__ = ("argument", "tensor", "value", "version")
+
+    def __init__(self, tensor: Any, argument: int | None, value: Value | None, version: int) -> None:
+        self.tensor: Any = tensor
+        self.argument: int | None = argument
+        self.value: Value | None = value
+        self.version: int = version
+
+
+class Recording:
+    """A call that was recorded: its result, and what a replay needs to know."""
+
+    def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[Any], split: bool) -> None:
+        self.recorder: Recorder = Recorder()
+        self.recorder.split = split
+        self.world: World = World(function)
+        self.tensors: list[Any] = tensors
+        self._grads_before: dict[int, tuple[Any, Any]] = {}
+        for tensor in (*self.world.tensors, *tensors):
+            self._note_grad(tensor)
+        self._run(function, args, kwargs)
+
+    def _note_grad(self, tensor: Any) -> None:
+        meta = tensor._meta
+        if id(tensor) not in self._grads_before:
+            self._grads_before[id(tensor)] = tensor, None if meta is None else meta.grad
+
+    # ------------------------------------------------------------------------------------------------------ the run
+
+    def _run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        recorder = self.recorder
+        arguments = []
+        for tensor in self.tensors:
+            array = tensor._memory
+            if array.__class__ is not np.ndarray:
+                raise refuse(f"an argument of {type(array).__name__}", "only dense tensors on the CPU are captured")
+            if tensor._edge is not None:
+                raise refuse("an argument with a history", "use capture on a module, or detach() the argument")
+            if array.size and recorder.find(array) is not None:
+                raise refuse("arguments that share memory", "give the function tensors of their own")
+            recorder.add_storage(array, "argument", whole=False)
+            arguments.append(recorder.value(array))
+            recorder.take(tensor)
+        self.arguments: list[Value] = arguments
+        try:
+            with patched(recorder, self.world.optimizers), observing(recorder):
+                result = function(*args, **kwargs)
+            self._finish(result)
+        except BaseException:
+            self._undo()
+            raise
+
+    def _undo(self) -> None:
+        """Leave the world as it was before the call."""
+        recorder = self.recorder
+        for tensor, array in recorder.swapped.values():
+            tensor._memory = array
+        for tensor, grad in self._grads_before.values():
+            if tensor._meta is not None and tensor._meta.grad is not grad:
+                tensor._meta.grad = grad
+        recorder.undo()
+        undo_steps(recorder)
+
+    # ------------------------------------------------------------------------------------------------- what came of it
+
+    def _finish(self, result: Any) -> None:
+        recorder = self.recorder
+        positions = {id(tensor): position for position, tensor in enumerate(self.tensors)}
+        self.outputs: list[Output] = []
+        self.structure: Any = self._outputs(result, positions)
+        self.result: Any = result
+        for tensor, _ in recorder.swapped.values():
+            self._note_grad(tensor)
+        self._grads(positions)
+        self._versions(positions)
+        for tensor, array in recorder.swapped.values():
+            now = tensor._memory
+            if now.__class__ is RecordedArray and now.array is not array:
+                raise CaptureError(
+                    f"cannot capture a step that gives a tensor of shape {list(array.shape)} other memory (.data = …, set_, "
+                    "resize_): write to it in place instead, as with copy_()"
+                )
+        recorder.give_back()
+        changed = self.world.changed()
+        if changed is not None:
+            raise CaptureError(
+                f"cannot capture a step that changes {changed}, which is neither an argument nor memory of a tensor: a "
+                "replay would not repeat it. Keep it outside of the captured function, or make it a tensor that is "
+                "written to in place"
+            )
+        self._look_for_strays()
+        escaping = [output.value for output in self.outputs if output.value is not None]
+        grads = [effect.value for effect in self.grads if effect.value is not None]
+        self.program: Program = Program(recorder, self.arguments, escaping, grads)
+
+    def _outputs(self, tree: Any, positions: dict[int, int]) -> Any:
+        recorder = self.recorder
+        if isinstance(tree, Tensor):
+            position = positions.get(id(tree))
+            number = len(self.outputs)
+            if position is not None or id(tree) in recorder.swapped:
+                self.outputs.append(Output(tree, position, None, False))
+                return Output, number
+            array = tree._memory
+            if tree._special is not None or not isinstance(array, (np.ndarray, RecordedArray)):
+                raise refuse(f"a result of {type(array).__name__}", "return dense tensors")
+            value = recorder.value(array.array if array.__class__ is RecordedArray else array)
+            if tree._edge is not None and tree._edge[0] not in recorder.freed:
+                raise NeedsGraph
+            if value.storage.kind == "argument":
+                raise refuse("a result that is a view of an argument", "return its clone()")
+            self.outputs.append(Output(None, None, value, tree.requires_grad))
+            if array.__class__ is RecordedArray:
+                tree._memory = array.array
+            return Output, number
+        if tree.__class__ in (list, tuple):
+            return tree.__class__, [self._outputs(one, positions) for one in tree]
+        if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+            return type(tree)._make, [self._outputs(one, positions) for one in tree]
+        if tree.__class__ is dict:
+            return dict, [(key, self._outputs(one, positions)) for key, one in tree.items()]
+        if tree is None or isinstance(tree, (int, float, complex, str)):
+            return None, tree
+        raise refuse(f"a result of class {type(tree).__name__}", "return tensors, numbers, lists, tuples and dictionaries")
+
+    def _grads(self, positions: dict[int, int]) -> None:
+        recorder = self.recorder
+        self.grads: list[GradEffect] = []
+        #: (tensor, position of the argument or None, the array that its ``.grad`` has to have; None: no ``.grad``)
+        self.grads_expected: list[tuple[Any, int | None, Any]] = []
+        used = {v.storage.start for call in recorder.calls for v in (*call.reads, *call.writes) if v.storage.kind == "outside"}
+        for tensor, before in self._grads_before.values():
+            now = None if tensor._meta is None else tensor._meta.grad
+            position = positions.get(id(tensor))
+            if now is not None and now._memory.__class__ is RecordedArray:
+                if now is before:
+                    before_array = recorder.swapped[id(now)][1] if id(now) in recorder.swapped else now._memory.array
+                    now._memory = before_array
+                else:
+                    now._memory = now._memory.array
+            if now is before:
+                if now is not None:
+                    value = recorder.find(now._memory) if isinstance(now._memory, np.ndarray) else None
+                    if value is not None and value.storage.start in used:
+                        self.grads_expected.append((tensor, position, now._memory))
+                continue
+            if before is None:
+                self.grads_expected.append((tensor, position, None))
+            elif isinstance(before._memory, np.ndarray):
+                value = recorder.find(before._memory)
+                if value is not None and value.storage.start in used:
+                    self.grads_expected.append((tensor, position, before._memory))
+            value = None if now is None else recorder.value(now._memory)
+            if now is not None and now._edge is not None:
+                raise refuse("a .grad with a history (create_graph=True)", "use torch.autograd.grad() and return its result")
+            version = 0 if now is None or now._vc is None else now._vc.version
+            self.grads.append(GradEffect(tensor if position is None else None, position, value, version))
+
+    def _versions(self, positions: dict[int, int]) -> None:
+        """How often each piece of the world's memory was written to."""
+        recorder = self.recorder
+        self.versions: list[tuple[Any, int | None, int]] = []
+        seen: set[int] = set()
+        for tensor, _ in recorder.swapped.values():
+            counter = tensor._vc
+            if counter is None or id(counter) in seen:
+                continue
+            seen.add(id(counter))
+            before = recorder.versions.get(id(counter), (None, 0))[1]
+            try:
+                more = counter.version - before - recorder.live_writes.get(id(counter), 0)
+            except RuntimeError:  # an inference tensor
+                continue
+            if more > 0:
+                position = positions.get(id(tensor))
+                self.versions.append((None if position is not None else tensor, position, more))
+
+    def _look_for_strays(self) -> None:
+        """Nobody but the results may hold a tensor that was made inside."""
+        alive = [one for one in (ref() for ref in self.recorder.boxes) if one is not None]
+        if alive:
+            del alive
+            gc.collect()
+            alive = [one for one in (ref() for ref in self.recorder.boxes) if one is not None]
+        if not alive:
+            return
+        found = gc.get_referrers(*alive)
+        for referrer in found:
+            if isinstance(referrer, Tensor):
+                array = referrer._memory
+                if array.__class__ is RecordedArray:
+                    holders = gc.get_referrers(referrer)
+                    others = [one for one in holders if not _is_ours(one) and one is not found]
+                    if not others:
+                        referrer._memory = array.array
+                        continue
+                    raise CaptureError(
+                        f"cannot capture a step that keeps a tensor of shape {list(array.shape)} which it made "
+                        f"({_held_by(others[0])} holds it): return it instead"
+                    )
+
+
+def _is_ours(referrer: Any) -> bool:
+    if (type(referrer).__module__ or "").startswith("retrograd.") and not isinstance(referrer, Module):
+        return True  # a part of the graph of a result
+    return referrer.__class__.__name__ in ("frame", "list_iterator") or referrer.__class__ is weakref.ref
+
+
+def _held_by(holder: Any) -> str:
+    return f"a {type(holder).__name__}"
+
+
+class NeedsGraph(Exception):
+    """The results are part of a graph that somebody may differentiate."""
+
+
+def is_free(state: Any = None) -> bool:
+    """Does nobody watch the operators of this thread?"""
+    state = local.state if state is None else state
+    return (
+        state.interceptor is None and not state.batch_levels and not state.saved_tensors_hooks
+        and not state.function_modes and state.mutation_guard is None and state.graph_task is None
+    )  # fmt: skip
