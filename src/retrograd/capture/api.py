@@ -50,10 +50,11 @@ class Entry:
             position for position, value in enumerate(recording.arguments) if value.storage.number in written
         ]
         self.run: Callable[[], None]
+        self.c_code: Any = None
         if self.backend == "native":
             from .native import write_native
 
-            self.source, self.run = write_native(program, self.memory, self._bind)
+            self.source, self.run, self.c_code = write_native(program, self.memory, self._bind)
         else:
             self.source, self.run = write_plain(program, self.memory, self._bind)
         self._saved: list[np.ndarray] = self._to_save()

@@ -115,6 +115,8 @@ class Writer:
             for position, (param, value) in enumerate(call.kwargs.get("grads", ())):
                 self.add(f"bind({self.thing(param)}, {'None' if value is None else self.value(value)})", call, value)
             self.add(f"{self.thing(call.function, hint)}{self.tree(call.args)}", call, None)
+        elif call.name in ("np.zeros", "np.ones") and made is not None and not call.reads:
+            self.add(f"{self.value(made)}.fill({int(call.name == 'np.ones')})", call, made)
         elif call.name == "np.where" and len(call.args) == 3 and made is not None:
             condition, a, b = [self.tree(one) for one in call.args]
             out = self.value(made)

@@ -26,6 +26,7 @@ class Program:
         self.storages: list[Storage] = recorder.storages
         self.arguments: list[Value] = arguments
         self.recorded: int = len(recorder.calls)
+        self.all_calls: list[Call] = recorder.calls
         live = _live(recorder.calls, {value.storage.number for value in (*escaping, *grads)})
         self.constants: set[int] = _constants(live, self.storages)
         self.calls: list[Call] = [call for call in live if not _is_folded(call, self.constants)]
@@ -68,9 +69,12 @@ class Program:
             longer = self.calls if len(mine) > len(theirs) else other.calls
             call = longer[min(len(mine), len(theirs))]
             return f"one run has {len(mine)} calls and another {len(theirs)}; the first that only one has is {call.name} at {call.where}"
+        empty = {v.storage.number for c in self.all_calls if "empty" in c.name for v in c.results if v is not None}
         first = {s.number: s for s in self.outside()} | {n: self.storages[n] for n in self.constants}
         second = {s.number: s for s in other.outside()} | {n: other.storages[n] for n in other.constants}
         for number, storage in first.items():
+            if number in empty:
+                continue
             twin = second.get(number)
             if twin is None:
                 return "the two runs read other arrays"
@@ -121,7 +125,7 @@ def _constants(calls: list[Call], storages: list[Storage]) -> set[int]:
         for value in (*call.results, *call.writes):
             if value is not None:
                 touched[value.storage.number] = touched.get(value.storage.number, 0) + 1
-    constant: set[int] = set()
+    constant: set[int] = {storage.number for storage in storages if storage.kind == "number"}
     for call in calls:
         if call.impure or call.kind == "python" or any(v.storage.number not in constant for v in call.reads):
             continue

@@ -37,7 +37,7 @@ from .errors import CaptureError, refuse
 
 
 class Storage:
-    """A piece of memory: `kind` is "new" (made by the step), "argument" or "outside"."""
+    """A piece of memory: `kind` is "new" (made by the step), "argument", "outside", or "number" (a constant)."""
 
     __slots__ = ("array", "kind", "number", "start", "stop")
 
@@ -266,7 +266,12 @@ class Recorder:
         arrays = [np.asarray(one) if isinstance(one, np.generic) else one for one in arrays]
         call = Call("ufunc", f"np.{ufunc.__name__}", ufunc, (), extra or {})
         call.where = user_location()
-        values = [self.value(one) if isinstance(one, np.ndarray) else one for one in arrays]
+        given = [one.array if one.__class__ is RecordedArray else one for one in inputs]
+        values = [
+            self.value(one, "outside" if any(one is other for other in given) else "number")
+            if isinstance(one, np.ndarray) else one
+            for one in arrays
+        ]  # fmt: skip
         call.reads = [one for one in values if one.__class__ is Value]
         call.args = tuple(values)
         if target is None:
@@ -318,6 +323,7 @@ class Recorder:
         source = value.array if value.__class__ is RecordedArray else value
         if not isinstance(source, np.ndarray):
             source = np.asarray(source).astype(place.dtype)
+            self.value(source, "number")
         call = Call("copy", name, np.copyto, (), {})
         call.where = user_location()
         call.args = (self.value(source),)
