@@ -237,7 +237,7 @@ class Captured:
     def _record(self, args: Any, kwargs: Any, tensors: list[Any], key: Any, first: Entry | None) -> Any:
         """Run a call eagerly and record it; the second run of a program has to be the same as the first."""
         try:
-            recording = Recording(self.function, args, kwargs, tensors, self.split)
+            recording = Recording(self.function, args, kwargs, tensors, self.split, self.backend == "native")
         except NeedsGraph:
             raise CaptureError(
                 "cannot capture a function whose results are to be differentiated outside of it: call backward() inside, "

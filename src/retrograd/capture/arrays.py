@@ -13,7 +13,6 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ..core.where import is_user_code
 from .errors import refuse
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 _AS_TENSOR = "keep it a tensor (where(), masks), compute it outside of the captured function, or capture with split=True"
 
 
-class RecordedArray(NDArrayOperatorsMixin):
+class RecordedArray:
     """An array during a recording: `array` is the real one, which the eager run computes with."""
 
     __slots__ = ("__weakref__", "array", "recorder")
@@ -115,6 +114,41 @@ class RecordedArray(NDArrayOperatorsMixin):
     __array_interface__: Any = property(_refused("a foreign NumPy call (numpy(), np.asarray)"))
     __dlpack__: Any = _refused("an export of memory")
     __reduce__: Any = _refused("pickling")
+
+
+def _operator(ufunc: Any, reflected: bool = False, in_place: bool = False) -> Any:
+    def operator(self: Any, other: Any) -> Any:
+        if not isinstance(other, (RecordedArray, np.ndarray, np.generic, int, float, complex)):
+            return NotImplemented
+        operands = (other, self) if reflected else (self, other)
+        return self.recorder.ufunc(ufunc, "__call__", operands, {"out": (self,)} if in_place else {})
+
+    return operator
+
+
+def _unary(ufunc: Any) -> Any:
+    def operator(self: Any) -> Any:
+        return self.recorder.ufunc(ufunc, "__call__", (self,), {})
+
+    return operator
+
+
+for _name, _ufunc in {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide, "floordiv": np.floor_divide,
+    "mod": np.remainder, "pow": np.power, "matmul": np.matmul, "and": np.bitwise_and, "or": np.bitwise_or,
+    "xor": np.bitwise_xor, "lshift": np.left_shift, "rshift": np.right_shift,
+}.items():  # fmt: skip
+    setattr(RecordedArray, f"__{_name}__", _operator(_ufunc))
+    setattr(RecordedArray, f"__r{_name}__", _operator(_ufunc, reflected=True))
+    setattr(RecordedArray, f"__i{_name}__", _operator(_ufunc, in_place=True))
+for _name, _ufunc in {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+}.items():  # fmt: skip
+    setattr(RecordedArray, f"__{_name}__", _operator(_ufunc))
+for _name, _ufunc in {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}.items():
+    setattr(RecordedArray, f"__{_name}__", _unary(_ufunc))
+del _name, _ufunc
+RecordedArray.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 
 def _is_a_check(code: CodeType) -> bool:

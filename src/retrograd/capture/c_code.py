@@ -12,21 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from .fusion import COMPARE, INFIX, LIBM, TYPES, Unit, made_by, reduction
 from .memory import Memory
 from .program import Program
 from .recording import Call, Value
-
-_TYPES = {"f": "float", "d": "double", "?": "unsigned char", "l": "long", "q": "long long", "i": "int"}
-_INFIX = {np.add: "+", np.subtract: "-", np.multiply: "*", np.true_divide: "/"}
-_COMPARE = {
-    np.greater: ">", np.greater_equal: ">=", np.less: "<", np.less_equal: "<=", np.equal: "==", np.not_equal: "!=",
-}  # fmt: skip
-_LIBM = {
-    np.exp: "exp", np.log: "log", np.sin: "sin", np.cos: "cos", np.tanh: "tanh", np.tan: "tan", np.expm1: "expm1",
-    np.log1p: "log1p", np.arctan: "atan", np.sinh: "sinh", np.cosh: "cosh", np.power: "pow",
-}  # fmt: skip
-#: So many elements may an exponential in C have.
-FEW = 64
 
 HEADER = """#include <math.h>
 #include <string.h>
@@ -50,86 +39,6 @@ static T sum_T(const T *a, long n)
 }
 """
 HEADER += _PAIRWISE.replace("sum_T", "sum_f").replace("T", "float") + _PAIRWISE.replace("sum_T", "sum_d").replace("T", "double")
-
-
-def _contiguous(value: Value) -> bool:
-    return value.array.flags.c_contiguous
-
-
-def made_by(call: Call) -> Value | None:
-    return next((value for value in (*call.results, *call.writes) if value is not None), None)
-
-
-def why_not(call: Call) -> str | None:
-    """Why a call is not written in C; None if it is."""
-    out = made_by(call)
-    if out is None or not out.array.size:
-        return "it makes no array"
-    if any(value.dtype.char not in _TYPES for value in (*call.reads, out)):
-        return "a dtype that C has no arithmetic for"
-    for value in call.reads:
-        if value.storage is out.storage and value.key != out.key:
-            low, high = value.offset, out.offset
-            if not (value.array.size == 1 and out.array.size == 1 and low != high):
-                return "it reads and writes parts of the same memory"
-    if call.kind == "ufunc":
-        return _ufunc_why_not(call, out)
-    if call.kind == "copy":
-        source = call.reads[0]
-        if source.dtype != out.dtype and not (source.dtype.char in "?fdlqi" and out.dtype.char in "fd"):
-            return "a conversion that is left to NumPy"
-        return None
-    if call.kind == "reduce":
-        return None if _reduction(call) is not None else "a sum over dimensions that are not neighbours in memory"
-    if call.name == "np.where" and len(call.args) == 3 and all(a.__class__ is Value for a in call.args):
-        condition, a, b = call.args
-        return None if condition.dtype.char == "?" and a.dtype == b.dtype == out.dtype else "where() of several dtypes"
-    if call.name in ("np.zeros", "np.ones") and not call.reads:
-        return None if _contiguous(out) else "zeros that are not contiguous"
-    if call.kind == "product":
-        return "a product, which is left to BLAS"
-    return "a kernel that is called as a whole"
-
-
-def _ufunc_why_not(call: Call, out: Value) -> str | None:
-    function = call.function
-    if call.kwargs:
-        return "a ufunc with options"
-    if any(arg.__class__ is not Value for arg in call.args):
-        return "a ufunc of numbers and arrays of several dtypes"
-    kinds = {value.dtype.char for value in call.reads}
-    if function in _COMPARE:
-        return None if len(kinds) == 1 and out.dtype.char == "?" else "a comparison of several dtypes"
-    if function in (np.logical_and, np.logical_or, np.logical_not, np.bitwise_and, np.bitwise_or, np.invert):
-        return None if kinds == {"?"} and out.dtype.char == "?" else "logic of numbers"
-    if kinds | {out.dtype.char} not in ({"f"}, {"d"}):
-        return "arithmetic of several dtypes or of integers"
-    if function in _INFIX or function in (
-        np.negative, np.square, np.sqrt, np.absolute, np.maximum, np.minimum, np.reciprocal, np.positive, np.conjugate,
-        np.sign,
-    ):  # fmt: skip
-        return None
-    if function in _LIBM:
-        return None if out.array.size <= FEW else "an exponential or the like of many elements, which NumPy is faster at"
-    return f"np.{function.__name__} is not written in C"
-
-
-def _reduction(call: Call) -> tuple[str, int, int] | None:
-    """("rows", rows, length) for sums over trailing dimensions, ("columns", length, columns) over leading ones."""
-    a = call.reads[0]
-    out = made_by(call)
-    assert out is not None
-    if a.dtype.char not in "fd" or out.dtype != a.dtype or not _contiguous(a) or not _contiguous(out) or not a.array.size:
-        return None
-    axis, ndim = call.kwargs["axis"], len(a.shape)
-    axes = set(range(ndim)) if axis is None else {d % ndim for d in ((axis,) if isinstance(axis, int) else axis)}
-    if axes == set(range(ndim - len(axes), ndim)):
-        length = math.prod([a.shape[d] for d in axes])
-        return "rows", a.array.size // length, length
-    if axes == set(range(len(axes))):
-        columns = math.prod(a.shape[len(axes) :])
-        return "columns", a.array.size // columns, columns
-    return None
 
 
 class CWriter:
@@ -165,59 +74,22 @@ class CWriter:
 
     # ------------------------------------------------------------------------------------------------------ groups
 
-    def group(self, calls: list[Call], first: int) -> None:
-        """One function for calls of which the first is that with number `first` of the program."""
+    def group(self, units: list[Unit]) -> None:
+        """One function for units that follow each other."""
         body: list[str] = []
-        position = 0
-        while position < len(calls):
-            end = self._fusible(calls, position)
-            if end > position:
-                body += self._loop(calls[position:end], first + end)
-                if end - position > 1:
-                    self.fused.append(calls[position:end])
-                position = end
+        for unit in units:
+            if unit.kind == "loop":
+                body += self._loop(unit)
+                if len(unit.calls) > 1:
+                    self.fused.append(unit.calls)
             else:
-                body += self._single(calls[position])
-                position += 1
+                body += self._single(unit.calls[0])
         text = "".join([f"    {line}\n" for line in body])
         self.functions.append(f"void g{len(self.functions)}(char **P)\n{{\n{text}}}\n")
 
-    def _fusible(self, calls: list[Call], start: int) -> int:
-        """Up to where calls from `start` on can be one loop."""
-        shape: tuple[int, ...] | None = None
-        written: dict[int, Any] = {}
-        read: dict[int, set[Any]] = {}
-        end = start
-        for call in calls[start:]:
-            out = made_by(call)
-            assert out is not None
-            pointwise = call.kind in ("ufunc", "copy") or call.name == "np.where"
-            if not pointwise or not _contiguous(out) or (shape is not None and out.shape != shape):
-                break
-            good = True
-            for value in call.reads:
-                whole = value.shape == out.shape and _contiguous(value)
-                single = value.array.size == 1
-                before = written.get(value.storage.number)
-                # What the loop has written may only be read at the same place in the same round.
-                if not (whole or single) or (before is not None and before != value.key):
-                    good = False
-                if single and not whole and before is not None:
-                    good = False
-            number = out.storage.number
-            if not good or (number in written and written[number] != out.key):
-                break
-            if any(key != out.key for key in read.get(number, ())):
-                break
-            shape = out.shape
-            written[number] = out.key
-            for value in call.reads:
-                read.setdefault(value.storage.number, set()).add(value.key)
-            end += 1
-        return end
-
-    def _loop(self, calls: list[Call], after: int) -> list[str]:
+    def _loop(self, unit: Unit) -> list[str]:
         """Calls of one shape as one loop: what nobody reads later is not stored."""
+        calls = unit.calls
         first = made_by(calls[0])
         assert first is not None
         size = first.array.size
@@ -229,7 +101,7 @@ class CWriter:
         def base(value: Value, letter: str) -> str:
             key = value.key
             if key not in bases:
-                kind = _TYPES[value.dtype.char]
+                kind = TYPES[value.dtype.char]
                 bases[key] = f"{letter}{len(bases)}"
                 lines.append(f"{kind} *{bases[key]} = ({kind} *){self.address(value)};")
             return bases[key]
@@ -251,24 +123,19 @@ class CWriter:
             out = made_by(call)
             assert out is not None
             operands = [operand(value) for value in (call.args if call.name == "np.where" else call.reads)]
-            inside.append(f"{_TYPES[out.dtype.char]} t{number} = {expression(call, operands, out.dtype.char)};")
+            inside.append(f"{TYPES[out.dtype.char]} t{number} = {expression(call, operands, out.dtype.char)};")
             names[out.key] = f"t{number}"
-            if self._is_needed(out, after):
+            if out.storage.number not in self.program.plan.registers:
                 stores[out.key] = f"{base(out, 'o')}[{'i' if size != 1 else '0'}] = t{number};"
         inside += stores.values()
         if size == 1:
             return ["{", *lines, *inside, "}"]
         return ["{", *lines, '_Pragma("GCC ivdep")', f"for (long i = 0; i < {size}; i++) {{ " + " ".join(inside) + " }", "}"]
 
-    def _is_needed(self, out: Value, after: int) -> bool:
-        """Does somebody read this after call number `after` - 1?"""
-        life = self.program.plan.lives.get(out.storage.number)
-        return life is None or life[1] >= after or not _covers(out)
-
     def _single(self, call: Call) -> list[str]:
         out = made_by(call)
         assert out is not None
-        kind = _TYPES[out.dtype.char]
+        kind = TYPES[out.dtype.char]
         if call.kind == "reduce":
             return self._sum(call, out, kind)
         if call.name in ("np.zeros", "np.ones") and not call.reads:
@@ -280,13 +147,13 @@ class CWriter:
         shape = out.shape
         steps = [np.broadcast_to(value.array, shape).strides for value in values] + [out.strides]
         dims = _coalesced(shape, steps)
-        lines = [f"{_TYPES[v.dtype.char]} *a{n} = ({_TYPES[v.dtype.char]} *){self.address(v)};" for n, v in enumerate(values)]
+        lines = [f"{TYPES[v.dtype.char]} *a{n} = ({TYPES[v.dtype.char]} *){self.address(v)};" for n, v in enumerate(values)]
         lines.append(f"{kind} *o = ({kind} *){self.address(out)};")
         places = []
         for n in range(len(steps)):
             places.append(" + ".join([f"i{d} * {dim[1][n]}" for d, dim in enumerate(dims) if dim[1][n]]) or "0")
         operands = [
-            f"*({_TYPES[v.dtype.char]} *)((char *)a{n} + {places[n]})" if places[n] != "0" else f"*a{n}"
+            f"*({TYPES[v.dtype.char]} *)((char *)a{n} + {places[n]})" if places[n] != "0" else f"*a{n}"
             for n, v in enumerate(values)
         ]
         target = f"*({kind} *)((char *)o + {places[-1]})"
@@ -295,7 +162,7 @@ class CWriter:
         return ["{", *lines, loops + inner, "}"]
 
     def _sum(self, call: Call, out: Value, kind: str) -> list[str]:
-        found = _reduction(call)
+        found = reduction(call)
         assert found is not None
         how, rows, columns = found
         lines = [f"{kind} *a = ({kind} *){self.address(call.reads[0])}; {kind} *o = ({kind} *){self.address(out)};"]
@@ -312,11 +179,6 @@ class CWriter:
                 f"for (long j = 0; j < {columns}; j++) o[j] += r[j]; }}"
             )
         return ["{", *lines, "}"]
-
-
-def _covers(out: Value) -> bool:
-    """Is the value all of its storage?"""
-    return out.storage.stop - out.storage.start == out.array.nbytes
 
 
 def _coalesced(shape: tuple[int, ...], steps: list[tuple[int, ...]]) -> list[tuple[int, list[int]]]:
@@ -338,7 +200,7 @@ def literal(array: np.ndarray) -> str | None:
     value = array.item()
     if not isinstance(value, float) or not math.isfinite(value):
         return None
-    return f"({_TYPES[array.dtype.char]}){value.hex()}"
+    return f"({TYPES[array.dtype.char]}){value.hex()}"
 
 
 def expression(call: Call, operands: list[str], char: str) -> str:
@@ -346,15 +208,15 @@ def expression(call: Call, operands: list[str], char: str) -> str:
     function: Any = call.function
     suffix = "f" if char == "f" else ""
     if call.kind == "copy":
-        return f"({_TYPES[char]}){operands[0]}" if call.reads[0].dtype.char != char else operands[0]
+        return f"({TYPES[char]}){operands[0]}" if call.reads[0].dtype.char != char else operands[0]
     if call.name == "np.where":
         return f"{operands[0]} ? {operands[1]} : {operands[2]}"
     if len(operands) == 1 and len(call.args) == 2:  # the same array twice is read once
         operands = operands * 2
-    if function in _INFIX:
-        return f"{operands[0]} {_INFIX[function]} {operands[1]}"
-    if function in _COMPARE:
-        return f"{operands[0]} {_COMPARE[function]} {operands[1]}"
+    if function in INFIX:
+        return f"{operands[0]} {INFIX[function]} {operands[1]}"
+    if function in COMPARE:
+        return f"{operands[0]} {COMPARE[function]} {operands[1]}"
     x = operands[0]
     if function in (np.maximum, np.minimum):
         y, sign = operands[1], ">" if function is np.maximum else "<"
@@ -368,9 +230,9 @@ def expression(call: Call, operands: list[str], char: str) -> str:
     if function is np.absolute:
         return f"fabs{suffix}({x})"
     if function is np.reciprocal:
-        return f"({_TYPES[char]})1 / {x}"
+        return f"({TYPES[char]})1 / {x}"
     if function is np.sign:
-        return f"isnan_({x}) ? {x} : ({_TYPES[char]})(({x} > 0) - ({x} < 0))"
+        return f"isnan_({x}) ? {x} : ({TYPES[char]})(({x} > 0) - ({x} < 0))"
     if function in (np.positive, np.conjugate):
         return x
     if function in (np.logical_not, np.invert):
@@ -379,4 +241,4 @@ def expression(call: Call, operands: list[str], char: str) -> str:
         return f"{x} & {operands[1]}"
     if function in (np.logical_or, np.bitwise_or):
         return f"{x} | {operands[1]}"
-    return f"{_LIBM[function]}{suffix}({', '.join(operands)})"
+    return f"{LIBM[function]}{suffix}({', '.join(operands)})"

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .c_code import HEADER, CWriter, why_not
+from .c_code import HEADER, CWriter
 from .memory import Memory
 from .plain import Writer
 from .program import Program
@@ -116,24 +116,23 @@ def write_native(program: Program, memory: Memory, bind: Callable[..., Any]) -> 
     """The program as text (with what became of each group in remarks), as a function, and its C."""
     writer = Writer(program, memory)
     c_code = CWriter(program, memory)
+    units = program.units
     todo = 0
-    calls = program.calls
-    while todo < len(calls):
+    while todo < len(units):
         end = todo
-        while end < len(calls) and why_not(calls[end]) is None:
+        while end < len(units) and units[end].kind != "python":
             end += 1
-        # A lone call of many elements is as quick in NumPy.
-        if end - todo >= 2 or (end > todo and calls[todo].kind != "ufunc"):
-            c_code.group(calls[todo:end], todo)
+        if end > todo:
+            c_code.group(units[todo:end])
             name = f"native_{len(c_code.functions) - 1}"
             before = len(writer.lines)
-            for call in calls[todo:end]:
+            for call in [call for unit in units[todo:end] for call in unit.calls]:
                 writer.write(call)
             remarks = ["#   " + line for line in writer.lines[before:]]
             writer.lines[before:] = [f"{name}(pointers)  # in C:", *remarks]
             todo = end
         else:
-            writer.write(calls[todo])
+            writer.write(units[todo].calls[0])
             todo += 1
     if c_code.functions:
         library = compiled(HEADER + "\n".join(c_code.functions))

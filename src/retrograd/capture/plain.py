@@ -83,6 +83,8 @@ class Writer:
             place = "argument"
         elif storage.number in self.program.plan.offsets:
             place = f"@{self.program.plan.offsets[storage.number] + result.offset}"
+        elif storage.number in self.program.plan.registers:
+            place = "register"
         else:
             place = "kept"
         shape = ",".join(map(str, result.shape))

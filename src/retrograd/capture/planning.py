@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .fusion import Unit
 from .recording import Call, Storage, Value
 
 _ALIGNED = 64
@@ -18,28 +19,36 @@ class Plan:
         self.arena: int = 0
         #: What all storages would take side by side, as in an eager run that keeps everything.
         self.unplanned: int = 0
-        #: storage -> (first, last) call that touches it
+        #: storage -> (first, last) unit that touches it
         self.lives: dict[int, tuple[int, int]] = {}
+        #: Storages that exist within one loop alone, and need no memory.
+        self.registers: set[int] = set()
 
 
 def plan(
-    calls: list[Call], storages: list[Storage], constants: set[int], kept: set[int], escaping: list[Value]
+    units: list[Unit], storages: list[Storage], constants: set[int], kept: set[int], escaping: list[Value]
 ) -> Plan:
     """Lay out the new storages of a program: those that do not live at the same time may lie in the same place."""
     result = Plan()
     lives: dict[int, list[int]] = {}
-    for position, call in enumerate(calls):
-        for value in touched(call):
+    seen: dict[int, set[Any]] = {}
+    for position, unit in enumerate(units):
+        for value in [value for call in unit.calls for value in touched(call)]:
             number = value.storage.number
             if value.storage.kind == "new" and number not in constants and number not in kept:
                 lives.setdefault(number, [position, position])[1] = position
+                seen.setdefault(number, set()).add(value.key)
     for value in escaping:
         if value.storage.number in lives:
-            lives[value.storage.number][1] = len(calls)
+            lives[value.storage.number][1] = len(units)
     result.lives = {number: (first, last) for number, (first, last) in lives.items()}
     active: list[tuple[int, int, int]] = []  # (offset, end, last call), by offset
     for number, (first, last) in sorted(lives.items(), key=lambda item: item[1][0]):
         storage = storages[number]
+        if first == last and units[first].kind == "loop" and len(seen[number]) == 1:
+            result.registers.add(number)
+            result.unplanned += storage.stop - storage.start
+            continue
         size = -(-(storage.stop - storage.start) // _ALIGNED) * _ALIGNED
         result.unplanned += size
         active = [one for one in active if one[2] >= first]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .fusion import Unit, units
 from .planning import Plan, plan
 from .recording import Call, Recorder, Storage, Value
 
@@ -22,7 +23,7 @@ class Program:
     that it leaves behind.
     """
 
-    def __init__(self, recorder: Recorder, arguments: list[Value], escaping: list[Value], grads: list[Value]) -> None:
+    def __init__(self, recorder: Recorder, arguments: list[Value], escaping: list[Value], grads: list[Value], native: bool) -> None:
         self.storages: list[Storage] = recorder.storages
         self.arguments: list[Value] = arguments
         self.recorded: int = len(recorder.calls)
@@ -40,7 +41,8 @@ class Program:
                     if value is not None and value.storage.kind == "new":
                         self.kept.add(value.storage.number)
         self.escaping: list[Value] = escaping
-        self.plan: Plan = plan(self.calls, self.storages, self.constants, self.kept, escaping)
+        self.units: list[Unit] = units(self.calls, native)
+        self.plan: Plan = plan(self.units, self.storages, self.constants, self.kept, escaping)
 
     def describe(self) -> list[tuple[Any, ...]]:
         """What two recordings have to have in common to be the same program."""

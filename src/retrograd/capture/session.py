@@ -47,9 +47,11 @@ class GradEffect:
 class Recording:
     """A call that was recorded: its result, and what a replay needs to know."""
 
-    def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[Any], split: bool) -> None:
+    def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[Any], split: bool,
+                 native: bool) -> None:  # fmt: skip
         self.recorder: Recorder = Recorder()
         self.recorder.split = split
+        self.native: bool = native
         self.world: World = World(function)
         self.tensors: list[Any] = tensors
         self._grads_before: dict[int, tuple[Any, Any]] = {}
@@ -128,7 +130,7 @@ class Recording:
         self._look_for_strays()
         escaping = [output.value for output in self.outputs if output.value is not None]
         grads = [effect.value for effect in self.grads if effect.value is not None]
-        self.program: Program = Program(recorder, self.arguments, escaping, grads)
+        self.program: Program = Program(recorder, self.arguments, escaping, grads, self.native)
 
     def _outputs(self, tree: Any, positions: dict[int, int]) -> Any:
         recorder = self.recorder
