@@ -152,9 +152,10 @@ from .version import __version__
 #: Namespaces that are imported by who asks for them.
 _ON_DEMAND = (
     "_VF", "__config__", "__future__", "_dynamo", "_functorch", "_inductor", "_tensor", "_vmap_internals",
-    "accelerator", "ao", "compiler", "cpu", "distributed", "distributions", "explorer", "func", "functional", "futures",
-    "fx", "hub", "jit", "library", "masked", "mps", "mtia", "multiprocessing", "nested", "onnx", "overrides",
-    "profiler", "quantization", "quasirandom", "scipy", "signal", "sparse", "testing", "torch_version", "xpu",
+    "accelerator", "ao", "capture", "compiler", "cpu", "distributed", "distributions", "explorer", "func",
+    "functional", "futures", "fx", "hub", "jit", "library", "masked", "mps", "mtia", "multiprocessing", "nested",
+    "onnx", "overrides", "profiler", "quantization", "quasirandom", "scipy", "signal", "sparse", "testing",
+    "torch_version", "xpu",
 )  # fmt: skip
 
 

@@ -1,0 +1,224 @@
+"""Captured steps beside torch: a chain of small operations, Rosenbrock's gradient, networks, second derivatives.
+
+    python benchmarks/bench_capture.py [--quick] [--only TEXT] [--json FILE] [--markdown FILE] [--strict]
+
+Each case runs twice, on NumPy ("plain") and with its groups in C ("native"); torch runs eagerly.  Networks are also held
+against this package's own eager steps.  What it costs to capture is the time of the two recorded calls (and of the
+compiler, whose cache is empty), beside an eager step.  Where JAX is installed, its jit stands beside these for the
+chain and for Rosenbrock's gradient, and torch.compile where torch can compile: rows that only inform.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from time import perf_counter
+from types import ModuleType
+from typing import Any
+
+import harness
+import models
+from harness import Case, Sampler, both
+
+Run = Callable[[], Any]
+
+
+def chain(lib: ModuleType, captured: Callable[[Any], Any]) -> Run:
+    """200 times ``x * b + c`` on 8 x 8 numbers, forward and backward."""
+    b, c = lib.full((8, 8), 0.9), lib.full((8, 8), 0.1)
+    x = lib.ones(8, 8)
+
+    def step(x: Any) -> Any:
+        x = x.detach().requires_grad_()
+        y = x
+        for _ in range(200):
+            y = y * b + c
+        y.sum().backward()
+        return x.grad
+
+    step = captured(step)
+    return lambda: step(x)
+
+
+def rosenbrock(lib: ModuleType, captured: Callable[[Any], Any]) -> Run:
+    """The gradient of Rosenbrock's function of 50 numbers, written with a loop and indices."""
+    x = lib.linspace(-1.0, 1.0, 50, dtype=lib.float64)
+
+    def step(x: Any) -> Any:
+        x = x.detach().requires_grad_()
+        total = 0
+        for i in range(49):
+            total = total + 100 * (x[i + 1] - x[i] ** 2) ** 2 + (1 - x[i]) ** 2
+        return lib.autograd.grad(total, x)[0]
+
+    step = captured(step)
+    return lambda: step(x)
+
+
+def energy(lib: ModuleType) -> Callable[[Any], Any]:
+    weights = lib.linspace(-1.0, 1.0, 2500).reshape(50, 50)
+    return lambda x: (lib.tanh(weights @ x) ** 2).sum() + (x * x * x).sum() + x.sin().sum()
+
+
+def hessian(lib: ModuleType, captured: Callable[[Any], Any]) -> Run:
+    function, x = energy(lib), lib.linspace(-1.0, 1.0, 50)
+
+    def step(x: Any) -> Any:
+        return lib.autograd.functional.hessian(function, x)
+
+    step = captured(step)
+    return lambda: step(x)
+
+
+def hvp(lib: ModuleType, captured: Callable[[Any], Any]) -> Run:
+    function, x, v = energy(lib), lib.linspace(-1.0, 1.0, 50), lib.linspace(1.0, 2.0, 50)
+
+    def step(x: Any, v: Any) -> Any:
+        return lib.autograd.functional.hvp(function, x, v)[1]
+
+    step = captured(step)
+    return lambda: step(x, v)
+
+
+def network(make: Callable[[ModuleType], Run]) -> Callable[[ModuleType, Callable[[Any], Any]], Run]:
+    def prepared(lib: ModuleType, captured: Callable[[Any], Any]) -> Run:
+        return captured(make(lib))
+
+    return prepared
+
+
+mlp, convnet, transformer = map(network, (models.mlp_step, models.convnet_step, models.transformer_step))
+
+
+def setup(lib: ModuleType, make: Any, backend: str) -> Run:
+    """Captured here, eager in torch."""
+    if lib.__name__ != "retrograd" or not backend:
+        return make(lib, lambda step: step)
+    run = make(lib, lambda step: lib.capture(step, backend=backend))
+    for _ in range(4):  # the state of an optimizer is made by the first call
+        run()
+    return run
+
+
+def first_calls(make: Any, backend: str) -> Sampler:
+    """What capturing costs: the calls that record and compile, less what they would cost anyway."""
+    lib = importlib.import_module("retrograd")
+
+    def sample() -> float:
+        folder = tempfile.mkdtemp()
+        os.environ["RETROGRAD_CAPTURE_CACHE"] = folder
+        run = make(lib, lambda step: lib.capture(step, backend=backend))
+        start = perf_counter()
+        for _ in range(4):
+            run()
+        taken = perf_counter() - start
+        shutil.rmtree(folder)
+        return taken
+
+    return sample
+
+
+def eager_steps(make: Any) -> Sampler:
+    run = make(importlib.import_module("retrograd"), lambda step: step)
+    return harness.in_process(run)
+
+
+def cases() -> list[Case]:
+    rows: list[Case] = []
+    for name, make, plain, native in (
+        ("chain of 200 x*b + c on 8x8", chain, 0.25, 0.05),
+        ("Rosenbrock's gradient, 50 numbers", rosenbrock, 0.3, 0.03),
+        ("MLP step", mlp, 0.85, 0.8),
+        ("transformer step", transformer, None, 0.9),
+        ("convnet step", convnet, None, 0.9),
+        ("Hessian of 50 dimensions", hessian, 0.2, 0.05),
+        ("Hessian-vector product", hvp, 0.1, 0.02),
+    ):
+        for backend, bar in (("plain", plain), ("native", native)):
+            prepared = functools.partial(setup, make=make, backend=backend)
+            rows.append(both(f"{name}, {backend}", prepared, bar=bar, same=make not in (mlp, transformer, convnet)))
+    for name, make in (("transformer step", transformer), ("convnet step", convnet), ("MLP step", mlp)):
+        rows.append(
+            Case(
+                f"{name}, plain, beside eager",
+                functools.partial(lambda make: harness.in_process(setup(importlib.import_module("retrograd"), make, "plain")), make),
+                functools.partial(eager_steps, make),
+                bar=1.0,
+                labels=("captured", "eager"),
+            )
+        )
+    for name, make in (("chain", chain), ("Rosenbrock", rosenbrock), ("MLP", mlp), ("transformer", transformer)):
+        rows.append(
+            Case(
+                f"to capture: {name}, plain", functools.partial(first_calls, make, "plain"),
+                functools.partial(eager_steps, make), bar=10.0 + 4, labels=("capturing", "eager step"),
+                repeats=7, quick_repeats=3,
+            )  # fmt: skip
+        )
+    rows.append(
+        Case(
+            "to capture: transformer, native, in seconds", functools.partial(first_calls, transformer, "native"),
+            lambda: lambda: 1.0, bar=3.0, labels=("capturing", "one second"), repeats=3, quick_repeats=2,
+        )  # fmt: skip
+    )
+    return rows + compilers()
+
+
+# ------------------------------------------------------------------------------------------- the others, for orientation
+
+
+def compilers() -> list[Case]:
+    rows: list[Case] = []
+    if importlib.util.find_spec("jax") is not None:
+        for name, make in (("chain of 200 x*b + c on 8x8", jax_chain), ("Rosenbrock's gradient, 50 numbers", jax_rosenbrock)):
+            reference = chain if make is jax_chain else rosenbrock
+            rows.append(
+                Case(f"{name}, JAX's jit", lambda make=make: harness.in_process(make()),  # type: ignore[misc]
+                     lambda reference=reference: _torch(reference), labels=("jax", "torch"))  # type: ignore[misc]
+            )  # fmt: skip
+    if importlib.util.find_spec("torch") is not None:
+        rows.append(Case("chain of 200 x*b + c on 8x8, torch.compile", lambda: _torch(chain, True), lambda: _torch(chain),
+                         labels=("compiled", "torch"), repeats=11))  # fmt: skip
+    return rows
+
+
+def _torch(make: Any, compiled: bool = False) -> Sampler:
+    lib = importlib.import_module("torch")
+    lib.set_num_threads(harness.THREADS)
+    return harness.in_process(make(lib, lib.compile if compiled else lambda step: step))
+
+
+def jax_chain() -> Run:
+    jax = importlib.import_module("jax")
+    b, c, x = jax.numpy.full((8, 8), 0.9), jax.numpy.full((8, 8), 0.1), jax.numpy.ones((8, 8))
+
+    def total(x: Any) -> Any:
+        for _ in range(200):
+            x = x * b + c
+        return x.sum()
+
+    run = jax.jit(jax.grad(total))
+    return lambda: run(x).block_until_ready()
+
+
+def jax_rosenbrock() -> Run:
+    jax = importlib.import_module("jax")
+    jax.config.update("jax_enable_x64", True)
+    x = jax.numpy.linspace(-1.0, 1.0, 50)
+
+    def total(x: Any) -> Any:
+        return sum(100 * (x[i + 1] - x[i] ** 2) ** 2 + (1 - x[i]) ** 2 for i in range(49))
+
+    run = jax.jit(jax.grad(total))
+    return lambda: run(x).block_until_ready()
+
+
+if __name__ == "__main__":
+    versions = harness.versions("numpy", "torch", "retrograd", "jax")
+    sys.exit(harness.command_line((__doc__ or "").splitlines()[0], cases(), versions))
