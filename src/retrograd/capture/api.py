@@ -35,6 +35,7 @@ class Entry:
             for tensor, array in recording.recorder.swapped.values()
             if not any(tensor is argument for argument in recording.tensors)
         ]
+        recording.program.lay_out()
         self._bind_memory()
 
     # ------------------------------------------------------------------------------------------------------ memory

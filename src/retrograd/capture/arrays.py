@@ -26,11 +26,12 @@ _AS_TENSOR = "keep it a tensor (where(), masks), compute it outside of the captu
 class RecordedArray:
     """An array during a recording: `array` is the real one, which the eager run computes with."""
 
-    __slots__ = ("__weakref__", "array", "recorder")
+    __slots__ = ("__weakref__", "array", "recorder", "value")
 
     def __init__(self, array: np.ndarray, recorder: Recorder) -> None:
         self.array: np.ndarray = array
         self.recorder: Recorder = recorder
+        self.value: Any = None
 
     # --------------------------------------------------------------------------------------------------- what it is
 

@@ -28,17 +28,21 @@ def _array(x: Any) -> Any:
 
 def _operands(*operands: Any) -> np.dtype | None:
     """The one dtype, float32 or float64, of arrays and numbers; None if it is not so simple."""
-    dtype: np.dtype | None = None
+    dtype: Any = None
+    numbers = False
     for x in operands:
-        array = _array(x)
-        if array is None:
-            if x.__class__ not in (int, float):
+        if x.__class__ is RecordedArray or x.__class__ is np.ndarray:
+            if dtype is None:
+                dtype = x.dtype
+                if dtype.char not in "fd":
+                    return None
+            elif x.dtype is not dtype:
                 return None
-        elif array.dtype.char not in "fd" or (dtype is not None and dtype != array.dtype):
-            return None
+        elif x.__class__ is float or x.__class__ is int:
+            numbers = True
         else:
-            dtype = array.dtype
-    if dtype is not None:
+            return None
+    if numbers and dtype is not None:
         for x in operands:
             if x.__class__ in (int, float) and not abs(x) <= np.finfo(dtype).max and np.isfinite(x):
                 return None
@@ -53,12 +57,14 @@ def _simple(recorder: Recorder, ufunc: Any, *operands: Any, out: Any = None) -> 
     dtype = _operands(*operands)
     if dtype is None:
         return NotImplemented
-    try:
-        shape = _shape(*operands)
-    except ValueError:
-        return NotImplemented
-    if out is not None and (_array(out) is None or _array(out).dtype != dtype or _array(out).shape != shape):
-        return NotImplemented
+    shapes = {x.shape for x in operands if x.__class__ not in (int, float)}
+    if len(shapes) > 1 or out is not None:
+        try:
+            shape = _shape(*operands)
+        except ValueError:
+            return NotImplemented
+        if out is not None and (_array(out) is None or _array(out).dtype != dtype or _array(out).shape != shape):
+            return NotImplemented
     return recorder.pointwise(ufunc, operands, out)
 
 

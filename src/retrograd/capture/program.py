@@ -41,8 +41,14 @@ class Program:
                     if value is not None and value.storage.kind == "new":
                         self.kept.add(value.storage.number)
         self.escaping: list[Value] = escaping
-        self.units: list[Unit] = units(self.calls, native)
-        self.plan: Plan = plan(self.units, self.storages, self.constants, self.kept, escaping)
+        self.native: bool = native
+        self.units: list[Unit] = []
+        self.plan: Plan = Plan()
+
+    def lay_out(self) -> None:
+        """Plan the memory."""
+        self.units = units(self.calls, self.native)
+        self.plan = plan(self.units, self.storages, self.constants, self.kept, self.escaping)
 
     def describe(self) -> list[tuple[Any, ...]]:
         """What two recordings have to have in common to be the same program."""

@@ -92,7 +92,10 @@ class Call:
 
 
 #: Kernels of these modules look at sizes and dtypes alone where they return numbers.
-_METADATA = {"storage", "dims", "creation", "shape", "promotion", "dtypes", "memory", "indexing_key", "conv", "pool"}
+_METADATA = {
+    "storage", "dims", "creation", "shape", "promotion", "dtypes", "memory", "indexing_key", "conv", "pool",
+    "attention", "resample", "embedding",
+}
 #: Kernels whose result's size hangs on values.
 _SIZED_BY_VALUES = {
     "nonzero", "unique", "unique_dim", "unique_consecutive", "masked_select", "bincount", "repeat_interleave",
@@ -163,6 +166,24 @@ class Recorder:
             raise CaptureError("cannot capture arrays that share a part of their memory in a way that is not known")
         return Value(storage, array.__array_interface__["data"][0] - storage.start, array)
 
+    def of(self, boxed: RecordedArray) -> Value:
+        """The value of a recorded array."""
+        if boxed.value is None:
+            boxed.value = self.value(boxed.array)
+        return boxed.value
+
+    def made(self, array: np.ndarray) -> Value:
+        """The value of an array that was just made and owns its memory."""
+        if array.base is not None or not array.size:
+            return self.value(array, "new")
+        start = array.__array_interface__["data"][0]
+        storage = Storage(len(self.storages), array, start, start + array.nbytes, "new")
+        self.storages.append(storage)
+        position = bisect.bisect_left(self._starts, start)
+        self._starts.insert(position, start)
+        self._by_start.insert(position, storage)
+        return Value(storage, 0, array)
+
     def value(self, array: np.ndarray, kind: str = "outside") -> Value:
         found = self.find(array)
         if found is None:
@@ -172,8 +193,9 @@ class Recorder:
             found = Value(storage, array.__array_interface__["data"][0] - storage.start if array.size else 0, array)
         return found
 
-    def box(self, array: Any) -> RecordedArray:
+    def box(self, array: Any, value: Value | None = None) -> RecordedArray:
         boxed = RecordedArray(array, self)
+        boxed.value = value
         self.boxes.append(weakref.ref(boxed))
         return boxed
 
@@ -257,31 +279,41 @@ class Recorder:
         if ufunc.signature is not None:
             return self.call(ufunc, tuple(inputs), {} if out is None else {"out": out}, name=f"np.{ufunc.__name__}",
                              writes=[] if out is None else [out])  # fmt: skip
-        arrays = [one.array if one.__class__ is RecordedArray else one for one in inputs]
-        target = out.array if out.__class__ is RecordedArray else out
-        dtypes = {one.dtype for one in arrays if isinstance(one, (np.ndarray, np.generic))}
-        if len(dtypes) == 1 and (dtype := next(iter(dtypes))).char in "fd":
-            # A number beside arrays is taken in their dtype; as an array, it costs less.
-            arrays = [np.array(one, dtype) if one.__class__ in (int, float) else one for one in arrays]
-        arrays = [np.asarray(one) if isinstance(one, np.generic) else one for one in arrays]
-        call = Call("ufunc", f"np.{ufunc.__name__}", ufunc, (), extra or {})
+        dtype: Any = None
+        mixed = False
+        for one in inputs:
+            if one.__class__ is RecordedArray or isinstance(one, (np.ndarray, np.generic)):
+                mixed = mixed or (dtype is not None and one.dtype is not dtype)
+                dtype = one.dtype
+        arrays: list[Any] = []
+        values: list[Any] = []
+        for one in inputs:
+            if one.__class__ is RecordedArray:
+                arrays.append(one.array)
+                values.append(self.of(one))
+            elif one.__class__ is np.ndarray:
+                arrays.append(one)
+                values.append(self.value(one))
+            elif isinstance(one, np.generic) or (not mixed and dtype.char in "fd" and one.__class__ in (int, float)):
+                # A number beside arrays is taken in their dtype; as an array, it costs less.
+                array = np.asarray(one) if isinstance(one, np.generic) else np.array(one, dtype)
+                arrays.append(array)
+                values.append(self.value(array, "number"))
+            else:
+                arrays.append(one)
+                values.append(one)
+        call = Call("ufunc", f"np.{ufunc.__name__}", ufunc, tuple(values), extra or {})
         call.where = user_location()
-        given = [one.array if one.__class__ is RecordedArray else one for one in inputs]
-        values = [
-            self.value(one, "outside" if any(one is other for other in given) else "number")
-            if isinstance(one, np.ndarray) else one
-            for one in arrays
-        ]  # fmt: skip
         call.reads = [one for one in values if one.__class__ is Value]
-        call.args = tuple(values)
-        if target is None:
-            result = ufunc(*arrays, **(extra or {}))
+        if out is None:
+            result = ufunc(*arrays, **extra) if extra else ufunc(*arrays)
             result = result if isinstance(result, np.ndarray) else np.asarray(result)
-            found = self.value(result, "new")
+            found = self.made(result)
             call.results = [found]
-            boxed: Any = self.box(result)
+            boxed: Any = self.box(result, found)
         else:
-            written = self.value(target)
+            target = out.array if out.__class__ is RecordedArray else out
+            written = self.of(out) if out.__class__ is RecordedArray else self.value(target)
             self.keep(written)
             ufunc(*arrays, out=target, **(extra or {}))
             call.writes = [written]
@@ -418,9 +450,12 @@ class Recorder:
             return tree
 
         if metadata and not impure and not call.writes and not _has_arrays(result):
+            found.clear()
             return result
         recorded = boxed(result)
         call.results = fresh
+        found.clear()  # the functions above hold each other, and these
+        same.clear()
         if any(one is not None for one in fresh) or call.writes or impure:
             if name.rpartition(".")[2] in _SIZED_BY_VALUES:
                 raise refuse(f"{name}, the size of whose result hangs on values", "use masks and where() instead")
