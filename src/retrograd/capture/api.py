@@ -50,14 +50,14 @@ class Entry:
         self.written: list[int] = [
             position for position, value in enumerate(recording.arguments) if value.storage.number in written
         ]
-        self.run: Callable[[], None]
         self.c_code: Any = None
         if self.backend == "native":
             from .native import write_native
 
-            self.source, self.run, self.c_code = write_native(program, self.memory, self._bind)
+            writer, self.c_code = write_native(program, self.memory)
         else:
-            self.source, self.run = write_plain(program, self.memory, self._bind)
+            writer = write_plain(program, self.memory)
+        self.run: Callable[[], None] = writer.finish(self._bind)
         self._saved: list[np.ndarray] = self._to_save()
         self._kept: list[tuple[Any, np.ndarray]] = []
         for effect in recording.grads:
@@ -65,6 +65,16 @@ class Entry:
                 self._kept.append((effect, self.memory.view(effect.value)))
         self._baseline: list[int] | None = None
         self._last: list[Any] = []
+
+    @property
+    def source(self) -> str:
+        """The program, with remarks."""
+        program = self.recording.program
+        if self.backend == "native":
+            from .native import write_native
+
+            return write_native(program, self.memory, True)[0].text()
+        return write_plain(program, self.memory, True).text()
 
     def _to_save(self) -> list[np.ndarray]:
         """Memory of the world that is written before something that may fail: it is put back then."""

@@ -18,9 +18,7 @@ import shutil
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from .c_code import HEADER, CWriter
 from .memory import Memory
@@ -112,9 +110,9 @@ def _load(library: Path, mark: Path, key: str) -> ctypes.CDLL | None:
         return None
 
 
-def write_native(program: Program, memory: Memory, bind: Callable[..., Any]) -> tuple[str, Callable[[], None], CWriter]:
-    """The program as text (with what became of each group in remarks), as a function, and its C."""
-    writer = Writer(program, memory)
+def write_native(program: Program, memory: Memory, remarks: bool = False) -> tuple[Writer, CWriter]:
+    """The program as lines of Python that call its groups, with what is in each as remarks; and its C."""
+    writer = Writer(program, memory, remarks)
     c_code = CWriter(program, memory)
     units = program.units
     todo = 0
@@ -125,16 +123,17 @@ def write_native(program: Program, memory: Memory, bind: Callable[..., Any]) -> 
         if end > todo:
             c_code.group(units[todo:end])
             name = f"native_{len(c_code.functions) - 1}"
-            before = len(writer.lines)
-            for call in [call for unit in units[todo:end] for call in unit.calls]:
-                writer.write(call)
-            remarks = ["#   " + line for line in writer.lines[before:]]
-            writer.lines[before:] = [f"{name}(pointers)  # in C:", *remarks]
+            writer.lines.append(f"{name}(pointers)")
+            if remarks:
+                before = len(writer.lines)
+                for call in [call for unit in units[todo:end] for call in unit.calls]:
+                    writer.write(call)
+                writer.lines[before:] = ["#   " + line for line in writer.lines[before:]]
             todo = end
         else:
             writer.write(units[todo].calls[0])
             todo += 1
-    if c_code.functions:
+    if c_code.functions and not remarks:
         library = compiled(HEADER + "\n".join(c_code.functions))
         table = c_code.pointer_table()
         pointers = (ctypes.c_void_p * len(table))(*table)
@@ -144,5 +143,4 @@ def write_native(program: Program, memory: Memory, bind: Callable[..., Any]) -> 
             function = getattr(library, f"g{number}")
             function.argtypes, function.restype = [ctypes.c_void_p], None
             writer.names[f"native_{number}"] = function
-    text, run = writer.finish(bind)
-    return text, run, c_code
+    return writer, c_code

@@ -16,9 +16,10 @@ from .recording import Call, Value
 class Writer:
     """Writes the lines of a program and knows what their names stand for."""
 
-    def __init__(self, program: Program, memory: Memory) -> None:
+    def __init__(self, program: Program, memory: Memory, remarks: bool = False) -> None:
         self.program: Program = program
         self.memory: Memory = memory
+        self.remarks: bool = remarks
         self.names: dict[str, Any] = {"copyto": np.copyto, "store": _store, "flat": _flat, "check": check}
         self.lines: list[str] = []
         self._values: dict[Any, str] = {}
@@ -68,7 +69,7 @@ class Writer:
     # -------------------------------------------------------------------------------------------------------- lines
 
     def add(self, text: str, call: Call, result: Value | None) -> None:
-        self.lines.append(text.ljust(56) + self.remark(call, result))
+        self.lines.append(text.ljust(56) + self.remark(call, result) if self.remarks else text)
 
     def remark(self, call: Call, result: Value | None) -> str:
         line = line_of(call)
@@ -138,13 +139,15 @@ class Writer:
                     if value is not None:
                         self.add(f"store({self.value(value)}, r[{position}])", call, value)
 
-    def finish(self, bind: Callable[..., Any]) -> tuple[str, Callable[[], None]]:
-        """The text, and the function."""
-        text = "def replay():\n" + "".join([f"    {line}\n" for line in self.lines or ["pass"]])
+    def text(self) -> str:
+        return "def replay():\n" + "".join([f"    {line}\n" for line in [*self.lines, "return"]])
+
+    def finish(self, bind: Callable[..., Any]) -> Callable[[], None]:
+        """The function."""
         self.names["bind"] = bind
         names = dict(self.names)
-        exec(compile(text, "<captured program>", "exec"), names)  # noqa: S102
-        return text, names["replay"]
+        exec(compile(self.text(), "<captured program>", "exec"), names)  # noqa: S102
+        return names["replay"]
 
 
 def _store(place: np.ndarray, result: Any) -> None:
@@ -173,9 +176,9 @@ def _flat(tree: Any) -> list[Any]:
     return found
 
 
-def write_plain(program: Program, memory: Memory, bind: Callable[..., Any]) -> tuple[str, Callable[[], None]]:
-    """The program as text and as a function."""
-    writer = Writer(program, memory)
+def write_plain(program: Program, memory: Memory, remarks: bool = False) -> Writer:
+    """The program as lines of Python."""
+    writer = Writer(program, memory, remarks)
     for call in program.calls:
         writer.write(call)
-    return writer.finish(bind)
+    return writer

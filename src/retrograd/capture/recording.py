@@ -451,6 +451,7 @@ class Recorder:
 
         if metadata and not impure and not call.writes and not _has_arrays(result):
             found.clear()
+            same.clear()
             return result
         recorded = boxed(result)
         call.results = fresh

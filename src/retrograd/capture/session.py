@@ -113,8 +113,7 @@ class Recording:
         self._grads(positions)
         self._versions(positions)
         for tensor, array in recorder.swapped.values():
-            now = tensor._memory
-            if now.__class__ is RecordedArray and now.array is not array:
+            if tensor._memory.__class__ is RecordedArray and tensor._memory.array is not array:
                 raise CaptureError(
                     f"cannot capture a step that gives a tensor of shape {list(array.shape)} other memory (.data = …, set_, "
                     "resize_): write to it in place instead, as with copy_()"
