@@ -244,7 +244,38 @@ def _relu(recorder: Recorder, a: Any, out: Any = None) -> Any:
     array = _array(a)
     if array is None or array.dtype.char not in "fd" or out is not None or compiled.is_used():
         return NotImplemented
-    return recorder.pointwise(np.maximum, (np.zeros((), array.dtype), a))
+    zero = np.zeros((), array.dtype)
+    recorder.value(zero, "number")
+    return recorder.pointwise(np.maximum, (zero, a))
+
+
+def _threshold_backward(recorder: Recorder, grad: Any, a: Any, threshold: Any) -> Any:
+    if not recorder.native or _operands(grad, a) is None or grad.shape != a.shape or threshold.__class__ not in (int, float):
+        return NotImplemented
+    zero = np.zeros((), grad.dtype)
+    recorder.value(zero, "number")
+    below = recorder.pointwise(np.less_equal, (a, threshold))
+    return recorder.call(np.where, (below, zero, grad), {}, name="np.where")
+
+
+def _addmm(recorder: Recorder, input: Any, mat1: Any, mat2: Any, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
+    if out is not None or beta.__class__ is not int or alpha.__class__ is not int or not beta == 1 == alpha:
+        return NotImplemented
+    dtype = _operands(input, mat1, mat2)
+    if dtype is None or len(mat1.shape) != 2 or len(mat2.shape) != 2 or tuple(input.shape) != tuple(mat2.shape[1:]):
+        return NotImplemented
+    product = _product(recorder, mat1, mat2)
+    return product if product is NotImplemented else recorder.pointwise(np.add, (product, input), product)
+
+
+def _sum_to_size(recorder: Recorder, a: Any, size: Any) -> Any:
+    array = _array(a)
+    if array is None or array.dtype.char not in "fd":
+        return NotImplemented
+    lead = array.ndim - len(size)
+    if lead <= 0 or array.shape[lead:] != tuple(size):
+        return NotImplemented
+    return recorder.reduce(a, tuple(range(lead)), False)
 
 
 def _accumulate(recorder: Recorder, a: Any, b: Any, out: Any = None) -> Any:
@@ -270,6 +301,9 @@ LOWERED: dict[Any, Callable[..., Any]] = {
     kernels.maximum: _binary(np.maximum),
     kernels.minimum: _binary(np.minimum),
     kernels.relu: _relu,
+    kernels.threshold_backward: _threshold_backward,
+    kernels.addmm: _addmm,
+    kernels.sum_to_size: _sum_to_size,
     kernels.pow: _pow,
     kernels.sum: _sum,
     kernels.sum_all: _sum_all,

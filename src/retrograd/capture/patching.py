@@ -102,8 +102,8 @@ def _maker(function: Any) -> Any:
         if function in (np.asarray, np.array) and first.__class__ in (int, float, bool, complex):
             return function(*args, **kwargs)  # a number
         if function in (np.ones_like, np.zeros_like) and first.__class__ is RecordedArray and not set(kwargs) - {"dtype"}:
-            if len(args) == 1 and first.flags.c_contiguous:
-                shape_and_dtype = first.shape, kwargs.get("dtype") or first.dtype
+            if len(args) <= 2 and first.flags.c_contiguous:
+                shape_and_dtype = first.shape, kwargs.get("dtype") or (args[1] if len(args) == 2 else None) or first.dtype
                 plain = np.ones if function is np.ones_like else np.zeros
                 return recorder.call(plain, shape_and_dtype, {}, name=f"np.{plain.__name__}")
         return recorder.call(function, args, kwargs, name=f"np.{function.__name__}")

@@ -12,8 +12,12 @@ from typing import Any
 import numpy as np
 
 from .fusion import Unit, units
-from .planning import Plan, plan
+from .planning import Plan, plan, touched
 from .recording import Call, Recorder, Storage, Value
+
+
+#: Calls that make memory and leave it as it is.
+_UNFILLED = {"np.empty", "np.empty_like", "kernels.empty_with_layout_of", "kernels.empty_of_layout", "kernels.dense_like"}
 
 
 class Program:
@@ -29,6 +33,7 @@ class Program:
         self.recorded: int = len(recorder.calls)
         self.all_calls: list[Call] = recorder.calls
         live = _live(recorder.calls, {value.storage.number for value in (*escaping, *grads)})
+        live = _forwarded(live, [*escaping, *grads])
         self.constants: set[int] = _constants(live, self.storages)
         self.calls: list[Call] = [call for call in live if not _is_folded(call, self.constants)]
         self.dead: int = self.recorded - len(live)
@@ -118,12 +123,62 @@ def _live(calls: list[Call], wanted: set[int]) -> list[Call]:
     kept: list[Call] = []
     for call in reversed(calls):
         touched = [value for value in (*call.results, *call.writes) if value is not None]
+        if call.results and call.name in _UNFILLED and not call.impure:
+            continue  # whose memory is there anyway
         if call.impure or any(v.storage.number in wanted or v.storage.kind != "new" for v in touched):
             kept.append(call)
             wanted.update(value.storage.number for value in (*call.reads, *call.writes))
             if call.kind == "python":
                 wanted.update(v.storage.number for _, v in call.kwargs.get("grads", ()) if v is not None)
     return kept[::-1]
+
+
+def _forwarded(calls: list[Call], left: list[Value]) -> list[Call]:
+    """Without copies of what nobody else reads any more: the copy is then the original."""
+    everyone: dict[int, list[Value]] = {}
+    last: dict[int, int] = {}
+    first_write: dict[int, int] = {}
+    for position, call in enumerate(calls):
+        for value in (*touched(call), *_in_tree(call.args), *_in_tree(call.kwargs)):
+            everyone.setdefault(value.storage.number, []).append(value)
+            last[value.storage.number] = position
+        for value in (*call.results, *call.writes):
+            if value is not None:
+                first_write.setdefault(value.storage.number, position)
+    leaving = {value.storage.number for value in left}
+    for value in left:
+        everyone.setdefault(value.storage.number, []).append(value)
+    kept: list[Call] = []
+    for position, call in enumerate(calls):
+        if call.kind == "copy":
+            source, target = call.reads[0], call.writes[0]
+            a, b = source.storage.number, target.storage.number
+            if (
+                a != b and source.storage.kind == "new" == target.storage.kind and last[a] == position
+                and first_write[b] == position and a not in leaving and first_write.get(a, position) < position
+                and source.dtype == target.dtype and source.shape == target.shape and source.strides == target.strides
+                and source.offset == target.offset == 0 and 0 not in source.strides
+                and source.storage.stop - source.storage.start == source.array.nbytes
+                and target.storage.stop - target.storage.start == source.array.nbytes
+            ):  # fmt: skip
+                for value in everyone[b]:
+                    value.storage = source.storage
+                everyone[a] += everyone.pop(b)
+                last[a] = last[b]
+                if b in leaving:
+                    leaving.add(a)
+                continue
+        kept.append(call)
+    return kept
+
+
+def _in_tree(tree: Any) -> list[Value]:
+    """The values in arguments."""
+    if tree.__class__ is Value:
+        return [tree]
+    if tree.__class__ in (tuple, list):
+        return [value for one in tree for value in _in_tree(one)]
+    return [value for one in tree.values() for value in _in_tree(one)] if tree.__class__ is dict else []
 
 
 def _constants(calls: list[Call], storages: list[Storage]) -> set[int]:

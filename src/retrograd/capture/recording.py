@@ -132,6 +132,8 @@ class Recorder:
         self.boxes: list[Any] = []
         #: May values be looked at, as places where the program is split?
         self.split: bool = False
+        #: Is the program to be run in C, where it can be?
+        self.native: bool = False
 
     # ------------------------------------------------------------------------------------------------------- memory
 

@@ -52,6 +52,7 @@ class Recording:
         self.recorder: Recorder = Recorder()
         self.recorder.split = split
         self.native: bool = native
+        self.recorder.native = native
         self.world: World = World(function)
         self.tensors: list[Any] = tensors
         self._grads_before: dict[int, tuple[Any, Any]] = {}
