@@ -98,7 +98,8 @@ class Writer:
             arguments = [self.tree(one) for one in call.args]
             extra = "".join([f", {key}={self.tree(one)}" for key, one in call.kwargs.items()])
             out = self.value(made)
-            out = out if call.kind == "ufunc" and not extra else f"out={out}"
+            positional = call.kind == "ufunc" and not extra and call.function not in (np.maximum, np.minimum)
+            out = out if positional else f"out={out}"
             if call.kind == "product" and not self.memory.view(made).flags.c_contiguous:
                 text = f"copyto({self.value(made)}, {self.function(call)}({', '.join(arguments)}))"
             else:

@@ -125,7 +125,7 @@ def _live(calls: list[Call], wanted: set[int]) -> list[Call]:
         touched = [value for value in (*call.results, *call.writes) if value is not None]
         if call.results and call.name in _UNFILLED and not call.impure:
             continue  # whose memory is there anyway
-        if call.impure or any(v.storage.number in wanted or v.storage.kind != "new" for v in touched):
+        if call.impure or call.looks or any(v.storage.number in wanted or v.storage.kind != "new" for v in touched):
             kept.append(call)
             wanted.update(value.storage.number for value in (*call.reads, *call.writes))
             if call.kind == "python":

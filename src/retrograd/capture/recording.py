@@ -74,7 +74,7 @@ class Call:
     """One call: `args` and `kwargs` hold Values where arrays were; `results` are new memory, `writes` old."""
 
     __slots__ = (
-        "args", "function", "impure", "kind", "kwargs", "may_raise", "name", "reads", "results", "where", "writes",
+        "args", "function", "impure", "kind", "kwargs", "looks", "may_raise", "name", "reads", "results", "where", "writes",
     )  # fmt: skip
 
     def __init__(self, kind: str, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -88,6 +88,8 @@ class Call:
         self.writes: list[Value] = []
         self.impure: bool = False
         self.may_raise: bool = kind in ("opaque", "python")
+        #: Does it look at values, and refuse some? Then it is made even if nobody reads what it gives.
+        self.looks: bool = False
         self.where: Location | None = None
 
 
@@ -96,6 +98,10 @@ _METADATA = {
     "storage", "dims", "creation", "shape", "promotion", "dtypes", "memory", "indexing_key", "conv", "pool",
     "attention", "resample", "embedding",
 }
+#: Kernels of these modules refuse some values: matrices without an inverse, indices that are out of range.
+_LOOKING = {
+    "decompositions", "solve", "matrix_functions", "gather", "index", "embedding", "losses", "statistics", "sort", "fft",
+}  # fmt: skip
 #: Kernels whose result's size hangs on values.
 _SIZED_BY_VALUES = {
     "nonzero", "unique", "unique_dim", "unique_consecutive", "masked_select", "bincount", "repeat_interleave",
@@ -138,6 +144,10 @@ class Recorder:
     # ------------------------------------------------------------------------------------------------------- memory
 
     def add_storage(self, array: np.ndarray, kind: str, whole: bool = True) -> Storage:
+        if not array.size:
+            storage = Storage(len(self.storages), array, 0, 0, kind)
+            self.storages.append(storage)
+            return storage
         owner = array
         while whole and isinstance(getattr(owner, "base", None), np.ndarray):
             owner = owner.base
@@ -147,10 +157,9 @@ class Recorder:
             owner, start, stop = array, low, high
         storage = Storage(len(self.storages), owner, start, stop, kind)
         self.storages.append(storage)
-        if array.size:
-            position = bisect.bisect_left(self._starts, start)
-            self._starts.insert(position, start)
-            self._by_start.insert(position, storage)
+        position = bisect.bisect_left(self._starts, start)
+        self._starts.insert(position, start)
+        self._by_start.insert(position, storage)
         return storage
 
     def find(self, array: np.ndarray) -> Value | None:
@@ -420,6 +429,7 @@ class Recorder:
         call = Call(kind, name, function, again(args), again(kwargs))
         call.where = user_location()
         call.impure = impure
+        call.looks = (getattr(function, "__module__", None) or "").rpartition(".")[2] in _LOOKING
         call.reads = [self.value(array) for array, _, _ in found]
         call.writes = [self.value(array) for array, _, _ in found if id(array) in written]
         same = {id(given): tree for _, given, tree in found}
@@ -451,6 +461,8 @@ class Recorder:
                 raise refuse(f"{name}, whose result is no tensor and may hang on values", "compute it outside")
             return tree
 
+        if result is None and found and not call.writes and not metadata:
+            call.looks = True  # a check of values
         if metadata and not impure and not call.writes and not _has_arrays(result):
             found.clear()
             same.clear()
@@ -459,7 +471,7 @@ class Recorder:
         call.results = fresh
         found.clear()  # the functions above hold each other, and these
         same.clear()
-        if any(one is not None for one in fresh) or call.writes or impure:
+        if any(one is not None for one in fresh) or call.writes or impure or call.looks:
             if name.rpartition(".")[2] in _SIZED_BY_VALUES:
                 raise refuse(f"{name}, the size of whose result hangs on values", "use masks and where() instead")
             self.calls.append(call)
