@@ -72,7 +72,7 @@ def make_step(lib: Any, program: list[Operation], world: World, lr: float) -> Ca
                 a[number] = b[0]
                 a[:, number] = 0.25
             elif kind == "transpose_add_":
-                a = a.clone()
+                a = a.clone(memory_format=lib.contiguous_format)
                 a.view(9)[::2].add_(1)
             elif kind == "buffer_add_":
                 buffer.mul_(0.5).add_(a.detach().tanh())

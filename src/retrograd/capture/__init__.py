@@ -10,10 +10,10 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from .api import Captured, capture
+from .api import Captured, capture, make_graphed_callables
 from .errors import CaptureError
 
-__all__ = ["CaptureError", "Captured", "capture"]
+__all__ = ["CaptureError", "Captured", "capture", "make_graphed_callables"]
 
 
 class _Callable(ModuleType):

@@ -12,7 +12,8 @@ import numpy as np
 from ..autograd.ownership import count
 from ..core.state import local
 from ..core.version_counter import VersionCounter, version_counter
-from ..tensor import Tensor, wrap
+from ..nn import Module
+from ..tensor import wrap
 from .errors import CaptureError, OtherPath
 from .guards import signature
 from .memory import Memory
@@ -245,30 +246,51 @@ class Captured:
                 return self.function(*args, **kwargs)
         return self._record(args, kwargs, tensors, key, None)
 
+    def prepare(self, *args: Any, **kwargs: Any) -> None:
+        """Make a program for calls that look like this one, without a trace in the world if it is to be differentiated."""
+        tensors, key = signature(args, kwargs, local.state)
+        if not any(entry.fits(tensors) is None for entry in self._entries.get(key, ())):
+            self._record_graph(args, kwargs, tensors, key)
+
     def _record(self, args: Any, kwargs: Any, tensors: list[Any], key: Any, first: Entry | None) -> Any:
         """Run a call eagerly and record it; the second run of a program has to be the same as the first."""
+        if local.state.grad_enabled and any(tensor._edge is not None for tensor in tensors):
+            return self._record_graph(args, kwargs, tensors, key)
         try:
             recording = Recording(self.function, args, kwargs, tensors, self.split, self.backend == "native")
         except NeedsGraph:
-            raise CaptureError(
-                "cannot capture a function whose results are to be differentiated outside of it: call backward() inside, "
-                "detach() the results, or use retrograd.capture on a module"
-            ) from None
+            return self._record_graph(args, kwargs, tensors, key)
+        result, recording.result = recording.result, None
         if first is not None:
-            difference = first.recording.program.difference(recording.program)
-            if difference is not None:
-                self._entries[key].remove(first)
-                raise CaptureError(
-                    f"two calls that look alike did different things: {difference}. Something that changes from call to "
-                    "call is neither an argument nor a tensor: make it one of these"
-                )
-            first.confirmed = True
-            self._last = first
-            return recording.result
+            entries = self._entries[key]
+            for other in [first, *[one for one in entries if not one.confirmed and one is not first]]:
+                difference = other.recording.program.difference(recording.program)
+                if difference is None:
+                    other.confirmed = True
+                    self._last = other
+                    return result
+            if not self.split:
+                entries.remove(first)
+                raise _differs(difference)
         entry = Entry(recording, self.backend)
         self._entries.setdefault(key, []).append(entry)
         self._last = entry
-        return recording.result
+        return result
+
+    def _record_graph(self, args: Any, kwargs: Any, tensors: list[Any], key: Any) -> Any:
+        """The results can be differentiated: rehearse forward and backward pass, twice, and run what came of it."""
+        from .graphed import GraphEntry, GraphRecording
+
+        first, second = (
+            GraphRecording(self.function, args, kwargs, tensors, self.split, self.backend == "native") for _ in range(2)
+        )
+        difference = first.program.difference(second.program)
+        if difference is not None:
+            raise _differs(difference)
+        entry: Any = GraphEntry(first, self.backend)
+        self._entries.setdefault(key, []).append(entry)
+        self._last = entry
+        return entry.replay(tensors)
 
     # ------------------------------------------------------------------------------------------------------ reading
 
@@ -286,6 +308,43 @@ class Captured:
         if self._last is None:
             return "There is no program yet: call the captured function first."
         return explained(self._last)
+
+
+def _differs(difference: str) -> CaptureError:
+    return CaptureError(
+        f"two calls that look alike did different things: {difference}. Something that changes from call to call is "
+        "neither an argument nor a tensor: make it one of these"
+    )
+
+
+def make_graphed_callables(callables: Any, sample_args: Any, **options: Any) -> Any:
+    """Captured functions and modules for use inside of larger graphs, made ready with samples of their arguments.
+
+    A module gets a captured ``forward`` and is returned itself; a function comes back captured.  `options` are those of
+    `capture`.
+
+    >>> import retrograd as torch
+    >>> layer = torch.capture.make_graphed_callables(torch.nn.Linear(3, 2), (torch.zeros(4, 3),))
+    >>> layer(torch.ones(4, 3)).sum().backward()
+    >>> layer.bias.grad
+    tensor([4., 4.])
+    """
+    if isinstance(callables, tuple):
+        return tuple([make_graphed_callables(c, a, **options) for c, a in zip(callables, sample_args, strict=True)])
+    if not isinstance(sample_args, tuple):
+        raise TypeError(
+            "make_graphed_callables(): argument 'sample_args' must be a tuple of the arguments of the callable, or for a "
+            f"tuple of callables a tuple of such tuples, not {type(sample_args).__name__}"
+        )
+    if isinstance(callables, Module):
+        module = callables
+        captured = capture(module.forward, **options)
+        captured.prepare(*sample_args)
+        module.forward = captured
+        return module
+    captured = capture(callables, **options)
+    captured.prepare(*sample_args)
+    return captured
 
 
 def capture(

@@ -103,7 +103,7 @@ class RecordedArray:
 
         return refused
 
-    item: Any = _refused("item()", np.ndarray.item)
+    item: Any = _refused("item() or control flow on a value (if, while, and, or)", np.ndarray.item)
     tolist: Any = _refused("tolist()", np.ndarray.tolist)
     tobytes: Any = _refused("the bytes of a tensor")
     __bool__: Any = _refused("control flow on a value (if, while, and, or)", bool)

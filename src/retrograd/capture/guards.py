@@ -127,7 +127,7 @@ class World:
     def _function(self, function: FunctionType, name: str) -> list[tuple[Any, str]]:
         if not is_user_code(function.__code__):
             inner = getattr(function, "__wrapped__", None)
-            return [] if inner is None else [(inner, name)]
+            return [] if inner is None or inner is function else [(inner, name)]
         found: list[tuple[Any, str]] = []
         for label, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             try:

@@ -112,6 +112,8 @@ class Writer:
         elif call.kind == "copy":
             assert made is not None
             self.add(f"copyto({self.value(made)}, {self.tree(call.args[0])}, 'unsafe')", call, made)
+        elif call.kind == "middle":
+            self.lines.append("yield  # the forward pass is done; the gradients of its results come in")
         elif call.kind == "check":
             self.add(f"check({self.value(call.args[0])}, {self.tree(call.args[1])})", call, None)
         elif call.kind == "python":

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from ..core.state import local
+from ..core.version_counter import INFERENCE
 from ..core.where import Location, user_location
 from ..tensor import Tensor
 from .arrays import RecordedArray
@@ -231,6 +232,7 @@ class Recorder:
                     pass
         self.value(array)
         tensor._memory = self.box(array)
+        _expect(tensor, RecordedArray)
 
     def give_back(self) -> None:
         """Let every tensor that was taken have its own array again."""
@@ -238,6 +240,7 @@ class Recorder:
             now = tensor._memory
             if now.__class__ is RecordedArray:
                 tensor._memory = array if now.array is array else now.array
+            _expect(tensor, np.ndarray)
 
     def _take_all(self, values: Any) -> None:
         for value in values:
@@ -248,9 +251,21 @@ class Recorder:
 
     def __call__(self, operator: Any, args: tuple[Any, ...], kwargs: dict[Any, Any], proceed: Any) -> Any:
         """As an observer among others."""
+        if local.state.grad_enabled and getattr(operator, "__name__", "") != "detach":
+            for tensor in args:
+                if isinstance(tensor, Tensor) and tensor._edge is not None and tensor._memory.__class__ is np.ndarray:
+                    self._refuse_history(tensor)
         self._take_all(args)
         self._take_all(kwargs.values())
         return proceed()
+
+    def _refuse_history(self, tensor: Any) -> None:
+        node = tensor._edge[0]
+        if node.sequence_nr < self.first_node and node.next_edges:
+            raise refuse(
+                f"the result of {type(node).__name__}, which was recorded before the captured call",
+                "make the whole graph inside of the captured function, or detach() what comes from outside",
+            )
 
     def around_nodes(self, call: Any) -> Any:
         """Look at each node of a backward pass: none may be of a graph that was made before."""
@@ -489,6 +504,10 @@ class Recorder:
             np.copyto(self.storages[number].array, content)
         for counter, version in self.versions.values():
             counter.version = version
+        for tensor, _ in self.swapped.values():
+            counter = tensor._vc
+            if counter is not None and id(counter) not in self.versions and counter is not INFERENCE:
+                counter.version = 0  # it was made meanwhile
 
     def python(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str, reads: Sequence[Any],
                writes: Sequence[Any]) -> Any:  # fmt: skip
@@ -525,6 +544,14 @@ class Recorder:
                 names = []
             position = self._signatures[kernel] = names.index("out") if "out" in names else None
         return args[position] if position is not None and position < len(args) else None
+
+
+def _expect(tensor: Any, array_class: type) -> None:
+    """Have the accumulator of a leaf, if there is one, expect gradients of this class."""
+    meta = tensor._meta
+    node = None if meta is None or meta.grad_accumulator is None else meta.grad_accumulator()
+    if node is not None and node.array_class in (np.ndarray, RecordedArray):
+        node.array_class = array_class
 
 
 def _has_arrays(tree: Any) -> bool:

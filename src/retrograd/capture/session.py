@@ -95,6 +95,8 @@ class Recording:
         recorder = self.recorder
         for tensor, array in recorder.swapped.values():
             tensor._memory = array
+        recorder.give_back()
+        self.result = None
         for tensor, grad in self._grads_before.values():
             if tensor._meta is not None and tensor._meta.grad is not grad:
                 tensor._meta.grad = grad

@@ -1,0 +1,96 @@
+"""Captured and eager side by side: each replay is held against the function itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import random
+from ..tensor import Tensor
+from .errors import CaptureError
+
+
+def checked(function: Any, entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[Any]) -> Any:
+    """The result of a replay, after the function itself has given the same from the same state.
+
+    The function runs first; its results and what it has left in the world are kept, the world is put back, and the
+    replay has to leave the same.  Optimizers are put back too.
+    """
+    world = _World(entry, tensors)
+    expected = function(*args, **kwargs)
+    left = world.now()
+    world.put_back()
+    result = entry.replay(tensors)
+    exact = entry.backend == "plain"
+    _compare("a result", _arrays(expected), _arrays(result), exact)
+    _compare("the state", left, world.now(), exact)
+    return result
+
+
+class _World:
+    """The state that a program knows of."""
+
+    def __init__(self, entry: Any, tensors: list[Any]) -> None:
+        self.tensors: list[Any] = list(
+            {id(t): t for t in (*entry.recording.world.tensors, *tensors, *[t for t, _ in entry.recording.recorder.swapped.values()])}.values()
+        )
+        self.values: list[np.ndarray] = [tensor._memory.copy() for tensor in self.tensors]
+        self.grads: list[Any] = [None if t._meta is None else t._meta.grad for t in self.tensors]
+        self.grad_values: list[Any] = [None if grad is None else grad._memory.copy() for grad in self.grads]
+        self.versions: list[Any] = [(t._vc, None if t._vc is None else t._vc.version) for t in self.tensors]
+        self.generator: Any = random.default_generator.get_state()
+        self.optimizers: list[Any] = [(one, one.state_dict()) for one in entry.recording.world.optimizers]
+        self.states: list[Any] = [_copied(state) for _, state in self.optimizers]
+
+    def now(self) -> list[Any]:
+        grads = [None if t._meta is None or t._meta.grad is None else t._meta.grad._memory.copy() for t in self.tensors]
+        return [tensor._memory.copy() for tensor in self.tensors] + grads
+
+    def put_back(self) -> None:
+        for tensor, value, grad, content, (counter, version) in zip(
+            self.tensors, self.values, self.grads, self.grad_values, self.versions, strict=True
+        ):
+            np.copyto(tensor._memory, value)
+            if grad is not None:
+                np.copyto(grad._memory, content)
+            if tensor._meta is not None:
+                tensor._meta.grad = grad
+            if counter is not None:
+                counter.version = version
+            elif tensor._vc is not None:
+                tensor._vc.version = 0
+        random.default_generator.set_state(self.generator)
+        for (optimizer, _), state in zip(self.optimizers, self.states, strict=True):
+            optimizer.load_state_dict(state)
+
+
+def _copied(tree: Any) -> Any:
+    if isinstance(tree, Tensor):
+        return tree.detach().clone()
+    if isinstance(tree, dict):
+        return {key: _copied(one) for key, one in tree.items()}
+    return tree.__class__([_copied(one) for one in tree]) if tree.__class__ in (list, tuple) else tree
+
+
+def _arrays(tree: Any) -> list[Any]:
+    if isinstance(tree, Tensor):
+        return [tree._memory]
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    return [array for one in tree for array in _arrays(one)] if isinstance(tree, (list, tuple)) else []
+
+
+def _compare(what: str, expected: list[Any], found: list[Any], exact: bool) -> None:
+    for position, (one, two) in enumerate(zip(expected, found, strict=True)):
+        if (one is None) != (two is None):
+            raise CaptureError(f"a replay differs from the function: {what} number {position} is there in one of them alone")
+        if one is None or one.tobytes() == two.tobytes():
+            continue
+        close = one.shape == two.shape and not exact and one.dtype.kind in "fc"
+        tolerance = 1e-4 if one.dtype.itemsize <= 4 else 1e-9
+        if not (close and np.allclose(one, two, rtol=tolerance, atol=tolerance, equal_nan=True)):
+            raise CaptureError(
+                f"a replay differs from the function: {what} number {position}, of shape {list(one.shape)}, is\n{two}\n"
+                f"where the function gives\n{one}"
+            )

@@ -1,0 +1,265 @@
+"""Captured functions inside of a larger graph: forward and backward pass of one call are two halves of one program.
+
+A call whose results can be differentiated is rehearsed: the function runs on tensors without history, and a backward
+pass from its results goes down to them and to the parameters, all of it recorded; then the world is put back as it was.
+The program runs as a generator, which stops between the halves.  In the user's graph it is one node.  As long as that
+may still run backward, its memory is its own: another call meanwhile gets another memory.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from .. import random
+from ..autograd import grad as gradients
+from ..autograd.function import Function, once_differentiable
+from ..core.state import local
+from ..core.version_counter import version_counter
+from ..tensor import Tensor, wrap
+from .errors import CaptureError, refuse
+from .memory import Memory
+from .plain import write_plain
+from .recording import Call, Recorder, Value
+from .session import Output, Recording
+
+
+class GraphRecording(Recording):
+    """A rehearsal of both passes."""
+
+    def __init__(self, function: Any, args: Any, kwargs: Any, tensors: list[Any], split: bool, native: bool) -> None:
+        stand_ins = [_stand_in(tensor) for tensor in tensors]
+        by_id = {id(tensor): one for tensor, one in zip(tensors, stand_ins, strict=True)}
+        self.inputs: list[Any] = []
+        self.parameters: list[Any] = []
+        self.grad_outputs: list[Value] = []
+        self.differentiable: list[int] = []
+        self.grad_count: int = 0
+
+        def both(*args: Any, **kwargs: Any) -> Any:
+            return self._both(function, args, kwargs, stand_ins)
+
+        both.__wrapped__ = function  # type: ignore[attr-defined]
+        generator = random.default_generator
+        state = generator.get_state()
+        try:
+            super().__init__(both, _replaced(args, by_id), _replaced(kwargs, by_id), stand_ins, split, native)
+        finally:
+            generator.set_state(state)
+        self._undo()  # it was a rehearsal
+
+    def _both(self, function: Any, args: Any, kwargs: Any, stand_ins: list[Any]) -> Any:
+        recorder: Recorder = self.recorder
+        result = function(*args, **kwargs)
+        flat: list[Any] = []
+        _flatten(result, flat)
+        if any(one is stand_in for one in flat for stand_in in stand_ins):
+            raise refuse("a function that returns its argument", "return a clone() of it")
+        self.differentiable = [position for position, one in enumerate(flat) if one.requires_grad]
+        self.parameters = [
+            tensor for tensor, _ in recorder.swapped.values()
+            if tensor.requires_grad and tensor._edge is None and not any(tensor is one for one in stand_ins)
+        ]  # fmt: skip
+        self.inputs = [one for one in stand_ins if one.requires_grad]
+        middle = Call("middle", "middle", None, (), {})
+        middle.impure = True
+        recorder.calls.append(middle)
+        given = []
+        for position in self.differentiable:
+            array = np.ones(flat[position].shape, flat[position]._memory.dtype)
+            recorder.add_storage(array, "argument", whole=False)
+            self.grad_outputs.append(recorder.value(array))
+            given.append(wrap(recorder.box(array)))
+        wanted = [*self.inputs, *self.parameters]
+        found = gradients([flat[position] for position in self.differentiable], wanted, given, allow_unused=True)
+        self.grad_count = len(found)
+        for one in flat:
+            recorder.freed.add(one._edge[0]) if one._edge is not None else None
+        return result, tuple(found)
+
+
+def _stand_in(tensor: Any) -> Any:
+    one = wrap(tensor._memory)
+    return one.requires_grad_() if tensor.requires_grad else one
+
+
+def _replaced(tree: Any, by_id: dict[int, Any]) -> Any:
+    if isinstance(tree, Tensor):
+        return by_id[id(tree)]
+    if tree.__class__ in (list, tuple):
+        return tree.__class__([_replaced(one, by_id) for one in tree])
+    return {key: _replaced(one, by_id) for key, one in tree.items()} if tree.__class__ is dict else tree
+
+
+def _flatten(tree: Any, found: list[Any]) -> None:
+    if isinstance(tree, Tensor):
+        found.append(tree)
+    elif isinstance(tree, (list, tuple)):
+        for one in tree:
+            _flatten(one, found)
+    elif isinstance(tree, dict):
+        for one in tree.values():
+            _flatten(one, found)
+
+
+class Instance:
+    """The program with a memory of its own."""
+
+    def __init__(self, recording: GraphRecording, backend: str) -> None:
+        program = recording.program
+        self.memory: Memory = Memory(program)
+        for value in recording.grad_outputs:
+            self.memory._allocate(value)
+        if backend == "native":
+            from .native import write_native
+
+            writer, self.c_code = write_native(program, self.memory)
+        else:
+            writer, self.c_code = write_plain(program, self.memory), None
+        self.run: Any = writer.finish(None)  # type: ignore[arg-type]
+        self.places: list[np.ndarray] = [self.memory.view(value) for value in recording.arguments]
+        self.grad_places: list[np.ndarray] = [self.memory.view(value) for value in recording.grad_outputs]
+        self.holder: Any = None  # weakly, the node that may still run backward
+
+    @property
+    def is_free(self) -> bool:
+        return self.holder is None or self.holder() is None
+
+
+class GraphEntry:
+    """A program of both passes that is ready to run."""
+
+    confirmed = True
+
+    def __init__(self, recording: GraphRecording, backend: str) -> None:
+        self.recording: GraphRecording = recording
+        self.backend: str = backend
+        recording.program.lay_out()
+        self._expected: list[tuple[Any, Any, bool]] = [
+            (tensor, array, tensor.requires_grad) for tensor, array in recording.recorder.swapped.values()
+            if not any(tensor is one for one in recording.tensors)
+        ]  # fmt: skip
+        self.instances: list[Instance] = [Instance(recording, backend)]
+
+    @property
+    def memory(self) -> Memory:
+        return self.instances[0].memory
+
+    @property
+    def c_code(self) -> Any:
+        return self.instances[0].c_code
+
+    @property
+    def source(self) -> str:
+        program = self.recording.program
+        if self.backend == "native":
+            from .native import write_native
+
+            return write_native(program, self.memory, True)[0].text()
+        return write_plain(program, self.memory, True).text()
+
+    def fits(self, tensors: list[Any]) -> str | None:
+        for tensor, array, requires_grad in self._expected:
+            if tensor._memory is not array or tensor.requires_grad != requires_grad:
+                return f"a tensor of shape {list(array.shape)}"
+        return self.recording.world.changed()
+
+    def replay(self, tensors: list[Any]) -> Any:
+        recording = self.recording
+        instance = next((one for one in self.instances if one.is_free), None)
+        if instance is None:
+            instance = Instance(recording, self.backend)
+            self.instances.append(instance)
+        wanted = [one for one, stand_in in zip(tensors, recording.tensors, strict=True) if stand_in.requires_grad]
+        results = list(_Captured.apply(self, instance, tensors, *wanted, *recording.parameters))
+        return self._built(recording.structure[1][0], results)
+
+    def forward(self, instance: Instance, tensors: list[Any]) -> tuple[list[Any], Any]:
+        recording = self.recording
+        for place, tensor in zip(instance.places, tensors):
+            np.copyto(place, tensor._memory)
+        program = instance.run()
+        saved = [array.copy() for array in _written(recording)]
+        try:
+            next(program)
+        except BaseException:
+            for array, content in zip(_written(recording), saved):
+                np.copyto(array, content)
+            raise
+        for tensor, position, more in recording.versions:
+            owner = tensor if position is None else tensors[position]
+            (owner._vc or version_counter(owner)).version += more
+        count = len(recording.outputs) - recording.grad_count
+        results = []
+        for output in recording.outputs[:count]:
+            if output.value is None:
+                raise CaptureError("a captured module returned a tensor of the world")
+            results.append(wrap(instance.memory.view(output.value).copy(), local.state.new_vc))
+        return results, program
+
+    def backward(self, instance: Instance, program: Any, grads: Any) -> list[Any]:
+        recording = self.recording
+        for place, position in zip(instance.grad_places, recording.differentiable):
+            grad = grads[position]
+            place.fill(0) if grad is None else np.copyto(place, grad._data)
+        next(program, None)
+        _, found = recording.structure[1][1]
+        results = []
+        for kind, content in found:
+            output = recording.outputs[content] if kind is Output else None
+            results.append(None if output is None or output.value is None else wrap(instance.memory.view(output.value).copy()))
+        return results
+
+    def _built(self, structure: Any, results: list[Any]) -> Any:
+        kind, content = structure
+        if kind is None:
+            return content
+        if kind is Output:
+            return results[content]
+        if kind is dict:
+            return {key: self._built(one, results) for key, one in content}
+        return kind([self._built(one, results) for one in content])
+
+
+def _written(recording: GraphRecording) -> list[np.ndarray]:
+    """Memory of the world that a call writes to."""
+    found = {
+        value.storage.number: value.storage.array
+        for call in recording.program.calls for value in call.writes if value.storage.kind == "outside"
+    }  # fmt: skip
+    return list(found.values())
+
+
+class _Token:
+    """Lives as long as the node of a call."""
+
+    __slots__ = ("__weakref__",)
+
+
+class _Captured(Function):
+    """The node of a captured call."""
+
+    @staticmethod
+    def forward(ctx: Any, entry: GraphEntry, instance: Instance, tensors: list[Any], *wanted: Any) -> Any:  # type: ignore[override]
+        results, program = entry.forward(instance, tensors)
+        ctx.entry, ctx.instance, ctx.program, ctx.token = entry, instance, program, _Token()
+        instance.holder = weakref.ref(ctx.token)
+        fixed = [one for position, one in enumerate(results) if position not in entry.recording.differentiable]
+        ctx.mark_non_differentiable(*fixed)
+        ctx.set_materialize_grads(False)
+        return tuple(results)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Any) -> Any:  # type: ignore[override]
+        if ctx.program is None:
+            raise RuntimeError(
+                "Trying to backward through the graph a second time: a captured module keeps what it needs for one backward "
+                "pass"
+            )
+        program, ctx.program = ctx.program, None
+        found = ctx.entry.backward(ctx.instance, program, grads)
+        ctx.token = None
+        return (None, None, None, *found)
