@@ -8,7 +8,6 @@ import pytest
 
 import retrograd as torch
 from capture.programs import World, draw_program, make_step
-
 from retrograd.capture.native import compiler
 
 SEEDS = range(16)

@@ -95,7 +95,7 @@ class RecordedArray:
 
     # ----------------------------------------------------------------------------------------- what needs its values
 
-    def _refused(name: str, read: Any = None) -> Any:  # type: ignore[misc]  # noqa: N805
+    def _refused(name: str, read: Any = None) -> Any:  # type: ignore[misc]
         def refused(self: Any, *args: Any, **kwargs: Any) -> Any:
             if read is not None and (self.recorder.split or (read is bool and _is_a_check(_getframe(1).f_code))):
                 return self.recorder.decide(self, read(self.array))

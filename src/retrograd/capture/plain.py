@@ -149,7 +149,7 @@ class Writer:
         """The function."""
         self.names["bind"] = bind
         names = dict(self.names)
-        exec(compile(self.text(), "<captured program>", "exec"), names)  # noqa: S102
+        exec(compile(self.text(), "<captured program>", "exec"), names)
         return names["replay"]
 
 

@@ -15,7 +15,6 @@ from .fusion import Unit, units
 from .planning import Plan, plan, touched
 from .recording import Call, Recorder, Storage, Value
 
-
 #: Calls that make memory and leave it as it is.
 _UNFILLED = {"np.empty", "np.empty_like", "kernels.empty_with_layout_of", "kernels.empty_of_layout", "kernels.dense_like"}
 
@@ -34,7 +33,10 @@ class Program:
         self.all_calls: list[Call] = recorder.calls
         live = _live(recorder.calls, {value.storage.number for value in (*escaping, *grads)})
         live = _forwarded(live, [*escaping, *grads])
-        self.constants: set[int] = _constants(live, self.storages)
+        # What others get to see they may write to: it is no constant.
+        seen = {value.storage.number for value in (*escaping, *grads)}
+        seen |= {v.storage.number for c in live if c.kind == "python" for _, v in c.kwargs.get("grads", ()) if v}
+        self.constants: set[int] = _constants(live, self.storages, seen)
         self.calls: list[Call] = [call for call in live if not _is_folded(call, self.constants)]
         self.dead: int = self.recorded - len(live)
         self.folded: int = len(live) - len(self.calls)
@@ -181,7 +183,7 @@ def _in_tree(tree: Any) -> list[Value]:
     return [value for one in tree.values() for value in _in_tree(one)] if tree.__class__ is dict else []
 
 
-def _constants(calls: list[Call], storages: list[Storage]) -> set[int]:
+def _constants(calls: list[Call], storages: list[Storage], seen: set[int]) -> set[int]:
     """New storages whose content is the same in every run."""
     touched: dict[int, int] = {}
     for call in calls:
@@ -193,7 +195,7 @@ def _constants(calls: list[Call], storages: list[Storage]) -> set[int]:
         if call.impure or call.kind == "python" or any(v.storage.number not in constant for v in call.reads):
             continue
         made = [value for value in (*call.results, *call.writes) if value is not None]
-        if all(v.storage.kind == "new" and touched[v.storage.number] == 1 for v in made):
+        if all(v.storage.kind == "new" and touched[v.storage.number] == 1 and v.storage.number not in seen for v in made):
             constant.update(v.storage.number for v in made)
     return constant
 

@@ -397,6 +397,7 @@ class Recorder:
         impure: bool = False, kind: str = "opaque", metadata: bool = False,
     ) -> Any:  # fmt: skip
         """Call a function on the real arrays, and record it."""
+        views = (getattr(function, "__module__", None) or "").endswith("kernels.shape")  # which write nothing
         written = [id(one.array if one.__class__ is RecordedArray else one) for one in writes if one is not None]
         found: list[tuple[np.ndarray, Any, Any]] = []  # (array, what is handed over, the recorded array)
 
@@ -404,7 +405,7 @@ class Recorder:
             if tree.__class__ is RecordedArray or isinstance(tree, np.ndarray):
                 array = tree.array if tree.__class__ is RecordedArray else tree
                 given = array
-                if id(array) not in written and array.flags.writeable:
+                if id(array) not in written and array.flags.writeable and not views:
                     given = array.view()
                     given.flags.writeable = False
                 found.append((array, given, tree))
