@@ -31,7 +31,7 @@ MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .PHONY: help demo examples test test-parity test-slow test-programs test-fast test-core test-mpi test-cuda test-versions \
         check \
-        fast fast-wheel bench bench-distributed bench-func bench-kernels bench-memory bench-optim \
+        fast fast-wheel bench bench-capture bench-distributed bench-func bench-kernels bench-memory bench-optim \
         bench-threads programs coverage generate clean \
         docs test-explorer explorer-libraries \
         explorer-screenshots
@@ -102,6 +102,9 @@ fast-wheel: $(VENV)/install.stamp ## a wheel of the optional kernels for any Lin
 
 bench: $(GENERATED) $(VENV)/parity.stamp ## measure beside torch, which is installed for it
 	@$(PY) benchmarks/bench_overhead.py $(ARGS)
+
+bench-capture: $(GENERATED) $(VENV)/parity.stamp ## captured steps beside torch, on NumPy and in C; ARGS=--quick takes fewer samples
+	@$(PY) benchmarks/bench_capture.py $(ARGS)
 
 bench-optim: $(GENERATED) $(VENV)/parity.stamp ## steps of optimizers beside torch; ARGS=--quick takes fewer samples
 	@$(PY) benchmarks/bench_optim.py $(ARGS)

@@ -2,8 +2,8 @@
 
     python benchmarks/bench_capture.py [--quick] [--only TEXT] [--json FILE] [--markdown FILE] [--strict]
 
-Each case runs twice, on NumPy ("plain") and with its groups in C ("native"); torch runs eagerly.  Networks are also held
-against this package's own eager steps.  What it costs to capture is the time of the two recorded calls (and of the
+Each case runs twice, on NumPy ("plain") and with its groups in C ("native"); torch runs eagerly.  Networks are also
+held against this package's own eager steps.  What it costs to capture is the time of the two recorded calls (and of the
 compiler, whose cache is empty), beside an eager step.  Where JAX is installed, its jit stands beside these for the
 chain and for Rosenbrock's gradient, and torch.compile where torch can compile: rows that only inform.
 """
@@ -147,7 +147,9 @@ def cases() -> list[Case]:
         rows.append(
             Case(
                 f"{name}, plain, beside eager",
-                functools.partial(lambda make: harness.in_process(setup(importlib.import_module("retrograd"), make, "plain")), make),
+                functools.partial(
+                    lambda make: harness.in_process(setup(importlib.import_module("retrograd"), make, "plain")), make
+                ),
                 functools.partial(eager_steps, make),
                 bar=1.0,
                 labels=("captured", "eager"),
@@ -156,34 +158,47 @@ def cases() -> list[Case]:
     for name, make in (("chain", chain), ("Rosenbrock", rosenbrock), ("MLP", mlp), ("transformer", transformer)):
         rows.append(
             Case(
-                f"to capture: {name}, plain", functools.partial(first_calls, make, "plain"),
-                functools.partial(eager_steps, make), bar=10.0 + 4, labels=("capturing", "eager step"),
-                repeats=7, quick_repeats=3,
-            )  # fmt: skip
+                f"to capture: {name}, plain",
+                functools.partial(first_calls, make, "plain"),
+                functools.partial(eager_steps, make),
+                bar=10.0 + 4,
+                labels=("capturing", "eager step"),
+                repeats=7,
+                quick_repeats=3,
+            )
         )
     rows.append(
         Case(
-            "to capture: transformer, native, in seconds", functools.partial(first_calls, transformer, "native"),
-            lambda: lambda: 1.0, bar=3.0, labels=("capturing", "one second"), repeats=3, quick_repeats=2,
-        )  # fmt: skip
+            "to capture: transformer, native, in seconds",
+            functools.partial(first_calls, transformer, "native"),
+            lambda: lambda: 1.0,
+            bar=3.0,
+            labels=("capturing", "one second"),
+            repeats=3,
+            quick_repeats=2,
+        )
     )
     return rows + compilers()
 
 
-# ------------------------------------------------------------------------------------------- the others, for orientation
+# ------------------------------------------------------------------------------------------ the others, for orientation
 
 
 def compilers() -> list[Case]:
     rows: list[Case] = []
     if importlib.util.find_spec("jax") is not None:
-        for name, make in (("chain of 200 x*b + c on 8x8", jax_chain), ("Rosenbrock's gradient, 50 numbers", jax_rosenbrock)):
+        for name, make in (
+            ("chain of 200 x*b + c on 8x8", jax_chain),
+            ("Rosenbrock's gradient, 50 numbers", jax_rosenbrock),
+        ):
             reference = chain if make is jax_chain else rosenbrock
             rows.append(
                 Case(f"{name}, JAX's jit", lambda make=make: harness.in_process(make()),  # type: ignore[misc]
                      lambda reference=reference: _torch(reference), labels=("jax", "torch"))  # type: ignore[misc]
             )  # fmt: skip
     if importlib.util.find_spec("torch") is not None:
-        rows.append(Case("chain of 200 x*b + c on 8x8, torch.compile", lambda: _torch(chain, True), lambda: _torch(chain),
+        rows.append(Case("chain of 200 x*b + c on 8x8, torch.compile", lambda: _torch(chain, True),
+                         lambda: _torch(chain),
                          labels=("compiled", "torch"), repeats=11))  # fmt: skip
     return rows
 

@@ -13,7 +13,8 @@ def draw_program(seed: int, length: int = 14) -> list[Operation]:
     """A list of operations on a pool of tensors: what each does, and with which."""
     rng = random.Random(seed)
     kinds = [
-        "add", "mul", "sub", "tanh", "scale", "square", "matmul", "t", "view", "row", "sum_to_row", "clone_add_", "mul_",
+        "add", "mul", "sub", "tanh", "scale", "square", "matmul", "t", "view", "row", "sum_to_row", "clone_add_",
+        "mul_",
         "write_row", "buffer_add_", "exp", "relu", "maximum", "where", "cat", "expand", "softmax", "mean", "backward",
         "detach", "transpose_add_", "noise", "buffer_row_", "no_grad", "chunk", "number", "sum",
     ]  # fmt: skip

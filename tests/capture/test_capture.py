@@ -56,7 +56,7 @@ def trained(make_optimizer, backend, calls=6):
 
 OPTIMIZERS = {
     "SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9), "Adam": lambda p: torch.optim.Adam(p, lr=0.01),
-    "AdamW": lambda p: torch.optim.AdamW(p, lr=0.01, amsgrad=True), "RMSprop": lambda p: torch.optim.RMSprop(p, lr=0.01),
+    "AdamW": lambda p: torch.optim.AdamW(p, lr=0.01, amsgrad=True), "RMSprop": lambda p: torch.optim.RMSprop(p),
     "Adagrad": lambda p: torch.optim.Adagrad(p), "NAdam": lambda p: torch.optim.NAdam(p),
     "RAdam": lambda p: torch.optim.RAdam(p), "Adamax": lambda p: torch.optim.Adamax(p),
     "ASGD": lambda p: torch.optim.ASGD(p), "Rprop": lambda p: torch.optim.Rprop(p),
@@ -216,7 +216,7 @@ def test_learning_rates_and_schedulers_are_live():
     assert all(torch.equal(one, two) for one, two in zip(*results, strict=True))
 
 
-# ---------------------------------------------------------------------------------------------------- what cannot be done
+# -------------------------------------------------------------------------------------------------- what cannot be done
 
 
 def refused(function, *args):
@@ -323,7 +323,7 @@ def test_a_failing_replay_leaves_the_state_as_it_was():
     assert f(torch.eye(2)).tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
 
-# --------------------------------------------------------------------------------------------------------------- reading
+# -------------------------------------------------------------------------------------------------------------- reading
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -362,7 +362,7 @@ def test_checking_runs_both():
         step(torch.randn(5, 6), torch.randint(0, 3, (5,)))
 
 
-# --------------------------------------------------------------------------------------------------------------- modules
+# -------------------------------------------------------------------------------------------------------------- modules
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -402,7 +402,7 @@ def test_make_graphed_callables():
         torch.capture.make_graphed_callables(layer, torch.zeros(4, 3))
 
 
-# ------------------------------------------------------------------------------------------------------------- the cache
+# ------------------------------------------------------------------------------------------------------------ the cache
 
 
 def simple():

@@ -1,4 +1,4 @@
-"""Random steps give what they give eagerly: results, gradients, state, versions, random numbers, also where they fail."""
+"""Random steps give what they give eagerly: results, gradients, state, random numbers, also where they fail."""
 
 import random
 import warnings

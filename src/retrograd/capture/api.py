@@ -14,9 +14,14 @@ from ..core.state import local
 from ..core.version_counter import VersionCounter, version_counter
 from ..nn import Module
 from ..tensor import wrap
+from .checking import checked
+from .ended import ended
 from .errors import CaptureError, OtherPath
+from .explaining import explained
+from .graphed import GraphEntry, GraphRecording
 from .guards import signature
 from .memory import Memory
+from .native import has_compiler, write_native
 from .plain import write_plain
 from .session import NeedsGraph, Output, Recording, is_free
 
@@ -53,8 +58,6 @@ class Entry:
         ]
         self.c_code: Any = None
         if self.backend == "native":
-            from .native import write_native
-
             writer, self.c_code = write_native(program, self.memory)
         else:
             writer = write_plain(program, self.memory)
@@ -72,8 +75,6 @@ class Entry:
         """The program, with remarks."""
         program = self.recording.program
         if self.backend == "native":
-            from .native import write_native
-
             return write_native(program, self.memory, True)[0].text()
         return write_plain(program, self.memory, True).text()
 
@@ -109,7 +110,9 @@ class Entry:
         for tensor, position, array in self.recording.grads_expected:
             owner = tensor if position is None else tensors[position]
             grad = None if owner._meta is None else owner._meta.grad
-            if (grad is None) != (array is None) or (grad is not None and position is None and grad._memory is not array):
+            if (grad is None) != (array is None) or (
+                grad is not None and position is None and grad._memory is not array
+            ):
                 return f"the .grad of a tensor of shape {list(owner._memory.shape)}"
             if grad is not None and position is not None:
                 return "the .grad of an argument"
@@ -135,8 +138,8 @@ class Entry:
             self.run()
         for position in self.written:
             np.copyto(tensors[position]._memory, self.inputs[position])
-        for tensor, position, more in recording.versions:
-            owner = tensor if position is None else tensors[position]
+        for tensor, argument, more in recording.versions:
+            owner = tensor if argument is None else tensors[argument]
             counter = owner._vc or version_counter(owner)
             counter.version += more
         self._set_grads(tensors)
@@ -167,7 +170,7 @@ class Entry:
     def _counts(self) -> list[int]:
         """How often the gradients of the last run are held, by the tensors and by others."""
         found = []
-        for position, (owner, grad) in enumerate(self._last):
+        for owner, grad in self._last:
             held = count(grad) - (owner._meta.grad is grad)
             found += [held, count(grad._memory)]
         for number in self.recording.program.kept:
@@ -190,8 +193,6 @@ class Entry:
             assert output.value is not None
             result = wrap(self.memory.view(output.value).copy(), local.state.new_vc)
             if output.requires_grad:
-                from .ended import ended
-
                 ended(result)
             return result
         if kind is dict:
@@ -229,8 +230,6 @@ class Captured:
                         return self._record(args, kwargs, tensors, key, entry)
                     self._last = entry
                     if self.check:
-                        from .checking import checked
-
                         return checked(self.function, entry, args, kwargs, tensors)
                     try:
                         return entry.replay(tensors)
@@ -239,15 +238,15 @@ class Captured:
             if len(entries) >= LIMIT:
                 self._eager.add(key)
                 warnings.warn(
-                    f"{getattr(self.function, '__name__', 'a function')} was captured {LIMIT} times for calls that look "
-                    f"alike, since {reason} was another each time; such calls run eagerly from now on",
+                    f"{getattr(self.function, '__name__', 'a function')} was captured {LIMIT} times for calls that "
+                    f"look alike, since {reason} was another each time; such calls run eagerly from now on",
                     stacklevel=2,
                 )
                 return self.function(*args, **kwargs)
         return self._record(args, kwargs, tensors, key, None)
 
     def prepare(self, *args: Any, **kwargs: Any) -> None:
-        """Make a program for calls that look like this one, without a trace in the world if it is to be differentiated."""
+        """Make a program for calls that look like this one and can be differentiated, without a trace in the world."""
         tensors, key = signature(args, kwargs, local.state)
         if not any(entry.fits(tensors) is None for entry in self._entries.get(key, ())):
             self._record_graph(args, kwargs, tensors, key)
@@ -279,8 +278,6 @@ class Captured:
 
     def _record_graph(self, args: Any, kwargs: Any, tensors: list[Any], key: Any) -> Any:
         """The results can be differentiated: rehearse forward and backward pass, twice, and run what came of it."""
-        from .graphed import GraphEntry, GraphRecording
-
         first, second = (
             GraphRecording(self.function, args, kwargs, tensors, self.split, self.backend == "native") for _ in range(2)
         )
@@ -303,14 +300,12 @@ class Captured:
 
     def explain(self) -> str:
         """What became of the last call: its calls, its memory, what was fused and what was not."""
-        from .explaining import explained
-
         if self._last is None:
             return "There is no program yet: call the captured function first."
         return explained(self._last)
 
 
-def _differs(difference: str) -> CaptureError:
+def _differs(difference: str | None) -> CaptureError:
     return CaptureError(
         f"two calls that look alike did different things: {difference}. Something that changes from call to call is "
         "neither an argument nor a tensor: make it one of these"
@@ -333,23 +328,21 @@ def make_graphed_callables(callables: Any, sample_args: Any, **options: Any) -> 
         return tuple([make_graphed_callables(c, a, **options) for c, a in zip(callables, sample_args, strict=True)])
     if not isinstance(sample_args, tuple):
         raise TypeError(
-            "make_graphed_callables(): argument 'sample_args' must be a tuple of the arguments of the callable, or for a "
-            f"tuple of callables a tuple of such tuples, not {type(sample_args).__name__}"
+            "make_graphed_callables(): argument 'sample_args' must be a tuple of the arguments of the callable, or for "
+            f"a tuple of callables a tuple of such tuples, not {type(sample_args).__name__}"
         )
     if isinstance(callables, Module):
         module = callables
         captured = capture(module.forward, **options)
         captured.prepare(*sample_args)
-        module.forward = captured
+        module.forward = captured  # type: ignore[method-assign]
         return module
     captured = capture(callables, **options)
     captured.prepare(*sample_args)
     return captured
 
 
-def capture(
-    function: Any = None, *, backend: str = "auto", check: bool = False, split: bool = False
-) -> Any:
+def capture(function: Any = None, *, backend: str = "auto", check: bool = False, split: bool = False) -> Any:
     """A function that does what `function` does, from the third call on by replaying what was recorded.
 
     >>> import retrograd as torch
@@ -374,7 +367,5 @@ def capture(
     if not callable(function):
         raise TypeError(f"capture(): argument 'function' must be callable, not {type(function).__name__}")
     if backend != "plain":
-        from .native import has_compiler
-
         backend = "native" if has_compiler(backend == "native") else "plain"
     return Captured(function, backend, check, split)

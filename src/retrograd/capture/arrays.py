@@ -20,7 +20,9 @@ from .errors import refuse
 if TYPE_CHECKING:
     from .recording import Recorder
 
-_AS_TENSOR = "keep it a tensor (where(), masks), compute it outside of the captured function, or capture with split=True"
+_AS_TENSOR = (
+    "keep it a tensor (where(), masks), compute it outside of the captured function, or capture with split=True"
+)
 
 
 class RecordedArray:

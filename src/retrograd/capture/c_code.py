@@ -15,7 +15,7 @@ import numpy as np
 from .fusion import COMPARE, INFIX, LIBM, TYPES, Unit, made_by, reduction
 from .memory import Memory
 from .program import Program
-from .recording import Call, Value
+from .values import Call, Value
 
 HEADER = """#include <math.h>
 #include <string.h>
@@ -38,7 +38,9 @@ static T sum_T(const T *a, long n)
     return sum_T(a, h) + sum_T(a + h, n - h);
 }
 """
-HEADER += _PAIRWISE.replace("sum_T", "sum_f").replace("T", "float") + _PAIRWISE.replace("sum_T", "sum_d").replace("T", "double")
+HEADER += _PAIRWISE.replace("sum_T", "sum_f").replace("T", "float") + _PAIRWISE.replace("sum_T", "sum_d").replace(
+    "T", "double"
+)
 
 
 class CWriter:
@@ -130,7 +132,13 @@ class CWriter:
         inside += stores.values()
         if size == 1:
             return ["{", *lines, *inside, "}"]
-        return ["{", *lines, '_Pragma("GCC ivdep")', f"for (long i = 0; i < {size}; i++) {{ " + " ".join(inside) + " }", "}"]
+        return [
+            "{",
+            *lines,
+            '_Pragma("GCC ivdep")',
+            f"for (long i = 0; i < {size}; i++) {{ " + " ".join(inside) + " }",
+            "}",
+        ]
 
     def _single(self, call: Call) -> list[str]:
         out = made_by(call)
@@ -147,7 +155,9 @@ class CWriter:
         shape = out.shape
         steps = [np.broadcast_to(value.array, shape).strides for value in values] + [out.strides]
         dims = _coalesced(shape, steps)
-        lines = [f"{TYPES[v.dtype.char]} *a{n} = ({TYPES[v.dtype.char]} *){self.address(v)};" for n, v in enumerate(values)]
+        lines = [
+            f"{TYPES[v.dtype.char]} *a{n} = ({TYPES[v.dtype.char]} *){self.address(v)};" for n, v in enumerate(values)
+        ]
         lines.append(f"{kind} *o = ({kind} *){self.address(out)};")
         places = []
         for n in range(len(steps)):

@@ -33,7 +33,14 @@ class _World:
 
     def __init__(self, entry: Any, tensors: list[Any]) -> None:
         self.tensors: list[Any] = list(
-            {id(t): t for t in (*entry.recording.world.tensors, *tensors, *[t for t, _ in entry.recording.recorder.swapped.values()])}.values()
+            {
+                id(t): t
+                for t in (
+                    *entry.recording.world.tensors,
+                    *tensors,
+                    *[t for t, _ in entry.recording.recorder.swapped.values()],
+                )
+            }.values()
         )
         self.values: list[np.ndarray] = [tensor._memory.copy() for tensor in self.tensors]
         self.grads: list[Any] = [None if t._meta is None else t._meta.grad for t in self.tensors]
@@ -84,7 +91,9 @@ def _arrays(tree: Any) -> list[Any]:
 def _compare(what: str, expected: list[Any], found: list[Any], exact: bool) -> None:
     for position, (one, two) in enumerate(zip(expected, found, strict=True)):
         if (one is None) != (two is None):
-            raise CaptureError(f"a replay differs from the function: {what} number {position} is there in one of them alone")
+            raise CaptureError(
+                f"a replay differs from the function: {what} number {position} is there in one of them alone"
+            )
         if one is None or one.tobytes() == two.tobytes():
             continue
         close = one.shape == two.shape and not exact and one.dtype.kind in "fc"

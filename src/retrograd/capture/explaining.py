@@ -14,8 +14,8 @@ def explained(entry: Any) -> str:
     program = entry.recording.program
     plan = program.plan
     lines = [
-        f"{program.recorded} calls were recorded; {program.dead} made what nobody reads, {program.folded} hang on constants "
-        f"alone, {len(program.calls)} are replayed ({entry.backend}).",
+        f"{program.recorded} calls were recorded; {program.dead} made what nobody reads, {program.folded} hang on "
+        f"constants alone, {len(program.calls)} are replayed ({entry.backend}).",
         f"Memory for what is made on the way: {_size(plan.unplanned)} side by side, {_size(plan.arena)} as planned"
         + (f", {len(plan.registers)} arrays in registers alone." if plan.registers else "."),
         f"Arguments and gradients have {_size(entry.memory.nbytes - entry.memory.arena.nbytes)} of their own.",
@@ -23,11 +23,12 @@ def explained(entry: Any) -> str:
     if entry.c_code is not None:
         fused = entry.c_code.fused
         lines.append(
-            f"{len(entry.c_code.functions)} groups of calls are in C; {len(fused)} chains of elementwise calls became one loop "
-            "each:"
+            f"{len(entry.c_code.functions)} groups of calls are in C; {len(fused)} chains of elementwise calls became "
+            "one loop each:"
         )
         for calls in fused[:20]:
-            lines.append(f"    {', '.join([call.name for call in calls[:8]])}{', …' if len(calls) > 8 else ''}  ({line_of(calls[0])})")
+            names_of = ", ".join([call.name for call in calls[:8]]) + (", …" if len(calls) > 8 else "")
+            lines.append(f"    {names_of}  ({line_of(calls[0])})")
         reasons: Counter[str] = Counter()
         names: dict[str, list[str]] = {}
         for call in program.calls:
@@ -43,8 +44,8 @@ def explained(entry: Any) -> str:
     else:
         kinds = Counter(call.kind for call in program.calls)
         lines.append(
-            f"On NumPy, {kinds['ufunc'] + kinds['product'] + kinds['reduce'] + kinds['copy']} calls write to planned memory "
-            f"(out=) and {kinds['opaque']} are kernels as a whole; nothing is fused without a C compiler."
+            f"On NumPy, {kinds['ufunc'] + kinds['product'] + kinds['reduce'] + kinds['copy']} calls write to planned "
+            f"memory (out=) and {kinds['opaque']} are kernels as a whole; nothing is fused without a C compiler."
         )
     return "\n".join(lines)
 

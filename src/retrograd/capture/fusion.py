@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .recording import Call, Value
+from .values import Call, Value
 
 TYPES = {"f": "float", "d": "double", "?": "unsigned char", "l": "long", "q": "long long", "i": "int"}
 INFIX = {np.add: "+", np.subtract: "-", np.multiply: "*", np.true_divide: "/"}
@@ -95,7 +95,9 @@ def _ufunc_why_not(call: Call, out: Value) -> str | None:
     ):  # fmt: skip
         return None
     if function in LIBM:
-        return None if out.array.size <= FEW else "an exponential or the like of many elements, which NumPy is faster at"
+        return (
+            None if out.array.size <= FEW else "an exponential or the like of many elements, which NumPy is faster at"
+        )
     return f"np.{function.__name__} is not written in C"
 
 
@@ -104,7 +106,13 @@ def reduction(call: Call) -> tuple[str, int, int] | None:
     a = call.reads[0]
     out = made_by(call)
     assert out is not None
-    if a.dtype.char not in "fd" or out.dtype != a.dtype or not _contiguous(a) or not _contiguous(out) or not a.array.size:
+    if (
+        a.dtype.char not in "fd"
+        or out.dtype != a.dtype
+        or not _contiguous(a)
+        or not _contiguous(out)
+        or not a.array.size
+    ):
         return None
     axis, ndim = call.kwargs["axis"], len(a.shape)
     axes = set(range(ndim)) if axis is None else {d % ndim for d in ((axis,) if isinstance(axis, int) else axis)}
@@ -115,7 +123,6 @@ def reduction(call: Call) -> tuple[str, int, int] | None:
         columns = math.prod(a.shape[len(axes) :])
         return "columns", a.array.size // columns, columns
     return None
-
 
 
 def units(calls: list[Call], native: bool) -> list[Unit]:

@@ -21,9 +21,11 @@ from ..core.version_counter import version_counter
 from ..tensor import Tensor, wrap
 from .errors import CaptureError, refuse
 from .memory import Memory
+from .native import write_native
 from .plain import write_plain
-from .recording import Call, Recorder, Value
+from .recording import Recorder
 from .session import Output, Recording
+from .values import Call, Value
 
 
 class GraphRecording(Recording):
@@ -110,14 +112,13 @@ class Instance:
     def __init__(self, recording: GraphRecording, backend: str) -> None:
         program = recording.program
         self.memory: Memory = Memory(program)
+        self.c_code: Any = None
         for value in recording.grad_outputs:
             self.memory._allocate(value)
         if backend == "native":
-            from .native import write_native
-
             writer, self.c_code = write_native(program, self.memory)
         else:
-            writer, self.c_code = write_plain(program, self.memory), None
+            writer = write_plain(program, self.memory)
         self.run: Any = writer.finish(None)  # type: ignore[arg-type]
         self.places: list[np.ndarray] = [self.memory.view(value) for value in recording.arguments]
         self.grad_places: list[np.ndarray] = [self.memory.view(value) for value in recording.grad_outputs]
@@ -155,8 +156,6 @@ class GraphEntry:
     def source(self) -> str:
         program = self.recording.program
         if self.backend == "native":
-            from .native import write_native
-
             return write_native(program, self.memory, True)[0].text()
         return write_plain(program, self.memory, True).text()
 
@@ -209,7 +208,9 @@ class GraphEntry:
         results = []
         for kind, content in found:
             output = recording.outputs[content] if kind is Output else None
-            results.append(None if output is None or output.value is None else wrap(instance.memory.view(output.value).copy()))
+            results.append(
+                None if output is None or output.value is None else wrap(instance.memory.view(output.value).copy())
+            )
         return results
 
     def _built(self, structure: Any, results: list[Any]) -> Any:
@@ -256,8 +257,8 @@ class _Captured(Function):
     def backward(ctx: Any, *grads: Any) -> Any:  # type: ignore[override]
         if ctx.program is None:
             raise RuntimeError(
-                "Trying to backward through the graph a second time: a captured module keeps what it needs for one backward "
-                "pass"
+                "Trying to backward through the graph a second time: a captured module keeps what it needs for one "
+                "backward pass"
             )
         program, ctx.program = ctx.program, None
         found = ctx.entry.backward(ctx.instance, program, grads)

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
+from ..core.where import user_location
 from ..kernels import compiled
 from .arrays import RecordedArray
 from .errors import CaptureError
-from .recording import Call, Recorder, user_location
+from .recording import Recorder
+from .values import Call
 
 #: Families whose kernels are seen through.
 _SEEN_THROUGH = {"activation", "arithmetic", "powers", "trigonometry", "comparison", "pointwise", "number_parts"}
@@ -165,7 +167,7 @@ def _filled(value: float) -> Callable[..., Any]:
         array = _array(a)
         if array is None or not array.flags.c_contiguous or array.dtype.num >= 256:
             return NotImplemented
-        function = np.zeros if value == 0 else np.ones
+        function: Any = np.zeros if value == 0 else np.ones
         return recorder.call(function, (array.shape, array.dtype), {}, name=f"np.{function.__name__}")
 
     return lowered
@@ -250,7 +252,12 @@ def _relu(recorder: Recorder, a: Any, out: Any = None) -> Any:
 
 
 def _threshold_backward(recorder: Recorder, grad: Any, a: Any, threshold: Any) -> Any:
-    if not recorder.native or _operands(grad, a) is None or grad.shape != a.shape or threshold.__class__ not in (int, float):
+    if (
+        not recorder.native
+        or _operands(grad, a) is None
+        or grad.shape != a.shape
+        or threshold.__class__ not in (int, float)
+    ):
         return NotImplemented
     zero = np.zeros((), grad.dtype)
     recorder.value(zero, "number")
@@ -328,7 +335,11 @@ def seen_through(recorder: Recorder, kernel: Any, args: tuple[Any, ...], kwargs:
     if (getattr(kernel, "__module__", None) or "").rpartition(".")[2] not in _SEEN_THROUGH:
         return NotImplemented
     arrays = [x for x in args if x.__class__ is RecordedArray]
-    if not arrays or any(x.array.dtype.char not in "fd" for x in arrays) or recorder.out_of(kernel, args, kwargs) is not None:
+    if (
+        not arrays
+        or any(x.array.dtype.char not in "fd" for x in arrays)
+        or recorder.out_of(kernel, args, kwargs) is not None
+    ):
         return NotImplemented
     known = len(recorder.calls)
     recorder.busy += 1

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .program import Program
-from .recording import Value
+from .values import Value
 
 
 class Memory:

@@ -32,7 +32,7 @@ _OPTIONS = ("-O2", "-ftree-vectorize", "-fno-math-errno", "-ffp-contract=off", "
 def compiler() -> tuple[str, str] | None:
     """The C compiler and its version."""
     named = os.environ.get("CC")
-    for name in ([named] if named else ["cc", "gcc", "clang"]):
+    for name in [named] if named else ["cc", "gcc", "clang"]:
         path = shutil.which(name)
         if path is not None:
             with contextlib.suppress(OSError, subprocess.SubprocessError):
@@ -76,7 +76,9 @@ def compiled(text: str) -> ctypes.CDLL:
     found = compiler()
     assert found is not None
     path, version = found
-    key = hashlib.sha256("\0".join((text, version, *_OPTIONS, platform.machine(), _processor())).encode()).hexdigest()[:40]
+    key = hashlib.sha256("\0".join((text, version, *_OPTIONS, platform.machine(), _processor())).encode()).hexdigest()[
+        :40
+    ]
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     library, mark = folder / f"{key}.so", folder / f"{key}.sum"
@@ -105,7 +107,11 @@ def _load(library: Path, mark: Path, key: str) -> ctypes.CDLL | None:
         if hashlib.sha256(library.read_bytes()).hexdigest() != mark.read_text().strip():
             return None
         loaded = ctypes.CDLL(str(library))
-        return loaded if ctypes.string_at(ctypes.addressof(ctypes.c_char.in_dll(loaded, "retrograd_key"))) == key.encode() else None
+        return (
+            loaded
+            if ctypes.string_at(ctypes.addressof(ctypes.c_char.in_dll(loaded, "retrograd_key"))) == key.encode()
+            else None
+        )
     except (OSError, ValueError):
         return None
 

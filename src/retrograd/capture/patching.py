@@ -21,6 +21,7 @@ from .. import kernels, random
 from ..core import devices
 from ..core.locks import fork_safe_lock
 from ..core.state import local
+from ..optim import Optimizer, lr_scheduler
 from ..tensor import Tensor, wrap
 from .arrays import RecordedArray
 from .errors import refuse
@@ -68,8 +69,9 @@ def _wrapper(kernel: Any) -> Any:
 
 #: Functions of NumPy that make arrays: where other modules than the kernels call them, new memory is made.
 _MAKERS: tuple[Any, ...] = (
-    np.zeros, np.ones, np.empty, np.full, np.arange, np.linspace, np.logspace, np.eye, np.identity, np.array, np.asarray,
-    np.ascontiguousarray, np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.tri, np.frombuffer, np.tile,
+    np.zeros, np.ones, np.empty, np.full, np.arange, np.linspace, np.logspace, np.eye, np.identity, np.array,
+    np.asarray, np.ascontiguousarray, np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.tri, np.frombuffer,
+    np.tile,
 )  # fmt: skip
 
 
@@ -101,10 +103,17 @@ def _maker(function: Any) -> Any:
         first = args[0] if args else None
         if function in (np.asarray, np.array) and first.__class__ in (int, float, bool, complex):
             return function(*args, **kwargs)  # a number
-        if function in (np.ones_like, np.zeros_like) and first.__class__ is RecordedArray and not set(kwargs) - {"dtype"}:
+        if (
+            function in (np.ones_like, np.zeros_like)
+            and first.__class__ is RecordedArray
+            and not set(kwargs) - {"dtype"}
+        ):
             if len(args) <= 2 and first.flags.c_contiguous:
-                shape_and_dtype = first.shape, kwargs.get("dtype") or (args[1] if len(args) == 2 else None) or first.dtype
-                plain = np.ones if function is np.ones_like else np.zeros
+                shape_and_dtype = (
+                    first.shape,
+                    kwargs.get("dtype") or (args[1] if len(args) == 2 else None) or first.dtype,
+                )
+                plain: Any = np.ones if function is np.ones_like else np.zeros
                 return recorder.call(plain, shape_and_dtype, {}, name=f"np.{plain.__name__}")
         return recorder.call(function, args, kwargs, name=f"np.{function.__name__}")
 
@@ -122,7 +131,11 @@ def _all_places() -> list[tuple[dict[str, Any], str, Any, Any]]:
     for name, module in list(sys.modules.items()):
         if name.startswith(inside) or name == inside[:-1]:
             for key, value in vars(module).items():
-                if isinstance(value, FunctionType) and (value.__module__ or "").startswith(inside) and key != "__getattr__":
+                if (
+                    isinstance(value, FunctionType)
+                    and (value.__module__ or "").startswith(inside)
+                    and key != "__getattr__"
+                ):
                     found[id(value)] = value
     found[id(kernels.accumulate)] = kernels.accumulate
     places: list[tuple[dict[str, Any], str, Any, Any]] = []
@@ -137,7 +150,11 @@ def _all_places() -> list[tuple[dict[str, Any], str, Any, Any]]:
                     if value not in _wrappers:
                         _wrappers[value] = _maker(value)
                     places.append((names, key, value, _wrappers[value]))
-                elif id(value) in found and found[id(value)] is value and not (value is np.add and "kernels" not in name and key != "accumulate"):
+                elif (
+                    id(value) in found
+                    and found[id(value)] is value
+                    and not (value is np.add and "kernels" not in name and key != "accumulate")
+                ):
                     if value not in _wrappers:
                         _wrappers[value] = _wrapper(value)
                     places.append((names, key, value, _wrappers[value]))
@@ -145,7 +162,7 @@ def _all_places() -> list[tuple[dict[str, Any], str, Any, Any]]:
     return places
 
 
-# ------------------------------------------------------------------------------------------------------------ generators
+# ----------------------------------------------------------------------------------------------------------- generators
 
 _DRAWS = (
     "uniform", "uniform_like", "normal", "normal_like", "normal_double_like", "integers_like", "any_integers_like",
@@ -185,7 +202,9 @@ def _set_state(method: Any) -> Any:
         if recorder is None or recorder.busy:
             return method(generator, state)
         recorder.take(state)
-        recorder.call(from_array, (generator, state._memory), {}, name="Generator.set_state", impure=True, metadata=True)
+        recorder.call(
+            from_array, (generator, state._memory), {}, name="Generator.set_state", impure=True, metadata=True
+        )
         return generator
 
     return set_state
@@ -221,7 +240,7 @@ def _dropout_wrapper() -> Any:
     return dropout_mask
 
 
-# ------------------------------------------------------------------------------------------------------------ optimizers
+# ----------------------------------------------------------------------------------------------------------- optimizers
 
 
 def _step(method: Any) -> Any:
@@ -335,7 +354,7 @@ def _scheduler_step(method: Any) -> Any:
 
 
 def _subclasses(cls: type) -> list[type]:
-    found = [cls]
+    found: list[Any] = [cls]
     for one in found:
         found += [sub for sub in one.__subclasses__() if sub not in found]
     return found
@@ -363,8 +382,6 @@ class patched:
         self.attributes: list[tuple[Any, str, Any]] = []
         self.places: list[Any] = []
         try:
-            from ..optim import Optimizer, lr_scheduler  # which are loaded by who uses them
-
             devices.register_array_class(RecordedArray, devices.CPU)
             active[threading.get_ident()] = self.recorder
             self.places = _all_places()

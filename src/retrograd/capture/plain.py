@@ -10,7 +10,7 @@ import numpy as np
 from .errors import CaptureError, OtherPath
 from .memory import Memory
 from .program import Program, line_of
-from .recording import Call, Value
+from .values import Call, Value
 
 
 class Writer:
@@ -118,7 +118,7 @@ class Writer:
             self.add(f"check({self.value(call.args[0])}, {self.tree(call.args[1])})", call, None)
         elif call.kind == "python":
             hint = call.name.replace(".", "_").lower()
-            for position, (param, value) in enumerate(call.kwargs.get("grads", ())):
+            for param, value in call.kwargs.get("grads", ()):
                 self.add(f"bind({self.thing(param)}, {'None' if value is None else self.value(value)})", call, value)
             self.add(f"{self.thing(call.function, hint)}{self.tree(call.args)}", call, None)
         elif call.name in ("np.zeros", "np.ones") and made is not None and not call.reads:
@@ -156,7 +156,7 @@ class Writer:
 def _store(place: np.ndarray, result: Any) -> None:
     if result.shape != place.shape:
         raise CaptureError(
-            f"a call of a captured program gave an array of shape {list(result.shape)} where it gave {list(place.shape)} "
+            f"a call of a captured program gave an array of shape {list(result.shape)} and not of {list(place.shape)} "
             "when it was recorded: its size hangs on values"
         )
     np.copyto(place, result, casting="unsafe")

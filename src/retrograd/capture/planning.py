@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .fusion import Unit
-from .recording import Call, Storage, Value
+from .values import Call, Storage, Value
 
 _ALIGNED = 64
 

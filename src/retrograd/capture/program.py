@@ -13,10 +13,17 @@ import numpy as np
 
 from .fusion import Unit, units
 from .planning import Plan, plan, touched
-from .recording import Call, Recorder, Storage, Value
+from .recording import Recorder
+from .values import Call, Storage, Value
 
 #: Calls that make memory and leave it as it is.
-_UNFILLED = {"np.empty", "np.empty_like", "kernels.empty_with_layout_of", "kernels.empty_of_layout", "kernels.dense_like"}
+_UNFILLED = {
+    "np.empty",
+    "np.empty_like",
+    "kernels.empty_with_layout_of",
+    "kernels.empty_of_layout",
+    "kernels.dense_like",
+}
 
 
 class Program:
@@ -26,7 +33,9 @@ class Program:
     that it leaves behind.
     """
 
-    def __init__(self, recorder: Recorder, arguments: list[Value], escaping: list[Value], grads: list[Value], native: bool) -> None:
+    def __init__(
+        self, recorder: Recorder, arguments: list[Value], escaping: list[Value], grads: list[Value], native: bool
+    ) -> None:
         self.storages: list[Storage] = recorder.storages
         self.arguments: list[Value] = arguments
         self.recorded: int = len(recorder.calls)
@@ -83,7 +92,8 @@ class Program:
         if len(mine) != len(theirs):
             longer = self.calls if len(mine) > len(theirs) else other.calls
             call = longer[min(len(mine), len(theirs))]
-            return f"one run has {len(mine)} calls and another {len(theirs)}; the first that only one has is {call.name} at {call.where}"
+            counts = f"one run has {len(mine)} calls and another {len(theirs)}"
+            return f"{counts}; the first that only one has is {call.name} at {call.where}"
         empty = {v.storage.number for c in self.all_calls if "empty" in c.name for v in c.results if v is not None}
         first = {s.number: s for s in self.outside()} | {n: self.storages[n] for n in self.constants}
         second = {s.number: s for s in other.outside()} | {n: other.storages[n] for n in other.constants}
@@ -116,7 +126,13 @@ def _described(tree: Any) -> Any:
         return tuple([_described(one) for one in tree])
     if isinstance(tree, dict):
         return tuple([(key, _described(one)) for key, one in tree.items()])
-    return repr(tree) if isinstance(tree, (float, complex)) else tree if isinstance(tree, (int, str, type(None))) else str(type(tree))
+    return (
+        repr(tree)
+        if isinstance(tree, (float, complex))
+        else tree
+        if isinstance(tree, (int, str, type(None)))
+        else str(type(tree))
+    )
 
 
 def _live(calls: list[Call], wanted: set[int]) -> list[Call]:
@@ -144,9 +160,9 @@ def _forwarded(calls: list[Call], left: list[Value]) -> list[Call]:
         for value in (*touched(call), *_in_tree(call.args), *_in_tree(call.kwargs)):
             everyone.setdefault(value.storage.number, []).append(value)
             last[value.storage.number] = position
-        for value in (*call.results, *call.writes):
-            if value is not None:
-                first_write.setdefault(value.storage.number, position)
+        for made in (*call.results, *call.writes):
+            if made is not None:
+                first_write.setdefault(made.storage.number, position)
     leaving = {value.storage.number for value in left}
     for value in left:
         everyone.setdefault(value.storage.number, []).append(value)
@@ -195,7 +211,9 @@ def _constants(calls: list[Call], storages: list[Storage], seen: set[int]) -> se
         if call.impure or call.kind == "python" or any(v.storage.number not in constant for v in call.reads):
             continue
         made = [value for value in (*call.results, *call.writes) if value is not None]
-        if all(v.storage.kind == "new" and touched[v.storage.number] == 1 and v.storage.number not in seen for v in made):
+        if all(
+            v.storage.kind == "new" and touched[v.storage.number] == 1 and v.storage.number not in seen for v in made
+        ):
             constant.update(v.storage.number for v in made)
     return constant
 

@@ -3,8 +3,8 @@
 Note [Recording]
 A step runs as it always does, but for three things:
 
-* Tensors hold a `RecordedArray` (arrays.py) in place of their array.  Those that the step finds in the world (arguments,
-  parameters, buffers) get one when they first reach an operator (`Recorder.alone`, an observer as in
+* Tensors hold a `RecordedArray` (arrays.py) in place of their array.  Those that the step finds in the world
+  (arguments, parameters, buffers) get one when they first reach an operator (`Recorder.alone`, an observer as in
   autograd/intercept.py), and their own array back at the end.
 * Every kernel that other modules than the kernels themselves call stands behind a wrapper (patching.py): it is given
   the real arrays, and what it was given and returned becomes a `Call`.
@@ -31,77 +31,32 @@ from numpy.lib.array_utils import byte_bounds
 
 from ..core.state import local
 from ..core.version_counter import INFERENCE
-from ..core.where import Location, user_location
+from ..core.where import user_location
 from ..tensor import Tensor
 from .arrays import RecordedArray
 from .errors import CaptureError, refuse
-
-
-class Storage:
-    """A piece of memory: `kind` is "new" (made by the step), "argument", "outside", or "number" (a constant)."""
-
-    __slots__ = ("array", "kind", "number", "start", "stop")
-
-    def __init__(self, number: int, array: Any, start: int, stop: int, kind: str) -> None:
-        self.number: int = number
-        self.array: Any = array  # that owns the memory, or the one by which it came
-        self.start: int = start
-        self.stop: int = stop
-        self.kind: str = kind
-
-
-class Value:
-    """An array as a part of a storage."""
-
-    __slots__ = ("array", "dtype", "offset", "shape", "storage", "strides")
-
-    def __init__(self, storage: Storage, offset: int, array: np.ndarray) -> None:
-        self.storage: Storage = storage
-        self.offset: int = offset
-        self.shape: tuple[int, ...] = array.shape
-        self.strides: tuple[int, ...] = array.strides
-        self.dtype: np.dtype = array.dtype
-        self.array: np.ndarray = array
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        return self.storage.number, self.offset, self.shape, self.strides, self.dtype.str
-
-    def __repr__(self) -> str:
-        return f"s{self.storage.number}+{self.offset}:{self.dtype.str}{list(self.shape)}"
-
-
-class Call:
-    """One call: `args` and `kwargs` hold Values where arrays were; `results` are new memory, `writes` old."""
-
-    __slots__ = (
-        "args", "function", "impure", "kind", "kwargs", "looks", "may_raise", "name", "reads", "results", "where", "writes",
-    )  # fmt: skip
-
-    def __init__(self, kind: str, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.kind: str = kind  # "ufunc", "reduce", "copy", "product", "opaque" or "python"
-        self.name: str = name
-        self.function: Any = function
-        self.args: tuple[Any, ...] = args
-        self.kwargs: dict[str, Any] = kwargs
-        self.reads: list[Value] = []
-        self.results: list[Value | None] = []
-        self.writes: list[Value] = []
-        self.impure: bool = False
-        self.may_raise: bool = kind in ("opaque", "python")
-        #: Does it look at values, and refuse some? Then it is made even if nobody reads what it gives.
-        self.looks: bool = False
-        self.where: Location | None = None
-
+from .values import Call, Storage, Value
 
 #: Kernels of these modules look at sizes and dtypes alone where they return numbers.
 _METADATA = {
-    "storage", "dims", "creation", "shape", "promotion", "dtypes", "memory", "indexing_key", "conv", "pool",
-    "attention", "resample", "embedding",
+    "storage",
+    "dims",
+    "creation",
+    "shape",
+    "promotion",
+    "dtypes",
+    "memory",
+    "indexing_key",
+    "conv",
+    "pool",
+    "attention",
+    "resample",
+    "embedding",
 }
 #: Kernels of these modules refuse some values: matrices without an inverse, indices that are out of range.
 _LOOKING = {
-    "decompositions", "solve", "matrix_functions", "gather", "index", "embedding", "losses", "statistics", "sort", "fft",
+    "decompositions", "solve", "matrix_functions", "gather", "index", "embedding", "losses", "statistics",
+    "sort", "fft",
 }  # fmt: skip
 #: Kernels whose result's size hangs on values.
 _SIZED_BY_VALUES = {
@@ -151,7 +106,7 @@ class Recorder:
             return storage
         owner = array
         while whole and isinstance(getattr(owner, "base", None), np.ndarray):
-            owner = owner.base
+            owner = owner.base  # type: ignore[assignment]
         start, stop = byte_bounds(owner)
         low, high = byte_bounds(array)
         if low < start or high > stop:
@@ -354,7 +309,7 @@ class Recorder:
         call.where = user_location()
         call.args = (self.value(real),)
         call.reads = [call.args[0]]
-        result = np.asarray(np.add.reduce(real, axis=axis, keepdims=keepdims))
+        result = np.asarray(np.add.reduce(real, axis=axis, keepdims=keepdims))  # type: ignore[call-overload]
         call.results = [self.value(result, "new")]
         self.calls.append(call)
         return self.box(result)
@@ -403,7 +358,7 @@ class Recorder:
 
         def real(tree: Any) -> Any:
             if tree.__class__ is RecordedArray or isinstance(tree, np.ndarray):
-                array = tree.array if tree.__class__ is RecordedArray else tree
+                array: Any = tree.array if tree.__class__ is RecordedArray else tree
                 given = array
                 if id(array) not in written and array.flags.writeable and not views:
                     given = array.view()
@@ -419,7 +374,8 @@ class Recorder:
         def again(tree: Any) -> Any:
             """The same with Values."""
             if tree.__class__ is RecordedArray or isinstance(tree, np.ndarray):
-                return self.value(tree.array if tree.__class__ is RecordedArray else tree)
+                array: Any = tree.array if tree.__class__ is RecordedArray else tree
+                return self.value(array)
             if tree.__class__ in (tuple, list):
                 return tree.__class__([again(one) for one in tree])
             return {key: again(one) for key, one in tree.items()} if tree.__class__ is dict else tree

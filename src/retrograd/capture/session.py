@@ -17,7 +17,8 @@ from .errors import CaptureError, refuse
 from .guards import World
 from .patching import patched, undo_steps
 from .program import Program
-from .recording import Recorder, Value
+from .recording import Recorder
+from .values import Value
 
 
 class Output:
@@ -55,6 +56,7 @@ class Recording:
         self.recorder.native = native
         self.world: World = World(function)
         self.tensors: list[Any] = tensors
+        self.result: Any = None
         self._grads_before: dict[int, tuple[Any, Any]] = {}
         for tensor in (*self.world.tensors, *tensors):
             self._note_grad(tensor)
@@ -110,7 +112,7 @@ class Recording:
         positions = {id(tensor): position for position, tensor in enumerate(self.tensors)}
         self.outputs: list[Output] = []
         self.structure: Any = self._outputs(result, positions)
-        self.result: Any = result
+        self.result = result
         for tensor, _ in recorder.swapped.values():
             self._note_grad(tensor)
         self._grads(positions)
@@ -118,8 +120,8 @@ class Recording:
         for tensor, array in recorder.swapped.values():
             if tensor._memory.__class__ is RecordedArray and tensor._memory.array is not array:
                 raise CaptureError(
-                    f"cannot capture a step that gives a tensor of shape {list(array.shape)} other memory (.data = …, set_, "
-                    "resize_): write to it in place instead, as with copy_()"
+                    f"cannot capture a step that gives a tensor of shape {list(array.shape)} other memory (.data = …, "
+                    "set_, resize_): write to it in place instead, as with copy_()"
                 )
         recorder.give_back()
         changed = self.world.changed()
@@ -142,10 +144,11 @@ class Recording:
             if position is not None or id(tree) in recorder.swapped:
                 self.outputs.append(Output(tree, position, None, False))
                 return Output, number
-            array = tree._memory
+            array: Any = tree._memory
             if tree._special is not None or not isinstance(array, (np.ndarray, RecordedArray)):
                 raise refuse(f"a result of {type(array).__name__}", "return dense tensors")
-            value = recorder.value(array.array if array.__class__ is RecordedArray else array)
+            bare: Any = array.array if array.__class__ is RecordedArray else array
+            value = recorder.value(bare)
             if tree._edge is not None and tree._edge[0] not in recorder.freed:
                 raise NeedsGraph
             if value.storage.kind == "argument":
@@ -157,19 +160,28 @@ class Recording:
         if tree.__class__ in (list, tuple):
             return tree.__class__, [self._outputs(one, positions) for one in tree]
         if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-            return type(tree)._make, [self._outputs(one, positions) for one in tree]
+            return type(tree)._make, [  # type: ignore[attr-defined]
+                self._outputs(one, positions) for one in tree
+            ]
         if tree.__class__ is dict:
             return dict, [(key, self._outputs(one, positions)) for key, one in tree.items()]
         if tree is None or isinstance(tree, (int, float, complex, str)):
             return None, tree
-        raise refuse(f"a result of class {type(tree).__name__}", "return tensors, numbers, lists, tuples and dictionaries")
+        raise refuse(
+            f"a result of class {type(tree).__name__}", "return tensors, numbers, lists, tuples and dictionaries"
+        )
 
     def _grads(self, positions: dict[int, int]) -> None:
         recorder = self.recorder
         self.grads: list[GradEffect] = []
         #: (tensor, position of the argument or None, the array that its ``.grad`` has to have; None: no ``.grad``)
         self.grads_expected: list[tuple[Any, int | None, Any]] = []
-        used = {v.storage.start for call in recorder.calls for v in (*call.reads, *call.writes) if v.storage.kind == "outside"}
+        used = {
+            v.storage.start
+            for call in recorder.calls
+            for v in (*call.reads, *call.writes)
+            if v.storage.kind == "outside"
+        }
         for tensor, before in self._grads_before.values():
             now = None if tensor._meta is None else tensor._meta.grad
             position = positions.get(id(tensor))
@@ -193,7 +205,9 @@ class Recording:
                     self.grads_expected.append((tensor, position, before._memory))
             value = None if now is None else recorder.value(now._memory)
             if now is not None and now._edge is not None:
-                raise refuse("a .grad with a history (create_graph=True)", "use torch.autograd.grad() and return its result")
+                raise refuse(
+                    "a .grad with a history (create_graph=True)", "use torch.autograd.grad() and return its result"
+                )
             version = 0 if now is None or now._vc is None else now._vc.version
             self.grads.append(GradEffect(tensor if position is None else None, position, value, version))
 
