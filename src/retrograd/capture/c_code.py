@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .fusion import COMPARE, INFIX, LIBM, TYPES, Unit, made_by, reduction
+from .fusion import COMPARE, INFIX, LIBM, TYPES, Unit, made_by, reduction, row_length
 from .memory import Memory
 from .program import Program
 from .values import Call, Value
@@ -95,6 +95,8 @@ class CWriter:
         first = made_by(calls[0])
         assert first is not None
         size = first.array.size
+        rows = {row_length(value, first) for call in calls for value in call.reads if value.shape != first.shape} - {0}
+        row = max(rows, default=0)
         lines: list[str] = []
         inside: list[str] = []
         names: dict[Any, str] = {}
@@ -116,6 +118,8 @@ class CWriter:
                 if text is not None:
                     return text
             name = base(value, "a")
+            if row and value.array.size == row and value.shape != first.shape:
+                return f"{name}[j]"
             if value.array.size == 1 and size != 1:
                 return f"{name}[0]"
             return f"{name}[i]" if size != 1 else f"{name}[0]"
@@ -132,13 +136,12 @@ class CWriter:
         inside += stores.values()
         if size == 1:
             return ["{", *lines, *inside, "}"]
-        return [
-            "{",
-            *lines,
-            '_Pragma("GCC ivdep")',
-            f"for (long i = 0; i < {size}; i++) {{ " + " ".join(inside) + " }",
-            "}",
-        ]
+        body = " ".join(inside)
+        if row:
+            begin = f"for (long r = 0; r < {size // row}; r++) {{ long first = r * {row};"
+            inner = f"for (long j = 0; j < {row}; j++) {{ long i = first + j; {body} }}"
+            return ["{", *lines, begin, '_Pragma("GCC ivdep")', inner, "} }"]
+        return ["{", *lines, '_Pragma("GCC ivdep")', f"for (long i = 0; i < {size}; i++) {{ {body} }}", "}"]
 
     def _single(self, call: Call) -> list[str]:
         out = made_by(call)

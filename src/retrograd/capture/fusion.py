@@ -150,9 +150,18 @@ def units(calls: list[Call], native: bool) -> list[Unit]:
 _LONGEST = 64
 
 
+def row_length(value: Value, out: Value) -> int:
+    """The size of an array that is repeated along the leading dimensions of `out`; 0 if it is none."""
+    many = len(value.shape)
+    if 0 < many <= len(out.shape) and value.shape == out.shape[len(out.shape) - many :] and _contiguous(value):
+        return value.array.size if value.array.size > 1 else 0
+    return 0
+
+
 def _fusible(calls: list[Call], start: int) -> int:
     """Up to where calls from `start` on can be one loop."""
     shape: tuple[int, ...] | None = None
+    row = 0
     written: dict[int, Any] = {}
     read: dict[int, set[Any]] = {}
     end = start
@@ -167,6 +176,11 @@ def _fusible(calls: list[Call], start: int) -> int:
         good = True
         for value in call.reads:
             whole = value.shape == out.shape and _contiguous(value)
+            length = row_length(value, out)
+            if not whole and length and row in (0, length):
+                row = length
+                if value.storage.number not in written and value.storage is not out.storage:
+                    continue
             before = written.get(value.storage.number)
             if not (whole or value.array.size == 1) or (before is not None and before != value.key):
                 good = False
