@@ -8,6 +8,7 @@ import pytest
 
 import retrograd as torch
 from capture.programs import World, draw_program, make_step
+from retrograd.capture import program
 from retrograd.capture.native import compiler
 
 SEEDS = range(16)
@@ -67,7 +68,9 @@ def same(one, two, exactly):
     return np.allclose(one, two, rtol=1e-4 if one.dtype == np.float32 else 1e-9, atol=1e-5, equal_nan=True)
 
 
-def compare(seed, backend):
+def compare(seed, backend, monkeypatch):
+    if seed % 4 >= 2:  # as if all were large
+        monkeypatch.setattr(program, "_LARGE", 1)
     dtype = torch.float32 if seed % 2 else torch.float64
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
@@ -79,19 +82,19 @@ def compare(seed, backend):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_plain_programs_give_the_same_bits(seed):
-    compare(seed, "plain")
+def test_plain_programs_give_the_same_bits(seed, monkeypatch):
+    compare(seed, "plain", monkeypatch)
 
 
 @pytest.mark.skipif(compiler() is None, reason="there is no C compiler")
 @pytest.mark.parametrize("seed", range(4))
 def test_native_programs_give_the_same_numbers(seed, tmp_path, monkeypatch):
     monkeypatch.setenv("RETROGRAD_CAPTURE_CACHE", str(tmp_path))
-    compare(seed, "native")
+    compare(seed, "native", monkeypatch)
 
 
 @pytest.mark.slow
 def test_many_programs(tmp_path, monkeypatch):
     monkeypatch.setenv("RETROGRAD_CAPTURE_CACHE", str(tmp_path))
     for seed in range(100, 400):
-        compare(seed, "native" if seed % 3 == 0 and compiler() is not None else "plain")
+        compare(seed, "native" if seed % 3 == 0 and compiler() is not None else "plain", monkeypatch)

@@ -39,7 +39,7 @@ class Memory:
             return value.array
         found = self._views.get(value.key)
         if found is None:
-            if storage.number in self.program.plan.registers:
+            if storage.number in self.program.plan.registers or storage.number in self.program.borrowed:
                 found = value.array  # that is never in memory: this one only shows its shape
                 self._views[value.key] = found
                 return found

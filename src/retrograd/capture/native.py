@@ -23,6 +23,7 @@ from pathlib import Path
 from .c_code import HEADER, CWriter
 from .memory import Memory
 from .plain import Writer
+from .planning import touched
 from .program import Program
 
 _OPTIONS = ("-O2", "-ftree-vectorize", "-fno-math-errno", "-ffp-contract=off", "-march=native", "-shared", "-fPIC")
@@ -121,6 +122,8 @@ def write_native(program: Program, memory: Memory, remarks: bool = False) -> tup
     writer = Writer(program, memory, remarks)
     c_code = CWriter(program, memory)
     units = program.units
+    writer.pointers = c_code.pointers
+    writer.in_c = {v.storage.number for u in units if u.kind != "python" for call in u.calls for v in touched(call)}
     todo = 0
     while todo < len(units):
         end = todo
@@ -130,6 +133,8 @@ def write_native(program: Program, memory: Memory, remarks: bool = False) -> tup
             c_code.group(units[todo:end])
             name = f"native_{len(c_code.functions) - 1}"
             writer.lines.append(f"{name}(pointers)")
+            for position in range(todo, end):
+                writer.let_go(position)
             if remarks:
                 before = len(writer.lines)
                 for call in [call for unit in units[todo:end] for call in unit.calls]:
@@ -138,6 +143,7 @@ def write_native(program: Program, memory: Memory, remarks: bool = False) -> tup
             todo = end
         else:
             writer.write(units[todo].calls[0])
+            writer.let_go(todo)
             todo += 1
     if c_code.functions and not remarks:
         library = compiled(HEADER + "\n".join(c_code.functions))

@@ -20,17 +20,33 @@ class Writer:
         self.program: Program = program
         self.memory: Memory = memory
         self.remarks: bool = remarks
-        self.names: dict[str, Any] = {"copyto": np.copyto, "store": _store, "flat": _flat, "check": check}
+        self.names: dict[str, Any] = {
+            "copyto": np.copyto,
+            "store": _store,
+            "flat": _flat,
+            "check": check,
+            "part": _part,
+            "laid_out": _laid_out,
+            "address": _address,
+        }
         self.lines: list[str] = []
         self._values: dict[Any, str] = {}
         self._things: dict[int, str] = {}
         self._last_line: str = ""
+        #: storage -> the name of all of it, and its value; the names of its parts
+        self._borrowed: dict[int, tuple[str, Value]] = {}
+        self._parts: dict[int, list[str]] = {}
+        #: The table of pointers of the C code, and the storages that it touches.
+        self.pointers: dict[int | None, int] | None = None
+        self.in_c: set[int] = set()
 
     # -------------------------------------------------------------------------------------------------------- names
 
     def value(self, value: Value) -> str:
         key = value.key if value.array.size else id(value.array)
         name = self._values.get(key)
+        if name is None and value.storage.number in self.program.borrowed:
+            return self._part(value)
         if name is None:
             storage = value.storage
             letter = {"argument": "x", "outside": "s"}.get(storage.kind, "v")
@@ -39,6 +55,37 @@ class Writer:
             name = self._values[key] = f"{letter}{len(self._values)}"
             self.names[name] = self.memory.view(value)
         return name
+
+    def _part(self, value: Value) -> str:
+        """A view of what a kernel has made, taken where it is first needed."""
+        whole, first = self._borrowed[value.storage.number]
+        name = self._values[value.key] = f"v{len(self._values)}"
+        self._parts.setdefault(value.storage.number, []).append(name)
+        if first.dtype != value.dtype or not first.array.flags.c_contiguous:
+            how = f"part({whole}, {self.thing(value.dtype)}, {value.offset}, {value.shape}, {value.strides})"
+        elif value.offset == 0 and value.array.flags.c_contiguous and value.array.size == first.array.size:
+            how = f"{whole}.reshape({value.shape})"
+        else:
+            how = f"part({whole}, {self.thing(value.dtype)}, {value.offset}, {value.shape}, {value.strides})"
+        self.lines.append(f"{name} = {how}")
+        return name
+
+    def borrow(self, value: Value, text: str, call: Call) -> None:
+        """A large result stays where it is."""
+        name = self._values[value.key] = f"v{len(self._values)}"
+        number = value.storage.number
+        self._borrowed[number] = name, value
+        self._parts[number] = [name]
+        self.add(f"{name} = laid_out({text}, {value.shape}, {value.strides})", call, value)
+        if self.pointers is not None and number in self.in_c:
+            place = self.pointers.setdefault(number, len(self.pointers))
+            self.lines.append(f"_table[{place}] = address({name})")
+
+    def let_go(self, unit: int) -> None:
+        """Forget large results that nobody reads after this unit."""
+        names = [name for number in self.program.last_uses.get(unit, ()) for name in self._parts.get(number, ())]
+        if names:
+            self.lines.append(f"del {', '.join(names)}")
 
     def function(self, call: Call) -> str:
         return self.thing(call.function, call.name.replace("np.", "").replace(".", "_"))
@@ -84,6 +131,8 @@ class Writer:
             place = "argument"
         elif storage.number in self.program.plan.offsets:
             place = f"@{self.program.plan.offsets[storage.number] + result.offset}"
+        elif storage.number in self.program.borrowed:
+            place = "as it comes"
         elif storage.number in self.program.plan.registers:
             place = "register"
         else:
@@ -135,12 +184,19 @@ class Writer:
             if not any(call.results):
                 self.add(text, call, made)
             elif len(call.results) == 1:
-                self.add(f"store({self.value(call.results[0])}, {text})", call, call.results[0])  # type: ignore[arg-type]
+                self._keep(call.results[0], text, call)
             else:
                 self.add(f"r = flat({text})", call, None)
                 for position, value in enumerate(call.results):
                     if value is not None:
-                        self.add(f"store({self.value(value)}, r[{position}])", call, value)
+                        self._keep(value, f"r[{position}]", call)
+                self.lines.append("del r")
+
+    def _keep(self, value: Any, text: str, call: Call) -> None:
+        if value.storage.number in self.program.borrowed and value.storage.number not in self._borrowed:
+            self.borrow(value, text, call)
+        else:
+            self.add(f"store({self.value(value)}, {text})", call, value)
 
     def text(self) -> str:
         return "def replay():\n" + "".join([f"    {line}\n" for line in [*self.lines, "return"]])
@@ -160,6 +216,28 @@ def _store(place: np.ndarray, result: Any) -> None:
             "when it was recorded: its size hangs on values"
         )
     np.copyto(place, result, casting="unsafe")
+
+
+def _laid_out(result: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray:
+    """What a kernel has made, laid out in memory as when it was recorded."""
+    if result.strides == strides and result.shape == shape:
+        return result
+    place = np.ndarray(shape, result.dtype, np.empty(result.nbytes, np.uint8), 0, strides)
+    _store(place, result)
+    return place
+
+
+def _part(
+    whole: np.ndarray, dtype: np.dtype, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> np.ndarray:
+    """A view of memory that lies without gaps, whatever the order of its dimensions."""
+    if not whole.flags.c_contiguous:
+        whole = whole.transpose(sorted(range(whole.ndim), key=lambda d: -whole.strides[d]))
+    return np.ndarray(shape, dtype, whole, offset, strides)
+
+
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
 
 
 def check(array: np.ndarray, expected: Any) -> None:
@@ -182,6 +260,7 @@ def _flat(tree: Any) -> list[Any]:
 def write_plain(program: Program, memory: Memory, remarks: bool = False) -> Writer:
     """The program as lines of Python."""
     writer = Writer(program, memory, remarks)
-    for call in program.calls:
-        writer.write(call)
+    for position, unit in enumerate(program.units):
+        writer.write(unit.calls[0])
+        writer.let_go(position)
     return writer

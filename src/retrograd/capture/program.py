@@ -59,12 +59,22 @@ class Program:
         self.escaping: list[Value] = escaping
         self.native: bool = native
         self.units: list[Unit] = []
+        #: Large results of kernels that are used where the kernel has put them.
+        self.borrowed: set[int] = set()
         self.plan: Plan = Plan()
 
     def lay_out(self) -> None:
         """Plan the memory."""
         self.units = units(self.calls, self.native)
-        self.plan = plan(self.units, self.storages, self.constants, self.kept, self.escaping)
+        self.borrowed = _borrowed(self.calls, self.constants | self.kept | {v.storage.number for v in self.escaping})
+        self.plan = plan(self.units, self.storages, self.constants, self.kept | self.borrowed, self.escaping)
+        self.last_uses: dict[int, list[int]] = {}
+        last: dict[int, int] = {}
+        for position, unit in enumerate(self.units):
+            for call in unit.calls:
+                last.update({v.storage.number: position for v in touched(call) if v.storage.number in self.borrowed})
+        for number, position in last.items():
+            self.last_uses.setdefault(position, []).append(number)
 
     def describe(self) -> list[tuple[Any, ...]]:
         """What two recordings have to have in common to be the same program."""
@@ -188,6 +198,24 @@ def _forwarded(calls: list[Call], left: list[Value]) -> list[Call]:
                 continue
         kept.append(call)
     return kept
+
+
+#: Results of so many bytes are not copied to planned memory.
+_LARGE = 1 << 15
+
+
+def _borrowed(calls: list[Call], others: set[int]) -> set[int]:
+    """The storages that a kernel makes as a whole and that are large."""
+    found: set[int] = set()
+    for call in calls:
+        if call.kind == "opaque" and call.name not in ("np.where", "np.zeros", "np.ones"):
+            for value in call.results:
+                if value is not None and value.offset == 0 and value.array.nbytes >= _LARGE:
+                    storage = value.storage
+                    whole = storage.stop - storage.start == value.array.nbytes
+                    if storage.kind == "new" and whole and storage.number not in others:
+                        found.add(storage.number)
+    return found
 
 
 def _in_tree(tree: Any) -> list[Value]:
