@@ -246,6 +246,8 @@ def _relu(recorder: Recorder, a: Any, out: Any = None) -> Any:
     array = _array(a)
     if array is None or array.dtype.char not in "fd" or out is not None or compiled.is_used():
         return NotImplemented
+    if array.size > compiled.LARGE and not recorder.native:
+        return NotImplemented  # the kernel has a quicker way
     zero = np.zeros((), array.dtype)
     recorder.value(zero, "number")
     return recorder.pointwise(np.maximum, (zero, a))
