@@ -91,7 +91,7 @@ class Entry:
 
     def _bind(self, param: Any, array: Any) -> None:
         """Give a parameter its gradient, for an optimizer that looks there."""
-        meta = param._meta
+        meta = param._grad_meta
         if array is None:
             meta.grad = None
         elif meta.grad is None or meta.grad._memory is not array:
@@ -104,12 +104,12 @@ class Entry:
         for tensor, array, requires_grad in self._expected:
             if tensor._memory is not array:
                 return f"the memory of a tensor of shape {list(array.shape)}"
-            meta = tensor._meta
+            meta = tensor._grad_meta
             if (meta is not None and meta.requires_grad) != requires_grad and tensor._edge is None:
                 return f"requires_grad of a tensor of shape {list(array.shape)}"
         for tensor, position, array in self.recording.grads_expected:
             owner = tensor if position is None else tensors[position]
-            grad = None if owner._meta is None else owner._meta.grad
+            grad = None if owner._grad_meta is None else owner._grad_meta.grad
             if (grad is None) != (array is None) or (
                 grad is not None and position is None and grad._memory is not array
             ):
@@ -150,7 +150,7 @@ class Entry:
         for effect in self.recording.grads:
             owner = effect.tensor if effect.argument is None else tensors[effect.argument]
             if effect.value is None:
-                owner._meta.grad = None
+                owner._grad_meta.grad = None
                 continue
             array = self.memory.view(effect.value)
             if effect.argument is not None:
@@ -159,7 +159,7 @@ class Entry:
             if effect.version:
                 grad._vc = VersionCounter()
                 grad._vc.version = effect.version
-            owner._meta.grad = grad
+            owner._grad_meta.grad = grad
             last.append((owner, grad))
         if self._kept:
             self._last = last
@@ -171,7 +171,7 @@ class Entry:
         """How often the gradients of the last run are held, by the tensors and by others."""
         found = []
         for owner, grad in self._last:
-            held = count(grad) - (owner._meta.grad is grad)
+            held = count(grad) - (owner._grad_meta.grad is grad)
             found += [held, count(grad._memory)]
         for number in self.recording.program.kept:
             found.append(count(self.memory.own[number]))

@@ -43,7 +43,7 @@ class _World:
             }.values()
         )
         self.values: list[np.ndarray] = [tensor._memory.copy() for tensor in self.tensors]
-        self.grads: list[Any] = [None if t._meta is None else t._meta.grad for t in self.tensors]
+        self.grads: list[Any] = [None if t._grad_meta is None else t._grad_meta.grad for t in self.tensors]
         self.grad_values: list[Any] = [None if grad is None else grad._memory.copy() for grad in self.grads]
         self.versions: list[Any] = [(t._vc, None if t._vc is None else t._vc.version) for t in self.tensors]
         self.generator: Any = random.default_generator.get_state()
@@ -51,7 +51,7 @@ class _World:
         self.states: list[Any] = [_copied(state) for _, state in self.optimizers]
 
     def now(self) -> list[Any]:
-        grads = [None if t._meta is None or t._meta.grad is None else t._meta.grad._memory.copy() for t in self.tensors]
+        grads = [None if t._grad_meta is None or t._grad_meta.grad is None else t._grad_meta.grad._memory.copy() for t in self.tensors]
         return [tensor._memory.copy() for tensor in self.tensors] + grads
 
     def put_back(self) -> None:
@@ -61,8 +61,8 @@ class _World:
             np.copyto(tensor._memory, value)
             if grad is not None:
                 np.copyto(grad._memory, content)
-            if tensor._meta is not None:
-                tensor._meta.grad = grad
+            if tensor._grad_meta is not None:
+                tensor._grad_meta.grad = grad
             if counter is not None:
                 counter.version = version
             elif tensor._vc is not None:

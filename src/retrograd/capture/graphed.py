@@ -202,7 +202,7 @@ class GraphEntry:
         recording = self.recording
         for place, position in zip(instance.grad_places, recording.differentiable):
             grad = grads[position]
-            place.fill(0) if grad is None else np.copyto(place, grad._data)
+            place.fill(0) if grad is None else np.copyto(place, grad._numbers)
         next(program, None)
         _, found = recording.structure[1][1]
         results = []

@@ -41,7 +41,7 @@ def _one(arg: Any, tensors: list[Any]) -> Any:
             if other is arg:
                 return "the same", position
         tensors.append(arg)
-        array, meta = arg._memory, arg._meta
+        array, meta = arg._memory, arg._grad_meta
         if array is None or arg._special is not None:
             return arg.__class__, id(arg)
         return (

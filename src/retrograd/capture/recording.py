@@ -505,7 +505,7 @@ class Recorder:
 
 def _expect(tensor: Any, array_class: type) -> None:
     """Have the accumulator of a leaf, if there is one, expect gradients of this class."""
-    meta = tensor._meta
+    meta = tensor._grad_meta
     node = None if meta is None or meta.grad_accumulator is None else meta.grad_accumulator()
     if node is not None and node.array_class in (np.ndarray, RecordedArray):
         node.array_class = array_class

@@ -63,7 +63,7 @@ class Recording:
         self._run(function, args, kwargs)
 
     def _note_grad(self, tensor: Any) -> None:
-        meta = tensor._meta
+        meta = tensor._grad_meta
         if id(tensor) not in self._grads_before:
             self._grads_before[id(tensor)] = tensor, None if meta is None else meta.grad
 
@@ -100,8 +100,8 @@ class Recording:
         recorder.give_back()
         self.result = None
         for tensor, grad in self._grads_before.values():
-            if tensor._meta is not None and tensor._meta.grad is not grad:
-                tensor._meta.grad = grad
+            if tensor._grad_meta is not None and tensor._grad_meta.grad is not grad:
+                tensor._grad_meta.grad = grad
         recorder.undo()
         undo_steps(recorder)
 
@@ -183,7 +183,7 @@ class Recording:
             if v.storage.kind == "outside"
         }
         for tensor, before in self._grads_before.values():
-            now = None if tensor._meta is None else tensor._meta.grad
+            now = None if tensor._grad_meta is None else tensor._grad_meta.grad
             position = positions.get(id(tensor))
             if now is not None and now._memory.__class__ is RecordedArray:
                 if now is before:
