@@ -358,7 +358,7 @@ def capture(function: Any = None, *, backend: str = "auto", check: bool = False,
     >>> for _ in range(5):
     ...     loss = step(torch.ones(3))
     >>> loss
-    tensor(0.5033, requires_grad=True)
+    tensor(0.5033, grad_fn=<CapturedBackward>)
     """
     if function is None:
         return functools.partial(capture, backend=backend, check=check, split=split)

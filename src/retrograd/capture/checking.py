@@ -51,7 +51,10 @@ class _World:
         self.states: list[Any] = [_copied(state) for _, state in self.optimizers]
 
     def now(self) -> list[Any]:
-        grads = [None if t._grad_meta is None or t._grad_meta.grad is None else t._grad_meta.grad._memory.copy() for t in self.tensors]
+        grads = [
+            None if t._grad_meta is None or t._grad_meta.grad is None else t._grad_meta.grad._memory.copy()
+            for t in self.tensors
+        ]
         return [tensor._memory.copy() for tensor in self.tensors] + grads
 
     def put_back(self) -> None:
