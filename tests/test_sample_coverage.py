@@ -35,6 +35,7 @@ EXEMPT = {
         Tensor.resize_ resize_as_ Tensor.set_ Tensor.storage Tensor.untyped_storage Tensor.new_empty_strided
         Tensor.as_subclass Tensor.dim_order empty_permuted frombuffer Tensor.new slice_inverse
     """,
+    "is about memory and streams; tests/cuda/test_streams.py has its test": "Tensor.record_stream",
     "is the in-place form of what has samples; tests/test_registry.py has its test": """
         Tensor.ge_ Tensor.gt_ Tensor.le_ Tensor.lt_ Tensor.ne_ Tensor.swapaxes_ Tensor.swapdims_ Tensor.t_ as_strided_
         detach_ selu_ rrelu_ nn.functional.hardtanh_ nn.functional.leaky_relu_ nn.functional.relu_

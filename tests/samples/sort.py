@@ -156,6 +156,21 @@ OPS = [
         method="unique",
     ),
     Op(
+        "_unique",
+        "_unique",
+        [
+            V("sorted", given([3, 1, 3, 2], "int64")),
+            V("inverse", given([3.0, 1.0, 3.0], requires_grad=False), True, True),
+        ],
+        differentiable=False,
+    ),
+    more(
+        "_unique",
+        V("unsorted", given([3, 1, 3], "int64"), sorted=False),
+        differentiable=False,
+        fn=lambda torch, *args, **kwargs: torch._unique(*args, **kwargs)[0].sort()[0],
+    ),
+    Op(
         "sorted parts",
         lambda torch, x: torch.stack([*torch.var_mean(x, 0, unbiased=False, keepdim=True)]),
         [S("columns", distinct(3, 2))],

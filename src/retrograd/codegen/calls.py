@@ -177,7 +177,7 @@ def _run_kernel(entry: Entry) -> list[str]:
         return [
             "try:",
             f"    {target} = {first} else kernel_{entry.kernel}({arguments})",
-            "except IndexError:",  # which the kernel tells better
+            "except (IndexError, TypeError):",  # which the kernel tells better; or a description, which has no values
             f"    {call}",
         ]
     if entry.view:
