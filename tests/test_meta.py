@@ -28,8 +28,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 #: Operators that are refused, with the reason. No more than one in twenty.
 REFUSED = {
     **dict.fromkeys(
-        ("bincount", "unique", "unique, options", "unique_consecutive", "nonzero", "nonzero_static", "argwhere",
-         "masked_select"),
+        ("bincount", "unique", "unique, options", "_unique", "_unique, options", "unique_consecutive", "nonzero",
+         "nonzero_static", "argwhere", "masked_select"),
         "the size of the result depends on values",
     ),
     **dict.fromkeys(

@@ -160,6 +160,7 @@ _ON_DEMAND = (
 
 
 if _TYPE_CHECKING:
+    from .capture.package import capture
     from .func import vmap
 
 
@@ -208,5 +209,7 @@ __all__ = [
     "sparse_csr", "special", "storage", "strided", "testing", "to_dlpack", "typename", "uint16", "uint32", "uint64",
     "uint8", "use_deterministic_algorithms", "utils", "version", "vmap",
 ]  # fmt: skip
-_drop_names(*[f"{__name__}.{part}." for part in ("kernels", "derivatives.formulas", "_generated")])
+_drop_names(
+    *[f"{__name__}.{part}" for part in ("kernels.", "derivatives.formulas.", "_generated.", "ops.stored_dtypes")]
+)
 _show_dispatch_trace_if_asked()

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
 
 import pytest
 
@@ -490,3 +491,31 @@ def test_other_threads_are_not_recorded():
         stop.set()
         thread.join()
     assert not failures
+
+
+def test_what_guards_dtypes_for_storing_does_not_hide_kernels():
+    """The first tensor of such a dtype puts guards before the kernels, which stay there."""
+    small = torch.ones(2, dtype=torch.float8_e4m3fn)
+    eager, captured = (trained(OPTIMIZERS["Adam"], backend) for backend in (None, "plain"))
+    assert all(torch.equal(a, b) for a, b in zip(eager[1], captured[1], strict=True))
+    with pytest.raises(NotImplementedError, match="not implemented for 'Float8_e4m3fn'"):
+        small + small
+    with pytest.raises(torch.capture.CaptureError, match="a tensor of float8_e4m3fn"):
+        torch.capture(lambda x: x.float() + 1)(small)
+
+
+@pytest.mark.parametrize("backend", ["plain", "native"])
+@pytest.mark.parametrize("action", ["always", "error"])
+def test_numpys_warnings_stay_inside(action, backend):
+    def step(x):
+        return sum(y.sum() for y in (1 / x, x.log(), x * 1e10, x**0.5, x / 0, (x - x) / (x - x)))
+
+    captured = torch.capture(step, backend=backend)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter(action)
+        for _ in range(4):
+            assert captured(torch.tensor([0.0, -1.0, 3e38])).isnan()
+        network = torch.capture(nn.Sequential(nn.Linear(1, 1)), backend=backend)
+        for _ in range(4):
+            network(torch.tensor([[float("inf")]])).sum().backward()
+    assert not caught

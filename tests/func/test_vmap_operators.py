@@ -28,8 +28,8 @@ OTHER_TENSORS = ("sparse", "nested", "masked.", "smm", "hspmm", "spmm", "saddmm"
 #: What vmap refuses: operator -> the words.  Results whose shape depends on values, and values that are asked for.
 REFUSED: dict[str, str] = {
     **dict.fromkeys(
-        ("unique_consecutive", "unique", "unique, options", "__getitem__.copy", "index_put", "masked_select", "nonzero",
-         "argwhere"), "data-dependent output shape",
+        ("unique_consecutive", "unique", "unique, options", "_unique", "_unique, options", "__getitem__.copy",
+         "index_put", "masked_select", "nonzero", "argwhere"), "data-dependent output shape",
     ),
     "narrow, options": "calling .item()",
     "nn.functional.rrelu": "do not yet support",

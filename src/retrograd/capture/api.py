@@ -129,13 +129,15 @@ class Entry:
         if self._saved:
             before = [array.copy() for array in self._saved]
             try:
-                self.run()
+                with np.errstate(all="ignore"):  # IEEE arithmetic, as eagerly: see core/quiet.py
+                    self.run()
             except BaseException:
                 for array, content in zip(self._saved, before):
                     np.copyto(array, content)
                 raise
         else:
-            self.run()
+            with np.errstate(all="ignore"):
+                self.run()
         for position in self.written:
             np.copyto(tensors[position]._memory, self.inputs[position])
         for tensor, argument, more in recording.versions:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels, random
+from .._generated import functions as generated
 from ..core import devices
 from ..core.locks import fork_safe_lock
 from ..core.state import local
@@ -34,15 +35,26 @@ one_at_a_time: Any = fork_safe_lock()
 
 _PACKAGE = __name__.partition(".")[0] if __name__ else "retrograd"
 _wrappers: dict[Any, Any] = {}
-_places: tuple[int, list[tuple[dict[str, Any], str, Any, Any]]] = (0, [])
+_places: tuple[Any, list[tuple[dict[str, Any], str, Any, Any]]] = (None, [])
+
+
+def _bare(function: Any) -> Any:
+    """The kernel itself, behind what looks at dtypes (ops/stored_dtypes.py) or devices (kernels/libraries.py)."""
+    while function.__class__ is FunctionType and "__wrapped__" in function.__dict__:
+        if function.__module__.startswith(f"{_PACKAGE}.kernels."):
+            break  # a kernel in two parts
+        function = function.__wrapped__  # type: ignore[attr-defined]
+    return function
 
 
 def _wrapper(kernel: Any) -> Any:
-    random_kernel = (getattr(kernel, "__module__", None) or "").endswith("kernels.random")
-    metadata = is_metadata(getattr(kernel, "__module__", None))
-    of_numbers = (getattr(kernel, "__module__", None) or "").endswith("kernels.promotion")
-    name = f"kernels.{kernel.__name__}"
-    lowered = LOWERED.get(kernel)
+    bare = _bare(kernel)
+    module = getattr(bare, "__module__", None) or ""
+    random_kernel = module.endswith("kernels.random")
+    metadata = is_metadata(module)
+    of_numbers = module.endswith("kernels.promotion")
+    name = f"kernels.{bare.__name__}"
+    lowered = LOWERED.get(bare)
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         recorder = active.get(threading.get_ident())
@@ -54,7 +66,7 @@ def _wrapper(kernel: Any) -> Any:
                 return result
         if of_numbers and not any([isinstance(arg, (RecordedArray, np.ndarray)) for arg in args]):
             return kernel(*args, **kwargs)
-        result = seen_through(recorder, kernel, args, kwargs) if not recorder.inside else NotImplemented
+        result = seen_through(recorder, bare, args, kwargs) if not recorder.inside else NotImplemented
         if result is not NotImplemented:
             return result
         out = recorder.out_of(kernel, args, kwargs)
@@ -63,7 +75,8 @@ def _wrapper(kernel: Any) -> Any:
             metadata=metadata,
         )  # fmt: skip
 
-    wrapper.__name__ = getattr(kernel, "__name__", "kernel")
+    wrapper.__name__ = getattr(bare, "__name__", "kernel")
+    wrapper.__wrapped__ = kernel  # type: ignore[attr-defined]
     return wrapper
 
 
@@ -123,20 +136,22 @@ def _maker(function: Any) -> Any:
 def _all_places() -> list[tuple[dict[str, Any], str, Any, Any]]:
     """Where names stand for kernels: (the module's names, the name, the kernel, its wrapper)."""
     global _places
-    count = len(sys.modules)
-    if _places[0] == count:
+    # What is imported, and whether something stands before the kernels already: in all places, or in none.
+    known = len(sys.modules), id(vars(generated)["kernel_select"])
+    if _places[0] == known:
         return _places[1]
     inside = f"{_PACKAGE}.kernels."
     found: dict[int, Any] = {}
     for name, module in list(sys.modules.items()):
         if name.startswith(inside) or name == inside[:-1]:
             for key, value in vars(module).items():
+                bare = _bare(value)
                 if (
-                    isinstance(value, FunctionType)
-                    and (value.__module__ or "").startswith(inside)
+                    isinstance(bare, FunctionType)
+                    and (bare.__module__ or "").startswith(inside)
                     and key != "__getattr__"
                 ):
-                    found[id(value)] = value
+                    found[id(bare)] = bare
     found[id(kernels.accumulate)] = kernels.accumulate
     places: list[tuple[dict[str, Any], str, Any, Any]] = []
     skipped = (inside, f"{_PACKAGE}.capture", f"{_PACKAGE}.codegen", f"{_PACKAGE}.random")
@@ -151,14 +166,14 @@ def _all_places() -> list[tuple[dict[str, Any], str, Any, Any]]:
                         _wrappers[value] = _maker(value)
                     places.append((names, key, value, _wrappers[value]))
                 elif (
-                    id(value) in found
-                    and found[id(value)] is value
+                    id(bare := _bare(value)) in found
+                    and found[id(bare)] is bare
                     and not (value is np.add and "kernels" not in name and key != "accumulate")
                 ):
                     if value not in _wrappers:
                         _wrappers[value] = _wrapper(value)
                     places.append((names, key, value, _wrappers[value]))
-    _places = count, places
+    _places = known, places
     return places
 
 
@@ -225,7 +240,7 @@ def _dropout_mask(like: Any, p: float, twister: Any) -> Any:
     return kernels_dropout_mask(like, p, random.default_generator.twister)
 
 
-kernels_dropout_mask: Any = kernels.dropout_mask
+kernels_dropout_mask: Any = _bare(kernels.dropout_mask)
 
 
 def _dropout_wrapper() -> Any:
@@ -386,7 +401,7 @@ class patched:
             active[threading.get_ident()] = self.recorder
             self.places = _all_places()
             for names, key, kernel, wrapper in self.places:
-                names[key] = wrapper if kernel is not kernels_dropout_mask else _dropout_wrapper()
+                names[key] = wrapper if _bare(kernel) is not kernels_dropout_mask else _dropout_wrapper()
             for name in _DRAWS:
                 self._patch(random.Generator, name, _draw(name, random.Generator.__dict__[name]))
             self._patch(random.Generator, "get_state", _get_state(random.Generator.get_state))
@@ -418,8 +433,9 @@ class patched:
         try:
             for owner, name, value in reversed(self.attributes):
                 setattr(owner, name, value)
-            for names, key, kernel, _ in self.places:
-                names[key] = kernel
+            for names, key, kernel, wrapper in self.places:
+                if _bare(names[key]) is names[key] or names[key] is wrapper:  # else something came before the wrapper
+                    names[key] = kernel
             active.pop(threading.get_ident(), None)
         finally:
             one_at_a_time.release()

@@ -32,6 +32,7 @@ from numpy.lib.array_utils import byte_bounds
 from ..core.state import local
 from ..core.version_counter import INFERENCE
 from ..core.where import user_location
+from ..kernels.promotion import is_stored
 from ..tensor import Tensor
 from .arrays import RecordedArray
 from .errors import CaptureError, refuse
@@ -161,6 +162,8 @@ class Recorder:
         return found
 
     def box(self, array: Any, value: Value | None = None) -> RecordedArray:
+        if is_stored(array.dtype):
+            raise refuse(f"a tensor of {array.dtype}", "convert it to a dtype to compute with outside of the step")
         boxed = RecordedArray(array, self)
         boxed.value = value
         self.boxes.append(weakref.ref(boxed))

@@ -85,7 +85,7 @@ class Recording:
             recorder.take(tensor)
         self.arguments: list[Value] = arguments
         try:
-            with patched(recorder, self.world.optimizers), observing(recorder):
+            with np.errstate(all="ignore"), patched(recorder, self.world.optimizers), observing(recorder):
                 result = function(*args, **kwargs)
             self._finish(result)
         except BaseException:

@@ -177,7 +177,7 @@ def _run_kernel(entry: Entry) -> list[str]:
         return [
             "try:",
             f"    {target} = {first} else kernel_{entry.kernel}({arguments})",
-            "except (IndexError, TypeError):",  # which the kernel tells better; or a description, which has no values
+            "except (IndexError, AttributeError):",  # which the kernel tells better; NoArray is for it, too
             f"    {call}",
         ]
     if entry.view:

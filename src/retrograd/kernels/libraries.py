@@ -162,6 +162,8 @@ def _chooser(ours: Any, module: str, name: str, asked_for: bool) -> Any:
 #: What stands in front of each kernel, by the kernel's identity: for everything else, and for operators that users
 #: call.
 _choosers: dict[int, tuple[Any, Any]] = {}
+#: The kernels themselves, by identity: the module, and the name there.
+_kernels: dict[int, tuple[str, str]] = {}
 _proxies: dict[str, ModuleType] = {}
 
 
@@ -193,6 +195,7 @@ def _put_choosers(clone: Clone) -> None:
                 if id(value) not in _choosers:
                     pair = _chooser(value, short, name, False), _chooser(value, short, name, True)
                     _choosers[id(value)] = pair
+                    _kernels[id(value)] = short, name
                 scope[name] = _choosers[id(value)][0]
             else:
                 scope[name] = value
@@ -225,11 +228,24 @@ def _replace(modules: dict[int, Any], functions: dict[int, tuple[Any, Any]]) -> 
             continue
         generated = path.startswith("retrograd._generated.")
         for name, value in list(vars(module).items()):
-            found = functions.get(id(value))
+            found = functions.get(id(value)) or _before_a_guard(value)
             if found is not None:
                 setattr(module, name, found[1] if generated and name.startswith("kernel_") else found[0])
             elif id(value) in modules:
                 setattr(module, name, modules[id(value)])
+
+
+def _before_a_guard(value: Any) -> tuple[Any, Any] | None:
+    """The choosers of a kernel that something else stands in front of already: see ops/stored_dtypes.py."""
+    bare = value
+    while id(bare) not in _kernels and type(bare) is FunctionType and "__wrapped__" in bare.__dict__:
+        bare = bare.__wrapped__  # type: ignore[attr-defined]
+    if bare is value or id(bare) not in _kernels:
+        return None
+    short, name = _kernels[id(bare)]
+    pair = _chooser(value, short, name, False), _chooser(value, short, name, True)
+    _choosers[id(value)] = pair
+    return pair
 
 
 def _take_choosers() -> None:
@@ -247,6 +263,7 @@ def _take_choosers() -> None:
         sys.modules[path] = original
         if getattr(package, path.rpartition(".")[2], None) is _proxies[path]:
             setattr(package, path.rpartition(".")[2], original)
+    _kernels.clear()
     _replace(modules, back)
     for table in (_choosers, _proxies, _originals):
         table.clear()  # type: ignore[attr-defined]
