@@ -215,7 +215,7 @@ _SHOWN: list[tuple[str, list[str]]] = [
         "ScaledDotProductFlashAttentionForCpuBackward0._saved_attn_mask",
     ]),
     (AS_USED, [
-        "AsStridedBackward0_copy._saved_storage_offset", "AvgPool2DBackward0._saved_stride",
+        "AvgPool2DBackward0._saved_stride",
         "AvgPool3DBackward0._saved_stride", "ConvolutionBackward0._saved_output_padding",
         "ConvolutionBackward0._saved_padding", "MaxPool2DWithIndicesBackward0._saved_stride",
         "MaxPool3DWithIndicesBackward0._saved_stride",
