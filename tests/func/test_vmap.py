@@ -237,3 +237,13 @@ def test_custom_functions() -> None:
     for transform in (vmap, lambda g: grad(lambda x: g(x).sum()), jacrev):
         with pytest.raises(RuntimeError, match=r"autograd\.Function with functorch transforms .* setup_context"):
             transform(Old.apply)(x)
+
+
+@pytest.mark.parametrize("name", ["alpha_dropout", "feature_alpha_dropout", "dropout", "dropout2d"])
+def test_dropouts_under_vmap_have_one_mask_or_each_its_own(name):
+    dropout = getattr(torch.nn.functional, name)
+    x = torch.ones(3, 2, 4, 5, 5)
+    same = vmap(lambda one: dropout(one, 0.5, training=True), randomness="same")(x)
+    assert (same == same[0]).all()
+    different = vmap(lambda one: dropout(one, 0.5, training=True), randomness="different")(x)
+    assert not (different == different[0]).all()

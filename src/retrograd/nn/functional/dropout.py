@@ -120,11 +120,9 @@ def _alpha(input: Tensor, shape: tuple[int, ...], p: float, training: bool, inpl
         nothing = beside(input, np.zeros((), input._memory.dtype))
         return input.mul_(nothing) if inplace else input * nothing
     scale = ((1 - p) * (1 + p * _SATURATED**2)) ** -0.5
-    like = (
-        input._memory
-        if shape == input._memory.shape
-        else np.empty_like(input._memory, shape=shape, order="C", subok=False)
-    )
+    like = input._memory
+    if shape != like.shape:
+        like = beside(input, np.empty(shape, like.dtype))._memory
     kept = _mask(like, p)
     dropped = kept == 0
     factor = (~dropped).to(input.dtype) * scale
