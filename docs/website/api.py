@@ -105,7 +105,7 @@ def _is_documented(value: Any) -> bool:
 
 
 def _is_pythons(value: Any) -> bool:
-    """Is it a function of Python's own that a module of ours has, too?"""
+    """Is it a function or class of Python's own, or of another package, that a module of ours has, too?"""
     return not (getattr(value, "__module__", None) or "retrograd").startswith(("retrograd", "torch"))
 
 
@@ -117,7 +117,7 @@ def undocumented() -> list[str]:
             path = f"torch.{module}.{name}" if module else f"torch.{name}"
             if not _is_documented(value):
                 found.append(path)
-            if inspect.isclass(value):
+            if inspect.isclass(value) and not _is_pythons(value):
                 inside = members(value).items()
                 found += [f"{path}.{member}" for member, what in inside if not _doc_of(value, member, what)]
     return found
