@@ -24,7 +24,7 @@ def test_a_name_without_a_docstring_is_noticed(monkeypatch: pytest.MonkeyPatch) 
 
         def method(self) -> None: ...
 
-    bare.__module__ = "retrograd.nn"
+    bare.__module__ = Bare.__module__ = "retrograd.nn"
     monkeypatch.setattr(api, "names", lambda: {"nn": {"bare": bare, "Bare": Bare}})
     assert api.undocumented() == ["torch.nn.bare", "torch.nn.Bare.method"]
 
