@@ -125,21 +125,8 @@ def test_gradients_that_meet_are_added_when_both_are_there(late, monkeypatch):
     both_ways(run, [9.0, 9.0, 9.0], late, monkeypatch, "hand over")
 
 
-def test_what_comes_after_backward_needs_no_wait(late, monkeypatch):
-    def run():
-        side = torch.cuda.Stream()
-        with torch.cuda.stream(side):
-            x = torch.full((3,), 2.0, device="cuda", requires_grad=True)
-            late.delay()
-            y = (x * 5).sum()
-        torch.cuda.current_stream().wait_stream(side)
-        y.backward()
-        return numbers(x.grad)
-
-    both_ways(run, [5.0, 5.0, 5.0], late, monkeypatch, "leaves")
-
-
-def test_what_grad_gives_needs_no_wait(late, monkeypatch):
+@pytest.mark.parametrize("how", ["backward", "grad"])
+def test_what_a_pass_gives_needs_no_wait(how, late, monkeypatch):
     def run():
         side = torch.cuda.Stream()
         with torch.cuda.stream(side):
@@ -147,8 +134,10 @@ def test_what_grad_gives_needs_no_wait(late, monkeypatch):
             late.delay()
             y = (x * x).sum()
         torch.cuda.current_stream().wait_stream(side)
-        (grad,) = torch.autograd.grad(y, x)
-        return numbers(grad)
+        if how == "grad":
+            return numbers(torch.autograd.grad(y, x)[0])
+        y.backward()
+        return numbers(x.grad)
 
     both_ways(run, [6.0, 6.0, 6.0], late, monkeypatch, "leaves")
 

@@ -21,8 +21,7 @@ from .explaining import explained
 from .graphed import GraphEntry, GraphRecording
 from .guards import signature
 from .memory import Memory
-from .native import has_compiler, write_native
-from .plain import write_plain
+from .native import has_compiler, write
 from .session import NeedsGraph, Output, Recording, is_free
 
 #: So many programs are made for calls that look alike before they are left to run eagerly.
@@ -56,11 +55,8 @@ class Entry:
         self.written: list[int] = [
             position for position, value in enumerate(recording.arguments) if value.storage.number in written
         ]
-        self.c_code: Any = None
-        if self.backend == "native":
-            writer, self.c_code = write_native(program, self.memory)
-        else:
-            writer = write_plain(program, self.memory)
+        self.c_code: Any
+        writer, self.c_code = write(program, self.memory, self.backend)
         self.run: Callable[[], None] = writer.finish(self._bind)
         self._saved: list[np.ndarray] = self._to_save()
         self._kept: list[tuple[Any, np.ndarray]] = []
@@ -73,10 +69,7 @@ class Entry:
     @property
     def source(self) -> str:
         """The program, with remarks."""
-        program = self.recording.program
-        if self.backend == "native":
-            return write_native(program, self.memory, True)[0].text()
-        return write_plain(program, self.memory, True).text()
+        return write(self.recording.program, self.memory, self.backend, True)[0].text()
 
     def _to_save(self) -> list[np.ndarray]:
         """Memory of the world that is written before something that may fail: it is put back then."""

@@ -216,6 +216,14 @@ def literal(array: np.ndarray) -> str | None:
     return f"({TYPES[array.dtype.char]}){value.hex()}"
 
 
+#: Functions of one number: `f` is the suffix of libm's functions, `type` that of the result.
+OF_ONE: dict[Any, str] = {
+    np.square: "{x} * {x}", np.negative: "-{x}", np.sqrt: "sqrt{f}({x})", np.absolute: "fabs{f}({x})",
+    np.reciprocal: "({type})1 / {x}", np.sign: "isnan_({x}) ? {x} : ({type})(({x} > 0) - ({x} < 0))",
+    np.positive: "{x}", np.conjugate: "{x}", np.logical_not: "!{x}", np.invert: "!{x}",
+}  # fmt: skip
+
+
 def expression(call: Call, operands: list[str], char: str) -> str:
     """One element of a pointwise call."""
     function: Any = call.function
@@ -234,22 +242,8 @@ def expression(call: Call, operands: list[str], char: str) -> str:
     if function in (np.maximum, np.minimum):
         y, sign = operands[1], ">" if function is np.maximum else "<"
         return f"isnan_({x}) ? {x} : ({x} {sign} {y} ? {x} : {y})"
-    if function is np.square:
-        return f"{x} * {x}"
-    if function is np.negative:
-        return f"-{x}"
-    if function is np.sqrt:
-        return f"sqrt{suffix}({x})"
-    if function is np.absolute:
-        return f"fabs{suffix}({x})"
-    if function is np.reciprocal:
-        return f"({TYPES[char]})1 / {x}"
-    if function is np.sign:
-        return f"isnan_({x}) ? {x} : ({TYPES[char]})(({x} > 0) - ({x} < 0))"
-    if function in (np.positive, np.conjugate):
-        return x
-    if function in (np.logical_not, np.invert):
-        return f"!{x}"
+    if function in OF_ONE:
+        return OF_ONE[function].format(x=x, f=suffix, type=TYPES[char])
     if function in (np.logical_and, np.bitwise_and):
         return f"{x} & {operands[1]}"
     if function in (np.logical_or, np.bitwise_or):

@@ -19,10 +19,10 @@ from ..autograd.function import Function, once_differentiable
 from ..core.state import local
 from ..core.version_counter import version_counter
 from ..tensor import Tensor, wrap
+from ..utils._pytree import tree_leaves, tree_map
 from .errors import CaptureError, refuse
 from .memory import Memory
-from .native import write_native
-from .plain import write_plain
+from .native import write
 from .recording import Recorder
 from .session import Output, Recording
 from .values import Call, Value
@@ -47,7 +47,8 @@ class GraphRecording(Recording):
         generator = random.default_generator
         state = generator.get_state()
         try:
-            super().__init__(both, _replaced(args, by_id), _replaced(kwargs, by_id), stand_ins, split, native)
+            args, kwargs = tree_map(lambda one: by_id[id(one)] if isinstance(one, Tensor) else one, (args, kwargs))
+            super().__init__(both, args, kwargs, stand_ins, split, native)
         finally:
             generator.set_state(state)
         self._undo()  # it was a rehearsal
@@ -55,8 +56,7 @@ class GraphRecording(Recording):
     def _both(self, function: Any, args: Any, kwargs: Any, stand_ins: list[Any]) -> Any:
         recorder: Recorder = self.recorder
         result = function(*args, **kwargs)
-        flat: list[Any] = []
-        _flatten(result, flat)
+        flat = [one for one in tree_leaves(result) if isinstance(one, Tensor)]
         if any(one is stand_in for one in flat for stand_in in stand_ins):
             raise refuse("a function that returns its argument", "return a clone() of it")
         self.differentiable = [position for position, one in enumerate(flat) if one.requires_grad]
@@ -87,38 +87,16 @@ def _stand_in(tensor: Any) -> Any:
     return one.requires_grad_() if tensor.requires_grad else one
 
 
-def _replaced(tree: Any, by_id: dict[int, Any]) -> Any:
-    if isinstance(tree, Tensor):
-        return by_id[id(tree)]
-    if tree.__class__ in (list, tuple):
-        return tree.__class__([_replaced(one, by_id) for one in tree])
-    return {key: _replaced(one, by_id) for key, one in tree.items()} if tree.__class__ is dict else tree
-
-
-def _flatten(tree: Any, found: list[Any]) -> None:
-    if isinstance(tree, Tensor):
-        found.append(tree)
-    elif isinstance(tree, (list, tuple)):
-        for one in tree:
-            _flatten(one, found)
-    elif isinstance(tree, dict):
-        for one in tree.values():
-            _flatten(one, found)
-
-
 class Instance:
     """The program with a memory of its own."""
 
     def __init__(self, recording: GraphRecording, backend: str) -> None:
         program = recording.program
         self.memory: Memory = Memory(program)
-        self.c_code: Any = None
+        self.c_code: Any
         for value in recording.grad_outputs:
             self.memory._allocate(value)
-        if backend == "native":
-            writer, self.c_code = write_native(program, self.memory)
-        else:
-            writer = write_plain(program, self.memory)
+        writer, self.c_code = write(program, self.memory, backend)
         self.run: Any = writer.finish(None)  # type: ignore[arg-type]
         self.places: list[np.ndarray] = [self.memory.view(value) for value in recording.arguments]
         self.grad_places: list[np.ndarray] = [self.memory.view(value) for value in recording.grad_outputs]
@@ -154,10 +132,7 @@ class GraphEntry:
 
     @property
     def source(self) -> str:
-        program = self.recording.program
-        if self.backend == "native":
-            return write_native(program, self.memory, True)[0].text()
-        return write_plain(program, self.memory, True).text()
+        return write(self.recording.program, self.memory, self.backend, True)[0].text()
 
     def fits(self, tensors: list[Any]) -> str | None:
         for tensor, array, requires_grad in self._expected:

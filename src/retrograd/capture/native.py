@@ -22,7 +22,7 @@ from pathlib import Path
 
 from .c_code import HEADER, CWriter
 from .memory import Memory
-from .plain import Writer
+from .plain import Writer, write_plain
 from .planning import touched
 from .program import Program
 
@@ -115,6 +115,13 @@ def _load(library: Path, mark: Path, key: str) -> ctypes.CDLL | None:
         )
     except (OSError, ValueError):
         return None
+
+
+def write(program: Program, memory: Memory, backend: str, remarks: bool = False) -> tuple[Writer, CWriter | None]:
+    """The program as lines of Python, and its C, if it has some."""
+    if backend == "native":
+        return write_native(program, memory, remarks)
+    return write_plain(program, memory, remarks), None
 
 
 def write_native(program: Program, memory: Memory, remarks: bool = False) -> tuple[Writer, CWriter]:
