@@ -134,6 +134,8 @@ def device_of_array_class(array_class: type[Any]) -> device:
 def refuse_device(absent: device) -> NoReturn:
     """Say that there is no such device; torch has two kinds of errors for it."""
     reason = f"no backend for device '{absent}' is loaded; this build computes on the CPU with NumPy"
+    if absent.type == "cuda":
+        reason += ", and with CuPy (pip install retrograd[cuda]) where that finds a GPU"
     if absent.type in ("cuda", "xpu"):
         raise AssertionError(f"Torch not compiled with {absent.type.upper()} enabled: {reason}")
     raise RuntimeError(f"PyTorch is not linked with support for {absent.type} devices: {reason}")
