@@ -203,6 +203,17 @@ def test_state_dict_round_trip(torch: Any) -> None:
     assert all((x == y).all() for x, y in zip(a.parameters(), b.parameters(), strict=True))
 
 
+def test_loading_numbers_into_a_meta_module_warns(torch: Any) -> None:
+    with torch.device("meta"):
+        net = torch.nn.Linear(2, 3)
+    state = torch.nn.Linear(2, 3).state_dict()
+    with pytest.warns(UserWarning, match="for (weight|bias): copying from a non-meta parameter in the"):
+        net.load_state_dict(state)
+    assert net.weight.is_meta
+    net.load_state_dict(state, assign=True)
+    assert (net.weight == state["weight"]).all()
+
+
 def test_load_reports_what_does_not_fit(torch: Any) -> None:
     net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
     state = net.state_dict()

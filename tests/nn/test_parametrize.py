@@ -199,6 +199,8 @@ def test_packed_sequences(torch: Any) -> None:
         rnn.pack_padded_sequence(torch.ones(2, 2), torch.tensor([2, 0]))
     with pytest.raises(ValueError, match="Expected total_length to be at least the length"):
         rnn.pad_packed_sequence(packed, total_length=2)
+    with pytest.raises(RuntimeError, match="batch_sizes can not be empty"):
+        rnn.unpack_sequence(rnn.PackedSequence(torch.ones(0, 5), torch.tensor([], dtype=torch.int64)))
     x = torch.ones(3, 2, 4, requires_grad=True)
     again, _ = rnn.pad_packed_sequence(rnn.pack_padded_sequence(x, [3, 1]))
     again.sum().backward()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...autograd.grad_mode import no_grad
 from ...autograd.hooks import RemovableHandle
+from ...core.where import users_level
 from ...tensor import Tensor
 from ...utils.swap import swap_tensors
 from ..conversion_settings import get_swap_module_params_on_conversion
@@ -263,6 +264,13 @@ def _load_tensor(module: Any, name: str, tensor: Tensor, key: str, value: Any, a
                 f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, the shape in "
                 f"current model is {tensor.shape}."
             )
+    if not assign and not is_lazy(value) and tensor.is_meta and not value.is_meta:
+        warnings.warn(
+            f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, "
+            "which is a no-op: it stays without numbers. Pass `assign=True` to have the module take the checkpoint's "
+            "tensors, or call `module.to_empty(device=...)` first",
+            stacklevel=users_level(),
+        )
     try:
         with no_grad():
             if get_swap_module_params_on_conversion():

@@ -172,6 +172,8 @@ def pad_packed_sequence(
     """
     sizes = sequence.batch_sizes._numbers
     time = sizes.size
+    if not time:
+        raise RuntimeError("batch_sizes can not be empty: a packed sequence has at least one step")
     if total_length is not None:
         if total_length < time:
             raise ValueError(
