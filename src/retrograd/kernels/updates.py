@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-#: From this many elements on, a call of BLAS is worth it.
-_LARGE = 1 << 13
+#: So many elements are worth a call of BLAS, and so few that it stays on this thread: SciPy's BLAS is another library
+#: than NumPy's, and after a call on several threads they wait for the next one on the processors that NumPy's want.
+_PIECE = 1 << 13
 
 
 @functools.cache
@@ -43,8 +44,10 @@ class ARRAYS:
 
     @staticmethod
     def add_(x: Any, y: Any, scale: Any) -> None:
-        if x.size >= _LARGE and x.ndim == 1 and x.strides[0] == y.strides[0] == x.itemsize and scale != 0:
-            _axpy(x.dtype)(y, x, a=scale)  # one pass; and as torch does it, with one rounding
+        if x.size >= _PIECE and x.ndim == 1 and x.strides[0] == y.strides[0] == x.itemsize and scale != 0:
+            axpy = _axpy(x.dtype)  # one pass; and as torch does it, with one rounding
+            for first in range(0, x.size, _PIECE):
+                axpy(y, x, min(_PIECE, x.size - first), scale, first, 1, first, 1)
         else:
             np.add(x, np.multiply(y, scale), x)
 
