@@ -424,7 +424,13 @@ def threshold_backward(grad_output: ndarray, a: ndarray, threshold: Any) -> ndar
 
 
 def _zero_below(grad: ndarray, a: ndarray, threshold: Any) -> ndarray:
-    return blocks.where(a <= threshold, np.zeros_like(grad, shape=()), grad)
+    if blocks.are_large((grad, a)) and grad.dtype.itemsize in blocks.BITS:
+        kept = np.less_equal(a, threshold).view(np.int8)
+        np.subtract(kept, 1, out=kept)  # all bits of what is above, none of what is below
+        bits = kept.astype(blocks.BITS[grad.dtype.itemsize])
+        np.bitwise_and(bits, grad.view(bits.dtype), out=bits)
+        return bits.view(grad.dtype)
+    return np.where(a <= threshold, grad.dtype.type(0), grad)
 
 
 # Every public function of this module is a kernel.
