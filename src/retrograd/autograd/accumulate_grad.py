@@ -175,6 +175,8 @@ def _may_keep(grads: Sequence[Any], like: Any) -> bool:
     if not held_alone(grads):
         return False
     grad = grads[0]
+    if grad.strides == like.strides and grad.__class__ is like.__class__ is ndarray and grad.flags.carray:
+        return True
     if not grad.flags.writeable or grad.__class__ is not like.__class__:
         if not hasattr(grad, "place") or grad.place is not getattr(like, "place", None):
             return False  # else of another stream of the device

@@ -35,6 +35,7 @@ from retrograd.autograd.saved_variable import (
     unpack_tensor,
 )
 from retrograd.derivatives import formulas
+from retrograd.kernels import ndarray
 from retrograd.tensor import Tensor
 from retrograd.tensor.special import boxed
 
@@ -293,8 +294,9 @@ def _unpack(
             once(r, what, [f"{r}_{what} = node.{r}_{what}"])
     for s in slots.saves:
         if s in f.reads.of:
-            unpacked = f'unpack_array(node, "{s}", node.{s}_)'
-            once(s, "value", [f"{s} = {unpacked}" if arrays else f"{s} = boxed({unpacked})"])
+            unpacked = f'unpack_array(node, "{s}", {s})'
+            lines_of_it = [f"{s} = node.{s}_", f"if {s}.__class__ is not ndarray:", f"    {s} = {unpacked}"]
+            once(s, "value", lines_of_it if arrays else [*lines_of_it, f"{s} = boxed({s})"])
     return lines
 
 

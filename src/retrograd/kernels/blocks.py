@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -168,6 +169,18 @@ def ones(n: int, dtype: np.dtype) -> ndarray:
     """So many ones, to read."""
     found = _ONES.get(dtype)
     return np.ones(n, dtype) if found is None or n > 4096 else found[:n]
+
+
+#: Elements of a matrix whose rows are summed, and numbers spread over them, by products: a product of BLAS costs a third
+#: of a sum along a dimension, or of a ufunc that broadcasts, until there is something to compute.
+TINY = 512
+
+
+@lru_cache(maxsize=256)
+def ones_across(n: int, dtype: np.dtype) -> tuple[ndarray, ndarray]:
+    """A column and a row of so many ones, to read: ``x.dot(column)`` are the sums of rows of `n` elements, and
+    ``sums.dot(row)`` has each of them as often as the row is long, to the last bit."""
+    return np.ones((n, 1), dtype), np.ones((1, n), dtype)
 
 
 def row_sums(x: ndarray) -> ndarray:

@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from . import blocks
 from .arithmetic import mul, neg
 from .powers import exp, log1p
 from .promotion import broadcast_shape, is_half, promote, scalar_name, unsupported, work_dtype
 from .storage import shape_text
 
 _NONE, _MEAN, _SUM = 0, 1, 2  # torch's numbers for the reduction of a loss
+_FEW = 64
+_FIRST = np.arange(_FEW)
 
 
 def nll_loss(
@@ -29,6 +32,10 @@ def nll_loss(
     if a.dtype.kind not in "fV":
         unsupported("nll_loss_out_frame", a.dtype)
     key, used = _nll_key(a, target, ignore_index)
+    if weight is None and reduction and a.ndim == 2 and len(a) <= 4096 and a.dtype.char in "fd":
+        chosen = a[key]
+        total = -chosen.dot(blocks.ones(chosen.size, a.dtype))  # by BLAS, as in `row_sums`
+        return np.array(total / chosen.size if reduction == _MEAN else total), np.array(chosen.size, a.dtype)
     losses = np.negative(a[key])  # of the targets that are not ignored
     weights = None if weight is None else weight[key[1] if a.ndim > 1 else key[0]]
     if weights is not None:
@@ -83,8 +90,7 @@ def _nll_key(a: np.ndarray, target: np.ndarray, ignore_index: int) -> tuple[tupl
     if a.ndim == 1:
         target = target.reshape(1)
     used = None
-    # As numbers without a sign, negative ones are the largest.
-    if 0 <= ignore_index < classes or (target.size and np.maximum.reduce(target.view(np.uint64), None) >= classes):
+    if 0 <= ignore_index < classes or _reaches(target, classes):
         used = target != ignore_index
         wrong = target[used & ((target < 0) | (target >= classes))]
         if wrong.size:
@@ -95,7 +101,7 @@ def _nll_key(a: np.ndarray, target: np.ndarray, ignore_index: int) -> tuple[tupl
         return (target if used is None else target[used],), used
     if used is None:
         if target.ndim == 1:
-            return (np.arange(target.shape[0]), target), None
+            return (_FIRST[: target.size] if target.size <= _FEW else np.arange(target.size), target), None
         places = np.ogrid[tuple([slice(n) for n in target.shape])]
     else:
         places = used.nonzero()
@@ -103,7 +109,20 @@ def _nll_key(a: np.ndarray, target: np.ndarray, ignore_index: int) -> tuple[tupl
     return (places[0], target, *places[1:]), used
 
 
+def _reaches(target: np.ndarray, classes: int) -> bool:
+    """Is a target, or one that is negative, not below `classes`?"""
+    if not target.size:
+        return False
+    if target.size <= _FEW and target.ndim == 1 and type(target) is np.ndarray:
+        numbers = target.tolist()  # (a reduction costs as much as of a hundred numbers)
+        return max(numbers) >= classes or min(numbers) < 0
+    # As numbers without a sign, negative ones are the largest.
+    return np.maximum.reduce(target.view(np.uint64), None) >= classes
+
+
 def _check_nll(a: np.ndarray, target: np.ndarray, weight: np.ndarray | None) -> None:
+    if weight is None and a.shape[:1] == target.shape and target.dtype.char == "l" and a.ndim == 2:
+        return
     if a.ndim == 0:
         raise ValueError("Expected 1 or more dimensions (got 0)")
     if target.dtype != np.int64 and target.dtype != np.uint8:

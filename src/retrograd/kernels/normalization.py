@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import compiled
-from .blocks import dots, long_rows, ones, row_blocks, row_sums
+from .blocks import TINY, dots, long_rows, ones, ones_across, row_blocks, row_sums
 from .compiled import LARGE
 from .promotion import cast_number, is_half, scalar_name, unsupported
 from .storage import keeps_channels_last, shape_text
@@ -381,6 +381,8 @@ def layer_norm(
     before = a.ndim - len(shape)
     if not shape or before < 0 or a.shape[before:] != shape or dtype.kind not in "fV":
         _check_layer_norm(a, shape, weight, bias)
+    if before == 1 and a.ndim == 2 and a.size <= TINY and type(a) is np.ndarray and dtype.char in "fd":
+        return _normalize_tiny(a, weight, bias, eps)
     width = math.prod(shape)
     rows = math.prod(a.shape[:before])
     x = a.reshape(rows, width)
@@ -423,6 +425,29 @@ def _normalize_rows(
     np.reciprocal(rstd, out=rstd)
     rstd = rstd.reshape(-1, 1)
     out *= rstd
+    if scale is not None:
+        out *= scale
+    if shift is not None:
+        out += shift
+    return out, mean, rstd
+
+
+def _normalize_tiny(
+    x: np.ndarray, scale: np.ndarray | None, shift: np.ndarray | None, eps: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same for a matrix of few elements, nothing broadcast: see `ones_across`."""
+    width = x.shape[1]
+    across, spread = ones_across(width, x.dtype)
+    n = np.array(width, x.dtype)
+    mean = x.dot(across)
+    mean /= n
+    out = np.subtract(x, mean.dot(spread), order="C")
+    rstd = (out * out).dot(across)
+    rstd /= n
+    rstd += np.array(eps, x.dtype)
+    np.sqrt(rstd, rstd)
+    np.reciprocal(rstd, rstd)
+    out *= rstd.dot(spread)
     if scale is not None:
         out *= scale
     if shift is not None:
@@ -477,6 +502,8 @@ def layer_norm_backward(
         narrow = layer_norm_backward(wide[0], wide[1], shape, *wide[2:], output_mask)  # type: ignore[arg-type,call-arg]
         return tuple([None if p is None else p.astype(dtype) for p in narrow])  # type: ignore[return-value]
     if input.ndim == 2 and len(shape) == 1 and input.size <= LARGE and mean.ndim == rstd.ndim == 2:
+        if input.size <= TINY and type(grad) is np.ndarray and grad.dtype is dtype and dtype.char in "fd":
+            return _layer_norm_tiny_backward(grad, input, mean, rstd, weight, output_mask)
         found = _layer_norm_rows_backward(grad, input, mean, rstd, weight, output_mask, (None, None, None))
         return tuple(found)  # type: ignore[return-value]
     width = math.prod(shape)
@@ -545,6 +572,31 @@ def _layer_norm_rows_backward(
     if factor is not None:
         products *= factor
     return [np.subtract(products, centered, out=products if out is None else out), grad_weight, grad_bias]
+
+
+def _layer_norm_tiny_backward(
+    g: np.ndarray, x: np.ndarray, mean: np.ndarray, rstd: np.ndarray, weight: np.ndarray | None, mask: Sequence[bool]
+) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
+    """The same for matrices of few elements, nothing broadcast: see `ones_across`."""
+    rows, width = x.shape
+    across, spread = ones_across(width, x.dtype)
+    down = ones_across(rows, x.dtype)
+    grad_bias = down[1].dot(g).reshape(width) if mask[2] else None
+    scale = rstd.dot(spread)
+    normal = x - mean.dot(spread)
+    normal *= scale
+    products = g * normal
+    grad_weight = down[1].dot(products).reshape(width) if mask[1] else None
+    if not mask[0]:
+        return None, grad_weight, grad_bias
+    # scale * (g * weight - mean(g * weight) - normal * mean(products * weight))
+    share = across if weight is None else weight.reshape(width, 1)
+    share = share / np.array(width, x.dtype)
+    normal *= products.dot(share).dot(spread)
+    normal += g.dot(share).dot(spread)
+    result = np.subtract(g if weight is None else g * down[0].dot(weight.reshape(1, width)), normal, normal)
+    result *= scale
+    return result, grad_weight, grad_bias
 
 
 def native_layer_norm_backward(
