@@ -149,6 +149,35 @@ def test_inputs_are_left_alone(torch):
     assert x.grad_fn is None
 
 
+def test_products_with_a_derivative_that_is_not_symmetric(torch):
+    """The package's own formulas have symmetric Hessians, somebody's gradient need not: then the side matters."""
+
+    class FirstAlone(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x[0] * x[1] * x[1]
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return grad * torch.stack([x[1] * x[1], x[1] * 0])
+
+    x, v = torch.tensor([2.0, 3.0]), torch.tensor([5.0, 7.0])
+    functional = torch.autograd.functional
+    assert functional.hvp(FirstAlone.apply, x, v)[1].tolist() == [42.0, 0.0]
+    assert functional.vhp(FirstAlone.apply, x, v)[1].tolist() == [0.0, 30.0]
+
+    def hooked(x):
+        y = x[0] * x[1] * x[1]
+        z = x * 1
+        z.register_hook(lambda grad: grad * x[1])
+        return y + z.sum()
+
+    # the gradient: [x1 * x1 + x1, 2 * x0 * x1 + x1]
+    assert functional.hvp(hooked, x, v)[1].tolist() == [6 * 7.0 + 7.0, 6 * 5.0 + 4 * 7.0 + 7.0]
+
+
 @pytest.mark.parametrize("name", ["vjp", "jvp", "vhp", "hvp"])
 def test_create_graph_of_products(torch, name):
     product = getattr(torch.autograd.functional, name)

@@ -28,7 +28,7 @@
 #define SLOTS(X) \
     X(Tensor, _numbers) X(Tensor, _edge) X(Tensor, _grad_meta) X(Tensor, _vc) \
     X(AutogradMeta, requires_grad) X(AutogradMeta, grad) X(AutogradMeta, grad_accumulator) \
-    X(AutogradMeta, post_accumulate_grad_hooks) \
+    X(AutogradMeta, post_accumulate_grad_hooks) X(AutogradMeta, detached) \
     X(DifferentiableViewMeta, edge) X(DifferentiableViewMeta, attr_version) X(DifferentiableViewMeta, base) \
     X(DifferentiableViewMeta, step) \
     X(VersionCounter, version) \
@@ -91,6 +91,17 @@ static inline int is_float_array(PyObject *object)
     if (!object || !PyArray_CheckExact(object)) return 0;
     PyArray_Descr *type = PyArray_DESCR((PyArrayObject *)object);
     return type == core.f32 || type == core.f64;
+}
+
+/* A saved tensor that nobody has written to or detached since: it stands in its slot as it is (save() of
+ * autograd/saved_variable.py), and is read so. */
+static inline int is_as_saved(PyObject *tensor)
+{
+    PyObject *counter = SLOT(tensor, Tensor, _vc), *meta = SLOT(tensor, Tensor, _grad_meta);
+    if (counter == Py_None) return 1;
+    if (!counter || (PyObject *)Py_TYPE(counter) != core.VersionCounter || counter == core.INFERENCE) return 0;
+    if (SLOT(counter, VersionCounter, version) != core.zero) return 0;
+    return meta == Py_None || (meta && SLOT(meta, AutogradMeta, detached) == Py_False);
 }
 
 /* slots.c */

@@ -75,7 +75,7 @@ static PyObject *saved_tensor(Expression *e, Evaluation *run)
         PyErr_Format(PyExc_AttributeError, "%U was not saved", e->object);
         return NULL;
     }
-    if (is_plain(saved) && SLOT(saved, Tensor, _vc) == Py_None) return Py_XNewRef(SLOT(saved, Tensor, _numbers));
+    if (is_plain(saved) && is_as_saved(saved)) return Py_XNewRef(SLOT(saved, Tensor, _numbers));
     return unpacked(e, run, core.unpack_array, saved);
 }
 

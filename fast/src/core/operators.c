@@ -151,7 +151,7 @@ failed:
 
 static PyObject *saved_input(PyObject *tensor)
 {
-    if (!is_plain(tensor) || SLOT(tensor, Tensor, _vc) == Py_None) return Py_NewRef(tensor); /* (or a number) */
+    if (!is_plain(tensor) || is_as_saved(tensor)) return Py_NewRef(tensor); /* (or a number) */
     return PyObject_CallFunctionObjArgs(core.SavedVariable, tensor, NULL);
 }
 

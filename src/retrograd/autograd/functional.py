@@ -288,6 +288,17 @@ def _swept(outputs: Sequence, inputs: Sequence, vectors: Sequence) -> tuple[Tens
     )
 
 
+def _has_symmetric_hessian(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> bool:
+    """Is the derivative of the gradient sure to be symmetric, so that a product with it is the same from either side?
+
+    It is of real numbers, if all nodes are the package's own, whose formulas are derivatives of one function.
+    Somebody's own node may have another gradient, and a hook may change one.
+    """
+    if any(x.__class__ is not Tensor or x._memory.dtype.kind != "f" for x in (*outputs, *inputs)):
+        return False
+    return transforms("rows").own_nodes(outputs) is not None
+
+
 def _check_depends(gradients: Sequence[Tensor], create_graph: bool) -> None:
     if create_graph:
         for position, gradient in enumerate(gradients):
@@ -603,20 +614,20 @@ def _hessian_product(
         gradients = _gradients(outputs, inputs, (None,), create_graph=True)
         if strict:
             _require(gradients, "jacobian")
-        product: Any = None
-        if function == "hvp" and not create_graph and not strict and all(g is not None for g in gradients):
-            product = _swept(gradients, inputs, vector)
-        if function == "hvp" and product is None:
+        from_the_left = function == "vhp" or (
+            not create_graph and not strict and _has_symmetric_hessian(outputs, inputs)
+        )
+        if not from_the_left:
             # As in `jvp`: linear in what the second gradient is taken with.
             taken_with = tuple(tensor.new_zeros(tensor.shape).requires_grad_() for tensor in inputs)
             seconds = _gradients(gradients, inputs, taken_with, create_graph=True)
             if strict:
                 _require(seconds, "hessian")
     with _recording(create_graph):
-        if function == "vhp":
+        if from_the_left:
             product = _gradients(gradients, inputs, vector, create_graph)
             product = _filled(product, inputs, "double_back", strict, create_graph)
-        elif product is None:
+        else:
             product = _gradients(seconds, taken_with, vector, create_graph)
             product = _filled(product, inputs, "double_back_trick", strict, create_graph)
     outputs, product = _result(outputs, create_graph), _result(product, create_graph)

@@ -88,21 +88,27 @@ def can_be_many(outputs: Sequence[Tensor]) -> bool:
     if state.observers or state.batch_levels or any(output.__class__ is not Tensor for output in outputs):
         return False
     rows = sum([output._memory.size for output in outputs])
+    below = own_nodes(outputs)
+    return below is not None and not any(
+        [rows * math.prod(metadata[0]) > _MANY for node in below for metadata in node.input_metadata]
+    )
+
+
+def own_nodes(outputs: Sequence[Tensor]) -> list[Any] | None:
+    """The nodes below `outputs`; None if one has hooks, or is somebody's own."""
     edges = [gradient_edge(output) for output in outputs]
     seen = list(dict.fromkeys([edge[0] for edge in edges if edge is not None]))
     known = set(seen)
     for node in seen:  # grows while it is walked
         if node.extras is not None and _has_hooks(node):
-            return False
+            return None
         if node.next_edges and node.__class__.__module__ != GENERATED:
-            return False
-        if any([rows * math.prod(metadata[0]) > _MANY for metadata in node.input_metadata]):
-            return False
+            return None
         for edge in node.next_edges:
             if edge is not None and edge[0] not in known:
                 known.add(edge[0])
                 seen.append(edge[0])
-    return True
+    return seen
 
 
 def _has_hooks(node: Any) -> bool:
@@ -320,4 +326,4 @@ def _register() -> None:
     ROWS.update(found)
 
 
-__all__ = ["can_be_many", "can_run", "level_of_rows", "run_rows"]
+__all__ = ["can_be_many", "can_run", "level_of_rows", "own_nodes", "run_rows"]

@@ -1,6 +1,6 @@
 """The derivative along a direction, from a graph that is there already: a sweep over its nodes, from the leaves up.
 
-`functional.jvp` and `hvp` have recorded what they differentiate.  As in torch, the product of the Jacobian with a
+`functional.jvp` has recorded what it differentiates.  As in torch, the product of the Jacobian with a
 vector can be had from that by two backward passes, of which the first is recorded; but most nodes say as well what a
 small change of their inputs does:
 
