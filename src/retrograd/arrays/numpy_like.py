@@ -552,10 +552,7 @@ class OnHost:
     def _theirs(self, name: str) -> Any:
         if self._path not in ("scipy.special", "scipy.fft") or name in _OTHERWISE:
             return None
-        try:
-            return getattr(import_module(f"{self._place.module.__name__}x.{self._path}"), name, None)
-        except ImportError:
-            return None
+        return getattr(self._place.library_of(self._path), name, None)
 
 
 def hosted(place: Place, ours: Any, theirs: Any = None) -> Any:

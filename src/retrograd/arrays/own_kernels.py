@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..kernels.storage import needed_elements
 
 
@@ -79,6 +81,59 @@ def _solve_rows(a: Any, b: Any, x: Any, upper: bool, unitriangular: bool) -> Non
         x[..., i, :] = row if unitriangular else row / a[..., i, i, None]
 
 
+# ------------------------------------------------------------------------------------------------------ sparse matrices
+
+
+def multiply_sparse_dense(a: Any, b: Any, adjoint: bool = False) -> Any:
+    """The product of a sparse matrix (or its adjoint) and an array of one or two dimensions: by cuSPARSE where there is
+    one for the dtype, else what each value gives is added where it belongs."""
+    place, numpy = b.place, b.place.numpy
+    by_coordinates = a if hasattr(a, "indices") else a.to_coo()
+    (rows, columns), values = by_coordinates.indices, by_coordinates.values
+    if adjoint:
+        rows, columns, values = columns, rows, values.conj()
+    if values.itemsize == 2 or values.dtype.kind == "V":
+        values = values.astype(np.float32)
+    right = b.reshape(b.shape[0], -1).astype(values.dtype, copy=False)
+    shape = a.shape[::-1] if adjoint else a.shape
+    result = _by_cusparse(place, values, rows, columns, shape, right) if values.dtype.char in "fdFD" else None
+    if result is None:
+        result = numpy.zeros((shape[0], right.shape[1]), values.dtype)
+        if values.size:
+            numpy.add.at(result, rows, values[:, None] * right.take(columns, 0))
+    return result.reshape(shape[0], *b.shape[1:]).astype(b.dtype, copy=False)
+
+
+def _by_cusparse(place: Any, values: Any, rows: Any, columns: Any, shape: tuple[int, ...], right: Any) -> Any:
+    """The product by CuPy's sparse matrices; None where there are none, or for these."""
+    found = place.library_of("scipy.sparse")
+    if found is None or not values.size or not right.size or max(values.size, *shape) >= 2**31:
+        return None
+    place.activate()
+    index = [one.astype(np.int32).raw for one in (rows, columns)]
+    matrix = found.coo_matrix((place.numpy.ascontiguousarray(values).raw, tuple(index)), shape=shape).tocsr()
+    return place.wrap(matrix @ right.raw)
+
+
+def multiply_sparse(a: Any, b: Any) -> Any:
+    """The product of two sparse matrices, with a value wherever their values meet, be it zero: every value of the first
+    once for each value in the row of the second that it meets, then all that belong to one place added."""
+    numpy, sparse = a.values.place.numpy, a.values.place.kernels.modules["sparse"]
+    a, b = sparse.coalesce(a), sparse.coalesce(b)
+    (rows, inner), (of_rows, columns) = a.indices, b.indices
+    counts = numpy.bincount(of_rows, minlength=b.shape[0]) if of_rows.size else numpy.zeros(b.shape[0], np.int64)
+    firsts = numpy.cumsum(counts) - counts
+    times = counts[inner]
+    first = numpy.repeat(numpy.arange(rows.size), times)
+    step = numpy.arange(first.size) - numpy.repeat(numpy.cumsum(times) - times, times)
+    second = numpy.repeat(firsts[inner], times) + step
+    indices = numpy.stack([rows[first], columns[second]]).astype(np.int64)
+    wide = np.float32 if a.values.itemsize == 2 else a.values.dtype
+    values = a.values.astype(wide)[first] * b.values.astype(wide)[second]
+    made = sparse.coalesce(sparse.SparseArray(indices, values, (a.shape[0], b.shape[1])))
+    return made if wide == a.values.dtype else made.with_values(made.values.astype(a.values.dtype))
+
+
 def on_threads(ufunc: Any) -> Any:
     """The same: a device has its own way to share elements out."""
     return ufunc
@@ -91,6 +146,7 @@ OVERLAY: dict[str, dict[str, Any]] = {
     "storage": {"_address": _address, "restride": restride, "as_strided": as_strided},
     "shape": {"_nothing": _nothing},
     "decompositions": {"_trsm": _trsm},
+    "sparse": {"multiply_sparse_dense": multiply_sparse_dense, "multiply_sparse": multiply_sparse},
     "compiled": {"on_threads": on_threads, "LARGE": _NEVER, "takes": lambda *arrays: False,
                  "library": lambda: None, "is_used": lambda: False},
 }  # fmt: skip

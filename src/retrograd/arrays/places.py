@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..core import devices
+from ..core.description import Description, NoArray
 from ..core.devices import device, forget_array_class, register_array_class
 from ..kernels import libraries
 from . import memory
@@ -56,7 +57,9 @@ class Place:
         self._copies: type[DeviceArray] | None = None
         self._pool: dict[int, tuple[list[Any], list[int]]] = {}
         self.of_streams: dict[int, type[DeviceArray]] = {}
+        self.of_descriptions: dict[tuple[type[Any], type[Any]], type[Any]] = {}
         self._held: dict[np.dtype, np.dtype] = {}
+        self._libraries: dict[str, Any] = {}
         self.numpy: Any = NumpyLike(self)
         self.kernels: libraries.Clone = libraries.Clone(
             str(self.device), self.numpy, stand_ins(self), OVERLAY, self._refuse_mixed_call
@@ -92,6 +95,19 @@ class Place:
             made = self.of_streams.setdefault(stream.ptr, made)
         return made
 
+    def class_of_description(self, kind: type[Any], array_class: type[DeviceArray]) -> type[Any]:
+        """The class of sparse arrays of a kind whose values are of `array_class`, with its place and stream.
+
+        What it computes is computed by this device's kernels: Note [Kernels for another library]."""
+        made = self.of_descriptions.get((kind, array_class))
+        if made is None:
+            members = {"__slots__": (), "place": self, "stream": array_class.stream, "of_arrays": array_class}
+            made = type(kind.__name__, (kind,), {**self.kernels.methods(kind), **members})
+            register_array_class(made, self.device)
+            libraries.offer(made, self.kernels)
+            made = self.of_descriptions.setdefault((kind, array_class), made)
+        return made
+
     def new_stream(self, priority: int) -> Any:
         """A stream of the library: there are at most 32 of a priority, which take turns, as in torch. None is ever
         destroyed, and so no array, event or handle is left on one that is gone."""
@@ -125,9 +141,11 @@ class Place:
             event.record(null if before.stream is None else before.stream)
             (null if after.stream is None else after.stream).wait_event(event)
 
-    def use_on(self, array: DeviceArray, user: type[DeviceArray]) -> None:
+    def use_on(self, array: Any, user: type[DeviceArray]) -> None:
         """Say that the stream of the class `user` reads an array that may have been made on another."""
-        memory.use_on(array.raw, self.module.cuda.Stream.null if user.stream is None else user.stream)
+        stream = self.module.cuda.Stream.null if user.stream is None else user.stream
+        for part in (array,) if isinstance(array, DeviceArray) else [getattr(array, name) for name in array.parts]:
+            memory.use_on(part.raw, stream)
 
     # ------------------------------------------------------------------------------------------------------ arrays
 
@@ -282,6 +300,15 @@ class Place:
 
     # ------------------------------------------------------------------------------------------------- other libraries
 
+    def library_of(self, path: str) -> Any:
+        """What the library has in place of another library for NumPy's arrays, such as ``scipy.sparse``; or None."""
+        if path not in self._libraries:
+            try:
+                self._libraries[path] = import_module(f"{self.module.__name__}x.{path}")
+            except ImportError:
+                self._libraries[path] = None
+        return self._libraries[path]
+
     def unwrap(self, value: Any) -> Any:
         """An argument as the library takes it."""
         if isinstance(value, DeviceArray):
@@ -310,6 +337,8 @@ class Place:
     def by_host(self, function: Any, args: Any, kwargs: Any, writes: Any = None) -> Any:
         """``function(*args, **kwargs)``, computed by NumPy in the host's memory; `writes` gets its values back."""
         name = getattr(function, "__name__", str(function))
+        if any(isinstance(one, Description) for one in args):  # which is no array on any device
+            raise NoArray(f"{name} was given a tensor without an array of its own")
         on_host[name] += 1
         sources: dict[int, tuple[Any, np.ndarray]] = {}
         out = kwargs.get("out")
@@ -347,6 +376,8 @@ class Place:
                     raise RuntimeError(mixed(name, self.device, value.place.device))
             elif kind is list or kind is tuple:
                 self.refuse_mixed(name, value)
+            elif isinstance(value, Description) and getattr(value, "place", self) is not self:
+                raise RuntimeError(mixed(name, self.device, value.place.device))
 
     def _refuse_mixed_call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if name not in _TAKES_CPU_INDICES:
@@ -424,12 +455,13 @@ def stop() -> None:
     """Forget all devices: for tests, whose library goes."""
     with _lock:
         for place in places:
-            for array_class in (*place.of_streams.values(), place.array_class):
+            for array_class in (*place.of_descriptions.values(), *place.of_streams.values(), place.array_class):
                 libraries.withdraw(array_class)
                 forget_array_class(array_class)
             _gone.append((*place.of_streams.values(), place._pool.copy()))
             place._pool.clear()
             place.of_streams.clear()
+            place.of_descriptions.clear()
             place.held.clear()
             place._copies = None
         places.clear()

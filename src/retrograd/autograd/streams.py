@@ -38,13 +38,13 @@ def place_of_class(array_class: Any) -> Any:
 
 
 def class_of_node(node: Any) -> Any:
-    """The class of a node's result, of several that of the first on a device."""
+    """The class of a node's result, of several that of the first on a device; of a sparse one that of its values."""
     array_class = node.array_class
     if array_class is not None:
-        return array_class
+        return getattr(array_class, "of_arrays", array_class)
     for metadata in node.input_metadata:
         if place_of_class(metadata[2]) is not None:
-            return metadata[2]
+            return getattr(metadata[2], "of_arrays", metadata[2])
     return None
 
 

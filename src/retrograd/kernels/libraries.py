@@ -55,6 +55,8 @@ class Clone:
         #: Called before an operator that somebody outside asked for: raises where devices are mixed.
         self.mixes = mixes
         self.modules: dict[str, ModuleType] = {}
+        #: Classes that stay one, and what they would be in this world.
+        self._classes: dict[type[Any], type[Any]] = {}
         self._builtins = {**vars(builtins), "__import__": self._import}
         self.package: ModuleType = self._run("")
 
@@ -76,9 +78,22 @@ class Clone:
         for key, value in list(scope.items()):
             # Classes stay one: an error, or what stands for the array of a sparse tensor, is the same on all devices.
             if isinstance(value, type) and issubclass(value, (BaseException, Description)) and key in ours:
+                if value is not ours[key]:
+                    self._classes[ours[key]] = value
                 scope[key] = ours[key]
         scope.update(self.overlay.get(name, {}))
         return made
+
+    def methods(self, kind: type[Any]) -> dict[str, Any]:
+        """What a class of descriptions computes, in this world."""
+        made = self._classes[kind]
+        return {
+            name: value
+            for cls in reversed(made.__mro__)
+            if cls in self._classes.values()
+            for name, value in vars(cls).items()
+            if isinstance(value, FunctionType) and not name.startswith("__")
+        }
 
     def _import(self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
         """What ``import`` does in a clone."""

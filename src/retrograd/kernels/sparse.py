@@ -33,12 +33,11 @@ def _tensors() -> Any:
     return sparse
 
 
-def refuse_devices(*parts: Any) -> None:
-    for part in parts:
-        if hasattr(part, "place"):
-            raise NotImplementedError(
-                f"sparse tensors are on the CPU, and this one would be on {part.place.device}: use x.cpu() first"
-            )
+def _settle(array: Any, values: Any) -> None:
+    """Values of a device make an array of that device: its class says so, as that of any array does."""
+    place = getattr(values, "place", None)
+    if place is not None:
+        array.__class__ = place.class_of_description(array.kind, values.__class__)
 
 
 class SparseArray(Description):
@@ -52,10 +51,13 @@ class SparseArray(Description):
 
     layout_name = "Sparse"
     parts: tuple[str, ...] = ("indices", "values")
+    #: The class of such arrays on the CPU; each device has one of its own, which is derived from it.
+    kind: type[SparseArray]
 
     def __init__(self, indices: Any, values: Any, shape: tuple[int, ...], coalesced: bool = False) -> None:
         super().__init__(shape, values.dtype)
-        refuse_devices(indices, values)
+        if values.__class__ is not np.ndarray:
+            _settle(self, values)
         self.indices: np.ndarray = indices
         self.values: np.ndarray = values
         self.coalesced: bool = coalesced
@@ -108,7 +110,7 @@ class SparseArray(Description):
         return _tensors().SparseTensor.on(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.indices, self.values, self.shape, self.coalesced)
+        return self.kind, (self.indices, self.values, self.shape, self.coalesced)
 
 
 class CompressedArray(Description):
@@ -121,13 +123,15 @@ class CompressedArray(Description):
     __slots__ = ("_matrix", "places", "starts", "values")
 
     parts: tuple[str, ...] = ("starts", "places", "values")
+    kind: type[CompressedArray]
     #: Are the rows compressed, or the columns? Are values blocks?
     by_rows: bool = True
     blocks: bool = False
 
     def __init__(self, starts: Any, places: Any, values: Any, shape: tuple[int, ...]) -> None:
         super().__init__(shape, values.dtype)
-        refuse_devices(starts, values)
+        if values.__class__ is not np.ndarray:
+            _settle(self, values)
         self.starts: np.ndarray = starts
         self.places: np.ndarray = places
         self.values: np.ndarray = values
@@ -157,7 +161,7 @@ class CompressedArray(Description):
 
     def with_values(self, values: Any) -> CompressedArray:
         """The same places with other values."""
-        return type(self)(self.starts, self.places, values, self.shape)
+        return self.kind(self.starts, self.places, values, self.shape)
 
     def matrix(self) -> Any:
         """SciPy's matrix of one that has neither batch nor dense dimensions."""
@@ -201,7 +205,7 @@ class CompressedArray(Description):
         return _tensors().CompressedTensor.on(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.starts, self.places, self.values, self.shape)
+        return self.kind, (self.starts, self.places, self.values, self.shape)
 
 
 class CsrArray(CompressedArray):
@@ -226,6 +230,10 @@ class BscArray(CompressedArray):
     layout_name = "SparseBsc"
     by_rows = False
     blocks = True
+
+
+for _kind in (SparseArray, CsrArray, CscArray, BsrArray, BscArray):
+    _kind.kind = _kind  # type: ignore[attr-defined]
 
 
 # ---------------------------------------------------------------------------------------------------------- coordinates

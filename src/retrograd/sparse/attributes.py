@@ -184,21 +184,22 @@ def _like(name: str) -> None:
     def make(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
              pin_memory: bool = False, memory_format: Any = None) -> Any:  # fmt: skip
         if layout is not None and layout is not input.layout:
-            made = getattr(ops, name)(ops.empty(input.shape, dtype=dtype or input.dtype))
+            made = getattr(ops, name)(ops.empty(input.shape, dtype=dtype or input.dtype, device=input.device))
             return construction.to_layout(made, layout).requires_grad_(requires_grad)
         array = input._memory
         np_dtype = array.dtype if dtype is None else as_numpy_dtype(dtype)
         if isinstance(array, SparseArray):
-            result = on(empty_array(array.shape, np_dtype, array.sparse_dim))
+            result = on(empty_array(array.shape, np_dtype, array.sparse_dim, array))
         elif name == "zeros_like":
             starts = np.zeros_like(array.starts)
             batch = array.batch_dim
-            places = np.zeros((*array.places.shape[:-1], 0), array.places.dtype)
-            of_values = np.zeros((*array.values.shape[:batch], 0, *array.values.shape[batch + 1 :]), np_dtype)
-            result = on(type(array)(starts, places, of_values, array.shape))
+            places = np.zeros_like(array.places, shape=(*array.places.shape[:-1], 0))
+            shape = (*array.values.shape[:batch], 0, *array.values.shape[batch + 1 :])
+            of_values = np.zeros_like(array.values, np_dtype, shape=shape)
+            result = on(array.kind(starts, places, of_values, array.shape))
         else:
-            result = on(array.with_values(np.empty(array.values.shape, np_dtype)))
-        return result.requires_grad_(requires_grad)
+            result = on(array.with_values(np.empty_like(array.values, np_dtype)))
+        return (result if device is None else result.to(device)).requires_grad_(requires_grad)
 
 
 _like("zeros_like")
@@ -221,7 +222,8 @@ for _name in ("rand_like", "randn_like"):
 @coo("new_zeros", "new_empty")
 def _new_zeros(input: Any, *size: Any, dtype: Any = None, **options: Any) -> Any:
     sizes = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
-    return on(empty_array(tuple(sizes), input._memory.dtype if dtype is None else as_numpy_dtype(dtype)))
+    wanted = input._memory.dtype if dtype is None else as_numpy_dtype(dtype)
+    return on(empty_array(tuple(sizes), wanted, like=input._memory))
 
 
 # ------------------------------------------------------------------------------------------------------------- in place
@@ -231,7 +233,7 @@ def _new_zeros(input: Any, *size: Any, dtype: Any = None, **options: Any) -> Any
 def zero_(input: Any) -> Any:
     begin(input)
     array = input._memory
-    write(input, empty_array(array.shape, array.dtype, array.sparse_dim))
+    write(input, empty_array(array.shape, array.dtype, array.sparse_dim, array))
     return input
 
 
@@ -290,14 +292,15 @@ def sparse_resize_(input: Any, size: Any, sparse_dim: int, dense_dim: int) -> An
         for dim, (old, new) in enumerate(zip(array.shape, shape, strict=True)):
             if new < old:
                 kind = "sparse" if dim < sparse_dim else "dense"
-                raise
-                RuntimeError(f"shrinking the size of {kind} dimensions (from {list(array.shape)} to {list(shape)}) "
-                                   "on a non-empty sparse tensor is not supported.")  # fmt: skip
-        enlarged = np.zeros((array.nnz, *shape[sparse_dim:]), array.dtype)
+                raise RuntimeError(
+                    f"shrinking the size of {kind} dimensions (from {list(array.shape)} to {list(shape)}) on a "
+                    "non-empty sparse tensor is not supported."
+                )
+        enlarged = np.zeros_like(array.values, shape=(array.nnz, *shape[sparse_dim:]))
         enlarged[tuple([slice(n) for n in array.values.shape])] = array.values
         made = SparseArray(array.indices, enlarged, shape, array.coalesced)
     else:
-        made = empty_array(shape, array.dtype, sparse_dim)
+        made = empty_array(shape, array.dtype, sparse_dim, array)
         made.coalesced = array.coalesced
     begin(input)
     write(input, made)
@@ -312,7 +315,7 @@ def sparse_resize_and_clear_(input: Any, size: Any, sparse_dim: int, dense_dim: 
             f"{sparse_dim}, dense_dim = {dense_dim}"
         )
     begin(input)
-    write(input, empty_array(tuple(size), input._memory.dtype, sparse_dim))
+    write(input, empty_array(tuple(size), input._memory.dtype, sparse_dim, input._memory))
     return input
 
 
@@ -338,11 +341,11 @@ def is_nonzero(input: Any) -> bool:
 
 @compressed("resize_as_sparse_")
 def _resize_as_compressed(input: Any, the_template: Any) -> Any:
-    if type(input._memory) is not type(the_template._memory):
+    if input._memory.kind is not the_template._memory.kind:
         raise RuntimeError("resize_as_sparse_csr_: layout for self and src must be the same")
     begin(input)
     array = the_template._memory
-    write(input, array.with_values(np.empty(array.values.shape, input._memory.dtype)))
+    write(input, array.with_values(np.empty_like(array.values, input._memory.dtype)))
     return input
 
 

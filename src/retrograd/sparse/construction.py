@@ -9,9 +9,8 @@ import numpy as np
 
 from .. import kernels
 from ..core import layout as layouts
-from ..core.devices import as_device
+from ..core.devices import as_device, default
 from ..kernels import BscArray, BsrArray, CompressedArray, CscArray, CsrArray, SparseArray
-from ..kernels.sparse import refuse_devices
 from ..ops import namespace as ops
 from ..ops.arguments import argument
 from ..tensor import Tensor, wrap
@@ -25,16 +24,22 @@ KINDS: dict[Any, type[CompressedArray]] = {
 }  # fmt: skip
 
 
-def _tensor(data: Any, dtype: Any = None) -> Tensor:
-    """A tensor, itself if it is one."""
-    tensor = data if isinstance(data, Tensor) else ops.tensor(data)
-    return tensor if dtype is None or tensor.dtype is dtype else tensor.to(dtype)
+def _tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """A tensor, itself if it is one that is so already."""
+    tensor = data if isinstance(data, Tensor) else ops.tensor(data, device=device)
+    if dtype is not None and tensor.dtype is not dtype:
+        tensor = tensor.to(dtype)
+    return tensor if device is None or tensor.device == device else tensor.to(device)
 
 
-def _index_array(name: str, indices: Any) -> np.ndarray:
-    array = _tensor(indices)._numbers
+def _index_array(name: str, indices: Any, values: Tensor) -> np.ndarray:
+    """Indices, where the values are."""
+    tensor = _tensor(indices, None, None if values._memory.__class__ is np.ndarray else values.device)
+    array = tensor._numbers
     if array.dtype.kind not in "iuf":
-        raise RuntimeError(f"{name} must be an int64 tensor, but got {_tensor(indices).dtype}")
+        raise RuntimeError(f"{name} must be an int64 tensor, but got {tensor.dtype}")
+    if values._memory.__class__ is np.ndarray and array.__class__ is not np.ndarray:
+        array = array.get()
     return array
 
 
@@ -54,7 +59,7 @@ def sparse_coo_tensor(
     is_coalesced: bool | None = None,
     pin_memory: bool = False,
 ) -> Any:
-    as_device(device)
+    where = None if device is None else as_device(device)
     if values is None:  # sparse_coo_tensor(size)
         if indices is not None and size is not None:
             raise TypeError(
@@ -63,9 +68,11 @@ def sparse_coo_tensor(
             )
         shape = _sizes("sparse_coo_tensor", indices if size is None else size)
         made = empty_array(shape, np.dtype(ops.empty(0, dtype=dtype)._memory.dtype))
-        return _finish(on(made), requires_grad)
-    at = _index_array("indices", indices)
-    of_values = _tensor(values, dtype)
+        result = on(made)
+        where = default.device if where is None else where
+        return _finish(result if where is None or where.place is None else result.to(where), requires_grad)
+    of_values = _tensor(values, dtype, where)
+    at = _index_array("indices", indices, of_values)
     if at.ndim != 2:
         raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(at.shape)}")
     if not of_values.ndim:
@@ -75,7 +82,7 @@ def sparse_coo_tensor(
         size = _inferred_size(at, of_values)
     shape = _sizes("sparse_coo_tensor", size)
     check_coo(at, of_values.shape, shape, bool(is_coalesced), wanted(check_invariants) is not False)
-    like = SparseArray(at, np.empty((at.shape[1], *of_values.shape[1:]), of_values._memory.dtype), shape)
+    like = SparseArray(at, np.empty_like(of_values._numbers, shape=(at.shape[1], *of_values.shape[1:])), shape)
     like.coalesced = bool(is_coalesced) or at.shape[1] < 2
     return _finish(FromValues.apply(of_values, like), requires_grad)
 
@@ -105,8 +112,7 @@ def sparse_compressed(
     check_invariants: bool | None,
 ) -> Any:  # fmt: skip
     """A tensor of one of the compressed layouts."""
-    as_device(device)
-    refuse_devices(*[one._memory for one in (starts, places, values) if isinstance(one, Tensor)])
+    where = None if device is None else as_device(device)
     kind = KINDS.get(layout)
     if kind is None:
         raise RuntimeError(
@@ -114,15 +120,16 @@ def sparse_compressed(
             f"but "
             f"got {layout}"
         )
-    lines, at = (_index_array(name, one) for name, one in (("compressed indices", starts), ("plain indices", places)))
-    of_values = _tensor(values, dtype)
+    of_values = _tensor(values, dtype, where)
+    named = ("compressed indices", starts), ("plain indices", places)
+    lines, at = (_index_array(name, one, of_values) for name, one in named)
     if at.dtype.kind == "f" or lines.dtype.kind == "f":
         lines, at = lines.astype(np.int64), at.astype(np.int64)
     if size is None:
         size = _inferred_compressed_size(kind, lines, at, of_values)
     shape = _sizes("sparse_compressed_tensor", size)
     check_compressed(kind, lines, at, of_values.shape, shape, wanted(check_invariants))
-    like = kind(lines.copy(), at.copy(), np.empty(of_values.shape, of_values._memory.dtype), shape)
+    like = kind(lines.copy(), at.copy(), np.empty_like(of_values._numbers), shape)
     return _finish(FromValues.apply(of_values, like), requires_grad)
 
 
@@ -147,7 +154,7 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: An
             [3., 2.]])
     """
     rows = diagonals if diagonals.ndim == 2 else diagonals.unsqueeze(0)
-    at = offsets._numbers.reshape(-1)
+    at = offsets.cpu()._numbers.reshape(-1)
     if diagonals.ndim not in (1, 2):
         raise RuntimeError("Diagonals must be vector or matrix")
     if len(shape) != 2:
@@ -171,7 +178,9 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: An
         column.append(columns)
     indices = np.stack([np.concatenate(row), np.concatenate(column)]) if row else np.zeros((2, 0), np.int64)
     taken = rows[wrap(np.concatenate(which)), wrap(indices[1])] if row else rows.reshape(-1)
-    like = SparseArray(indices, np.empty(indices.shape[1], rows._memory.dtype), (m, n))
+    like = SparseArray(
+        _index_array("indices", wrap(indices), rows), np.empty_like(rows._numbers, shape=indices.shape[1]), (m, n)
+    )
     result = FromValues.apply(taken, like)
     return result if layout in (None, layouts.sparse_coo) else to_layout(result, layout)
 
@@ -259,7 +268,7 @@ def to_layout(tensor: Any, layout: Any, blocksize: Any = None, dense_dim: int | 
     elif isinstance(array, CompressedArray):
         if dense_dim not in (None, array.dense_dim):
             raise RuntimeError(f"{name}: conversion from {array.layout_name} does not use specified dense_dim")
-        if type(array) is kind and array.blocksize == block:
+        if array.kind is kind and array.blocksize == block:
             return tensor
     dense = (array.dense_dim if isinstance(array, CompressedArray) else 0) if dense_dim is None else dense_dim
     if not isinstance(tensor, AnySparse) and tensor.ndim < dense + 2:
@@ -275,7 +284,6 @@ def to_layout(tensor: Any, layout: Any, blocksize: Any = None, dense_dim: int | 
 
 def embedding_sparse_gradient(grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int) -> Any:
     """As the kernel of this name, where the gradient is itself part of a graph."""
-    refuse_devices(grad._memory)
     rows = indices._numbers.reshape(-1)
     width = grad.shape[-1]
     values = grad.reshape(rows.size, width)
@@ -284,14 +292,12 @@ def embedding_sparse_gradient(grad: Tensor, indices: Tensor, num_weights: int, p
         if kept.size != rows.size:
             rows, values = rows[kept], values.index_select(0, wrap(kept))
     like = SparseArray(
-        np.array(rows[None], np.int64), np.empty((rows.size, width), grad._memory.dtype), (num_weights, width)
+        rows[None].astype(np.int64), np.empty_like(grad._numbers, shape=(rows.size, width)), (num_weights, width)
     )
     return FromValues.apply(values, like)
 
 
 def gather_sparse_gradient(grad: Tensor, shape: Any, dim: int, index: Tensor) -> Any:
     """The same for `gather`."""
-    like = kernels.gather_sparse_gradient(
-        np.empty(tuple(grad.shape), grad._memory.dtype), tuple(shape), dim, index._numbers
-    )
+    like = kernels.gather_sparse_gradient(np.empty_like(grad._numbers), tuple(shape), dim, index._numbers)
     return FromValues.apply(grad.reshape(-1), like)

@@ -82,13 +82,17 @@ def on(array: Any) -> Any:
 
 def zeros_like(array: Any) -> SparseTensor:
     """A sparse tensor of no values."""
-    return on(empty_array(array.shape, array.dtype))
+    return on(empty_array(array.shape, array.dtype, like=array))
 
 
-def empty_array(shape: tuple[int, ...], dtype: Any, sparse_dim: int | None = None) -> SparseArray:
-    """No values."""
+def empty_array(
+    shape: tuple[int, ...], dtype: Any, sparse_dim: int | None = None, like: Any = None
+) -> SparseArray:
+    """No values, where those of another sparse array lie."""
     sparse_dim = len(shape) if sparse_dim is None else sparse_dim
-    return SparseArray(np.zeros((sparse_dim, 0), np.int64), np.zeros((0, *shape[sparse_dim:]), dtype), shape, True)
+    where = None if like is None else like.values
+    indices = np.zeros((sparse_dim, 0), np.int64, like=where)
+    return SparseArray(indices, np.zeros((0, *shape[sparse_dim:]), dtype, like=where), shape, True)
 
 
 # ------------------------------------------------------------------------------------------------ values at coordinates
@@ -134,7 +138,7 @@ class Values(Function):
             return values_of_gradient(tangent, like)
         pattern, first = kernels.first_of_each(like)
         values = values_at(tangent, pattern.indices)
-        zeros = ops.zeros((like.nnz, *values.shape[1:]), dtype=values.dtype)
+        zeros = values.new_zeros((like.nnz, *values.shape[1:]))
         return zeros.index_copy(0, wrap(first), values)
 
 
@@ -192,7 +196,7 @@ def values_at(tensor: Any, indices: np.ndarray) -> Tensor:
     array = tensor._memory
     place, found = find(array, indices)
     if not array.nnz:
-        return ops.zeros((indices.shape[1], *array.values.shape[1:]), dtype=tensor.dtype)
+        return wrap(np.zeros_like(array.values, shape=(indices.shape[1], *array.values.shape[1:])))
     values = values_of(tensor).index_select(0, wrap(place))
     if found.all():
         return values
@@ -205,24 +209,24 @@ def find(array: SparseArray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarra
     own = kernels.coordinates_to_numbers(array.indices, array.shape)
     asked = kernels.coordinates_to_numbers(indices, array.shape)
     place = np.minimum(np.searchsorted(own, asked), max(0, own.size - 1))
-    return place, (own[place] == asked if own.size else np.zeros(asked.shape, bool))
+    return place, (own[place] == asked if own.size else np.zeros_like(asked, bool))
 
 
 def values_of_gradient(grad: Any, like: Any) -> Tensor:
     """What of a gradient belongs to the values of `like`."""
     if isinstance(like, SparseArray):
         return values_at(to_coo(grad), like.indices)
-    if isinstance(grad, CompressedTensor) and type(grad._memory) is type(like) and grad._memory.places is like.places:
+    if isinstance(grad, CompressedTensor) and grad._memory.kind is like.kind and grad._memory.places is like.places:
         return values_of(grad)
     # By the coordinates of all values, in the order in which they lie.
-    order = like.with_values(np.arange(like.values.size).reshape(like.values.shape)).to_coo()
+    order = like.with_values(np.arange(like.values.size, like=like.places).reshape(like.values.shape)).to_coo()
     if like.dense_dim:
-        numbers = np.arange(math_prod(like.values.shape[: like.values.ndim - like.dense_dim]))
-        numbers = numbers.reshape(like.values.shape[: like.values.ndim - like.dense_dim])
-        order = type(like)(like.starts, like.places, numbers, like.shape[: len(like.shape) - like.dense_dim]).to_coo()
+        sizes = like.values.shape[: like.values.ndim - like.dense_dim]
+        numbers = np.arange(math_prod(sizes), like=like.places).reshape(sizes)
+        order = like.kind(like.starts, like.places, numbers, like.shape[: len(like.shape) - like.dense_dim]).to_coo()
     values = values_at(to_dense(grad) if isinstance(grad, AnySparse) else grad, order.indices)
     back = np.empty_like(order.values)
-    back[order.values] = np.arange(order.values.size)
+    back[order.values] = np.arange(order.values.size, like=back)
     return values.index_select(0, wrap(back)).reshape(like.values.shape)
 
 
@@ -237,7 +241,7 @@ def dense_array(array: Any) -> np.ndarray:
     """All elements."""
     if isinstance(array, CompressedArray):
         array = array.to_coo()
-    result = np.zeros(array.shape, array.dtype)
+    result = np.zeros(array.shape, array.dtype, like=array.values)
     if array.dtype == bool:
         array = kernels.coalesce(array)
         if array.nnz:
@@ -279,9 +283,10 @@ def nonzero_array(array: np.ndarray, sparse_dim: int) -> SparseArray:
     flat = array != 0
     if sparse_dim < array.ndim:
         flat = flat.any(tuple(range(sparse_dim, array.ndim)))
-    indices = np.stack(np.nonzero(flat)) if sparse_dim else np.zeros((0, int(bool(flat))), np.int64)
+    indices = np.stack(np.nonzero(flat)) if sparse_dim else np.zeros((0, int(bool(flat))), np.int64, like=flat)
     values = kernels.values_at(array, indices)
-    return SparseArray(indices.astype(np.int64, copy=False), np.ascontiguousarray(values), array.shape, True)
+    values = values if values.flags.c_contiguous else values.copy()
+    return SparseArray(indices.astype(np.int64, copy=False), values, array.shape, True)
 
 
 @named("ToSparseBackward0")
@@ -344,15 +349,15 @@ def compress(array: SparseArray, kind: type[CompressedArray], blocksize: tuple[i
     if groups and (per_batch != per_batch[0]).any():
         raise RuntimeError("Expect the same number of specified elements per batch.")
     nnz = int(per_batch[0]) if groups else 0
-    starts = np.zeros((groups, sizes[0] + 1), np.int64)
+    starts = np.zeros((groups, sizes[0] + 1), np.int64, like=blocks)
     np.cumsum(in_lines, 1, out=starts[:, 1:])
     dense = array.values.shape[1:]
     if kind.blocks:
-        values = np.zeros((blocks.size, r, c, *dense), array.dtype)
+        values = np.zeros_like(array.values, shape=(blocks.size, r, c, *dense))
         values[block, row % r, column % c] = array.values
         dense = (r, c, *dense)
     else:
-        values = np.empty((blocks.size, *dense), array.dtype)
+        values = np.empty_like(array.values, shape=(blocks.size, *dense))
         values[block] = array.values
     return kind(
         starts.reshape(*batch, -1), (blocks % sizes[1] if blocks.size else blocks).reshape(*batch, nnz),
@@ -386,9 +391,9 @@ def to_layout_of(tensor: Any, like: Any) -> Any:
     """A tensor in the layout of `like`, with all its values."""
     if isinstance(like, SparseArray):
         return to_coo(tensor, like.sparse_dim)
-    if type(tensor._memory) is type(like) and tensor._memory.blocksize == like.blocksize:
+    if isinstance(tensor, AnySparse) and tensor._memory.kind is like.kind and tensor._memory.blocksize == like.blocksize:
         return tensor
-    return ToCompressed.apply(tensor, type(like), like.blocksize, like.dense_dim)
+    return ToCompressed.apply(tensor, like.kind, like.blocksize, like.dense_dim)
 
 
 # --------------------------------------------------------------------------------------------------------------- linear
@@ -406,11 +411,11 @@ class Add(Function):
             ctx.materialize_grads = False
         dtype = ops.result_type(a, b).np
         x, y = (one._memory if isinstance(one, AnySparse) else one._numbers for one in (a, b))
-        if isinstance(x, np.ndarray):
+        if not isinstance(a, AnySparse):
             return wrap(kernels.add_at_coordinates(x.astype(dtype), y, alpha), local.state.new_vc)
-        if isinstance(y, np.ndarray):
+        if not isinstance(b, AnySparse):
             scaled = kernels.mul(y, alpha) if alpha != 1 else y
-            return wrap(kernels.add_at_coordinates(np.array(scaled, dtype), x), local.state.new_vc)
+            return wrap(kernels.add_at_coordinates(scaled.astype(dtype), x), local.state.new_vc)
         if alpha != 1:
             y = y.with_values(kernels.to_dtype(kernels.mul(y.values, alpha), dtype))
         x, y = (one.with_values(kernels.to_dtype(one.values, dtype)) for one in (x, y))
@@ -478,7 +483,31 @@ def copied(array: Any) -> Any:
     """The same in memory of its own."""
     if isinstance(array, SparseArray):
         return SparseArray(array.indices.copy(), array.values.copy(), array.shape, array.coalesced)
-    return type(array)(array.starts.copy(), array.places.copy(), array.values.copy(), array.shape)
+    return array.kind(array.starts.copy(), array.places.copy(), array.values.copy(), array.shape)
+
+
+@named("ToCopyBackward0")
+@linear(0)
+class Moved(Function):
+    """The same on another device."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Any, device: Any, non_blocking: bool) -> Any:
+        ctx.back = tensor.device
+        array, place = tensor._memory, device.place
+        parts = [getattr(array, name) for name in array.parts]
+        if place is None:
+            parts = [part.get() for part in parts]
+        else:
+            parts = [place.take(part, non_blocking) for part in parts]
+        made = array.kind(*parts, array.shape)
+        if isinstance(array, SparseArray):
+            made.coalesced = array.coalesced
+        return on(made)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad.to(ctx.back), None, None
 
 
 @named("PermuteBackward0")

@@ -142,7 +142,7 @@ def _add(input: Any, other: Any, alpha: Any, name: str) -> Any:
     if not isinstance(input, AnySparse):
         return _add_dense(input, other, alpha)
     if isinstance(input, CompressedTensor) or isinstance(other, CompressedTensor):
-        if type(input._memory) is not type(other._memory):
+        if input._memory.kind is not other._memory.kind:
             raise RuntimeError(
                 f"Expected tensors of one layout, but {name} got {input.layout} and {other.layout}: write "
                 f"x.to_sparse(layout={input.layout})"
@@ -238,7 +238,7 @@ class _Written(Function):
     @staticmethod
     def forward(ctx: Any, input: Any, other: Any, alpha: Any) -> Any:
         ctx.alpha = alpha
-        return ops.empty(input.shape, dtype=input.dtype)
+        return ops.empty_like(input)
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
@@ -285,15 +285,15 @@ def _broadcast(input: Any, shape: tuple[int, ...]) -> Any:
     if shape[new + array.sparse_dim :] != array.shape[array.sparse_dim :]:
         raise RuntimeError(f"a sparse tensor of shape {list(array.shape)} cannot be broadcast to {list(shape)}")
     old = (1,) * new + array.shape[: array.sparse_dim]
-    indices = np.concatenate([np.zeros((new, array.nnz), np.int64), array.indices])
-    numbers = np.arange(array.nnz)
+    indices = np.concatenate([np.zeros_like(array.indices, shape=(new, array.nnz)), array.indices])
+    numbers = np.arange(array.nnz, like=indices)
     for dim in range(len(old)):
         if old[dim] != shape[dim]:
             n = shape[dim]
             indices = np.repeat(indices, n, 1)
-            indices[dim] = np.tile(np.arange(n), numbers.size)
+            indices[dim] = np.tile(np.arange(n, like=numbers), numbers.size)
             numbers = np.repeat(numbers, n)
-    like = SparseArray(indices, np.empty((numbers.size, *array.values.shape[1:]), array.dtype), shape)
+    like = SparseArray(indices, np.empty_like(array.values, shape=(numbers.size, *array.values.shape[1:])), shape)
     return coalesced(FromValues.apply(values_of(input).index_select(0, wrap(numbers)), like))
 
 

@@ -52,7 +52,7 @@ def in_place(form: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     array: Any = result._memory
     own = tensor._memory
     reshaped = array.shape != own.shape and form.__name__ not in _RESHAPING
-    if not isinstance(result, AnySparse) or type(array) is not type(own) or reshaped:
+    if not isinstance(result, AnySparse) or array.kind is not own.kind or reshaped:
         raise RuntimeError(
             f"{form.__name__}_: the result has layout {result.layout} and shape {list(result.shape)}, and cannot be "
             f"written to a tensor of layout {tensor.layout} and shape {list(tensor.shape)}"

@@ -191,7 +191,7 @@ def check_compressed(
     if places.size and (int(places.min()) < 0 or int(places.max()) >= most):
         raise RuntimeError(f"`0 <= {columns} < {'ncols' if kind.by_rows else 'nrows'}` is not satisfied.")
     if nnz > 1 and check:
-        inside = np.ones((*batch, nnz), bool)
+        inside = np.ones((*batch, nnz), bool, like=starts)
         flat, bounds = inside.reshape(-1, nnz), starts.reshape(-1, starts.shape[-1])
         for group, first in zip(flat, bounds, strict=True):
             group[first[first < nnz]] = False

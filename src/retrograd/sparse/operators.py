@@ -7,11 +7,12 @@ from typing import Any
 
 from ..tensor.sparse import AnySparse
 from . import attributes, elementwise, products, reductions, shapes  # noqa: F401  # (they declare forms)
+from .derivatives import Moved
 from .forms import forms_of
 from .inplace import in_place
 from .printing import sparse_str
 
-__all__ = ["operate", "sparse_str"]
+__all__ = ["Moved", "operate", "sparse_str"]
 
 
 def operate(tensor: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

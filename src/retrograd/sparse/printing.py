@@ -36,7 +36,8 @@ def sparse_str(tensor: Any, tensor_contents: str | None = None) -> str:
         if tensor_contents is None
         else tensor_contents
     )
-    suffixes = [f"size={tuple(array.shape)}", f"nnz={array.nnz}"]
+    suffixes = [] if tensor.is_cpu else [f"device='{tensor.device}'"]
+    suffixes += [f"size={tuple(array.shape)}", f"nnz={array.nnz}"]
     if tensor.dtype.np not in (*dtypes.default, dtypes.int64.np, dtypes.bool_.np):
         suffixes.append(f"dtype={tensor.dtype!r}")
     suffixes.append(f"layout={tensor.layout!r}")

@@ -189,7 +189,7 @@ def bmm(input: Any, mat2: Any) -> Any:
     if input._memory.ndim != 3 or mat2._memory.ndim != 3 or input.shape[0] != mat2.shape[0]:
         raise RuntimeError(f"bmm_sparse: batches do not match: {list(input.shape)} and {list(mat2.shape)}")
     if not input.shape[0]:
-        return ops.zeros((0, input.shape[1], mat2.shape[2]), dtype=mat2.dtype)
+        return mat2.new_zeros((0, input.shape[1], mat2.shape[2]))
     return ops.stack([multiply(input.select(0, i), mat2.select(0, i), "bmm") for i in range(input.shape[0])])
 
 
@@ -201,7 +201,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
             f"addmm_sparse_dense: expected strided result tensor, got tensor with layout {input.layout} (the product "
             f"has layout {product.layout})"
         )
-    if isinstance(input, AnySparse) and type(input._memory) is not type(product._memory):
+    if isinstance(input, AnySparse) and input._memory.kind is not product._memory.kind:
         product = to_layout_of(product, input._memory)
     if alpha != 1:
         product = product * alpha
@@ -237,8 +237,8 @@ def smm(input: Any, mat2: Any) -> Any:
         raise RuntimeError("smm: expected a sparse matrix and a plain one")
     product = multiply(input, mat2, "smm")
     rows = np.unique(input._memory.indices[0])
-    indices = np.stack([np.repeat(rows, product.shape[1]), np.tile(np.arange(product.shape[1]), rows.size)])
-    like = SparseArray(indices, np.empty(indices.shape[1], product._memory.dtype), tuple(product.shape))
+    indices = np.stack([np.repeat(rows, product.shape[1]), np.tile(np.arange(product.shape[1], like=rows), rows.size)])
+    like = SparseArray(indices, np.empty_like(product._numbers, shape=indices.shape[1]), tuple(product.shape))
     return FromValues.apply(product.index_select(0, wrap(rows)).reshape(-1), like)
 
 
@@ -249,7 +249,7 @@ def hspmm(mat1: Any, mat2: Any) -> Any:
     product = multiply(mat1, mat2, "hspmm")
     rows = np.unique(mat1._memory.indices[0])
     like = SparseArray(
-        rows[None], np.empty((rows.size, product.shape[1]), product._memory.dtype), tuple(product.shape), True
+        rows[None], np.empty_like(product._numbers, shape=(rows.size, product.shape[1])), tuple(product.shape), True
     )
     return FromValues.apply(product.index_select(0, wrap(rows)), like)
 
@@ -290,5 +290,5 @@ def multiply_and_reduce(mat1: Any, mat2: Tensor, reduce: str) -> Tensor:
     rows, columns = one._memory.indices
     parts = values_of(one).unsqueeze(1) * mat2.index_select(0, wrap(columns))
     index = wrap(rows).unsqueeze(1).expand(parts.shape)
-    zeros = ops.zeros((mat1.shape[0], mat2.shape[1]), dtype=parts.dtype)
+    zeros = parts.new_zeros((mat1.shape[0], mat2.shape[1]))
     return zeros.scatter_reduce(0, index, parts, reduce, include_self=False)

@@ -73,7 +73,7 @@ def sum_over(input: Any, dim: Any = None, dtype: Any = None, keepdim: bool = Fal
         indices = np.delete(indices, gone, axis=0)
         shape = tuple(size for d, size in enumerate(array.shape) if d not in dims)
     like = SparseArray(
-        indices, np.empty(tuple(values.shape), values._memory.dtype), shape, array.coalesced and not gone
+        indices, np.empty_like(values._numbers), shape, array.coalesced and not gone
     )
     return coalesced(FromValues.apply(values, like))
 
@@ -148,12 +148,12 @@ def softmax(input: Any, dim: int, dtype: Any = None, logarithm: bool = False) ->
     group = np.unique(kernels.coordinates_to_numbers(others, shape), return_inverse=True)[1].reshape(-1)
     count = int(group.max()) + 1
     # The largest of each group is taken off, for the sake of precision alone: it has no gradient.
-    most = np.full((count, *array.values.shape[1:]), -np.inf, array.dtype)
+    most = np.full_like(array.values, -np.inf, shape=(count, *array.values.shape[1:]))
     np.maximum.at(most, group, array.values)
     index = wrap(group)
     shifted = values - wrap(most[group])
     exponentials = shifted.exp()
-    zeros = ops.zeros((count, *array.values.shape[1:]), dtype=values.dtype)
+    zeros = values.new_zeros((count, *array.values.shape[1:]))
     sums = zeros.index_add(0, index, exponentials)
     if logarithm:
         return with_values(one, shifted - sums.log().index_select(0, index))

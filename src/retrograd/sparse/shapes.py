@@ -76,12 +76,12 @@ def _transpose_compressed(input: Any, dim0: int, dim1: int) -> Any:
             f"transpose: a tensor of layout {input.layout} can have the two dimensions of its matrices transposed, but "
             f"got {dim0} and {dim1}"
         )
-    kind = _TRANSPOSED[type(array)]
+    kind = _TRANSPOSED[array.kind]
     shape = (*array.shape[:a], array.shape[b], array.shape[a], *array.shape[b + 1 :])
     values = values_of(input)
     if array.blocks:
         values = values.transpose(a + 1, b + 1)
-    like = kind(array.starts, array.places, np.empty(tuple(values.shape), array.dtype), shape)
+    like = kind(array.starts, array.places, np.empty_like(array.values, shape=tuple(values.shape)), shape)
     return FromValues.apply(values, like)
 
 
@@ -113,7 +113,7 @@ def squeeze(input: Any, dim: Any = None) -> Any:
 
 def _made(values: Tensor, indices: np.ndarray, shape: tuple[int, ...], coalesced: bool = False) -> Any:
     """A sparse tensor of these values."""
-    like = SparseArray(indices, np.empty(tuple(values.shape), values._memory.dtype), shape, coalesced)
+    like = SparseArray(indices, np.empty_like(values._numbers), shape, coalesced)
     return FromValues.apply(values, like)
 
 
@@ -165,9 +165,8 @@ def _select_compressed(input: Any, dim: int, index: int) -> Any:
         )
     values = values_of(input).select(at, index)
     starts, places = (one.take(index % size, at) for one in (array.starts, array.places))
-    like = type(array)(
-        starts, places, np.empty(tuple(values.shape), array.dtype), array.shape[:at] + array.shape[at + 1 :]
-    )
+    shape = array.shape[:at] + array.shape[at + 1 :]
+    like = array.kind(starts, places, np.empty_like(array.values, shape=tuple(values.shape)), shape)
     return FromValues.apply(values, like)
 
 
@@ -199,8 +198,8 @@ def index_select(input: Any, dim: int, index: Tensor) -> Any:
     ordered = wanted[order]
     first = np.searchsorted(ordered, array.indices[at], "left")
     times = np.searchsorted(ordered, array.indices[at], "right") - first
-    numbers = np.repeat(np.arange(array.nnz), times)
-    step = np.arange(numbers.size) - np.repeat(np.cumsum(times) - times, times)
+    numbers = np.repeat(np.arange(array.nnz, like=times), times)
+    step = np.arange(numbers.size, like=numbers) - np.repeat(np.cumsum(times) - times, times)
     indices = array.indices[:, numbers]
     indices[at] = order[np.repeat(first, times) + step]
     return _made(values.index_select(0, wrap(numbers)), indices, shape)
@@ -263,9 +262,9 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
         else:
             wide = list(of_one.shape)
             wide[at - array.sparse_dim + 1] = offset
-            before = ops.zeros(wide, dtype=of_one.dtype)
+            before = of_one.new_zeros(wide)
             wide[at - array.sparse_dim + 1] = total - offset - array.shape[at]
-            of_one = ops.cat([before, of_one, ops.zeros(wide, dtype=of_one.dtype)], at - array.sparse_dim + 1)
+            of_one = ops.cat([before, of_one, of_one.new_zeros(wide)], at - array.sparse_dim + 1)
         parts.append(indices)
         values.append(of_one)
         offset += array.shape[at]

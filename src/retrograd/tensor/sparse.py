@@ -72,6 +72,9 @@ class AnySparse(SpecialTensor):
     def _operate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return _package().operate(self, function, args, kwargs)
 
+    def _to_device(self, device: Any, non_blocking: bool) -> Any:
+        return _package().Moved.apply(self, device, non_blocking)
+
     def no_form(self, name: str) -> Exception:
         return NotImplementedError(
             f"Could not run 'aten::{name}' with arguments from the '{self.backend}' backend: there is no {name} of "
