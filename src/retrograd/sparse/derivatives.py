@@ -85,9 +85,7 @@ def zeros_like(array: Any) -> SparseTensor:
     return on(empty_array(array.shape, array.dtype, like=array))
 
 
-def empty_array(
-    shape: tuple[int, ...], dtype: Any, sparse_dim: int | None = None, like: Any = None
-) -> SparseArray:
+def empty_array(shape: tuple[int, ...], dtype: Any, sparse_dim: int | None = None, like: Any = None) -> SparseArray:
     """No values, where those of another sparse array lie."""
     sparse_dim = len(shape) if sparse_dim is None else sparse_dim
     where = None if like is None else like.values
@@ -391,7 +389,11 @@ def to_layout_of(tensor: Any, like: Any) -> Any:
     """A tensor in the layout of `like`, with all its values."""
     if isinstance(like, SparseArray):
         return to_coo(tensor, like.sparse_dim)
-    if isinstance(tensor, AnySparse) and tensor._memory.kind is like.kind and tensor._memory.blocksize == like.blocksize:
+    if (
+        isinstance(tensor, AnySparse)
+        and tensor._memory.kind is like.kind
+        and tensor._memory.blocksize == like.blocksize
+    ):
         return tensor
     return ToCompressed.apply(tensor, like.kind, like.blocksize, like.dense_dim)
 

@@ -72,9 +72,7 @@ def sum_over(input: Any, dim: Any = None, dtype: Any = None, keepdim: bool = Fal
     else:
         indices = np.delete(indices, gone, axis=0)
         shape = tuple(size for d, size in enumerate(array.shape) if d not in dims)
-    like = SparseArray(
-        indices, np.empty_like(values._numbers), shape, array.coalesced and not gone
-    )
+    like = SparseArray(indices, np.empty_like(values._numbers), shape, array.coalesced and not gone)
     return coalesced(FromValues.apply(values, like))
 
 
