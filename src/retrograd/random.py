@@ -23,6 +23,8 @@ from .tensor import Tensor, wrap
 #: whether there is one); and the same for float32, which nothing uses.
 _STATE = struct.Struct("<QiiQ4992sdddi4xf?3x")
 _WORDS = 624
+#: That of a device's generator, as torch has it: the seed, and how many words were drawn.
+_STATE_OF_DEVICE = struct.Struct("<QQ")
 
 
 class Generator:
@@ -46,6 +48,10 @@ class Generator:
         if not -(2**63) <= seed < 2**64:
             raise ValueError(f"Overflow when unpacking long long: the seed {seed} does not fit in 64 bits")
         self._seed = seed % 2**64
+        place = self.device.place
+        if place is not None:
+            self.twister, self.kept_normal = place.words_class(self._seed), None
+            return self
         twister = np.random.MT19937(0)
         twister._legacy_seeding(self._seed % 2**32)
         self._start(twister, None)
@@ -53,7 +59,7 @@ class Generator:
 
     def _start(self, twister: np.random.MT19937, kept_normal: float | None) -> None:
         #: The twister, whose words NumPy draws.
-        self.twister: np.random.Generator = np.random.Generator(twister)
+        self.twister: Any = np.random.Generator(twister)
         #: A normal number that was drawn and not given out.
         self.kept_normal: float | None = kept_normal
 
@@ -68,15 +74,17 @@ class Generator:
 
     def get_state(self) -> Any:
         """The state of the stream, as a byte tensor that torch understands as well."""
+        if self.device.type == "cuda":
+            with self.lock:
+                raw = _STATE_OF_DEVICE.pack(self._seed, self.twister.offset)
+            return wrap(np.frombuffer(raw, dtype=np.uint8).copy())
         with self.lock:
             state: Any = self.twister.bit_generator.state["state"]
             kept = self.kept_normal
             position = int(state["pos"])
             words = state["key"].astype("<u8").tobytes()
         left = 1 if position == _WORDS else _WORDS + 1 - position
-        raw = _STATE.pack(
-            self._seed, left, 1, position, words, 0.0, kept or 0.0, 0.0, kept is not None, 0.0, False
-        )
+        raw = _STATE.pack(self._seed, left, 1, position, words, 0.0, kept or 0.0, 0.0, kept is not None, 0.0, False)
         return wrap(np.frombuffer(raw, dtype=np.uint8).copy())
 
     def set_state(self, state: Any) -> Generator:
@@ -86,6 +94,16 @@ class Generator:
         if state._memory.dtype != np.uint8:
             raise TypeError(f"RNG state must be a torch.ByteTensor, but has dtype {state.dtype}")
         raw = state._numbers.tobytes()
+        if self.device.type == "cuda":
+            if len(raw) != _STATE_OF_DEVICE.size:
+                raise RuntimeError(
+                    f"RNG state is wrong size: that of a CUDA generator has {_STATE_OF_DEVICE.size} bytes, this one "
+                    f"{len(raw)}"
+                )
+            with self.lock:
+                self._seed, offset = _STATE_OF_DEVICE.unpack(raw)
+                self.twister = self.device.place.words_class(self._seed, offset)
+            return self
         if len(raw) != _STATE.size:
             raise RuntimeError(
                 f"Expected a CPUGeneratorImplState of size {_STATE.size} but found the input RNG state size to be "

@@ -4,6 +4,8 @@ side."""
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,8 @@ import retrograd
 import retrograd.autograd.forward_ad as fwAD
 from reference import random_cotangent
 from retrograd.arrays import places
+from retrograd.arrays.philox import Philox
+from retrograd.kernels import random as kernels_random
 from retrograd.kernels import storage_root
 from retrograd.tensor import wrap
 from samples import Op, Sample
@@ -171,6 +175,31 @@ def check(what: str, here: list[Any], there: list[Any], sample: Sample, device: 
         np.testing.assert_allclose(b, a, rtol=digits, atol=digits, equal_nan=True, err_msg=name)
 
 
+def _twister_words(self: Philox, count: int) -> Any:
+    """In the place of a device's random words: those that the CPU's generator of the same seed gives."""
+    if not hasattr(self, "twister"):
+        self.twister = retrograd.Generator().manual_seed(self.seed).twister
+    self.offset += count
+    return self.place.from_host(kernels_random.words(self.twister, count))
+
+
+def _twister_draw(self: Philox, name: str, *parameters: Any) -> Any:
+    if not hasattr(self, "twister"):
+        self.twister = retrograd.Generator().manual_seed(self.seed).twister
+    return self.place.by_host(getattr(self.twister, name), parameters, {})
+
+
+@contextmanager
+def same_words() -> Iterator[None]:
+    """Within the block a seed gives the same words on a device as on the CPU, so that what is drawn can be compared."""
+    before = Philox.words, Philox._by_library
+    Philox.words, Philox._by_library = _twister_words, _twister_draw
+    try:
+        yield
+    finally:
+        Philox.words, Philox._by_library = before
+
+
 #: Operators that give some of their results on the CPU: they call x.cpu().
 ON_CPU = ("new tensors, options",)
 STEPS = ("values", "gradients", "tangents", "second")
@@ -180,7 +209,7 @@ def compare(op: Op, sample: Sample, steps: tuple[str, ...] = STEPS) -> dict[str,
     """What differs, by step; nothing if all is well."""
     device = places.places[0].device
     problems: dict[str, str] = {}
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), same_words():
         warnings.simplefilter("ignore")
         try:
             here = Side(retrograd, op, sample, "cpu")

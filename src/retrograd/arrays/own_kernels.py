@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..kernels.storage import needed_elements
+from . import own_random
 
 
 def _address(a: Any) -> int:
@@ -81,6 +82,35 @@ def _solve_rows(a: Any, b: Any, x: Any, upper: bool, unitriangular: bool) -> Non
         x[..., i, :] = row if unitriangular else row / a[..., i, i, None]
 
 
+_FEW = 64  # columns up to which all matrices are eliminated at once, column by column
+
+
+def _lu(a: Any) -> tuple[Any, Any, Any]:
+    """LU in one matrix, pivots counted from 1, and LAPACK's info, for every matrix."""
+    numpy, ours = a.place.numpy, a.place.kernels.modules["decompositions"]
+    k = min(a.shape[-2:])
+    pivots, info = numpy.empty((*a.shape[:-2], k), np.int32), ours._no_info(a)
+    factor = getattr(a.place.library_of("scipy.linalg"), "lu_factor", None)
+    if not a.size or k <= _FEW or factor is None:
+        return ours._eliminate(a.copy(), pivots, info)
+    lu = numpy.empty(a.shape, a.dtype)
+    a.place.activate()
+    for index in np.ndindex(*a.shape[:-2]):
+        made, places = factor(a[index].raw)
+        lu[index], pivots[index] = a.place.wrap(made), a.place.wrap(places) + 1
+    zero = numpy.diagonal(lu, axis1=-2, axis2=-1) == 0
+    info[...] = numpy.where(zero.any(-1), zero.argmax(-1) + 1, 0)
+    return lu, pivots, info
+
+
+def _cholesky_each(a: Any, info: Any) -> Any:
+    """One by one, where one of them is not positive."""
+    low, by_columns = a.place.numpy.empty(a.shape, a.dtype), a.place.kernels.modules["decompositions"]
+    for index in np.ndindex(*a.shape[:-2]):
+        low[index], info[index] = by_columns._cholesky_by_columns(a[index])
+    return low
+
+
 # ------------------------------------------------------------------------------------------------------ sparse matrices
 
 
@@ -145,7 +175,8 @@ _NEVER = 1 << 62
 OVERLAY: dict[str, dict[str, Any]] = {
     "storage": {"_address": _address, "restride": restride, "as_strided": as_strided},
     "shape": {"_nothing": _nothing},
-    "decompositions": {"_trsm": _trsm},
+    "decompositions": {"_trsm": _trsm, "_lu": _lu, "_cholesky_each": _cholesky_each},
+    "random": own_random.OVERLAY,
     "sparse": {"multiply_sparse_dense": multiply_sparse_dense, "multiply_sparse": multiply_sparse},
     "compiled": {"on_threads": on_threads, "LARGE": _NEVER, "takes": lambda *arrays: False,
                  "library": lambda: None, "is_used": lambda: False},

@@ -19,9 +19,11 @@ from ..core.description import Description, NoArray
 from ..core.devices import device, forget_array_class, register_array_class
 from ..kernels import libraries
 from . import memory
+from .calls import Ufunc
 from .device_array import _FINAL, _UNSIGNED, DeviceArray, arrays_in, on_host
-from .numpy_like import NumpyLike, Ufunc, stand_ins
+from .numpy_like import NumpyLike, stand_ins
 from .own_kernels import OVERLAY
+from .philox import Philox
 
 new = object.__new__
 _MOST_STREAMS = 32
@@ -60,6 +62,9 @@ class Place:
         self.of_descriptions: dict[tuple[type[Any], type[Any]], type[Any]] = {}
         self._held: dict[np.dtype, np.dtype] = {}
         self._libraries: dict[str, Any] = {}
+        self._raw_kernels: dict[str, Any] = {}
+        #: What random numbers of this device are drawn from.
+        self.words_class: type[Philox] = type("Philox", (Philox,), {"place": self})
         self.numpy: Any = NumpyLike(self)
         self.kernels: libraries.Clone = libraries.Clone(
             str(self.device), self.numpy, stand_ins(self), OVERLAY, self._refuse_mixed_call
@@ -300,6 +305,14 @@ class Place:
 
     # ------------------------------------------------------------------------------------------------- other libraries
 
+    def raw_kernel(self, name: str, source: str) -> Any:
+        """A kernel written in CUDA, compiled at its first use; None for a library that has no compiler."""
+        if name not in self._raw_kernels:
+            make = getattr(self.module, "RawKernel", None)
+            self._raw_kernels[name] = None if make is None else make(source, name)
+        self.activate()
+        return self._raw_kernels[name]
+
     def library_of(self, path: str) -> Any:
         """What the library has in place of another library for NumPy's arrays, such as ``scipy.sparse``; or None."""
         if path not in self._libraries:
@@ -447,6 +460,7 @@ def start(module: Any = None, logical: int | None = None) -> list[Place]:
             _made[(id(module), index, index % count)] = place
             register_array_class(place.array_class, place.device)
             libraries.offer(place.array_class, place.kernels)
+            libraries.offer(place.words_class, place.kernels)
             places.append(place)
         return places
 
@@ -458,6 +472,7 @@ def stop() -> None:
             for array_class in (*place.of_descriptions.values(), *place.of_streams.values(), place.array_class):
                 libraries.withdraw(array_class)
                 forget_array_class(array_class)
+            libraries.withdraw(place.words_class)
             _gone.append((*place.of_streams.values(), place._pool.copy()))
             place._pool.clear()
             place.of_streams.clear()

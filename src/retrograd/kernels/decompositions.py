@@ -230,18 +230,24 @@ def linalg_cholesky_ex(
     try:
         low = np.linalg.cholesky(a)
     except np.linalg.LinAlgError:
-        from scipy.linalg import get_lapack_funcs
-
-        low = np.empty(a.shape, a.dtype)
-        (potrf,) = get_lapack_funcs(("potrf",), (a,))
-        for index in np.ndindex(*a.shape[:-2]):
-            low[index], info[index] = potrf(a[index], lower=True, clean=True)
+        low = _cholesky_each(a, info)
     if not np.isfinite(np.add.reduce(a, None)):
         for index in zip(*np.nonzero(~np.isfinite(a).all((-2, -1)))) if a.ndim > 2 else [()]:
             low[index], info[index] = _cholesky_by_columns(a[index])
     if check_errors:
         check_info(info, name)
     return (_adjoint(low) if upper else low), info
+
+
+def _cholesky_each(a: np.ndarray, info: np.ndarray) -> np.ndarray:
+    # One by one, where one of them is not positive.
+    from scipy.linalg import get_lapack_funcs
+
+    low = np.empty(a.shape, a.dtype)
+    (potrf,) = get_lapack_funcs(("potrf",), (a,))
+    for index in np.ndindex(*a.shape[:-2]):
+        low[index], info[index] = potrf(a[index], lower=True, clean=True)
+    return low
 
 
 def _cholesky_by_columns(a: np.ndarray) -> tuple[np.ndarray, int]:

@@ -276,7 +276,7 @@ def in_memory_order(like: np.ndarray, draw: Callable[[int], np.ndarray]) -> np.n
     if like.flags.c_contiguous:
         return drawn.reshape(like.shape)
     order = sorted(range(like.ndim), key=lambda d: -abs(like.strides[d]))
-    return drawn.reshape([like.shape[d] for d in order]).transpose(np.argsort(order))
+    return drawn.reshape([like.shape[d] for d in order]).transpose(sorted(range(like.ndim), key=order.__getitem__))
 
 
 # ------------------------------------------------------------------------------------------ derivatives of draws

@@ -570,7 +570,7 @@ def _drawn(draw: Callable[[np.ndarray], np.ndarray], array: np.ndarray) -> np.nd
     if array.dtype.kind not in "cW":
         return draw(array)
     parts = draw(view_as_real(array))
-    return np.ascontiguousarray(parts).view(array.dtype)[..., 0]
+    return (parts if parts.flags.c_contiguous else parts.copy()).view(array.dtype)[..., 0]
 
 
 def _normal(g: Generator, array: np.ndarray, mean: float = 0.0, std: float = 1.0) -> np.ndarray:

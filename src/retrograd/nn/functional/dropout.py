@@ -56,7 +56,7 @@ def _feature_dropout(input: Tensor, shape: tuple[int, ...], p: float, training: 
         return input
     if input._memory.ndim < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    mask = _mask(np.empty(shape if p < 1 else (), input._memory.dtype), p)
+    mask = _mask(beside(input, np.empty(shape if p < 1 else (), input._memory.dtype))._memory, p)
     return input.mul_(mask) if inplace else generated.mul(input, mask)
 
 
@@ -202,5 +202,5 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     if not training or p == 0 or not input._memory.size:
         return input
-    mask = _mask(input._memory if p < 1 else np.empty((), input._memory.dtype), p)
+    mask = _mask(input._memory if p < 1 else beside(input, np.empty((), input._memory.dtype))._memory, p)
     return input.mul_(mask) if inplace else generated.mul(input, mask)

@@ -36,7 +36,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
         raise RuntimeError("binomial expects count >= 0 and probabilities in [0, 1]")
     g = _generator("binomial", generator, count)
     with g.lock:
-        drawn = np.asarray(g.twister.binomial(trials.astype(np.int64), prob._numbers))
+        drawn = np.asarray(g.twister.binomial(trials.astype(np.int64), prob._numbers), like=trials)
     return fresh(drawn.astype(count._memory.dtype))
 
 
@@ -68,7 +68,7 @@ def _draw_parts(draw: Any, input: Tensor) -> np.ndarray:
     if data.dtype.kind not in "cW":
         return draw(data)
     parts = draw(kernels.view_as_real(data))
-    return np.ascontiguousarray(parts).view(data.dtype)[..., 0]
+    return (parts if parts.flags.c_contiguous else parts.copy()).view(data.dtype)[..., 0]
 
 
 @composite(space="Tensor", draws=True)
@@ -257,7 +257,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     if (input._numbers < 0).any():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     with g.lock:
-        drawn = np.asarray(g.twister.poisson(input._numbers))
+        drawn = np.asarray(g.twister.poisson(input._numbers), like=input._numbers)
     return overwrite(input.clone(), drawn.astype(input._memory.dtype))
 
 
@@ -274,7 +274,7 @@ def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor
 
 def _gamma(g: Generator, concentration: np.ndarray) -> np.ndarray:
     with g.lock:
-        return np.asarray(g.twister.standard_gamma(concentration.astype(np.float64)))
+        return np.asarray(g.twister.standard_gamma(concentration.astype(np.float64)), like=concentration)
 
 
 @composite(method=False, draws=True)
@@ -289,7 +289,7 @@ def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tens
         waits = g.twister.standard_exponential(concentration.shape)
         logarithms = np.log(g.twister.standard_gamma(concentration + 1)) - waits / concentration
     parts = np.exp(logarithms - logarithms.max(-1, keepdims=True, initial=-np.inf))
-    parts = np.asarray(parts / parts.sum(-1, keepdims=True)).astype(dtype)
+    parts = np.asarray(parts / parts.sum(-1, keepdims=True), like=parts).astype(dtype)
     limits = float_limits(dtype)  # a part is never all or nothing, where its logarithm and slope would be infinite
     return functions.dirichlet_drawn(input, fresh(parts.clip(limits.tiny, 1 - limits.eps)))
 
@@ -342,7 +342,7 @@ def multinomial(
     if weights.ndim == 1:
         return fresh(np.searchsorted(steps, draws, side="left"))
     rows = [np.searchsorted(step, draw, side="left") for step, draw in zip(steps, draws, strict=True)]
-    return fresh(np.array(rows, np.int64).reshape(draws.shape))
+    return fresh(np.stack(rows).astype(np.int64, copy=False).reshape(draws.shape))
 
 
 def _bounds(operator: str, given: tuple, named: dict[str, Any], default: tuple) -> tuple[Any, Any]:

@@ -248,7 +248,7 @@ def histogramdd(
         spans = list(zip(range[::2], range[1::2], strict=True))
     weights = None if weight is None else weight._numbers.reshape(-1)
     try:
-        counts, found = np.histogramdd(points, edges, spans, density, weights)
+        counts, found = np.histogramdd(points, bins=edges, range=spans, density=density, weights=weights)
     except ValueError as error:
         raise RuntimeError(f"torch.histogramdd: {error}") from None
     dtype = input._memory.dtype
