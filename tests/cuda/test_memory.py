@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import re
 
 import pytest
 
 import retrograd as torch
 from gpu import simulated
 from retrograd.arrays import memory, places
+from retrograd.autograd import suspended
 
 MEGABYTE = 1 << 20
 
@@ -90,26 +92,98 @@ def test_out_of_memory_says_what_was_asked_and_what_is_free(gpu):
     assert held.sum().item() == MEGABYTE
 
 
-def test_the_same_backward_runs_when_there_is_memory_again(gpu):
-    """The node that found no memory keeps what it saved. (What ran before it in the pass has let go of its own.)"""
-    pool = places.places[0].module.get_default_memory_pool()
-    x = torch.ones(4 * MEGABYTE, device="cuda", requires_grad=True)
-    y = x.exp()
-    grad = torch.ones(4 * MEGABYTE, device="cuda")
-    hog = torch.ones(64 * MEGABYTE // 4, device="cuda")
-    torch.cuda.synchronize()
-    places.places[0].activate()
-    pool.free_all_blocks()
-    pool.set_limit(size=pool.total_bytes() + MEGABYTE)
-    try:
+class Little:
+    """Within the block, a device has so much memory beside what is in use, and what a few blocks hold that can go."""
+
+    def __init__(self, room: int, blocks: int = 40) -> None:
+        self.blocks = [torch.ones(MEGABYTE // 4, device="cuda") for _ in range(blocks)]
+        self.room, self.pool = room, places.places[0].module.get_default_memory_pool()
+
+    def __enter__(self) -> Little:
+        torch.cuda.synchronize()
+        gc.collect()
+        places.places[0].activate()
+        self.pool.free_all_blocks()
+        self.pool.set_limit(size=self.pool.total_bytes() + self.room)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.pool.set_limit(size=0)
+
+
+def deep(leaves):
+    y = leaves[0]
+    for w in leaves[1:]:
+        y = (y * w).sin() + leaves[0] * leaves[0]
+    return y.sum()
+
+
+def new_leaves():
+    return [torch.full((MEGABYTE // 4,), 0.3 + i / 10, device="cuda", requires_grad=True) for i in range(7)]
+
+
+@pytest.mark.parametrize("how", ["backward", "grad", "one thread"])
+@pytest.mark.parametrize("room", [0, 3, 6, 9])
+def test_a_pass_that_ran_out_of_memory_goes_on(gpu, room, how):
+    """Half way through, without retain_graph: nothing has changed, and the same call gives what it should."""
+    leaves = new_leaves()
+    deep(leaves).backward()
+    expected = [leaf.grad.tolist() for leaf in leaves]
+    leaves = new_leaves()
+    loss, failures = deep(leaves), 0
+    with Little(room * MEGABYTE // 4) as little, torch.autograd.set_multithreading_enabled(how != "one thread"):
+        while True:
+            try:
+                found = torch.autograd.grad(loss, leaves) if how == "grad" else loss.backward()
+                break
+            except torch.cuda.OutOfMemoryError as error:
+                assert re.search(r"Tried to allocate (1\.00 MiB|\d+ bytes)\..* is free", str(error))
+                failures += 1
+            assert all(leaf.grad is None for leaf in leaves)
+            torch.optim.SGD(leaves, lr=0.1).zero_grad()  # as a program may that was refused
+            little.blocks.pop()
+    assert failures > 1
+    found = [leaf.grad for leaf in leaves] if how != "grad" else found
+    assert [one.tolist() for one in found] == expected
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        loss.backward()
+
+
+def test_a_pass_that_ran_out_of_memory_adds_once_to_gradients(gpu):
+    leaves = new_leaves()
+    deep(leaves).backward()
+    expected = [(leaf.grad * 2).tolist() for leaf in leaves]
+    loss, failures = deep(leaves), 0
+    with Little(0) as little:
+        while True:
+            try:
+                loss.backward()
+                break
+            except torch.cuda.OutOfMemoryError:
+                failures += 1
+            little.blocks.pop()
+    assert failures > 1 and [leaf.grad.tolist() for leaf in leaves] == expected
+
+
+def test_what_is_left_of_a_pass_is_for_the_same_call(gpu):
+    x, w = new_leaves()[:2]
+    w.grad = torch.ones_like(w)  # which is added to, before there is no memory for what comes next
+    loss = (x.expand(16, -1).exp().sum(0) * w).sum()
+    with Little(4 * MEGABYTE) as little:
         with pytest.raises(torch.cuda.OutOfMemoryError, match=r"Tried to allocate 16\.00 MiB"):
-            y.backward(grad)
-        assert x.grad is None
-        del hog
-        y.backward(grad)
-    finally:
-        pool.set_limit(size=0)
-    assert torch.allclose(x.grad.cpu(), torch.exp(torch.ones(4 * MEGABYTE)))
+            loss.backward()
+        little.blocks.clear()
+        with pytest.raises(RuntimeError, match="ran out of memory.* but this is another one"):
+            loss.backward(torch.full((), 2.0, device="cuda"))
+        with pytest.raises(RuntimeError, match="ran out of memory.* but this is another one"):
+            torch.autograd.grad(loss, [x, w])
+        w.grad.zero_()
+        with pytest.raises(RuntimeError, match="ran out of memory after it had added to the gradient"):
+            loss.backward()
+    assert len(suspended.passes) == 1
+    del loss
+    gc.collect()
+    assert not suspended.passes  # with the graph goes what is left of the pass
 
 
 @pytest.mark.parametrize("pin_memory", [False, True])

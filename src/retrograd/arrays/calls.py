@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .device_array import _FINAL, DeviceArray, arrays_in
+from .device_array import _FINAL, DeviceArray, arrays_in, why
 
 if TYPE_CHECKING:
     from .places import Place
@@ -37,6 +37,7 @@ def function_of(place: Place, ours: Any, theirs: Any, name: str) -> Any:
             except Exception as error:
                 if OutOfMemory(error):
                     raise
+                why[call.__name__] = f"{type(error).__name__}: {error}"
         if not sources:  # a constant
             return place._back(ours(*args, **kwargs))
         return place.by_host(ours, args, kwargs, writes=args[0] if writes else None)
@@ -114,6 +115,7 @@ class Ufunc:
                 except Exception as error:
                     if OutOfMemory(error):
                         raise
+                    why[self.__name__] = f"{type(error).__name__}: {error}"
         if not arrays_in(args) and out is None:
             return place._back(self.np(*args, **kwargs))
         wider = self._widened(args)
@@ -217,6 +219,10 @@ class Ufunc:
             return
         if at is not None and self.__name__ in ("add", "subtract"):
             # CuPy adds numbers of some dtypes only; other integers are added in wider ones, which wrap around alike.
+            if array.dtype.kind == "c":
+                for part, of_values in ((array.real, numpy.real), (array.imag, numpy.imag)):
+                    self.at(part, indices, of_values(numpy.asarray(values[0]).astype(array.dtype, copy=False)))
+                return
             wide = {"b": None, "i": np.int32, "u": np.uint32}.get(array.dtype.kind, array.dtype)
             if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
                 wide = np.uint64

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 #: How often which function was computed by NumPy on the host, for want of one on the device.
 on_host: Counter[str] = Counter()
+#: Why: what the library said when it was last asked for the function.
+why: dict[str, str] = {}
 _UNSIGNED = {1: np.dtype("u1"), 2: np.dtype("u2"), 4: np.dtype("u4"), 8: np.dtype("u8")}
 #: Errors that do not mean that the library cannot do something.
 _FINAL = (OutOfMemoryError, MemoryError, KeyboardInterrupt)

@@ -335,6 +335,10 @@ def _concatenate(place: Place) -> Any:
         if len({part.dtype for part in parts}) > 1:
             dtype = np.result_type(*[part.dtype for part in parts])
             parts = [part.astype(dtype, copy=False) for part in parts]
+        if parts[0].stored and out is None:  # elements move as they are
+            place.activate()
+            raw = [part.raw.ravel() if axis is None else part.raw for part in parts]
+            return place.wrap(place.module.concatenate(raw, axis=axis or 0), parts[0].dtype)
         options |= {} if out is None else {"out": out}
         return plain(parts, axis=axis, **options)
 
@@ -382,7 +386,7 @@ def _xlog1py(place: Place, theirs: Any) -> Any:
 OWN_SPECIAL: dict[str, Any] = {
     "i0e": _at_infinity(lambda numpy, x: numpy.where(numpy.isnan(x), x, numpy.zeros_like(x))),
     "i1e": _at_infinity(lambda numpy, x: numpy.where(numpy.isnan(x), x, numpy.copysign(numpy.zeros_like(x), x))),
-    "i1": _at_infinity(lambda numpy, x: x), "xlog1py": _xlog1py,
+    "i1": _at_infinity(lambda numpy, x: x - x), "xlog1py": _xlog1py,
 }  # fmt: skip
 
 

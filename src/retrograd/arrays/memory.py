@@ -21,15 +21,17 @@ _lock = threading.RLock()
 class Block:
     """A block of memory that arrays of a device lie in."""
 
-    __slots__ = ("__weakref__", "device", "pointer", "size", "streams")
+    __slots__ = ("__weakref__", "allocated", "device", "pointer", "size", "streams")
 
     def __init__(self, pointer: Any, size: int, device: int) -> None:
         self.pointer, self.size, self.device = pointer, size, device
+        #: Where it is counted.
+        self.allocated: dict[int, int] = counts.allocated
         #: Streams that use it beside the one that it belongs to.
         self.streams: list[Any] | None = None
 
     def __del__(self) -> None:
-        counts.allocated[self.device] = counts.allocated.get(self.device, 0) - self.size
+        self.allocated[self.device] = self.allocated.get(self.device, 0) - self.size
         if self.streams and counts.module is not None:
             events = []
             for stream in self.streams:

@@ -164,6 +164,13 @@ def multiply_sparse(a: Any, b: Any) -> Any:
     return made if wide == a.values.dtype else made.with_values(made.values.astype(a.values.dtype))
 
 
+def sampled_products(a: Any, b: Any, rows: Any, columns: Any) -> Any:
+    """The elements of ``a @ b.T`` at rows and columns."""
+    wide = np.float32 if a.itemsize == 2 else a.dtype
+    products = a.take(rows, 0).astype(wide, copy=False) * b.take(columns, 0).astype(wide, copy=False)
+    return products.sum(1).astype(a.dtype, copy=False)
+
+
 def on_threads(ufunc: Any) -> Any:
     """The same: a device has its own way to share elements out."""
     return ufunc
@@ -177,7 +184,8 @@ OVERLAY: dict[str, dict[str, Any]] = {
     "shape": {"_nothing": _nothing},
     "decompositions": {"_trsm": _trsm, "_lu": _lu, "_cholesky_each": _cholesky_each},
     "random": own_random.OVERLAY,
-    "sparse": {"multiply_sparse_dense": multiply_sparse_dense, "multiply_sparse": multiply_sparse},
+    "sparse": {"multiply_sparse_dense": multiply_sparse_dense, "multiply_sparse": multiply_sparse,
+               "sampled_products": sampled_products},
     "compiled": {"on_threads": on_threads, "LARGE": _NEVER, "takes": lambda *arrays: False,
                  "library": lambda: None, "is_used": lambda: False},
 }  # fmt: skip

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import weakref
 from collections.abc import Callable
@@ -251,7 +252,7 @@ class Place:
             order = sorted(range(raw.ndim), key=lambda d: (-abs(raw.strides[d]), d))
             raw = raw.transpose(tuple(order))
         if non_blocking:
-            host: Any = pinned(np.empty(raw.shape, raw.dtype))
+            host: Any = pinned_empty(raw.shape, raw.dtype)
             if not raw.flags.c_contiguous:
                 raw = raw.copy()
             raw.get(out=host, blocking=False)
@@ -530,15 +531,22 @@ def from_dlpack(given: Any) -> Any:
 
 def pinned(array: np.ndarray) -> np.ndarray:
     """A copy in memory that devices read and write by themselves."""
-    memory_of = places[0].module.cuda.alloc_pinned_memory(max(array.nbytes, 1))
-    whole = np.frombuffer(memory_of, np.uint8, array.nbytes) if array.nbytes else np.empty(0, np.uint8)
-    made = whole.view(array.dtype).reshape(array.shape) if array.nbytes else np.empty(array.shape, array.dtype)
+    made = pinned_empty(array.shape, array.dtype)
     made[...] = array
-    if array.nbytes:
-        address = made.__array_interface__["data"][0]
-        entry = (address, address + array.nbytes)
-        devices.pinned_memory.append(entry)
-        weakref.finalize(whole.base if not isinstance(whole.base, memoryview) else whole, _unpinned, entry)
+    return made
+
+
+def pinned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array in such memory, of the library's pool: a block that was let go is given out again."""
+    size = math.prod(shape) * dtype.itemsize
+    if not size:
+        return np.empty(shape, dtype)
+    whole = np.frombuffer(places[0].module.cuda.alloc_pinned_memory(size), np.uint8, size)
+    made = whole.view(dtype).reshape(shape)
+    address = made.__array_interface__["data"][0]
+    entry = (address, address + size)
+    devices.pinned_memory.append(entry)
+    weakref.finalize(whole.base if not isinstance(whole.base, memoryview) else whole, _unpinned, entry)
     return made
 
 

@@ -32,8 +32,9 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.devices import device_of_array_class, when_a_device_goes
+from ..core.devices import OutOfMemoryError, device_of_array_class, when_a_device_goes
 from ..core.state import ThreadState, local, process
+from . import suspended
 from .anomaly_mode import explain_error
 from .graph_task import GraphTask
 from .intercept import learn_modes
@@ -63,15 +64,23 @@ def run_on_devices(
     state: ThreadState, task: GraphTask, node: Node, grads: Sequence[Any], as_tensors: bool, call: Call
 ) -> None:
     """The engine's loop over several threads; the arguments are those of the plain one."""
+    before = suspended.take(task, as_tensors) if suspended.passes else None
     run = DevicePass(state, task, as_tensors, call)
-    run.outstanding = 1
-    for grad in grads:
-        if grad is not None:
-            hand_over(grad, node, False)
-    grad = None
-    run.queue_for(node).push(node, list(grads), run)
-    del grads  # AccumulateGrad steals what nobody else holds
-    run.finish()
+    try:
+        if before is not None:
+            run.go_on(before)
+        else:
+            run.outstanding = 1
+            for grad in grads:
+                if grad is not None:
+                    hand_over(grad, node, False)
+            grad = None
+            run.queue_for(node).push(node, list(grads), run)
+        del grads  # AccumulateGrad steals what nobody else holds
+        run.finish()
+    except OutOfMemoryError:
+        suspended.suspend(task, run.left, run.handing, run.reached, as_tensors)
+        raise
     run.leaves.join(task.captured)
 
 
@@ -81,7 +90,8 @@ class DevicePass:
     def __init__(self, state: ThreadState, task: GraphTask, as_tensors: bool, call: Call) -> None:
         self.task = task
         # Otherwise made at their first use, which two threads could have at once.
-        task.hook_data, task.final_callbacks = {}, []
+        if task.final_callbacks is None:
+            task.hook_data, task.final_callbacks = {}, []
         self.as_tensors = as_tensors
         self.call = call
         self.reentrant_depth: int = task.reentrant_depth
@@ -98,6 +108,10 @@ class DevicePass:
         self.multithreading: Any = state.multithreading
         self.warn: bool = getattr(task, "warn_on_stream_mismatch", False)
         self.leaves: Leaves = Leaves()
+        #: What is left of it when it runs out of memory: Note [Out of memory].
+        self.left: list[tuple[Node, list[Any]]] = []
+        self.handing: list[tuple[Any, Any, Any]] = []
+        self.reached: list[tuple[Any, Any]] = []
         #: What the calling thread serves: its CPU nodes, and on a device thread that device's nodes of all passes.
         name = state.on_device_thread
         self.own_queue: SharedReadyQueue = SharedReadyQueue() if name is None else threads.queue_of(name)
@@ -105,6 +119,15 @@ class DevicePass:
     def queue_for(self, node: Node) -> SharedReadyQueue:
         name = device_thread_of(node) if self.multithreading else None
         return self.own_queue if name is None else threads.queue_of(name)
+
+    def go_on(self, before: suspended.Suspended) -> None:
+        """Queue what is left of a pass that ran out of memory."""
+        self.outstanding = len(before.left) + len(before.handing)
+        left, before.left = before.left, []
+        for node, grads in left:
+            self.queue_for(node).push(node, grads, self)
+        for array_class, edges, outputs in before.handing:
+            self.run(_Handing(array_class, edges, outputs), [])  # type: ignore[arg-type]
 
     def finish(self) -> None:
         """Run the calling thread's share until every thread is done."""
@@ -127,7 +150,13 @@ class DevicePass:
 
     def run(self, node: Node, grads: list[Any]) -> None:
         """Run one node on this thread, and queue those that are ready then. `grads` is emptied."""
-        if not self.failed:
+        if self.failed:
+            if isinstance(self.error, OutOfMemoryError):
+                if node.__class__ is _Handing:
+                    self.handing.append((node.array_class, node.edges, node.outputs))  # type: ignore[attr-defined]
+                else:
+                    self.left.append((node, grads[:]))
+        else:
             before = local.state
             state = local.state = self.modes.copy()
             state.on_device_thread, state.sequence_nr = before.on_device_thread, before.sequence_nr
@@ -157,33 +186,55 @@ class DevicePass:
 
     def _run(self, state: ThreadState, node: Node, grads: list[Any]) -> None:
         try:
+            if node.__class__ is _Handing:
+                with on_stream_of(node.array_class):
+                    self._hand_on(node.array_class, node.edges, node.outputs)  # type: ignore[attr-defined]
+                return
             given: Any = tuple(grads)
             grads.clear()
+            leaf = suspended.before_leaf(node)
             with on_stream_of(class_of_node(node)):
-                edges, outputs = run_node(state, self.task, node, given, self.as_tensors, self.call)
+                try:
+                    edges, outputs = run_node(state, self.task, node, given, self.as_tensors, self.call)
+                except OutOfMemoryError:
+                    self.left.append((node, list(given)))
+                    raise
                 del given
+                if leaf is not None:
+                    self.reached.append(leaf)
                 info = None if self.task.exec_info is None else self.task.exec_info.get(node)
                 if not node.next_edges or (info is not None and info.captures is not None):
                     self.leaves.add(node)
-                self._hand_on(edges, outputs)
+                self._hand_on(class_of_node(node), edges, outputs)
         except Exception as error:
             if process.modes:
                 explain_error(state, error)
             raise
 
-    def _hand_on(self, edges: tuple[Any, ...], outputs: Sequence[Any]) -> None:
+    def _hand_on(self, made_on: Any, edges: tuple[Any, ...], outputs: Sequence[Any]) -> None:
         """Add what a node gave to the buffers of the next ones, and queue those that are ready then."""
-        for edge, grad in zip(edges, outputs, strict=True):
+        for position, (edge, grad) in enumerate(zip(edges, outputs, strict=True)):
             if edge is None:
                 continue
             if grad is not None:
                 hand_over(grad, edge[0], self.warn)
             with self.lock, on_stream_of(class_of_node(edge[0])):
-                ready = self.task.deliver(edge, grad, self.as_tensors)
+                try:
+                    ready = self.task.deliver(edge, grad, self.as_tensors)
+                except OutOfMemoryError:
+                    self.handing.append((made_on, edges[position:], outputs[position:]))
+                    raise
                 if ready is None:
                     continue
                 self.outstanding += 1
             self.queue_for(edge[0]).push(edge[0], ready, self)
+
+
+class _Handing:
+    """In the place of a node: gradients that are still to be handed on."""
+
+    def __init__(self, array_class: Any, edges: Any, outputs: Any) -> None:
+        self.array_class, self.edges, self.outputs = array_class, edges, outputs
 
 
 def serve(queue: SharedReadyQueue) -> bool:
