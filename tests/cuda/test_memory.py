@@ -173,9 +173,9 @@ def test_what_is_left_of_a_pass_is_for_the_same_call(gpu):
         with pytest.raises(torch.cuda.OutOfMemoryError, match=r"Tried to allocate 16\.00 MiB"):
             loss.backward()
         little.blocks.clear()
-        with pytest.raises(RuntimeError, match="ran out of memory.* but this is another one"):
+        with pytest.raises(RuntimeError, match=r"ran out of memory.* but this is another one"):
             loss.backward(torch.full((), 2.0, device="cuda"))
-        with pytest.raises(RuntimeError, match="ran out of memory.* but this is another one"):
+        with pytest.raises(RuntimeError, match=r"ran out of memory.* but this is another one"):
             torch.autograd.grad(loss, [x, w])
         w.grad.zero_()
         with pytest.raises(RuntimeError, match="ran out of memory after it had added to the gradient"):

@@ -10,45 +10,35 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
+import scipy.fft
 import scipy.special
 
 import retrograd
+from gpu import cannot, simulated
 from gpu.on_device import compare
 from retrograd.arrays.device_array import on_host
 from samples import OPS
 
-#: What is refused on a device, by the words of the refusal. docs/CUDA.md lists it.
-REFUSED = ("sparse tensors are on the CPU",)
-#: What NumPy may compute for a device, in the host's memory: what CuPy has not, or has otherwise. docs/CUDA.md says
-#: why.
-ON_HOST = {
-    "get_lapack_funcs", "getrf", "sytrf", "sytrs", "hetrf", "hetrs", "fftn", "ifftn", "rfftn",
-    "irfftn", "reduce", "at", "divide", "leggauss", "solve", "airy", "isin", "insert", "concatenate", "copysign",
-    "histogramdd", "add", "astype",
-}  # fmt: skip
-
-
-def problems_of(samples: list[tuple[Any, Any]]) -> tuple[list[str], set[str]]:
-    found, refused = [], set()
-    for op, sample in samples:
-        for step, text in compare(op, sample).items():
-            if any(words in text for words in REFUSED):
-                refused.add(op.name)
-            else:
-                found.append(f"{op.name}[{sample.name}] {step}: {text}")
-    return found, refused
-
-
 def check(samples: list[tuple[Any, Any]]) -> None:
     on_host.clear()
-    found, refused = problems_of(samples)
+    found = []
+    for op, sample in samples:
+        found += [f"{op.name}[{sample.name}] {step}: {text}" for step, text in compare(op, sample).items()]
     assert found == []
-    # SciPy's special functions are CuPy's on a GPU; the simulated library has none.
-    hosted = {name.removeprefix("function ") for name in on_host if not hasattr(scipy.special, name)}
-    assert {name for name in hosted if name not in ON_HOST and name[1:] not in ON_HOST} == set()
-    assert len(refused) <= 150 and all(
-        "sparse" in name or name in ("hspmm", "saddmm", "smm", "spmm", "sspaddmm", "dsmm") for name in refused
-    ), refused
+    # SciPy's functions are CuPy's on a GPU; the simulated library has none.
+    hosted = [name for name in on_host if not hasattr(scipy.special, name) and not hasattr(scipy.fft, name)]
+    assert cannot.unexplained(hosted) == []
+
+
+def test_the_table_of_what_cupy_cannot_do_is_that_of_the_documentation():
+    assert [(", ".join(row.operators), row.error) for row in cannot.ROWS] == cannot.written()
+    assert sum(len(row.operators) for row in cannot.ROWS) < cannot.MOST
+
+
+def test_a_row_that_is_not_so_is_found():
+    """The simulated library has none of CuPy's modules; of dtypes that it does not have it says what CuPy says."""
+    assert len(cannot.stale(simulated.library())) == len(cannot.ROWS) - 1
+    assert cannot.unexplained({"airy": 1, "sort": 2}) == ["sort"]
 
 
 @pytest.mark.parametrize("part", range(4))

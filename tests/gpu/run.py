@@ -14,6 +14,7 @@ import tempfile
 import time
 import traceback
 
+from gpu import cannot
 from gpu.run_samples import merged, summary
 from retrograd.arrays import places
 
@@ -44,6 +45,10 @@ def samples(seconds: float, processes: int, folder: str) -> dict:
     return merged(parts)
 
 
+#: The parts of the run in which something was wrong.
+wrong: list[str] = []
+
+
 def section(title: str, function, *args) -> None:
     """One part of the run; what goes wrong in it does not end the others."""
     print(f"== {title}", flush=True)
@@ -52,6 +57,7 @@ def section(title: str, function, *args) -> None:
         function(*args)
     except BaseException:
         print(traceback.format_exc()[-1500:])
+        wrong.append(title)
     print(f"   ({time.perf_counter() - began:.0f} s)", flush=True)
 
 
@@ -89,12 +95,25 @@ def main() -> None:
             with open(os.path.join(folder, "samples.json"), "w") as file:
                 json.dump(found, file, indent=1)
             print(summary(found, int(options.get("most", 40)))[: int(options.get("characters", 8000))])
+            section("table of what CuPy cannot do", table, found)
+            if found["failures"] or found["done"] != found["chosen"]:
+                wrong.append("samples")
     if "tests" in only:
         section("tests", tests, folder)
     if "benchmark" in only:
         from gpu.benchmark import main as benchmark
 
         section("benchmark", benchmark, folder)
+    if wrong:
+        raise SystemExit(f"not all is well: {', '.join(wrong)}")
+
+
+def table(found: dict) -> None:
+    """docs/CUDA.md says what is computed in host memory, and what CuPy says when it is asked for it."""
+    hosted = sorted({name for _, names in found["on host"].values() for name in names})
+    print(f"in host memory: {len(hosted)} operators ({', '.join(hosted)})")
+    problems = [*cannot.stale(places.places[0].module), *cannot.unexplained(found["on host"])]
+    assert not problems and len(hosted) < cannot.MOST, problems
 
 
 def tests(folder: str) -> None:
@@ -116,6 +135,8 @@ def tests(folder: str) -> None:
         lines = output.splitlines()
         lines = [line for line in lines if line.startswith(("E  ", "FAILED", "ERROR")) or " passed" in line]
         print(f"{name}: exit code {code}")
+        if code:
+            wrong.append(name)
         print("\n".join(line[:200] for line in lines)[-1800:])
         fatal = output.find("Fatal Python error")
         if fatal >= 0:

@@ -359,6 +359,19 @@ def _isin(place: Place) -> Any:
     return isin
 
 
+def _solve(place: Place) -> Any:
+    plain = function_of(place, np.linalg.solve, place.module.linalg.solve, "linalg.solve")
+
+    def solve(a: Any, b: Any) -> Any:
+        if a.ndim == 2 and b.ndim == 2:
+            return plain(a, b)
+        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        both = [place.numpy.broadcast_to(one, (*batch, *one.shape[-2:])) for one in (a, b)]
+        return plain(*[place.numpy.ascontiguousarray(one) for one in both])
+
+    return solve
+
+
 # ------------------------------------------------- special functions, at their ends: CuPy gives other numbers there
 
 
@@ -392,6 +405,7 @@ OWN_SPECIAL: dict[str, Any] = {
 
 OWN: dict[str, Any] = {
     "repeat": _repeat, "insert": _insert, "delete": _delete, "concatenate": _concatenate, "isin": _isin,
+    "linalg.solve": _solve,
     "sum": _reduction("sum", "add"), "prod": _reduction("prod", "multiply"), "max": _reduction("max", "maximum"),
     "min": _reduction("min", "minimum"), "any": _reduction("any", "logical_or"),
     "all": _reduction("all", "logical_and"),

@@ -44,13 +44,13 @@ class NumpyLike:
 
     def _find(self, name: str) -> Any:
         place = self._place
+        if self._path + name in OWN:
+            return OWN[self._path + name](place)
         if not self._path:
             if name == "ndarray":
                 return place.array_class
             if name == "ufunc":
                 return Ufunc
-            if name in OWN:
-                return OWN[name](place)
             if name in _PLAIN:
                 return getattr(np, name)
         ours = getattr(self._host, name)

@@ -83,8 +83,9 @@ def take(task: GraphTask, as_tensors: bool) -> Suspended | None:
         return None
     if not found.is_same(task, as_tensors):
         raise RuntimeError(
-            "A backward pass through this graph ran out of memory, and what it had used was freed. It can go on, by the "
-            "same call with the same gradients, but this is another one: make that call, or run the forward pass again"
+            "A backward pass through this graph ran out of memory, and what it had used was freed. It can go on, by "
+            "the same call with the same gradients, but this is another one: make that call, or run the forward pass "
+            "again"
         )
     for variable, grad, version in found.written:
         if variable.grad is not grad or grad._version != version:
