@@ -1,4 +1,4 @@
-"""The pages of error messages: each message of the package (`messages.py`) under its cause and fix (`errors.toml`)."""
+"""The pages of error messages: each of them (`messages.py`) under its cause and its fix (`causes/*.toml`)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,24 @@ from typing import Any
 
 from .messages import Message, messages
 
-TABLE = Path(__file__).with_name("errors.toml")
+CAUSES = Path(__file__).with_name("causes")
 
 
 @cache
 def table() -> dict[str, Any]:
-    return tomllib.loads(TABLE.read_text(encoding="utf-8"))
+    """The pages, and the groups of all of them in the order in which they are asked; each group knows its page."""
+    pages = _read("pages")["pages"]
+    return {"pages": pages, "group": [{"page": page, **group} for page in pages for group in _read(page)["group"]]}
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads((CAUSES / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def group_of(message: Message) -> tuple[int, int] | None:
     """The number of the group that a message belongs to, and of the pattern that said so."""
-    for number, (files, kinds, expressions) in enumerate(_groups()):
-        if message.file.startswith(files) and (not kinds or message.error in kinds):
+    for number, (files, expressions) in enumerate(_groups()):
+        if message.file.startswith(files):
             for pattern, expression in enumerate(expressions):
                 if expression.search(message.text):
                     return number, pattern
@@ -31,12 +37,10 @@ def group_of(message: Message) -> tuple[int, int] | None:
 
 
 @cache
-def _groups() -> list[tuple[tuple[str, ...], list[str], list[re.Pattern[str]]]]:
-    """The groups, ready to be compared with: beginnings of files, kinds of errors, patterns."""
-    return [
-        (tuple(group.get("files", [""])), group.get("error", []), [re.compile(one) for one in group["match"]])
-        for group in table()["group"]
-    ]
+def _groups() -> list[tuple[tuple[str, ...], list[re.Pattern[str]]]]:
+    """The groups, ready to be compared with: beginnings of files, and patterns."""
+    groups = table()["group"]
+    return [(tuple(group.get("files", [""])), [re.compile(one) for one in group["match"]]) for group in groups]
 
 
 def problems() -> list[str]:
@@ -47,15 +51,13 @@ def problems() -> list[str]:
         group = group_of(message)
         if group is None:
             where = f"{message.file}:{message.line}"
-            found.append(f"{where} is in no group of errors.toml: {message.error}: {message.text}")
+            found.append(f"{where} is in no group of docs/website/causes: {message.error}: {message.text}")
         else:
             used.add(group)
     for number, group in enumerate(table()["group"]):
         for pattern, expression in enumerate(group["match"]):
             if (number, pattern) not in used:
                 found.append(f"no message is found by {expression!r} of the group {group['title']!r}")
-        if group["page"] not in table()["pages"]:
-            found.append(f"the group {group['title']!r} names a page that there is none of: {group['page']!r}")
     return found
 
 

@@ -2,7 +2,8 @@
 
 A message is the text that an exception is made with: in a ``raise``, or where a function makes the exception that
 another one raises.  What is filled in when it is raised stands in braces.  Messages that are put together elsewhere are
-followed one step: to the variable, the constant or the function of the same file.
+followed a few steps: to the variable, the constant, the argument or the function of the same file.  One that is nothing
+but parts that are filled in (``f"{of}{why}"``) is shown once for each text that a part can be.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class _File:
             error = _name(call.func)
             for text in self._texts(call.args[0], function):
                 text = " ".join(text.split())
-                if re.search(r"[A-Za-z]{2}", re.sub(r"\{[^{}]*\}", "", text)):
+                if _has_words(text):
                     found.setdefault((error, text), Message(error, text, self.name, call.lineno))
         return sorted(found.values(), key=lambda one: one.line)
 
@@ -81,14 +82,14 @@ class _File:
                 yield function, node
             elif raised and not _makes_error(node.exc.func) and node.exc.args:  # type: ignore[attr-defined]
                 first = node.exc.args[0]  # type: ignore[attr-defined]
-                if isinstance(first, ast.Constant | ast.JoinedStr):  # a helper that is given the words
+                if " " in (template(first) or ""):  # a helper that is given the words, not merely an operator's name
                     yield function, node.exc  # type: ignore[attr-defined]
             pending += [(child, function) for child in ast.iter_child_nodes(node)]
 
-    def _texts(self, node: ast.AST, function: ast.FunctionDef | None, steps: int = 2) -> list[str]:
+    def _texts(self, node: ast.AST, function: ast.FunctionDef | None, steps: int = 3) -> list[str]:
         """What an expression can be, as templates; nothing if that cannot be read off."""
         whole = template(node)
-        if whole is not None:
+        if whole is not None and (_has_words(whole) or not steps):
             return [whole]
         if isinstance(node, ast.IfExp):
             return self._texts(node.body, function, steps) + self._texts(node.orelse, function, steps)
@@ -96,10 +97,13 @@ class _File:
             return self._texts(node.func.value, function, steps)
         if not steps:
             return []
+        if isinstance(node, ast.JoinedStr | ast.BinOp):
+            return self._filled(node, function, steps - 1)
         if isinstance(node, ast.Name):
             values = [one.value for one in ast.walk(function or self.tree) if isinstance(one, ast.Assign)
                       and any(isinstance(t, ast.Name) and t.id == node.id for t in one.targets)]  # fmt: skip
             values += [self.constants[node.id]] if not values and node.id in self.constants else []
+            values += self._given(node.id, function) if not values and function is not None else []
         elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
             table = self.constants.get(node.value.id)
             values = list(table.values) if isinstance(table, ast.Dict) else []
@@ -110,6 +114,40 @@ class _File:
         else:
             values = []
         return [text for value in values for text in self._texts(value, function, steps - 1)]
+
+    def _given(self, name: str, function: ast.FunctionDef) -> list[ast.expr]:
+        """What a function of this file is given for an argument, where it is called by its name, or by default."""
+        names = [one.arg for one in (*function.args.args, *function.args.kwonlyargs)]
+        if name not in names:
+            return []
+        defaults = dict(zip(reversed([one.arg for one in function.args.args]), reversed(function.args.defaults)))
+        found = [defaults[name]] if name in defaults else []
+        for call in ast.walk(self.tree):
+            if isinstance(call, ast.Call) and _name(call.func) == function.name:
+                place = names.index(name) - (isinstance(call.func, ast.Attribute) and names[0] in ("self", "cls"))
+                found += [one.value for one in call.keywords if one.arg == name]
+                found += call.args[place : place + 1]
+        return found
+
+    def _filled(self, node: ast.AST, function: ast.FunctionDef | None, steps: int) -> list[str]:
+        """A text without words of its own, once for each text that one of its parts can be."""
+        parts, found = _parts(node), []
+        for place, part in enumerate(parts):
+            for text in self._texts(part, function, steps) if not isinstance(part, ast.Constant) else ():
+                shown = [template(one) or "{" + _shown(one) + "}" for one in parts]
+                found.append("".join([*shown[:place], text, *shown[place + 1 :]]))
+        return found
+
+
+def _parts(node: ast.AST) -> list[ast.AST]:
+    """What an f-string or a sum of texts is put together from."""
+    if isinstance(node, ast.JoinedStr):
+        return [part.value if isinstance(part, ast.FormattedValue) else part for part in node.values]
+    return [*_parts(node.left), *_parts(node.right)] if isinstance(node, ast.BinOp) else [node]
+
+
+def _has_words(text: str) -> bool:
+    return re.search(r"[A-Za-z]{2}", re.sub(r"\{[^{}]*\}", "", text)) is not None
 
 
 def _makes_error(function: ast.AST) -> bool:

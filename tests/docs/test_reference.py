@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import types
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -57,8 +58,35 @@ def test_docstrings_become_markdown() -> None:
 
 
 def test_every_message_is_on_a_page_and_no_entry_is_stale() -> None:
-    """If this fails: put the message under a group in docs/website/errors.toml, or take out what nothing matches."""
+    """If this fails: put the message under a group in docs/website/causes, or take out what nothing matches."""
     assert errors.problems() == []
+
+
+#: Messages that nobody has written yet: words that any message may have, and nothing that says what went wrong.
+NEW = [
+    "something quite new", "this is not supported here", "{name}(): this cannot be done", "got {value}, which is wrong",
+    "the call was refused: {why}", "expected another thing, but got {what}", "{what} is not what {name} needs",
+]  # fmt: skip
+
+
+def test_a_new_message_has_no_group_until_somebody_writes_one() -> None:
+    """No group takes a whole folder, whatever its messages say: in every file, these are found by no pattern."""
+    files = sorted({message.file for message in messages.messages()})
+    assert len(files) > 200
+    for file in files:
+        for text in NEW:
+            assert errors.group_of(messages.Message("RuntimeError", text, file, 1)) is None, (file, text)
+
+
+def test_no_group_is_about_everything() -> None:
+    count = Counter(group[0] for message in messages.messages() if (group := errors.group_of(message)))
+    assert {errors.table()["group"][number]["title"]: n for number, n in count.items() if n > 45} == {}
+
+
+def test_every_file_of_causes_is_a_page() -> None:
+    assert {path.stem for path in errors.CAUSES.glob("*.toml")} == {"pages", *errors.table()["pages"]}
+    titles = [(group["page"], group["title"]) for group in errors.table()["group"]]
+    assert len(titles) == len(set(titles))
 
 
 def test_the_scan_finds_messages() -> None:
@@ -91,11 +119,18 @@ def f(x, y):
     if x < y: raise KeyError(words(x))
     error = IndexError("not raised" if x else "at once")
     raise error
+def g(of, why="by default"):
+    raise OSError(f"{of}{why}.")
+def h(x):
+    how = "at last"
+    raise AssertionError(f"{x}: {how}")
+g("given")
 '''
     found = [(one.error, one.text) for one in messages._File("file.py", source).messages()]
     assert found == [
         ("ValueError", "in a variable"), ("TypeError", "one {str(x)} two"), ("RuntimeError", "from a {} table"),
         ("KeyError", "made of {x}"), ("IndexError", "not raised"), ("IndexError", "at once"),
+        ("OSError", "given{why}."), ("OSError", "{of}by default."), ("AssertionError", "{x}: at last"),
     ]  # fmt: skip
 
 
