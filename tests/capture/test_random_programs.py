@@ -9,7 +9,7 @@ import pytest
 import retrograd as torch
 from capture.programs import World, draw_program, make_step
 from retrograd.capture import program
-from retrograd.capture.native import compiler
+from retrograd.capture.compiling import compiler
 
 SEEDS = range(16)
 

@@ -15,13 +15,14 @@ from ..core.version_counter import VersionCounter, version_counter
 from ..nn import Module
 from ..tensor import wrap
 from .checking import checked
+from .compiling import has_compiler
 from .ended import ended
 from .errors import CaptureError, OtherPath
 from .explaining import explained
 from .graphed import GraphEntry, GraphRecording
 from .guards import signature
 from .memory import Memory
-from .native import has_compiler, write
+from .native import write
 from .session import NeedsGraph, Output, Recording, is_free
 
 #: So many programs are made for calls that look alike before they are left to run eagerly.
@@ -57,7 +58,7 @@ class Entry:
         ]
         self.c_code: Any
         writer, self.c_code = write(program, self.memory, self.backend)
-        self.run: Callable[[], None] = writer.finish(self._bind)
+        self.run: Callable[[], None] = self.memory.around(writer.finish(self._bind))
         self._saved: list[np.ndarray] = self._to_save()
         self._kept: list[tuple[Any, np.ndarray]] = []
         for effect in recording.grads:

@@ -15,11 +15,17 @@ import numpy as np
 from .fusion import COMPARE, INFIX, LIBM, TYPES, Unit, made_by, reduction, row_length
 from .memory import Memory
 from .program import Program
+from .runtime import runtime
 from .values import Call, Value
+
+#: Loops over so many elements are worth more than one thread.
+WORTH_THREADS = 1 << 15
 
 HEADER = """#include <math.h>
 #include <string.h>
 #define isnan_(x) ((x) != (x))
+typedef void (*Part)(char **, long, long);
+#define SHARE(part, rounds) ((void (*)(Part, char **, long))P[1])(part, P, rounds)
 """
 
 _PAIRWISE = """
@@ -49,15 +55,21 @@ class CWriter:
     def __init__(self, program: Program, memory: Memory) -> None:
         self.program: Program = program
         self.memory: Memory = memory
-        #: storage (or the arena, None) -> place in the table of pointers
-        self.pointers: dict[int | None, int] = {None: 0}
+        #: storage (or the arena, None; or the function that shares loops among threads, -1) -> place in the table
+        self.pointers: dict[int | None, int] = {None: 0, -1: 1}
+        self.threads: bool = runtime() is not None
         self.functions: list[str] = []
+        #: How many loops are shared among threads.
+        self.shared: int = 0
         self.fused: list[list[Call]] = []
 
     def pointer_table(self) -> list[int]:
         table = [0] * len(self.pointers)
         for number, place in self.pointers.items():
-            if number is None:
+            if number == -1:
+                shared = runtime()
+                table[place] = 0 if shared is None else shared.share
+            elif number is None:
                 table[place] = self.memory.arena.__array_interface__["data"][0]
             elif number in self.memory.own:
                 table[place] = self.memory.own[number].__array_interface__["data"][0]
@@ -79,18 +91,26 @@ class CWriter:
     def group(self, units: list[Unit]) -> None:
         """One function for units that follow each other."""
         body: list[str] = []
+        before: list[str] = []
         for unit in units:
-            if unit.kind == "loop":
-                body += self._loop(unit)
-                if len(unit.calls) > 1:
-                    self.fused.append(unit.calls)
+            lines, rounds, elements = self._loop(unit) if unit.kind == "loop" else self._single(unit.calls[0])
+            if unit.kind == "loop" and len(unit.calls) > 1:
+                self.fused.append(unit.calls)
+            if rounds > 1 and elements >= WORTH_THREADS and self.threads:
+                self.shared += 1
+                text = "".join([f"    {line}\n" for line in lines])
+                before.append(f"static void p{self.shared}(char **P, long lo, long hi)\n{{\n{text}}}\n")
+                body.append(f"SHARE(p{self.shared}, {rounds});")
             else:
-                body += self._single(unit.calls[0])
+                body += ["{", *([f"const long lo = 0, hi = {rounds};"] if rounds > 1 else []), *lines, "}"]
         text = "".join([f"    {line}\n" for line in body])
-        self.functions.append(f"void g{len(self.functions)}(char **P)\n{{\n{text}}}\n")
+        self.functions.append("".join(before) + f"void g{len(self.functions)}(char **P)\n{{\n{text}}}\n")
 
-    def _loop(self, unit: Unit) -> list[str]:
-        """Calls of one shape as one loop: what nobody reads later is not stored."""
+    def _loop(self, unit: Unit) -> tuple[list[str], int, int]:
+        """Calls of one shape as one loop: what nobody reads later is not stored.
+
+        Given back are its lines, for the rounds from `lo` to `hi`, how many rounds there are, and of how many elements.
+        """
         calls = unit.calls
         first = made_by(calls[0])
         assert first is not None
@@ -135,15 +155,17 @@ class CWriter:
                 stores[out.key] = f"{base(out, 'o')}[{'i' if size != 1 else '0'}] = t{number};"
         inside += stores.values()
         if size == 1:
-            return ["{", *lines, *inside, "}"]
+            return [*lines, *inside], 1, 1
         body = " ".join(inside)
         if row:
-            begin = f"for (long r = 0; r < {size // row}; r++) {{ long first = r * {row};"
+            low, high = ("0", "1") if size == row else ("lo", "hi")
+            begin = f"for (long r = {low}; r < {high}; r++) {{ long first = r * {row};"
             inner = f"for (long j = 0; j < {row}; j++) {{ long i = first + j; {body} }}"
-            return ["{", *lines, begin, '_Pragma("GCC ivdep")', inner, "} }"]
-        return ["{", *lines, '_Pragma("GCC ivdep")', f"for (long i = 0; i < {size}; i++) {{ {body} }}", "}"]
+            return [*lines, begin, '_Pragma("GCC ivdep")', inner, "}"], size // row, size
+        return [*lines, '_Pragma("GCC ivdep")', f"for (long i = lo; i < hi; i++) {{ {body} }}"], size, size
 
-    def _single(self, call: Call) -> list[str]:
+    def _single(self, call: Call) -> tuple[list[str], int, int]:
+        """The same for a call that is none of a chain."""
         out = made_by(call)
         assert out is not None
         kind = TYPES[out.dtype.char]
@@ -151,9 +173,12 @@ class CWriter:
             return self._sum(call, out, kind)
         if call.name in ("np.zeros", "np.ones") and not call.reads:
             target = self.address(out)
+            size = out.array.size
+            low, high = ("0", "1") if size == 1 else ("lo", "hi")
             if call.name == "np.zeros":
-                return [f"memset({target}, 0, {out.array.nbytes});"]
-            return [f"{{ {kind} *o = ({kind} *){target}; for (long i = 0; i < {out.array.size}; i++) o[i] = 1; }}"]
+                each = f"sizeof({kind})"
+                return [f"memset({target} + {low} * {each}, 0, ({high} - {low}) * {each});"], size, size
+            return [f"{kind} *o = ({kind} *){target}; for (long i = {low}; i < {high}; i++) o[i] = 1;"], size, size
         values = list(call.args if call.name == "np.where" else call.reads)
         shape = out.shape
         steps = [np.broadcast_to(value.array, shape).strides for value in values] + [out.strides]
@@ -171,10 +196,13 @@ class CWriter:
         ]
         target = f"*({kind} *)((char *)o + {places[-1]})"
         inner = f"{target} = {expression(call, operands, out.dtype.char)};"
-        loops = "".join([f"for (long i{d} = 0; i{d} < {dim[0]}; i{d}++) " for d, dim in enumerate(dims)])
-        return ["{", *lines, loops + inner, "}"]
+        loops = "".join([
+            f"for (long i{d} = {'0' if d else 'lo'}; i{d} < {dim[0] if d else 'hi'}; i{d}++) "
+            for d, dim in enumerate(dims)
+        ])  # fmt: skip
+        return [*lines, loops + inner], dims[0][0] if dims else 1, out.array.size
 
-    def _sum(self, call: Call, out: Value, kind: str) -> list[str]:
+    def _sum(self, call: Call, out: Value, kind: str) -> tuple[list[str], int, int]:
         found = reduction(call)
         assert found is not None
         how, rows, columns = found
@@ -184,14 +212,15 @@ class CWriter:
             if rows == 1:
                 lines.append(f"o[0] = {name}(a, {columns});")
             else:
-                lines.append(f"for (long i = 0; i < {rows}; i++) o[i] = {name}(a + i * {columns}, {columns});")
-        else:
-            lines.append(f"memcpy(o, a, {columns} * sizeof({kind}));")
-            lines.append(
-                f"for (long i = 1; i < {rows}; i++) {{ {kind} *r = a + i * {columns}; "
-                f"for (long j = 0; j < {columns}; j++) o[j] += r[j]; }}"
-            )
-        return ["{", *lines, "}"]
+                lines.append(f"for (long i = lo; i < hi; i++) o[i] = {name}(a + i * {columns}, {columns});")
+            return lines, rows, rows * columns
+        low, high = ("0", "1") if columns == 1 else ("lo", "hi")
+        lines.append(f"memcpy(o + {low}, a + {low}, ({high} - {low}) * sizeof({kind}));")
+        lines.append(
+            f"for (long i = 1; i < {rows}; i++) {{ {kind} *r = a + i * {columns}; "
+            f"for (long j = {low}; j < {high}; j++) o[j] += r[j]; }}"
+        )
+        return lines, columns, rows * columns
 
 
 def _coalesced(shape: tuple[int, ...], steps: list[tuple[int, ...]]) -> list[tuple[int, list[int]]]:

@@ -97,7 +97,8 @@ class Instance:
         for value in recording.grad_outputs:
             self.memory._allocate(value)
         writer, self.c_code = write(program, self.memory, backend)
-        self.run: Any = writer.finish(None)  # type: ignore[arg-type]
+        self.start: Any = writer.finish(None)  # type: ignore[arg-type]
+        self.go_on: Any = self.memory.around(_go_on)
         self.places: list[np.ndarray] = [self.memory.view(value) for value in recording.arguments]
         self.grad_places: list[np.ndarray] = [self.memory.view(value) for value in recording.grad_outputs]
         self.holder: Any = None  # weakly, the node that may still run backward
@@ -154,11 +155,11 @@ class GraphEntry:
         recording = self.recording
         for place, tensor in zip(instance.places, tensors):
             np.copyto(place, tensor._memory)
-        program = instance.run()
+        program = instance.start()
         saved = [array.copy() for array in _written(recording)]
         try:
             with np.errstate(all="ignore"):
-                next(program)
+                instance.go_on(program)
         except BaseException:
             for array, content in zip(_written(recording), saved):
                 np.copyto(array, content)
@@ -180,7 +181,7 @@ class GraphEntry:
             grad = grads[position]
             place.fill(0) if grad is None else np.copyto(place, grad._numbers)
         with np.errstate(all="ignore"):
-            next(program, None)
+            instance.go_on(program)
         _, found = recording.structure[1][1]
         results = []
         for kind, content in found:
@@ -199,6 +200,10 @@ class GraphEntry:
         if kind is dict:
             return {key: self._built(one, results) for key, one in content}
         return kind([self._built(one, results) for one in content])
+
+
+def _go_on(program: Any) -> None:
+    next(program, None)
 
 
 def _written(recording: GraphRecording) -> list[np.ndarray]:

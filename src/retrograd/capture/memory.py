@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .program import Program
+from .runtime import Runtime, runtime
 from .values import Value
 
 
@@ -26,6 +28,27 @@ class Memory:
         for number in program.kept:
             storage = program.storages[number]
             self.own[number] = np.zeros(storage.stop - storage.start, np.uint8)
+
+        #: Who hands out memory for what kernels make, if that is much.
+        self.shared: Runtime | None = runtime() if program.makes_much else None
+        if self.shared is not None:
+            self.shared.serve(self)
+
+    def around(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """`run`, with the arrays that kernels make in shared memory."""
+        shared = self.shared
+        if shared is None or not shared.has_memory:
+            return run
+        enter, leave = shared.enter, shared.leave
+
+        def inside(*args: Any) -> Any:
+            before = enter()
+            try:
+                return run(*args)
+            finally:
+                leave(before)
+
+        return inside
 
     def _allocate(self, value: Value) -> None:
         storage = value.storage

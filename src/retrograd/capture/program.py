@@ -62,6 +62,8 @@ class Program:
         #: Large results of kernels that are used where the kernel has put them.
         self.borrowed: set[int] = set()
         self.plan: Plan = Plan()
+        #: Do kernels make large arrays, if only on the way to smaller ones?
+        self.makes_much: bool = any(call.kind == "opaque" and _is_large(call) for call in self.calls)
 
     def lay_out(self) -> None:
         """Plan the memory."""
@@ -202,6 +204,10 @@ def _forwarded(calls: list[Call], left: list[Value]) -> list[Call]:
 
 #: Results of so many bytes are not copied to planned memory.
 _LARGE = 1 << 15
+
+
+def _is_large(call: Call) -> bool:
+    return any(value.array.nbytes >= _LARGE for value in touched(call))
 
 
 def _borrowed(calls: list[Call], others: set[int]) -> set[int]:
