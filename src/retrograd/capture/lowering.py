@@ -209,11 +209,40 @@ def _slice_backward(recorder: Recorder, grad: Any, input_sizes: Any, dim: int, s
 
 def _clone(recorder: Recorder, a: Any, memory_format: Any = None) -> Any:
     array = _array(a)
-    if array is None or array.dtype.num >= 256 or not array.flags.c_contiguous or not array.size:
+    return NotImplemented if array is None or not array.flags.c_contiguous else _row_major(recorder, a)
+
+
+def _row_major(recorder: Recorder, a: Any) -> Any:
+    array = _array(a)
+    return NotImplemented if array is None else _copied_as(recorder, a, array.shape)
+
+
+def _contiguous(recorder: Recorder, a: Any) -> Any:
+    array = _array(a)
+    return NotImplemented if array is None or array.flags.c_contiguous else _copied_as(recorder, a, array.shape)
+
+
+def _reshape(recorder: Recorder, a: Any, shape: Any) -> Any:
+    array = _array(a)
+    if array is None or array.flags.c_contiguous or not array.size:
         return NotImplemented
-    result = np.empty(array.shape, array.dtype)
+    try:
+        result = array.reshape(shape)
+    except (ValueError, TypeError):
+        return NotImplemented
+    if result.base is not None and np.may_share_memory(result, array):
+        return NotImplemented  # a view
+    return _copied_as(recorder, a, tuple(shape)) if result.shape == tuple(shape) else NotImplemented
+
+
+def _copied_as(recorder: Recorder, a: Any, shape: tuple[int, ...]) -> Any:
+    """A contiguous copy of another shape."""
+    array = _array(a)
+    if array.dtype.num >= 256 or not array.size:
+        return NotImplemented
+    result = np.empty(shape, array.dtype)
     recorder.value(result, "new")
-    recorder.copy(result, a)
+    recorder.copy(result.reshape(array.shape), a)
     return recorder.box(result)
 
 
@@ -325,6 +354,9 @@ LOWERED: dict[Any, Callable[..., Any]] = {
     kernels.select_backward: _select_backward,
     kernels.slice_backward: _slice_backward,
     kernels.clone: _clone,
+    kernels.row_major: _row_major,
+    kernels.contiguous: _contiguous,
+    kernels.reshape: _reshape,
     kernels.fill: _fill,
     kernels.zero: _zero,
     kernels.copy: _copy,
