@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import pickle
 import subprocess
 import sys
 import warnings
@@ -170,10 +171,19 @@ def test_futures(both):
         second.set_result(4)
         assert after.wait() == 6 and [one.wait() for one in both_done.wait()] == [3, 4]
         assert torch.futures.wait_all([first, second]) == [3, 4]
-        with pytest.raises(Exception, match="division by zero"):
+        with pytest.raises(RuntimeError, match=r"(?s)Got the following error.*division by zero"):
             failed.wait()
-        with pytest.raises(RuntimeError):
+        with pytest.raises(RuntimeError, match="Future can only be marked completed once"):
             first.set_result(5)
+        first.add_done_callback(lambda: None)  # takes no argument: nobody hears of it
+        told = []
+        first.add_done_callback(lambda done, told=told: told.append(done.wait()))
+        assert told == [3] and first.wait() == 3
+        for call in (torch.futures.wait_all, torch.futures.collect_all):
+            with pytest.raises(RuntimeError, match="Future can't be None"):
+                call([first, None])
+        with pytest.raises(RuntimeError, match=r"Can not pickle torch\.futures\.Future"):
+            pickle.dumps(first)
 
 
 # ------------------------------------------------------------------------------------------------- nested containers

@@ -49,6 +49,26 @@ def test_determinism(torch: Any) -> None:
     assert torch.get_deterministic_debug_mode() == 0
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("not a real device", "Invalid device string: 'not a real device'"),
+        ("cuda:01", "Invalid device string: 'cuda:01'"),
+        ("cpu:-1", "Invalid device string: 'cpu:-1'"),
+        ("", "Device string must not be empty"),
+        ("CPU", "Expected one of cpu, cuda, .* device type at start of device string: CPU"),
+    ],
+)
+def test_what_is_no_device(torch: Any, text: str, message: str) -> None:
+    with pytest.raises(RuntimeError, match=message):
+        torch.device(text)
+
+
+def test_a_mode_is_put_on_functions(torch: Any) -> None:
+    with pytest.raises(TypeError, match=r"autocast\(\)\(func\) requires a callable, but got Tensor"):
+        torch.autocast("cpu")(torch.ones(2))
+
+
 def test_a_device_is_a_context(torch: Any) -> None:
     with torch.device("cpu"):
         assert torch.ones(2).device.type == "cpu"

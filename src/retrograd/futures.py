@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 __all__ = ["Future", "collect_all", "wait_all"]
+
+log = logging.getLogger(__name__)
 
 
 class Future:
@@ -63,20 +66,27 @@ class Future:
     def _finish(self, value: Any, error: BaseException | None) -> None:
         with self._ready:
             if self._done:
-                raise RuntimeError("Future can only be set once: it has its value already")
+                raise RuntimeError("Future can only be marked completed once: it has its value, or an error, already")
             self._value, self._error, self._done = value, error, True
             callbacks, self._callbacks = self._callbacks, []
             self._ready.notify_all()
         for callback in callbacks:
+            self._call(callback)
+
+    def _call(self, callback: Callable[[Future], Any]) -> None:
+        try:
             callback(self)
+        except Exception:
+            # Nobody is there to catch it: who sets the value is not who asked to be told of it.
+            log.exception("[Error] in a callback of add_done_callback, which is ignored; then() gives it to who waits")
 
     def add_done_callback(self, callback: Callable[[Future], Any]) -> None:
-        """Call `callback` with this future when the value is there; now, if it is."""
+        """Call `callback` with this future when the value is there; now, if it is. What it raises is only logged."""
         with self._ready:
             if not self._done:
                 self._callbacks.append(callback)
                 return
-        callback(self)
+        self._call(callback)
 
     def then(self, callback: Callable[[Future], Any]) -> Future:
         """A future for what `callback` makes of this one when it is done."""
@@ -86,16 +96,34 @@ class Future:
             try:
                 value = callback(done)
             except Exception as error:
-                following.set_exception(error)
+                failure = RuntimeError(f"Got the following error when running the callback: {_told(error)}")
+                failure.__cause__ = error
+                following.set_exception(failure)
             else:
                 following.set_result(value)
 
         self.add_done_callback(run)
         return following
 
+    def __reduce__(self) -> Any:
+        raise RuntimeError("Can not pickle torch.futures.Future: save what it has once it is there, future.wait()")
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _check(futures: Iterable[Future]) -> list[Future]:
+    futures = list(futures)
+    for position, future in enumerate(futures):
+        if future is None:
+            raise RuntimeError(f"Future can't be None, but the one at position {position} is")
+    return futures
+
 
 def collect_all(futures: list[Future]) -> Future:
     """A future for the list of `futures` when all of them are done."""
+    futures = _check(futures)
     together = Future()
     left = [len(futures)]
     lock = threading.Lock()

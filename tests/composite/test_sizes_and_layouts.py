@@ -127,3 +127,9 @@ def test_one_tensor_in_a_list_gives_a_tuple(torch, name):
     assert isinstance(function(x), torch.Tensor)
     for result, count in [(function([x]), 1), (function((x,)), 1), (function([x, x]), 2), (function(x, x), 2)]:
         assert isinstance(result, tuple) and len(result) == count
+
+
+def test_nothing_read_as_another_dtype_keeps_its_strides(torch):
+    x = torch.ones(0, 5, 64)
+    assert x.view(torch.complex64).stride() == (160, 32, 1) and x.view(torch.uint8).stride() == (1280, 256, 1)
+    assert x.view(torch.float64).view(torch.float32).stride() == (320, 64, 1)

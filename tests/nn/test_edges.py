@@ -61,6 +61,9 @@ def test_unpooling(torch: Any) -> None:
     F = torch.nn.functional
     indices = torch.zeros(0, 2, 3, 3, dtype=torch.int64)
     assert F.max_unpool2d(torch.zeros(0, 2, 3, 3), indices, 2).shape == (0, 2, 6, 6)
+    x = torch.zeros(0, 2, 3, 3, requires_grad=True)
+    F.max_unpool2d(x, indices, 2).sum().backward()
+    assert x.grad.shape == (0, 2, 3, 3)
     with pytest.raises(RuntimeError, match="There should be exactly three elements"):
         F.max_unpool3d(torch.ones(1, 3, 1, 1, 1), torch.zeros(1, 3, 1, 1, 1, dtype=torch.int64), [1, 1])
 

@@ -43,6 +43,12 @@ class _Mode:
         return type(self)()
 
     def __call__(self, function: F) -> F:
+        if not callable(function):
+            name = type(self).__name__
+            raise TypeError(
+                f"{name}()(func) requires a callable, but got {type(function).__name__}. Did you mean to use {name} as "
+                f"a context manager? Write `with {name}(...):` above the calls it is for"
+            )
         if inspect.isclass(function):
             return self._decorate_class(function)
         if inspect.isasyncgenfunction(function):

@@ -6,12 +6,17 @@ The array tells: its class belongs to one library, and each library serves one k
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy as np
+
+#: How the name of a kind of device looks, and its number.
+_KIND = re.compile("[a-zA-Z_]+")
+_INDEX = re.compile("0|[1-9][0-9]*")
 
 
 class device:
@@ -47,10 +52,14 @@ class device:
                     f"type (string) must not include an index because index was passed explicitly: {type}"
                 )
             type, number = type.split(":", 1)
-            if not number.isdigit():
+            if not _INDEX.fullmatch(number):
                 raise RuntimeError(f"Invalid device string: '{type}:{number}'")
             index = int(number)
         if type not in _KINDS:
+            if not type:
+                raise RuntimeError("Device string must not be empty: write a kind of device, such as 'cpu'")
+            if not _KIND.fullmatch(type):
+                raise RuntimeError(f"Invalid device string: '{type}'")
             raise RuntimeError(f"Expected one of {', '.join(_KINDS)} device type at start of device string: {type}")
         object.__setattr__(self, "type", type)
         object.__setattr__(self, "index", index)

@@ -223,7 +223,10 @@ def view_dtype(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
         for dim, step in enumerate(steps[:-1]):
             if step % ratio and a.size:
                 raise RuntimeError(f"self.stride({dim}) must be divisible by {ratio} {how}, but got {step}")
-    return a.view(dtype)
+    view = a.view(dtype)
+    if not a.size:  # of nothing, NumPy's view has no strides either
+        view = restride(view, view.shape, (*(step * item for step in steps[:-1]), new_item))
+    return view
 
 
 def view_as_real(a: np.ndarray) -> np.ndarray:

@@ -41,6 +41,7 @@ def avg_pool_again(
 
 def max_unpool_backward(ops: Any, grad: Any, indices: Any, dims: int) -> Any:
     """The gradient at the places that the elements went to."""
-    lead = tuple(grad.shape)[: grad.ndim - dims]
-    flat = ops.gather(ops.reshape(grad, (*lead, -1)), -1, ops.reshape(indices, (*lead, -1)))
+    shape = tuple(grad.shape)
+    lead, cells, kept = shape[:-dims], math.prod(shape[-dims:]), math.prod(tuple(indices.shape)[-dims:])
+    flat = ops.gather(ops.reshape(grad, (*lead, cells)), -1, ops.reshape(indices, (*lead, kept)))
     return ops.reshape(flat, indices.shape)

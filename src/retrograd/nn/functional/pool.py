@@ -468,7 +468,7 @@ def _max_unpool(
 ) -> Tensor:
     kernel = per_dimension(kernel_size, dims)
     step = kernel if stride is None else per_dimension(stride, dims)
-    if dims == 3 and min(step) <= 0:
+    if dims == 3 and len(step) == dims and min(step) <= 0:
         raise RuntimeError(f"strides should be greater than zero, but got stride: {list(step)}")
     shape = input._memory.shape
     if input._memory.dtype.kind not in "fV":
