@@ -357,6 +357,22 @@ def test_complex32_has_parts_that_are_views(theirs: Any) -> None:
         assert z.chalf() is z
 
 
+@pytest.mark.parametrize("other", ["float64", "float32", "bfloat16", "complex64", "complex128", "int64", "bool"])
+@pytest.mark.parametrize("dims", [0, 1])
+def test_complex32_beside_another_dtype(theirs: Any, other: str, dims: int) -> None:
+    """A wider tensor decides, and is not rounded; a number beside it does not."""
+    for name in ("mul", "add", "sub", "eq"):
+        found = []
+        for torch in (retrograd, theirs):
+            x = torch.tensor([1 + 2j, 3 - 1j]).to(torch.chalf)
+            y = torch.tensor([1.1, 2.5] if dims else 1.5).to(getattr(torch, other))
+            if name == "sub" and other == "bool":
+                continue
+            for result in (getattr(torch, name)(x, y), getattr(torch, name)(y, x)):
+                found.append((str(result.dtype), result.to(torch.complex128).tolist()))
+        assert found[: len(found) // 2] == found[len(found) // 2 :]
+
+
 def test_gradients_go_through_conversions(theirs: Any) -> None:
     for name in (*FLOAT8, "complex32"):
         results = []

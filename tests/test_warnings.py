@@ -148,3 +148,7 @@ def test_results_have_names(torch: Any) -> None:
     found = torch.sort(torch.tensor([2.0, 1.0]))
     assert repr(found) == "torch.return_types.sort(\nvalues=tensor([1., 2.]),\nindices=tensor([1, 0]))"
     assert isinstance(found, torch.return_types.sort)
+    again = type(found)([x + 1 for x in found])  # how torch's are made
+    assert again.values.tolist() == [2, 3] and again.n_fields == 2
+    with pytest.raises(TypeError, match="takes a 2-sequence"):
+        type(found)([found.values])

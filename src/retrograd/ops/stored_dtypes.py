@@ -17,7 +17,7 @@ import numpy as np
 from .._generated import functions as generated
 from ..core import dtypes
 from ..kernels.dtypes import convert
-from ..kernels.promotion import is_stored, scalar_name
+from ..kernels.promotion import is_stored, result_dtype, scalar_name
 
 #: Kernels that move elements, or look at them one by one as ml_dtypes does it too: no wider dtype is needed.
 _MOVES = frozenset(
@@ -28,6 +28,8 @@ _MOVES = frozenset(
     "to_copy transpose tril triu unbind unfold unsqueeze view view_as_complex view_as_real view_dtype where zero "
     "sort argsort unique_parts unique_consecutive".split()
 )
+#: Kernels that take tensors of different dtypes.
+_PROMOTE = frozenset("add addcdiv addcmul div eq mul ne pow sub".split())
 _WIDE = {"f": np.dtype(np.float32), "e": np.dtype(np.float32), "c": np.dtype(np.complex64)}
 #: What a ufunc that operators call themselves is a form of.
 _UFUNCS = {"multiply": "mul", "subtract": "sub"}
@@ -72,6 +74,12 @@ def _guarded(kernel: Callable[..., Any], name: str, refused: dict[str, str]) -> 
         group = _group(dtype)
         if group == "u" and not moves and any(_is_float(other) for other in args):
             return kernel(*args, **kwargs)
+        if group == "c" and not moves:
+            common = result_dtype(*[a for a in args if a.__class__ is np.ndarray])
+            if not is_stored(common):  # beside a wider tensor: the result is of its dtype, or there is none
+                if name in _PROMOTE:
+                    args = tuple(convert(a, common) if _is_narrow(a, dtype) else a for a in args)
+                return kernel(*args, **kwargs)
         message = refused.get(group)
         if dtype.names is not None and not moves:
             message = refused.get("f", f"{name}_cpu")
@@ -93,6 +101,10 @@ _ADVICE = {
     "u": ": convert it first, x.long()", "f": ": convert it first, x.float()", "e": ": convert it first, x.float()",
     "c": ": convert it first, x.cfloat()",
 }  # fmt: skip
+
+
+def _is_narrow(value: Any, narrow: np.dtype) -> bool:
+    return value.__class__ is np.ndarray and value.dtype == narrow
 
 
 def _is_float(value: Any) -> bool:
