@@ -154,8 +154,8 @@ class long_rows:
         self._before = 0
 
     def __enter__(self) -> None:
-        if 512 <= self._width < 1 << 15:
-            self._before = np.setbufsize(512)
+        if 256 <= self._width < 1 << 15:
+            self._before = np.setbufsize(256)
 
     def __exit__(self, *_: object) -> None:
         if self._before:

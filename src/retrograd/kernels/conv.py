@@ -26,7 +26,7 @@ from .conv_depthwise import by_rows
 from .promotion import is_half, scalar_name, unsupported
 from .storage import keeps_channels_last_of_either, shape_text
 
-_BLOCK_BYTES = 1 << 21  # of columns, to stay in the cache
+_BLOCK_BYTES = 1 << 22  # of columns, to stay in the cache
 _MOST_WASTE = 1.6  # columns computed for one that is used, in the flat layout
 Ints = Sequence[int]
 
@@ -87,14 +87,19 @@ class Windows:
         if self.flat and self.taps == 1:
             return None
         # Zeros, for what is never written is still multiplied.
-        return np.zeros_like(x, shape=(size, x.shape[1], self.taps, self.width), order="C")
+        return np.zeros_like(x, shape=(size * x.shape[1] * self.taps * self.width,), order="C")
 
-    def columns(self, x: np.ndarray, buffer: np.ndarray | None) -> np.ndarray:
-        """(images, channels, taps, windows) of the padded `x`."""
+    def columns(self, x: np.ndarray, buffer: np.ndarray | None, together: bool) -> np.ndarray:
+        """(images, channels, taps, windows) of the padded `x`; `together` in memory as (channels, taps, images,
+        windows), so that one product is of all images."""
         n, channels = x.shape[:2]
         if buffer is None:
             return x.reshape(n, channels, 1, self.width)
-        columns = buffer[:n]
+        columns = buffer[: n * channels * self.taps * self.width]
+        if together:
+            columns = columns.reshape(channels, self.taps, n, self.width).transpose(2, 0, 1, 3)
+        else:
+            columns = columns.reshape(n, channels, self.taps, self.width)
         if self.flat:
             rows = x.reshape(n, channels, -1)
             span = self.span
@@ -207,22 +212,30 @@ def convolution_backward_weight(
         buffer = windows.buffer(x, size)
         # Zero in the columns that mean nothing.
         aligned = windows.flat and windows.count != windows.width
-        g = np.zeros_like(grad, shape=(size, outputs, windows.width), order="C") if aligned else None
+        together = aligned and groups == 1 and buffer is not None
+        g = None
         used = None
         if aligned and not np.isfinite(np.add.reduce(x, None)):  # nor may a NaN of the input be in them
             used = np.zeros((1, 1, windows.width), bool)
             windows.used(used)[...] = True
         for first, last in blocks:
             n = last - first
-            columns = windows.columns(x[first:last], buffer).reshape(n, groups, -1, windows.width)
-            if g is None:
-                rows = grad[first:last].reshape(n, groups, outputs // groups, windows.width)
-            else:
-                windows.used(g[:n])[...] = grad[first:last]
-                rows = g[:n].reshape(n, groups, outputs // groups, windows.width)
+            columns = windows.columns(x[first:last], buffer, together)
             if used is not None:
                 columns = np.where(used, columns, 0)
-            product = np.matmul(rows, columns.swapaxes(-1, -2))
+            rows = grad[first:last]
+            if aligned:
+                if g is None or len(g) != n:
+                    g = np.zeros_like(grad, shape=(outputs, n, windows.width), order="C").swapaxes(0, 1)
+                    g = g if together else g.copy()
+                windows.used(g)[...] = rows
+                rows = g
+            if together:
+                flat = columns.transpose(1, 2, 0, 3).reshape(-1, n * windows.width)
+                result += np.matmul(rows.swapaxes(0, 1).reshape(outputs, -1), flat.T)
+                continue
+            rows = rows.reshape(n, groups, outputs // groups, windows.width)
+            product = np.matmul(rows, columns.reshape(n, groups, -1, windows.width).swapaxes(-1, -2))
             result += product[0] if n == 1 else np.add.reduce(product, 0)
     return result.reshape(weight_size)
 
@@ -259,13 +272,20 @@ def _product(
     size, blocks = windows.blocks(batch, channels, dtype.itemsize)
     buffer = windows.buffer(x, size)
     direct = windows.count == windows.width
-    scratch = None if direct else np.empty_like(result, shape=(size, outputs, windows.width))
+    together = not direct and groups == 1 and buffer is not None
+    scratch = None if direct else np.empty_like(result, shape=(size * outputs * windows.width,))
     for first, last in blocks:
         n = last - first
-        columns = windows.columns(x[first:last], buffer).reshape(n, groups, -1, windows.width)
-        y = result[first:last].reshape(n, outputs, -1) if scratch is None else scratch[:n]
-        np.matmul(matrix, columns, out=y.reshape(n, groups, outputs // groups, windows.width))
+        columns = windows.columns(x[first:last], buffer, together)
         target = result[first:last]
+        y = (target.reshape(-1) if scratch is None else scratch)[: n * outputs * windows.width]
+        if together:
+            flat = columns.transpose(1, 2, 0, 3).reshape(-1, n * windows.width)
+            y = np.matmul(matrix[0], flat, out=y.reshape(outputs, -1)).reshape(outputs, n, -1).swapaxes(0, 1)
+        else:
+            columns = columns.reshape(n, groups, -1, windows.width)
+            np.matmul(matrix, columns, out=y.reshape(n, groups, outputs // groups, windows.width))
+            y = y.reshape(n, outputs, -1)
         if scratch is not None:
             if shift is None:
                 target[...] = windows.used(y)

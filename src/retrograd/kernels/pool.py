@@ -21,6 +21,7 @@ from .storage import keeps_channels_last, keeps_channels_last_of_images, shape_t
 Ints = Sequence[int]
 _LETTERS = ("kT", "kH", "kW")
 _BLOCK = 1 << 18  # elements of the input at a time, to stay in the cache
+_SCATTERED = 1 << 23  # the same, for gradients that go to computed places
 
 
 def pooled_size(size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> list[int]:
@@ -175,11 +176,11 @@ def max_pool_backward(
     g, which = _planes(grad, dims), _planes(taps, dims)
     if g.size > LARGE:
         fast = compiled.max_pool2d_backward(g, which, size, kernel, stride, padding, dilation)
+        if fast is None and type(g) is np.ndarray and g.dtype.char in "fd":
+            fast = _add_at_taps(g, which, size, kernel, stride, padding, dilation)
         if fast is not None:
             return fast.reshape(input_size)
     apart = all(s >= d * (k - 1) + 1 for s, k, d in zip(stride, kernel, dilation, strict=True))
-    if not apart and type(g) is np.ndarray and g.dtype.char in "fd":
-        return _add_at_taps(g, which, size, kernel, stride, padding, dilation).reshape(input_size)
     result = np.zeros_like(g, shape=(g.shape[0], *size), order="C")
     finite = bool(np.isfinite(np.add.reduce(g, None))) if g.dtype.kind in "fV" else True
     places = list(_taps(size, kernel, stride, padding, dilation, g.shape[1:]))
@@ -199,18 +200,24 @@ def max_pool_backward(
 def _add_at_taps(
     g: np.ndarray, which: np.ndarray, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints
 ) -> np.ndarray:
-    """The gradients of windows that overlap, each added to the cell where its maximum is."""
+    """The gradients of windows, each added to the cell where its maximum is: they are a matrix of one column, each in
+    the row of its cell, and SciPy adds up what is in one row."""
+    from scipy.sparse import csc_array
+
     begin, offsets = _flat_places(size, kernel, stride, padding, dilation, g.shape[1:])
+    begin, offsets = begin.astype(np.int32), offsets.astype(np.int32)
     cells = math.prod(size)
-    result = np.empty((g.shape[0], cells), g.dtype)
-    for block in _blocks(g.shape[0], cells):
-        target = result[block]
-        places = offsets.take(which[block])
+    planes = max(1, _SCATTERED // cells)
+    parts = []
+    for first in range(0, len(g), planes):
+        some = np.ascontiguousarray(g[first : first + planes])
+        places = offsets.take(which[first : first + planes])
         places += begin
-        places += (np.arange(len(target)) * cells).reshape(-1, *[1] * len(size))
-        weights = np.ascontiguousarray(g[block]).reshape(-1)
-        target.reshape(-1)[...] = np.bincount(places.reshape(-1), weights, target.size)
-    return result
+        places += (np.arange(len(some), dtype=np.int32) * cells).reshape(-1, *[1] * len(size))
+        ends = np.array([0, some.size], np.int32)
+        column = csc_array((some.reshape(-1), places.reshape(-1), ends), shape=(len(some) * cells, 1))
+        parts.append(column @ np.ones(1, g.dtype))
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _flat_places(
