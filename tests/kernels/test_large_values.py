@@ -7,6 +7,7 @@ of either sign, ties, quotients without measure and lengths that no block divide
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -178,12 +179,36 @@ def test_convolutions_of_each_channel_by_itself(times: int, kernel: tuple[int, i
             same(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("special", [(), (np.nan,), (np.inf,)])
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("stride, padding", [(1, 0), (1, 1), (2, 1)])
+def test_convolutions_of_several_images_at_once(
+    stride: int, padding: int, groups: int, special: tuple[float, ...], monkeypatch: Any
+):
+    """Seven images in blocks of three: the last block has one, and its columns lie where those of others were."""
+    each = 4 * 9 * 13 * 15 * 8
+    monkeypatch.setattr(sys.modules["retrograd.kernels.conv"], "_BLOCK_BYTES", 3 * each)
+    found = []
+    for lib in (retrograd, torch):
+        rng = np.random.default_rng(7)
+        x, *rest = (rng.standard_normal(s) for s in ((7, 4, 11, 13), (6, 4 // groups, 3, 3), (6,)))
+        x[1, 2, 5, 12:] = special or 1.0  # at the edge, beside columns that mean nothing
+        leaves = [lib.from_numpy(a).requires_grad_() for a in (x, *rest)]
+        y = lib.nn.functional.conv2d(*leaves, stride=stride, padding=padding, groups=groups)
+        weights = lib.from_numpy(rng.standard_normal(tuple(y.shape)))
+        found.append((y, *lib.autograd.grad(y, leaves, weights)))
+    for ours, theirs in zip(*found, strict=True):
+        same(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
 @pytest.mark.parametrize("special", [(), (np.nan,), (-np.inf,)])
 @pytest.mark.parametrize("options", [(3, 2, 1), (2, 1, 0), (3, 1, 1, 2), (2, 2, 0)])
 @pytest.mark.parametrize("dims", [1, 2, 3])
-def test_maxima_of_windows_that_overlap(dims: int, options: tuple[int, ...], special: tuple[float, ...]):
+def test_maxima_of_windows(dims: int, options: tuple[int, ...], special: tuple[float, ...], monkeypatch: Any):
+    """Of windows that overlap and that do not; the gradients are scattered in several parts, the last a smaller one."""
+    monkeypatch.setattr(sys.modules["retrograd.kernels.pool"], "_SCATTERED", 5 * 23**dims if dims > 1 else 5 * 600)
     rng = np.random.default_rng(5)
-    shape = (3, 4, 600) if dims == 1 else (3, 4, *(23,) * dims)
+    shape = (9, 8, 600) if dims == 1 else (9, 8, *(23,) * dims) if dims == 2 else (3, 4, *(23,) * dims)
     x = np.rint(rng.standard_normal(shape) * 3).astype(np.float32) + 0.0  # many ties, and one sign of zero
     x.reshape(-1)[rng.integers(0, x.size, 40 * len(special))] = special * 40
     found = []

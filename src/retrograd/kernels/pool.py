@@ -176,7 +176,7 @@ def max_pool_backward(
     g, which = _planes(grad, dims), _planes(taps, dims)
     if g.size > LARGE:
         fast = compiled.max_pool2d_backward(g, which, size, kernel, stride, padding, dilation)
-        if fast is None and type(g) is np.ndarray and g.dtype.char in "fd":
+        if fast is None and type(g) is np.ndarray and g.dtype.char in "fd" and math.prod(size) < 1 << 31:
             fast = _add_at_taps(g, which, size, kernel, stride, padding, dilation)
         if fast is not None:
             return fast.reshape(input_size)
