@@ -540,8 +540,8 @@ def im2col(a: np.ndarray, kernel: Ints, dilation: Ints, padding: Ints, stride: I
             f"dilation={_pair(dilation)}, padding={_pair(padding)}, calculated shape of the array of sliding blocks as "
             f"{_pair(windows.out)}, but its components must be at least one."
         )
-    buffer = np.empty_like(a, shape=(*a.shape[:2], windows.taps, windows.width), order="C")
-    columns = windows.columns(windows.pad(a), buffer)
+    buffer = np.empty_like(a, shape=(math.prod(a.shape[:2]) * windows.taps * windows.width,), order="C")
+    columns = windows.columns(windows.pad(a), buffer, together=False)
     return columns.reshape(a.shape[0], a.shape[1] * windows.taps, windows.width)
 
 
