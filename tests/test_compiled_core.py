@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import inspect
 import itertools
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import threading
 import tracemalloc
+import types
 from typing import Any
 
 import numpy as np
@@ -23,8 +26,10 @@ import retrograd
 from retrograd._generated import functions, nodes
 from retrograd.autograd import engine as engine_module
 from retrograd.autograd.fast_loop import run_pass_fast
+from retrograd.autograd.saved_variable import SavedVariable
 from retrograd.core import compiled
 from retrograd.core.state import local
+from retrograd.core.version_counter import VersionCounter
 from retrograd.ops.registry import SPACES
 from samples import OPS, Op
 
@@ -192,6 +197,88 @@ def test_a_class_of_tensors_may_define_its_own_signs() -> None:
     assert (own - plain).tolist() == [0.0, 0.0]
 
 
+def comparable(value: Any) -> Any:
+    if isinstance(value, retrograd.Tensor):
+        return type(value), value._special if value._special is not None else bits(value._numbers)
+    if isinstance(value, (tuple, list)):
+        return [comparable(one) for one in value]
+    if isinstance(value, (VersionCounter, SavedVariable)):
+        return type(value), value.version
+    if isinstance(value, np.ndarray):
+        return bits(value)
+    if isinstance(value, float):
+        return repr(value)  # a NaN is a NaN
+    return value if isinstance(value, (str, int, complex, np.dtype, type, type(None))) else type(value)
+
+
+def state_of(node: Any) -> dict[str, Any]:
+    """What a node knows, in comparable form; of one that is not of the table, its name and edges."""
+    known: dict[str, Any] = {"name": node.name(), "edges": [e and e[0].name() for e in node.next_edges]}
+    for cls in type(node).__mro__ if getattr(nodes, type(node).__name__, None) is type(node) else ():
+        for slot in getattr(cls, "__slots__", ()):
+            value = getattr(node, slot, "not set")
+            if slot in ("__weakref__", "next_edges", "sequence_nr"):
+                continue
+            known[slot] = comparable(value)
+    return known
+
+
+def run_sample(op: Op, sample: Any) -> Any:
+    retrograd.manual_seed(0)
+    built = sample.build(retrograd, None)
+    result = op.call(retrograd, built.args, built.kwargs)
+    outputs = result if isinstance(result, (tuple, list)) else [result]
+    tensors = [out for out in outputs if isinstance(out, retrograd.Tensor) and out._special is None]
+    return [
+        (bits(out._numbers), out.requires_grad, out._version, None if out.grad_fn is None else state_of(out.grad_fn))
+        for out in tensors
+    ]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_functions_are_those_of_python_to_the_last_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results, history and what is saved of every sample, with the core asked and with the wrappers alone."""
+    scope, asked, answered = vars(functions), set(), set()
+    operators = {name: f for name, f in scope.items() if name.startswith("core_")}
+
+    def counting(name: str, operator: Any) -> Any:
+        def ask(*args: Any) -> Any:
+            result = operator(*args)
+            asked.add(name)
+            if result is not None:
+                answered.add(name)
+            return result
+
+        return ask
+
+    samples = [(op, sample) for op in OPS if not op.name.startswith(("linalg", "fft", "special")) for sample in op.samples]
+    for name, operator in operators.items():
+        monkeypatch.setitem(scope, name, counting(name, operator))
+    ours = [run_sample(*pair) for pair in samples]
+    for name in operators:
+        monkeypatch.setitem(scope, name, lambda *args: None)
+    for (op, sample), found in zip(samples, ours, strict=True):
+        assert found == run_sample(op, sample), (op.name, sample.name)
+    # So that a change to the generator does not leave the core without work.
+    assert len(operators) > 150 and len(answered) > 0.9 * len(asked), sorted(asked - answered)
+    assert len(asked) > 0.9 * len(operators), sorted(operators.keys() - asked)
+
+
+def test_functions_stay_the_objects_that_they_are() -> None:
+    for function in (retrograd.exp, retrograd.Tensor.exp, retrograd.add, retrograd.nn.functional.relu):
+        assert isinstance(function, types.FunctionType)
+    assert str(inspect.signature(retrograd.exp)) == "(input, *, out=None)"
+    assert pickle.loads(pickle.dumps(retrograd.exp)) is retrograd.exp
+    out = retrograd.empty(2)
+    assert retrograd.exp(retrograd.zeros(2), out=out) is out and out.tolist() == [1.0, 1.0]
+    assert retrograd.add(retrograd.ones(2), retrograd.ones(2), alpha=3).tolist() == [4.0, 4.0]
+    assert retrograd.cumsum(retrograd.ones(2), axis=0).tolist() == [1.0, 2.0]
+    with pytest.raises(TypeError, match=r"missing 1 required positional argument"):
+        retrograd.exp()
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        retrograd.mm(retrograd.ones(2, 3), retrograd.ones(2, 3))
+
+
 OVERRIDING = """
 import retrograd
 seen = []
@@ -204,6 +291,10 @@ class Log(retrograd.overrides.TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 x = retrograd.ones(2)
+with Log():
+    retrograd.exp(x).tanh()
+assert seen == [retrograd.exp, tensor.tanh], seen
+seen.clear()
 with Log():
     (x * 2 + x[0] - x**2).sum()
 assert seen == [tensor.mul, getitem, tensor.add, tensor.__pow__, tensor.sub, tensor.sum], seen
@@ -220,7 +311,11 @@ own = x.as_subclass(Own)
 seen.clear()
 assert type(x * own) is type(own[0]) is type(own.sum()) is Own
 assert seen == [tensor.mul, getitem, tensor.sum], seen
+assert type(retrograd.exp(own)) is type(own.tanh()) is Own
+assert seen[3:] == [retrograd.exp, tensor.tanh], seen
 seen.clear()
+assert type(x * x) is type(retrograd.exp(x)) is tensor
+assert retrograd.exp(retrograd.ones(2, device="meta")).is_meta
 assert type(x * x) is tensor and not seen
 """
 

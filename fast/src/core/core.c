@@ -39,6 +39,7 @@ static PyObject *add_parameter(PyObject *self, PyObject *type)
 static PyMethodDef functions[] = {
     {"configure", configure, METH_O, "Tell the core the package's classes and functions."},
     {"define_operators", define_operators, METH_O, "Tell it what operators do."},
+    {"make_operator", make_operator, METH_O, "A function that does the plain case of an operator, or gives None."},
     {"define_formulas", define_formulas, METH_O, "Tell it what nodes compute."},
     {"add_parameter", add_parameter, METH_O, "A class whose objects are in all operators as plain as Tensors."},
     {"run_pass", (PyCFunction)(void (*)(void))run_pass, METH_FASTCALL, "Run a backward pass."},
@@ -51,7 +52,7 @@ static int prepare(PyObject *module)
     PyObject *signs = PyType_FromSpec(&signs_spec);
     int failed = !signs || PyModule_AddObjectRef(module, "Signs", signs);
     Py_XDECREF(signs);
-    return failed ? -1 : PyModule_AddIntConstant(module, "VERSION", 1); /* of what it is told and asked */
+    return failed ? -1 : PyModule_AddIntConstant(module, "VERSION", 2); /* of what it is told and asked */
 }
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, prepare}, {0, NULL}};

@@ -101,7 +101,8 @@ static inline int is_as_saved(PyObject *tensor)
     if (counter == Py_None) return 1;
     if (!counter || (PyObject *)Py_TYPE(counter) != core.VersionCounter || counter == core.INFERENCE) return 0;
     if (SLOT(counter, VersionCounter, version) != core.zero) return 0;
-    return meta == Py_None || (meta && SLOT(meta, AutogradMeta, detached) == Py_False);
+    /* (of a view's meta, what nobody has asked for is not set) */
+    return meta == Py_None || (meta && SLOT(meta, AutogradMeta, detached) != Py_True);
 }
 
 /* slots.c */
@@ -123,6 +124,7 @@ int has_shape(PyArrayObject *a, PyObject *shape);          /* is its shape this 
 /* operators.c */
 extern PyType_Spec signs_spec;
 PyObject *define_operators(PyObject *self, PyObject *definitions);
+PyObject *make_operator(PyObject *self, PyObject *description);
 PyObject *edge_of(PyObject *tensor);
 PyObject *tensor_of(PyObject *array); /* a Tensor on an array (stolen), without history */
 

@@ -9,11 +9,13 @@
 
 #include <string.h>
 
-#define MOST_ARGUMENTS 4
+#define MOST_ARGUMENTS 8
 #define MOST_SAVES 8
 
 typedef struct {
-    char kind;      /* t: a tensor; s: the shape of one; d: the dtype; a: an argument; r: the result, and its counter */
+    /* t: a tensor; s, d, p: the shape, dtype, strides of one; a: an argument; r: the result, and its counter; k: what the
+     * kernel gave besides it, at this place */
+    char kind;
     int argument;
     unsigned edges; /* t: saved if one of these edges is there */
     Py_ssize_t offset, counter;
@@ -21,13 +23,15 @@ typedef struct {
 
 typedef struct {
     int arguments;
-    char kinds[MOST_ARGUMENTS]; /* T: a tensor; N: a tensor or a number; S: a number; I: an int; C: a constant */
+    /* T: a tensor; O: one or None; N: one or a number; A: one that is not of floats; S: a number; I: an int; F: a float; B: a
+     * bool; L: an int or a tuple of them; C: a constant */
+    char kinds[MOST_ARGUMENTS];
     PyObject *constants[MOST_ARGUMENTS];
     int kernel; /* one of those in arrays.c, or -1 */
     PyObject *callable;
     int edges, of[MOST_EDGES];
     PyTypeObject *node; /* NULL: nothing is ever recorded */
-    int saves;
+    int saves, besides; /* (how many of them the kernel gives beside the result) */
     Save save[MOST_SAVES];
 } Operator;
 
@@ -162,12 +166,14 @@ static PyObject *saved_value(const Save *save, PyObject *const *args, PyObject *
     case 't': return saved_input(args[save->argument]);
     case 's': return PyArray_IntTupleFromIntp(PyArray_NDIM(array), PyArray_DIMS(array));
     case 'd': return Py_NewRef((PyObject *)PyArray_DESCR(array));
+    case 'p': return PyArray_IntTupleFromIntp(PyArray_NDIM(array), PyArray_STRIDES(array));
     default: return Py_NewRef(arrays[save->argument]);
     }
 }
 
 /* The history of a result: 0, or -1 with an error. */
-static int record(const Operator *op, PyObject *state, PyObject *const *args, PyObject *const *arrays, PyObject *result)
+static int record(const Operator *op, PyObject *state, PyObject *const *args, PyObject *const *arrays, PyObject *result,
+                  PyObject *given)
 {
     PyObject *edges = PyTuple_New(op->edges), *array = SLOT(result, Tensor, _numbers);
     unsigned there = 0;
@@ -193,6 +199,8 @@ static int record(const Operator *op, PyObject *state, PyObject *const *args, Py
             SLOT_AT(node, save->offset) = Py_NewRef(array);
             SLOT_AT(node, save->counter) = Py_NewRef(counter);
             set_slot(&SLOT(result, Tensor, _vc), counter);
+        } else if (save->kind == 'k') {
+            SLOT_AT(node, save->offset) = Py_NewRef(PyTuple_GetItem(given, save->argument));
         } else if (save->kind != 't' || there & save->edges) {
             if (!(SLOT_AT(node, save->offset) = saved_value(save, args, arrays))) goto node_failed;
         }
@@ -239,38 +247,60 @@ static int is_number(PyObject *arg)
     return PyLong_CheckExact(arg) && (PyLong_AsLongLongAndOverflow(arg, &overflow), !overflow);
 }
 
+static int is_ints(PyObject *arg)
+{
+    if (PyLong_CheckExact(arg)) return 1;
+    if (!PyTuple_CheckExact(arg)) return 0;
+    for (Py_ssize_t i = 0, n = PyTuple_Size(arg); i < n; i++)
+        if (!PyLong_CheckExact(PyTuple_GetItem(arg, i))) return 0;
+    return 1;
+}
+
+/* The array of an argument, or what stands in its place; NULL: not for this function. */
+static PyObject *array_of(char kind, PyObject *arg)
+{
+    if (kind == 'T' || kind == 'A' || ((kind == 'N' || kind == 'O') && is_plain(arg))) {
+        PyObject *array = is_plain(arg) ? SLOT(arg, Tensor, _numbers) : NULL;
+        if (kind != 'A') return is_float_array(array) ? array : NULL;
+        return array && PyArray_CheckExact(array) &&
+               (PyArray_ISINTEGER((PyArrayObject *)array) || PyArray_ISBOOL((PyArrayObject *)array)) ? array : NULL;
+    }
+    switch (kind) {
+    case 'O': return arg == Py_None ? arg : NULL;
+    case 'N': case 'S': return is_number(arg) ? arg : NULL;
+    case 'I': return is_number(arg) && PyLong_CheckExact(arg) ? arg : NULL;
+    case 'F': return PyFloat_CheckExact(arg) ? arg : NULL;
+    case 'B': return arg == Py_True || arg == Py_False ? arg : NULL;
+    case 'L': return is_ints(arg) ? arg : NULL;
+    default: return arg;
+    }
+}
+
 /* NULL without an error: declined. */
 static PyObject *operate(const Operator *op, PyObject *const *given)
 {
-    PyObject *args[MOST_ARGUMENTS], *arrays[MOST_ARGUMENTS], *state, *result = NULL;
+    PyObject *args[MOST_ARGUMENTS], *arrays[MOST_ARGUMENTS], *state, *kernels_result = NULL, *result = NULL;
     for (int i = 0; i < op->arguments; i++) {
-        char kind = op->kinds[i];
-        PyObject *arg = args[i] = kind == 'C' ? op->constants[i] : given[i];
-        if (kind == 'T' || (kind == 'N' && is_plain(arg))) {
-            if (!is_plain(arg)) return NULL;
-            arrays[i] = SLOT(arg, Tensor, _numbers);
-            if (!is_float_array(arrays[i])) return NULL;
-        } else {
-            if (kind != 'C' && !is_number(arg)) return NULL;
-            if (kind == 'I' && !PyLong_CheckExact(arg)) return NULL;
-            arrays[i] = arg;
-        }
+        args[i] = op->kinds[i] == 'C' ? op->constants[i] : given[i];
+        if (!(arrays[i] = array_of(op->kinds[i], args[i]))) return NULL;
     }
     for (int i = 0; i < op->arguments; i++) Py_INCREF(arrays[i]); /* another thread may set x.data meanwhile */
     state = PyObject_GetAttr(core.local, state_name);
     if (!state || is_watched(state)) goto done;
-    PyObject *array = run_kernel(op, arrays);
-    if (!array || !PyArray_CheckExact(array)) {
-        Py_XDECREF(array);
-        goto done;
-    }
-    result = tensor_of(array);
+    kernels_result = run_kernel(op, arrays);
+    PyObject *array = !kernels_result || !op->besides ? kernels_result
+                      : PyTuple_CheckExact(kernels_result) && PyTuple_Size(kernels_result) == 1 + op->besides
+                          ? PyTuple_GetItem(kernels_result, 0)
+                          : NULL;
+    if (!array || !PyArray_CheckExact(array)) goto done;
+    result = tensor_of(Py_NewRef(array));
     if (!result) goto done;
     set_slot(&SLOT(result, Tensor, _vc), Py_XNewRef(SLOT(state, ThreadState, new_vc)));
-    if (op->node && SLOT(state, ThreadState, grad_enabled) == Py_True && record(op, state, args, arrays, result))
+    if (op->node && SLOT(state, ThreadState, grad_enabled) == Py_True &&
+        record(op, state, args, arrays, result, kernels_result))
         Py_CLEAR(result);
 done:
-    Py_XDECREF(state);
+    Py_XDECREF(state), Py_XDECREF(kernels_result);
     for (int i = 0; i < op->arguments; i++) Py_DECREF(arrays[i]);
     if (!result) PyErr_Clear(); /* Python will find out what is wrong, and say it */
     return result;
@@ -456,6 +486,7 @@ static Operator *read_operator(PyObject *description)
         if (!PyArg_ParseTuple(PyTuple_GetItem(saves, i), "siIsz", &kind, &save->argument, &save->edges, &slot, &counter))
             goto failed;
         save->kind = *kind;
+        op->besides += *kind == 'k';
         if ((save->offset = slot_offset(node, slot)) == -1) goto failed;
         if (counter && (save->counter = slot_offset(node, counter)) == -1) goto failed;
     }
@@ -463,6 +494,41 @@ static Operator *read_operator(PyObject *description)
 failed:
     PyMem_Free(op);
     return NULL;
+}
+
+/* ------------------------------------------------------------------------------------------------ functions */
+
+/* Read when it is first called: of hundreds of operators a program calls few. Lives as long as the process. */
+typedef struct {
+    PyObject *description;
+    Operator *op;
+} Described;
+
+/* What a function of the package asks first: None where it declines. */
+static PyObject *call_operator(PyObject *capsule, PyObject *const *args, Py_ssize_t count)
+{
+    Described *described = PyCapsule_GetPointer(capsule, NULL);
+    if (!described || (!described->op && !(described->op = read_operator(described->description)))) return NULL;
+    const Operator *op = described->op;
+    int plain = core.Tensor && count == op->arguments;
+    for (int i = 0; plain && i < op->arguments; i++) plain = op->kinds[i] != 'C' || args[i] == op->constants[i];
+    PyObject *result = plain ? operate(op, args) : NULL;
+    if (result) return result;
+    Py_RETURN_NONE;
+}
+static PyMethodDef call_definition = {"operator", (PyCFunction)(void (*)(void))call_operator, METH_FASTCALL, NULL};
+
+/* A function of all arguments of an operator, from its description. */
+PyObject *make_operator(PyObject *self, PyObject *description)
+{
+    (void)self;
+    Described *described = PyMem_Calloc(1, sizeof *described);
+    PyObject *capsule = described ? PyCapsule_New(described, NULL, NULL) : PyErr_NoMemory();
+    if (!capsule) return NULL;
+    described->description = Py_NewRef(description);
+    PyObject *function = PyCFunction_NewEx(&call_definition, capsule, NULL);
+    Py_DECREF(capsule);
+    return function;
 }
 
 /* {name of a special method: (Python's function, description or None)}; and "select": (node, kernel, function).

@@ -10,9 +10,9 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from .calls import signature
 from .formula import Names
 from .nodes import Slots, lowered, needed_by, released_slots
-from .schema import Argument
 from .table import Entry, Formula
 
 HEADER = '''"""What the compiled core does, generated from derivatives/*.yaml. Do not edit: change the table."""
@@ -22,14 +22,20 @@ from __future__ import annotations
 from typing import Any
 
 '''
-#: The operators that the core has: Python's signs, powers with a number, and the sum of all elements.
-OPERATORS = (
-    "__mul__", "__rmul__", "__add__", "__radd__", "__sub__", "__rsub__", "__truediv__", "__neg__", "pow_Tensor_Scalar",
-    "sum",
-)  # fmt: skip
 _SIGNS = {ast.Mult: "*", ast.Add: "+", ast.Sub: "-", ast.Div: "/", ast.Pow: "**"}
 #: Arguments of more parts than these are left to Python (MOST_ARGUMENTS, MOST_EDGES and MOST_SAVES of the core).
-_MOST_PARTS, _MOST_EDGES, _MOST_SAVES, _MOST_OPERANDS = 8, 4, 8, 4
+_MOST_PARTS, _MOST_EDGES, _MOST_SAVES, _MOST_OPERANDS = 8, 4, 8, 8
+#: The families whose operators the core runs: what programs call in loops. Those of others compute for longer than a
+#: wrapper takes.
+_FAMILIES = frozenset(
+    """activation arithmetic comparison embedding gather losses mask memory normalization powers products reduce scan
+    softmax trigonometry""".split()
+)
+#: What stands for an argument of a type in a description (`kinds` in fast/src/core/operators.c).
+_KINDS = {"Tensor": "T", "Tensor|Scalar": "N", "Scalar": "S", "int": "I", "bool": "B", "float": "F", "int[]": "L",
+          "Tensor?": "O"}  # fmt: skip
+#: Attributes of arrays that nodes keep.
+_ATTRIBUTES = {"shape": "s", "dtype": "d", "strides": "p"}
 
 
 class _NoDescription(Exception):
@@ -38,13 +44,43 @@ class _NoDescription(Exception):
 
 def write_operators(entries: list[Entry]) -> str:
     """The source of the module about operators."""
-    found: dict[str, Any] = {}
+    found, fronts = {}, []
     for entry in entries:
-        for name in {entry.name, *entry.operators}.intersection(OPERATORS):
-            found[name] = _operator(entry)
-            assert found[name] is not None, f"{name} cannot be described to the compiled core"
+        description = _operator(entry)
+        if description is not None:
+            found |= dict.fromkeys([entry.name, *entry.operators], description)
+            fronts.append(_front(entry))
     text = HEADER + "#: Operator -> (kinds, constants, kernel, node, edges, saves): see `define_operators`.\n"
-    return text + _dict("OPERATORS", {name: found[name] for name in OPERATORS if name in found})
+    return text + _dict("OPERATORS", found) + _FRONTS + "".join(fronts)
+
+
+_FRONTS = '''
+
+# What wrappers become (ops/compiled_core.py): the core is asked first, and Python where it declines.
+# ruff: noqa
+# mypy: ignore-errors
+'''
+
+
+def _front(entry: Entry) -> str:
+    head = signature(entry)
+    parameters: Any = ast.parse(f"def call({head}): pass").body[0]
+    plain = [*parameters.args.args, *parameters.args.kwonlyargs]
+    others = [a.arg for a in (parameters.args.vararg, parameters.args.kwarg) if a is not None]
+    unless = [*[f"not {name}" for name in others], *["out is None" for a in plain if a.arg == "out"]]
+    given = ", ".join(a.parameter for a in entry.schema.arguments)
+    call = [a.arg for a in parameters.args.args]
+    call += [f"*{parameters.args.vararg.arg}"] if parameters.args.vararg else []
+    call += [f"{a.arg}={a.arg}" for a in parameters.args.kwonlyargs]
+    call += [f"**{parameters.args.kwarg.arg}"] if parameters.args.kwarg else []
+    return (
+        f"\n\ndef {entry.name}({head}):\n"
+        f"    if {' and '.join(unless) or 'True'}:\n"
+        f"        result = core_{entry.name}({given})\n"
+        "        if result is not None:\n"
+        "            return result\n"
+        f"    return python_{entry.name}({', '.join(call)})\n"
+    )
 
 
 def write_formulas(entries: list[Entry], names: Names) -> str:
@@ -147,35 +183,34 @@ def _call(space: str, name: str, args: list[ast.expr], places: dict[str, Any]) -
 
 
 def _operator(entry: Entry) -> Any:
-    """The description of an operator on tensors, numbers and ints; None if it is left to Python."""
+    """The description of an operator; None if it is left to Python."""
     schema = entry.schema
-    if entry.view or schema.returns_list or len(schema.results) > 1 or entry.saves:
+    if entry.file.removesuffix(".yaml") not in _FAMILIES:
+        return None
+    if entry.view or schema.returns_list or len(schema.results) > 1:
         return None
     if entry.tensor_node or entry.number_nodes or entry.given_nodes or len(schema.arguments) > _MOST_OPERANDS:
         return None
+    recorded = entry.differentiable_arguments
     kinds, constants = "", []
     for a in schema.arguments:
-        kind = {"Tensor": "T", "Tensor|Scalar": "N", "Scalar": "S", "int": "I"}.get(a.type)
+        kind = _KINDS.get(a.type)
         default = a.default is not None
         if (kind is None or a.name == "alpha") and default:
             kind = "C"  # as it is unless it is given
-        if kind is None or (kind == "N" and default):
+        elif kind in ("T", "O") and a not in recorded and entry.differentiable:
+            kind = "A" if kind == "T" else "C"  # of indices and masks; None
+        if kind is None or (kind == "N" and default) or a.is_list:
             return None
         kinds += kind
-        constants.append(ast.literal_eval(a.default) if a.default is not None else None)
-    recorded = entry.differentiable_arguments
-    if kinds[0] != "T" or len(recorded) > _MOST_EDGES or _refuses(entry, recorded):
+        constants.append(ast.literal_eval(a.default) if default else None)  # type: ignore[arg-type]
+    if kinds[0] != "T" or len(recorded) > _MOST_EDGES:
         return None
     saves = _saves(entry) if entry.differentiable else ()
-    if saves is None or len(saves) > _MOST_SAVES:
+    if saves is None or len(saves) > _MOST_SAVES or (entry.saves and not entry.differentiable):
         return None
     edges = tuple(schema.arguments.index(a) for a in recorded)
     return (kinds, tuple(constants), entry.kernel, entry.node if entry.differentiable else None, edges, saves)
-
-
-def _refuses(entry: Entry, recorded: list[Argument]) -> bool:
-    """May an argument that has no formula require grad?"""
-    return any(a.is_tensor and a not in recorded for a in entry.schema.arguments) and entry.differentiable
 
 
 def _saves(entry: Entry) -> Any:
@@ -187,11 +222,12 @@ def _saves(entry: Entry) -> Any:
         readers = needed_by(entry, a.name) if len(recorded) > 1 else recorded
         found.append(("t", place[a.name], sum(1 << recorded.index(r) for r in set(readers)), f"{a.name}_", None))
     for a, what in slots.attributes:
-        if a.type != "Tensor" or what not in ("shape", "dtype"):
+        if a.type != "Tensor" or what not in _ATTRIBUTES:
             return None
-        found.append((what[0], place[a.name], 0, f"{a.name}_{what}", None))
+        found.append((_ATTRIBUTES[what], place[a.name], 0, f"{a.name}_{what}", None))
     if slots.result_attributes:
         return None
     found += [("a", place[a.name], 0, f"{a.name}_", None) for a in slots.plain]
     found += [("r", 0, 0, f"{r}_", f"{r}_vc") for r, _ in slots.results]
+    found += [("k", i, 0, f"{s}_", None) for i, s in enumerate(slots.saves, 1)]  # what the kernel gave besides
     return tuple(found)

@@ -5,7 +5,7 @@ The classes are the same with and without it: Tensor, Node, AutogradMeta are wri
 fixed places in their objects, which the core finds out when it is set up.  What it adds is functions in C that do what
 functions of this package do, for plain tensors on arrays of NumPy:
 
-* Python's signs between Tensors, ``x[i]`` and ``x.sum()``;
+* Python's signs between Tensors, ``x[i]`` and ``x.sum()``, and the wrappers of operators with one result;
 * the formulas of nodes in a pass over bare arrays;
 * the loop of such a pass (`run_pass_fast`), the count of its dependencies, and the keeping of first gradients.
 
@@ -14,10 +14,14 @@ not, or anything at all goes wrong, nothing has happened yet, and the Python fun
 and all errors.  So there is no second place where rules stand, and the Python of this package is what to read.
 
 What operators and nodes do it is told: the generator writes descriptions from the table (codegen/compiled.py).
+
+Wrappers stay the objects that they are, since programs have imported them and others look them up: they get other code,
+which asks the core first and then the wrapper as it was, the function's `body`.
 """
 
 from __future__ import annotations
 
+from types import CodeType, FunctionType
 from typing import Any
 
 from .. import kernels
@@ -38,7 +42,7 @@ from ..autograd import (
 from ..core import compiled, description, locks, meta, state, version_counter
 from ..derivatives import formulas
 from ..tensor import Tensor
-from .registry import put_in_front
+from .registry import SPACES, put_in_front
 
 #: The special methods that the core has, and the operators that they are where the table does not say it.
 _SIGNS = ("mul", "add", "sub", "truediv", "pow")
@@ -61,8 +65,25 @@ def _describe(operators: dict[str, Any], name: str) -> Any:
     return (kinds, constants, kernel, getattr(kernels, kernel), made, edges, saves)
 
 
+def _put_functions_in_front(core: Any, fronts: Any) -> None:
+    """Have wrappers ask the core first, and their copies that are methods."""
+    scope = vars(functions)
+    before: dict[CodeType, tuple[CodeType, FunctionType]] = {}
+    for name, front in vars(fronts).items():
+        if isinstance(front, FunctionType):
+            wrapper = scope[name]
+            body = FunctionType(wrapper.__code__, scope, name, wrapper.__defaults__)
+            body.__kwdefaults__, body.__doc__ = wrapper.__kwdefaults__, wrapper.__doc__
+            scope[f"core_{name}"], scope[f"python_{name}"] = core.make_operator(_describe(fronts.OPERATORS, name)), body
+            before[wrapper.__code__] = front.__code__, body
+    for names in ({name: value for name, value in scope.items() if not name.startswith("python_")}, *SPACES.values()):
+        for f in names.values():
+            if isinstance(f, FunctionType) and f.__code__ in before:
+                f.__code__, f.body = before[f.__code__]  # type: ignore[attr-defined]
+
+
 def _set_up(core: Any) -> None:
-    from .._generated.compiled_operators import OPERATORS  # nobody else reads it
+    from .._generated import compiled_operators  # nobody else reads it
 
     classes: dict[str, Any] = {
         "Tensor": Tensor,
@@ -100,10 +121,11 @@ def _set_up(core: Any) -> None:
     compute_dependencies = core.configure({**classes, **parts})
     names = ["__neg__", "__getitem__", "sum"]
     names += [f"__{reflected}{sign}__" for sign in _SIGNS for reflected in ("", "r")]
-    methods: dict[str, Any] = {name: (getattr(Tensor, name), _describe(OPERATORS, name)) for name in names}
+    methods: dict[str, Any] = {name: (getattr(Tensor, name), _describe(compiled_operators.OPERATORS, name)) for name in names}
     methods["select"] = (nodes.SelectBackward0, kernels.select, functions.select)
     core.define_formulas(_describe_node)
     total = core.define_operators(methods)
+    _put_functions_in_front(core, compiled_operators)
     # From here on it is used.
     put_in_front({name: core.Signs.__dict__.get(name, total) for name in names})
     graph_task.GraphTask.compute_dependencies = compute_dependencies  # type: ignore[method-assign]

@@ -134,7 +134,8 @@ def _put_question(function: FunctionType, key: Any, name: str) -> None:
     if function.__globals__.get("call") is function:  # (ops/checked.py: it is to be written when it is first called)
         function.__globals__["plain"] = plain
     # What it is, what is done where nobody overrides it, and what shows its parameters.
-    function.body, function.plain, function.__wrapped__ = plain, _then(key, plain, name), plain  # type: ignore[attr-defined]
+    function.body = getattr(function, "body", plain)  # type: ignore[attr-defined]  # (ops/compiled_core.py)
+    function.plain, function.__wrapped__ = _then(key, plain, name), plain  # type: ignore[attr-defined]
     where = f"asked_{id(function)}"
     function.__globals__[where] = _question(key, plain, function.plain, name)  # type: ignore[attr-defined]
     function.__code__ = _CODE.replace(
