@@ -328,13 +328,14 @@ def test_modes_and_classes_that_override_are_asked() -> None:
 # ----------------------------------------------------------------------------------------------- formulas, and the loop
 
 
-def both_passes(roots: list[Any], leaves: list[Any], cotangents: list[Any]) -> list[Any]:
+def both_passes(roots: list[Any], leaves: list[Any], cotangents: list[Any], recorded: bool = False) -> list[Any]:
     """The gradients by the Python loop, whose nodes run their Python, and by the compiled one."""
     found = []
     for loop in (run_pass_fast, core.run_pass):
         before, engine_module.run_pass_fast = engine_module.run_pass_fast, loop
         try:
-            found.append(retrograd.autograd.grad(roots, leaves, cotangents, retain_graph=True, allow_unused=True))
+            retrograd.manual_seed(0)
+            found.append(retrograd.autograd.grad(roots, leaves, cotangents, True, recorded, allow_unused=True))
         except Exception as error:
             found.append(repr(error))
         finally:
@@ -372,12 +373,34 @@ def test_formulas_are_those_of_python_to_the_last_bit(op: Op) -> None:
         for a, b in zip(python, ours, strict=True):
             if a is not None and a._special is None:
                 assert bits(a._numbers) == bits(b._numbers), sample.name
+        python, ours = both_passes(roots, built.leaves, cotangents, recorded=True)
+        if isinstance(python, str):
+            assert ours == python
+            continue
+        for a, b in zip(python, ours, strict=True):
+            if a is not None and a._special is None:
+                assert bits(a._numbers) == bits(b._numbers), sample.name
+                assert graph_below(a) == graph_below(b), sample.name
+
+
+def graph_below(tensor: Any) -> list[str]:
+    """The names of the nodes of a tensor's graph, in the order in which they are found."""
+    found = [] if tensor.grad_fn is None else [tensor.grad_fn]
+    known = set(found)
+    for node in found:  # grows while it is walked
+        new = [edge[0] for edge in node.next_edges if edge is not None and edge[0] not in known]
+        known.update(new)
+        found += dict.fromkeys(new)
+    return [node.name() for node in found]
 
 
 def test_most_nodes_of_the_table_are_described() -> None:
     """So that a change to the generator does not leave the core without work."""
     every = {name for name, cls in vars(nodes).items() if isinstance(cls, type) and issubclass(cls, nodes.Node)}
     assert len(described()) > 250 and described() <= every
+    from retrograd._generated.compiled_formulas import FORMULAS
+
+    assert sum(over_tensors is not None for _, over_tensors, _ in FORMULAS.values()) > 250
 
 
 def test_first_gradients_that_nobody_else_sees_are_kept_and_others_copied() -> None:

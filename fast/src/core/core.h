@@ -22,7 +22,8 @@
     X(Tensor) X(AutogradMeta) X(DifferentiableViewMeta) X(VersionCounter) X(ThreadState) X(Node) X(AccumulateGrad) \
     X(InputBuffer) X(GraphTask) X(ExecInfo) X(SavedVariable) X(local) X(INFERENCE) X(gradient_edge) X(version_counter) X(as_view) \
     X(unpack_array) X(unpack_output_array) X(validate_array) X(validated) X(apply_node) X(run_node) X(run_late_hooks) \
-    X(run_pass_fast) X(apply_special) X(NoArray) X(graph_lock) X(kernels) X(formulas)
+    X(apply_special) X(NoArray) X(graph_lock) X(kernels) X(ops) X(formulas) X(unpack_tensor) \
+    X(unpack_output_tensor) X(validate_tensor)
 
 /* Slots of those classes that are read or written here. */
 #define SLOTS(X) \
@@ -134,6 +135,7 @@ typedef struct Expression Expression;
 typedef struct {
     int edges, slots;
     Expression *formulas[MOST_EDGES];
+    Expression *over_tensors[MOST_EDGES]; /* for passes that are recorded; NULL: it is left to Python */
     Py_ssize_t released[8]; /* slots that are let go */
 } Formula;
 PyObject *define_formulas(PyObject *self, PyObject *describe);
@@ -141,7 +143,8 @@ Formula *formula_of(PyTypeObject *node); /* NULL if there is none */
 #define MOST_SAVED 8
 typedef struct {
     PyObject *node, *grad;
-    int count; /* of what hooks have unpacked */
+    int tensors; /* else arrays */
+    int count;   /* of what hooks have unpacked */
     struct {
         Py_ssize_t offset;
         PyObject *value;

@@ -1,7 +1,8 @@
-/* Formulas of nodes over arrays, as trees: `apply` of _generated/nodes.py, from the description that the generator wrote. */
+/* Formulas of nodes, as trees: `apply` and `apply_tensors` of _generated/nodes.py, from the descriptions that the generator
+ * wrote. Those over Tensors are evaluated alike: its signs and functions know what to do with them. */
 #include "core.h"
 
-enum Kind { GRAD, TENSOR, OUTPUT, SLOT_VALUE, CONSTANT, BINARY, NEGATIVE, CONJUGATE, POWER, EQUAL, CHOICE, CALL, ATTRIBUTE };
+enum Kind { GRAD, TENSOR, OUTPUT, SLOT_VALUE, CONSTANT, BINARY, NEGATIVE, CONJUGATE, POWER, EQUAL, CHOICE, CALL, METHOD, ATTRIBUTE };
 
 struct Expression {
     enum Kind kind;
@@ -41,11 +42,11 @@ static PyObject *call(Expression *e, Evaluation *run)
         if (!(args[made] = evaluate(e->part[made], run))) goto done;
     if (e->known) result = e->known(args, made);
     if (!result && !PyErr_Occurred()) {
-        PyObject *all = PyTuple_New(made);
-        if (!all) goto done;
-        for (int i = 0; i < made; i++) PyTuple_SetItem(all, i, Py_NewRef(args[i]));
-        result = PyObject_Call(e->object, all, NULL);
-        Py_DECREF(all);
+        int first = e->kind == METHOD; /* whose object is the first part */
+        PyObject *all = PyTuple_New(made - first), *function = first ? PyObject_GetAttr(args[0], e->object) : Py_NewRef(e->object);
+        for (int i = first; all && i < made; i++) PyTuple_SetItem(all, i - first, Py_NewRef(args[i]));
+        if (all && function) result = PyObject_Call(function, all, NULL);
+        Py_XDECREF(all), Py_XDECREF(function);
     }
 done:
     while (made) Py_DECREF(args[--made]);
@@ -53,11 +54,11 @@ done:
 }
 
 /* What is not plain is unpacked once for all formulas of a node: hooks may be behind it. */
-static PyObject *unpacked(Expression *e, Evaluation *run, PyObject *unpack, PyObject *saved)
+static PyObject *unpacked(Expression *e, Evaluation *run, PyObject *unpack, PyObject *saved, PyObject *output_nr)
 {
     for (int i = 0; i < run->count; i++)
         if (run->unpacked[i].offset == e->offset) return Py_NewRef(run->unpacked[i].value);
-    PyObject *value = PyObject_CallFunctionObjArgs(unpack, run->node, e->object, saved, NULL);
+    PyObject *value = PyObject_CallFunctionObjArgs(unpack, run->node, e->object, saved, output_nr, NULL);
     if (value && run->count < MOST_SAVED)
         run->unpacked[run->count].offset = e->offset, run->unpacked[run->count++].value = Py_NewRef(value);
     return value;
@@ -75,22 +76,26 @@ static PyObject *saved_tensor(Expression *e, Evaluation *run)
         PyErr_Format(PyExc_AttributeError, "%U was not saved", e->object);
         return NULL;
     }
-    if (is_plain(saved) && is_as_saved(saved)) return Py_XNewRef(SLOT(saved, Tensor, _numbers));
-    return unpacked(e, run, core.unpack_array, saved);
+    if (is_plain(saved) && is_as_saved(saved)) return Py_XNewRef(run->tensors ? saved : SLOT(saved, Tensor, _numbers));
+    if (PyArray_CheckExact(saved)) /* what a kernel gave beside its result */
+        return run->tensors ? tensor_of(Py_NewRef(saved)) : Py_NewRef(saved);
+    return unpacked(e, run, run->tensors ? core.unpack_tensor : core.unpack_array, saved, NULL);
 }
 
 static PyObject *saved_output(Expression *e, Evaluation *run)
 {
     PyObject *saved = SLOT_AT(run->node, e->offset), *counter = SLOT_AT(run->node, e->counter);
+    if (run->tensors) return unpacked(e, run, core.unpack_output_tensor, saved ? saved : Py_None, core.zero);
     if (saved && counter && (PyObject *)Py_TYPE(counter) == core.VersionCounter &&
         SLOT(counter, VersionCounter, version) == core.zero)
         return Py_NewRef(saved);
-    return unpacked(e, run, core.unpack_output_array, saved ? saved : Py_None);
+    return unpacked(e, run, core.unpack_output_array, saved ? saved : Py_None, NULL);
 }
 
 static PyObject *conjugate(PyObject *value)
 {
     if (PyFloat_CheckExact(value) || PyLong_CheckExact(value) || is_float_array(value)) return Py_NewRef(value);
+    if (is_plain(value) && is_float_array(SLOT(value, Tensor, _numbers))) return Py_NewRef(value);
     return PyObject_CallMethod(value, "conjugate", NULL);
 }
 
@@ -106,7 +111,7 @@ PyObject *evaluate(Expression *e, Evaluation *run)
         if (!result) PyErr_SetString(PyExc_AttributeError, "a slot of a node is not set");
         return Py_XNewRef(result);
     case CONSTANT: return Py_NewRef(e->object);
-    case CALL: return call(e, run);
+    case CALL: case METHOD: return call(e, run);
     default: break;
     }
     if (!(a = evaluate(e->part[0], run))) return NULL;
@@ -143,9 +148,15 @@ static void free_expression(Expression *e)
     PyMem_Free(e);
 }
 
-/* ("grad",) ("tensor", slot, name) ("output", slot, name, counter's slot) ("slot", slot) ("constant", value) ("kernels",)
+static PyObject *space_of(PyObject *name)
+{
+    if (!PyUnicode_CompareWithASCIIString(name, "kernels")) return core.kernels;
+    return PyUnicode_CompareWithASCIIString(name, "ops") ? core.formulas : core.ops;
+}
+
+/* ("grad",) ("tensor", slot, name) ("output", slot, name, counter's slot) ("slot", slot) ("constant", value) ("kernels",) ("ops",)
  * ("*", a, b) … ("neg", a) ("conj", a) ("**", a, b) ("==", a, b) ("if", test, yes, no) ("attribute", name, a)
- * ("call", "kernels" or "formulas", name, arguments …) */
+ * ("call", "kernels", "ops" or "formulas", name, arguments …) ("method", name, a, arguments …) */
 static Expression *read_expression(PyObject *description, PyObject *type)
 {
     static const struct {
@@ -154,9 +165,10 @@ static Expression *read_expression(PyObject *description, PyObject *type)
         int operation, first; /* which item is the first part */
     } words[] = {
         {"grad", GRAD, 0, 1}, {"tensor", TENSOR, 0, 3}, {"output", OUTPUT, 0, 4}, {"slot", SLOT_VALUE, 0, 2},
-        {"constant", CONSTANT, 0, 2}, {"kernels", CONSTANT, 0, 1}, {"*", BINARY, MUL, 1}, {"+", BINARY, ADD, 1}, {"-", BINARY, SUB, 1},
+        {"constant", CONSTANT, 0, 2}, {"kernels", CONSTANT, 0, 1}, {"ops", CONSTANT, 0, 1}, {"*", BINARY, MUL, 1}, {"+", BINARY, ADD, 1}, {"-", BINARY, SUB, 1},
         {"/", BINARY, DIV, 1}, {"neg", NEGATIVE, 0, 1}, {"conj", CONJUGATE, 0, 1}, {"**", POWER, 0, 1},
         {"==", EQUAL, 0, 1}, {"if", CHOICE, 0, 1}, {"attribute", ATTRIBUTE, 0, 2}, {"call", CALL, 0, 3},
+        {"method", METHOD, 0, 2},
     };
     Py_ssize_t items = PyTuple_Size(description);
     if (items < 1) return NULL;
@@ -182,11 +194,10 @@ static Expression *read_expression(PyObject *description, PyObject *type)
                                   (e->counter = slot_offset(type, counter)) == -1))
             goto failed;
         break;
-    case CONSTANT: case ATTRIBUTE: e->object = Py_NewRef(second ? second : core.kernels); break;
+    case CONSTANT: case ATTRIBUTE: case METHOD: e->object = Py_NewRef(second ? second : space_of(word)); break;
     case CALL: {
         PyObject *name = PyTuple_GetItem(description, 2);
-        PyObject *space = PyUnicode_CompareWithASCIIString(second, "kernels") ? core.formulas : core.kernels;
-        if (!(e->object = PyObject_GetAttr(space, name))) goto failed;
+        if (!(e->object = PyObject_GetAttr(space_of(second), name))) goto failed;
         for (size_t i = 0; i < sizeof known / sizeof *known; i++)
             if (!PyUnicode_CompareWithASCIIString(name, known[i].name)) e->known = known[i].function;
         break;
@@ -207,8 +218,8 @@ static PyObject *describe; /* what is asked for a description */
 
 static int define(PyObject *type, PyObject *description)
 {
-    PyObject *formulas, *released;
-    if (!PyArg_ParseTuple(description, "O!O!", &PyTuple_Type, &formulas, &PyTuple_Type, &released)) return -1;
+    PyObject *formulas, *over_tensors, *released;
+    if (!PyArg_ParseTuple(description, "O!OO!", &PyTuple_Type, &formulas, &over_tensors, &PyTuple_Type, &released)) return -1;
     Formula *made = PyMem_Calloc(1, sizeof *made); /* lives as long as the process, as its class does */
     if (!made) return -1;
     Py_ssize_t edges = PyTuple_Size(formulas), slots = PyTuple_Size(released);
@@ -218,6 +229,8 @@ static int define(PyObject *type, PyObject *description)
     }
     for (; made->edges < edges; made->edges++)
         if (!(made->formulas[made->edges] = read_expression(PyTuple_GetItem(formulas, made->edges), type))) return -1;
+    for (int i = 0; over_tensors != Py_None && i < made->edges; i++)
+        if (!(made->over_tensors[i] = read_expression(PyTuple_GetItem(over_tensors, i), type))) return -1;
     for (; made->slots < slots; made->slots++) {
         const char *name = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(released, made->slots), NULL);
         if (!name || (made->released[made->slots] = slot_offset(type, name)) == -1) return -1;

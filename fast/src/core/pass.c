@@ -1,4 +1,5 @@
-/* The engine's loop: run_pass_fast() of autograd/fast_loop.py, in the same order, for passes over bare arrays. Read run_pass() of autograd/engine.py first; tests/autograd/test_loops.py holds them all together.
+/* The engine's loop: run_pass_fast() of autograd/fast_loop.py, in the same order. Read run_pass() of autograd/engine.py
+ * first; tests/autograd/test_loops.py holds them all together.
  */
 #include "core.h"
 
@@ -109,6 +110,7 @@ static int keep_gradient(PyObject *node, PyObject *grads)
 typedef struct {
     PyObject *state, *task, *call, *dependencies, *not_ready, *freed;
     PyObject *exec_info;              /* None: everything is wanted */
+    PyObject *as_tensors;             /* True: gradients are Tensors; False: arrays */
     int keep_graph;
     Heap heap;
     unsigned long long arrival, turn;
@@ -164,7 +166,7 @@ static int look_at_node(Pass *p)
     }
     p->whole = SLOT(info, ExecInfo, captures) == Py_None && PyObject_IsTrue(SLOT(info, ExecInfo, needed));
     if (p->whole) return (p->edges = wanted_edges(p->exec_info, edges)) ? 0 : -1;
-    PyObject *both = PyObject_CallFunctionObjArgs(core.run_node, p->state, p->task, p->node, p->grads, Py_False, p->call, NULL);
+    PyObject *both = PyObject_CallFunctionObjArgs(core.run_node, p->state, p->task, p->node, p->grads, p->as_tensors, p->call, NULL);
     if (both) p->edges = Py_NewRef(PyTuple_GetItem(both, 0)), p->given = Py_NewRef(PyTuple_GetItem(both, 1));
     Py_XDECREF(both);
     return both ? 0 : -1;
@@ -173,11 +175,13 @@ static int look_at_node(Pass *p)
 /* 1: `outputs` are there; 0: it cannot compute with a special tensor that was saved (NoArray); -1: an error. */
 static int run_formula(Pass *p, PyObject *grad)
 {
-    Evaluation run = {.node = p->node, .grad = grad};
+    Evaluation run = {.node = p->node, .grad = grad, .tensors = p->as_tensors == Py_True};
+    Expression **formulas = run.tensors ? p->formula->over_tensors : p->formula->formulas;
     int done = 1;
     for (int i = 0; done == 1 && i < p->formula->edges; i++) {
         if (PyTuple_GetItem(p->edges, i) == Py_None) continue;
-        if (!(p->outputs[i] = evaluate(p->formula->formulas[i], &run))) done = PyErr_ExceptionMatches(core.NoArray) ? 0 : -1;
+        if (!(p->outputs[i] = evaluate(formulas[i], &run)))
+            done = !run.tensors && PyErr_ExceptionMatches(core.NoArray) ? 0 : -1;
     }
     forget_unpacked(&run);
     if (!done) {
@@ -197,9 +201,9 @@ static int run_node(Pass *p)
     set_slot(&SLOT(p->state, ThreadState, current_node), Py_NewRef(node));
     int ran = 0;
     if (is_there(extras)) {
-        p->given = PyObject_CallFunctionObjArgs(p->call, node, edges, p->grads, Py_False, NULL);
+        p->given = PyObject_CallFunctionObjArgs(p->call, node, edges, p->grads, p->as_tensors, NULL);
     } else {
-        if ((PyObject *)Py_TYPE(node) == core.AccumulateGrad) {
+        if ((PyObject *)Py_TYPE(node) == core.AccumulateGrad && p->as_tensors == Py_False) {
             ran = keep_gradient(node, p->grads);
             if (ran < 0) return -1;
             if (ran) return 0;
@@ -209,12 +213,13 @@ static int run_node(Pass *p)
             PyObject *grad = PyTuple_CheckExact(p->grads) && PyTuple_Size(p->grads) == 1 ? PyTuple_GetItem(p->grads, 0)
                              : PyList_CheckExact(p->grads) && PyList_Size(p->grads) == 1 ? PyList_GetItem(p->grads, 0)
                                                                                          : NULL;
-            if (grad && PyArray_CheckExact(grad) && PyTuple_Size(edges) == p->formula->edges) {
+            int plain = grad && (p->as_tensors == Py_True ? is_plain(grad) && p->formula->over_tensors[0] : PyArray_CheckExact(grad));
+            if (plain && PyTuple_Size(edges) == p->formula->edges) {
                 if ((ran = run_formula(p, grad)) < 0) return -1;
                 if (!ran && !(p->given = PyObject_CallFunctionObjArgs(core.apply_special, node, edges, p->grads, NULL))) return -1;
             }
         } else if (PyErr_Occurred()) return -1;
-        if (!ran && !p->given) p->given = PyObject_CallFunctionObjArgs(core.apply_node, node, edges, p->grads, Py_False, NULL);
+        if (!ran && !p->given) p->given = PyObject_CallFunctionObjArgs(core.apply_node, node, edges, p->grads, p->as_tensors, NULL);
     }
     if (!ran && !p->given) return -1;
     if (SLOT(p->state, ThreadState, late_hooks) == Py_False) return 0;
@@ -226,17 +231,17 @@ static int run_node(Pass *p)
             p->outputs[i] = NULL;
         }
     }
-    SETREF(p->given, PyObject_CallFunctionObjArgs(core.validated, node, p->given, Py_False, NULL));
+    SETREF(p->given, PyObject_CallFunctionObjArgs(core.validated, node, p->given, p->as_tensors, NULL));
     if (!p->given) return -1;
     PyObject *number = PyLong_FromSsize_t(PyObject_Size(p->grads));
     if (!number) return -1;
-    SETREF(p->given, PyObject_CallFunctionObjArgs(core.run_late_hooks, p->state, node, p->given, number, Py_False, NULL));
+    SETREF(p->given, PyObject_CallFunctionObjArgs(core.run_late_hooks, p->state, node, p->given, number, p->as_tensors, NULL));
     Py_DECREF(number);
     return p->given ? 0 : -1;
 }
 
 /* Add a gradient to what has arrived in a buffer: InputBuffer.add(). */
-static int add_to_buffer(PyObject *buffer, PyObject *input_nr, PyObject *grad)
+static int add_to_buffer(PyObject *buffer, PyObject *input_nr, PyObject *grad, PyObject *as_tensors)
 {
     PyObject *grads = SLOT(buffer, InputBuffer, grads), *owned = SLOT(buffer, InputBuffer, owned);
     if (grads && PyList_CheckExact(grads) && PyList_Size(grads) == 1 && owned) {
@@ -252,7 +257,7 @@ static int add_to_buffer(PyObject *buffer, PyObject *input_nr, PyObject *grad)
             if (PyErr_Occurred()) return -1;
         }
     }
-    PyObject *none = PyObject_CallMethod(buffer, "add", "OOO", input_nr, grad, Py_False);
+    PyObject *none = PyObject_CallMethod(buffer, "add", "OOO", input_nr, grad, as_tensors);
     Py_XDECREF(none);
     return none ? 0 : -1;
 }
@@ -283,8 +288,9 @@ static Py_ssize_t inputs_of(PyObject *node)
     return inputs;
 }
 
-static int fits(PyObject *grad, PyObject *node)
+static int fits(PyObject *grad, PyObject *node, PyObject *as_tensors)
 {
+    if (as_tensors == Py_True && !(is_plain(grad) && (grad = SLOT(grad, Tensor, _numbers)))) return 0;
     if (SLOT(node, Node, array_class) != (PyObject *)&PyArray_Type || !PyArray_CheckExact(grad)) return 0;
     PyArrayObject *array = (PyArrayObject *)grad;
     return (PyObject *)PyArray_DESCR(array) == SLOT(node, Node, dtype) && has_shape(array, SLOT(node, Node, shape));
@@ -297,7 +303,7 @@ static int arrive(Pass *p, PyObject *node, PyObject *input_nr, PyObject *grad, P
     PyObject *buffer = PyDict_GetItemWithError(p->not_ready, node);
     if (!buffer && PyErr_Occurred()) return -1;
     if (buffer) {
-        if (grad != Py_None && add_to_buffer(buffer, input_nr, grad)) return -1;
+        if (grad != Py_None && add_to_buffer(buffer, input_nr, grad, p->as_tensors)) return -1;
         PyObject *waiting = number_minus_one(SLOT(buffer, InputBuffer, waiting));
         if (!waiting) return -1;
         set_slot(&SLOT(buffer, InputBuffer, waiting), waiting);
@@ -328,7 +334,7 @@ static int arrive(Pass *p, PyObject *node, PyObject *input_nr, PyObject *grad, P
 static int check_unwanted(Pass *p, Py_ssize_t i)
 {
     PyObject *grad = PySequence_GetItem(p->given, i), *valid = NULL;
-    if (grad && grad != Py_None) valid = PyObject_CallFunctionObjArgs(core.validated, p->node, p->given, Py_False, NULL);
+    if (grad && grad != Py_None) valid = PyObject_CallFunctionObjArgs(core.validated, p->node, p->given, p->as_tensors, NULL);
     int failed = !grad || (grad != Py_None && !valid);
     Py_XDECREF(grad), Py_XDECREF(valid);
     return failed;
@@ -347,9 +353,10 @@ static int hand_out(Pass *p)
         if (!p->given) grad = p->outputs[i], p->outputs[i] = NULL;
         else grad = PySequence_GetItem(p->given, i);
         if (!grad) return -1;
-        if (grad != Py_None && !fits(grad, next)) {
+        if (grad != Py_None && !fits(grad, next, p->as_tensors)) {
             PyObject *position = PyLong_FromSsize_t(i);
-            PyObject *valid = PyObject_CallFunctionObjArgs(core.validate_array, grad, edge, p->node, position, NULL);
+            PyObject *validate = p->as_tensors == Py_True ? core.validate_tensor : core.validate_array;
+            PyObject *valid = PyObject_CallFunctionObjArgs(validate, grad, edge, p->node, position, NULL);
             Py_XDECREF(position);
             SETREF(grad, valid);
             if (!grad) return -1;
@@ -418,9 +425,8 @@ PyObject *run_pass(PyObject *self, PyObject *const *args, Py_ssize_t count)
         return NULL;
     }
     PyObject *task = args[1];
-    if (args[4] != Py_False)
-        return PyObject_CallFunctionObjArgs(core.run_pass_fast, args[0], task, args[2], args[3], args[4], args[5], NULL);
-    Pass p = {.state = args[0], .task = task, .call = args[5], .exec_info = Py_NewRef(SLOT(task, GraphTask, exec_info))};
+    Pass p = {.state = args[0], .task = task, .call = args[5], .exec_info = Py_NewRef(SLOT(task, GraphTask, exec_info)),
+              .as_tensors = PyObject_IsTrue(args[4]) ? Py_True : Py_False};
     p.dependencies = SLOT(task, GraphTask, dependencies), p.not_ready = SLOT(task, GraphTask, not_ready);
     p.freed = SLOT(task, GraphTask, freed), p.keep_graph = PyObject_IsTrue(SLOT(task, GraphTask, keep_graph));
     p.node = Py_NewRef(args[2]), p.grads = Py_NewRef(args[3]);

@@ -31,6 +31,8 @@ _FAMILIES = frozenset(
     """activation arithmetic comparison embedding gather losses mask memory normalization powers products reduce scan
     softmax trigonometry""".split()
 )
+#: What formulas call functions of.
+_SPACES = ("kernels", "ops", "formulas")
 #: What stands for an argument of a type in a description (`kinds` in fast/src/core/operators.c).
 _KINDS = {"Tensor": "T", "Tensor|Scalar": "N", "Scalar": "S", "int": "I", "bool": "B", "float": "F", "int[]": "L",
           "Tensor?": "O"}  # fmt: skip
@@ -88,7 +90,7 @@ def write_formulas(entries: list[Entry], names: Names) -> str:
     found: dict[str, Any] = {}
     for entry in entries:
         found |= _nodes(entry, names)
-    text = HEADER + "#: Node -> (a formula for each edge, slots that are let go): see `define_formulas`.\n"
+    text = HEADER + "#: Node -> (a formula for each edge, over arrays; over Tensors, or None; slots that are let go).\n"
     return text + _dict("FORMULAS", found)
 
 
@@ -112,9 +114,14 @@ def _nodes(entry: Entry, names: Names) -> dict[str, Any]:
     found = {}
     for node, (form, numbers) in forms.items():
         try:
-            found[node] = (_formulas(form, entry, names), tuple(released_slots(Slots(entry), numbers)))
+            over_arrays = _formulas(form, entry, names, arrays=True)
         except _NoDescription:
             continue
+        try:
+            over_tensors = _formulas(form, entry, names, arrays=False)
+        except _NoDescription:
+            over_tensors = None
+        found[node] = (over_arrays, over_tensors, tuple(released_slots(Slots(entry), numbers)))
     return found
 
 
@@ -123,17 +130,17 @@ def _numbers(entry: Entry) -> set[str]:
     return {a.name for a in entry.schema.arguments if a.type == "Tensor|Scalar"} if entry.tensor_node else set()
 
 
-def _formulas(form: Entry, entry: Entry, names: Names) -> tuple[Any, ...]:
+def _formulas(form: Entry, entry: Entry, names: Names, arrays: bool) -> tuple[Any, ...]:
     arguments, slots = form.differentiable_arguments, Slots(entry)
     by_argument = {f.arguments[0]: f for f in form.formulas if len(f.arguments) == 1}
     if len(by_argument) != len(arguments) or len(arguments) > _MOST_EDGES:
         raise _NoDescription
     if any(a.is_list for a in (*arguments, *slots.tensors)) or any(a.type == "indices" for a in slots.plain):
         raise _NoDescription
-    return tuple(_formula(by_argument[a.name], entry, slots, names) for a in arguments)
+    return tuple(_formula(by_argument[a.name], entry, slots, names, arrays) for a in arguments)
 
 
-def _formula(f: Formula, entry: Entry, slots: Slots, names: Names) -> Any:
+def _formula(f: Formula, entry: Entry, slots: Slots, names: Names, arrays: bool) -> Any:
     places: dict[str, Any] = {"grad": ("grad",)}
     places |= {a.name: ("tensor", f"{a.name}_", a.name) for a in slots.tensors}
     places |= {s: ("tensor", f"{s}_", s) for s in slots.saves}
@@ -141,7 +148,7 @@ def _formula(f: Formula, entry: Entry, slots: Slots, names: Names) -> Any:
     places |= {a.name: ("slot", f"{a.name}_") for a in slots.plain}
     places |= {f"{a.name}_{what}": ("slot", f"{a.name}_{what}") for a, what in slots.attributes}
     places |= {f"{r}_{what}": ("slot", f"{r}_{what}") for r, what in slots.result_attributes}
-    return _tree(ast.parse(lowered(slots, f, names, arrays=True), mode="eval").body, places)
+    return _tree(ast.parse(lowered(slots, f, names, arrays), mode="eval").body, places)
 
 
 def _tree(node: ast.expr, places: dict[str, Any]) -> Any:
@@ -161,12 +168,12 @@ def _tree(node: ast.expr, places: dict[str, Any]) -> Any:
             return ("if", _tree(test, places), _tree(yes, places), _tree(no, places))
         case ast.Call(func=ast.Attribute(value=value, attr="conjugate"), args=[], keywords=[]):
             return ("conj", _tree(value, places))
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="kernels"), attr=name), args=args, keywords=[]):
-            return _call("kernels", name, args, places)
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="formulas"), attr=name), args=args, keywords=[]):
-            return _call("formulas", name, args, places)
-        case ast.Name(id="kernels"):
-            return ("kernels",)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=space), attr=name), args=args, keywords=[]) if space in _SPACES:
+            return _call(space, name, args, places)
+        case ast.Name(id=space) if space in _SPACES:
+            return (space,)
+        case ast.Call(func=ast.Attribute(value=value, attr=name), args=args, keywords=[]) if len(args) < _MOST_PARTS:
+            return ("method", name, _tree(value, places), *[_tree(a, places) for a in args])
         case ast.Attribute(value=value, attr=name):
             return ("attribute", name, _tree(value, places))
     raise _NoDescription

@@ -6,8 +6,8 @@ fixed places in their objects, which the core finds out when it is set up.  What
 functions of this package do, for plain tensors on arrays of NumPy:
 
 * Python's signs between Tensors, ``x[i]`` and ``x.sum()``, and the wrappers of operators with one result;
-* the formulas of nodes in a pass over bare arrays;
-* the loop of such a pass (`run_pass_fast`), the count of its dependencies, and the keeping of first gradients.
+* the formulas of nodes, over bare arrays and over Tensors;
+* the loop of a pass (`run_pass_fast`), the count of its dependencies, and the keeping of first gradients.
 
 Each looks first whether all is plain: the classes, the arrays, no interceptor (so nobody watches), no hooks.  If it is
 not, or anything at all goes wrong, nothing has happened yet, and the Python function is called, which knows all cases
@@ -30,7 +30,6 @@ from ..autograd import (
     accumulate_grad,
     edge,
     engine,
-    fast_loop,
     graph_task,
     input_buffer,
     node,
@@ -39,7 +38,7 @@ from ..autograd import (
     validation,
     view_meta,
 )
-from ..core import compiled, description, locks, meta, state, version_counter
+from ..core import compiled, description, late, locks, meta, state, version_counter
 from ..derivatives import formulas
 from ..tensor import Tensor
 from .registry import SPACES, put_in_front
@@ -103,18 +102,21 @@ def _set_up(core: Any) -> None:
         "INFERENCE": version_counter.INFERENCE,
         "graph_lock": locks.graph_lock,
         "kernels": kernels,
+        "ops": late.operators,
         "formulas": formulas,
         "gradient_edge": edge.gradient_edge,
         "version_counter": version_counter.version_counter,
         "as_view": view_meta.as_view,
         "unpack_array": saved_variable.unpack_array,
         "unpack_output_array": saved_variable.unpack_output_array,
+        "unpack_tensor": saved_variable.unpack_tensor,
+        "unpack_output_tensor": saved_variable.unpack_output_tensor,
         "validate_array": validation.validate_array,
+        "validate_tensor": validation.validate_tensor,
         "validated": node_call.validated,
         "apply_node": node_call.apply_node,
         "run_node": node_call.run_node,
         "run_late_hooks": node_call.run_late_hooks,
-        "run_pass_fast": fast_loop.run_pass_fast,
         "apply_special": node_call.apply_special,
         "NoArray": description.NoArray,
     }
