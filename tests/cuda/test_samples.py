@@ -19,6 +19,7 @@ from gpu.on_device import compare
 from retrograd.arrays.device_array import on_host
 from samples import OPS
 
+
 def check(samples: list[tuple[Any, Any]]) -> None:
     on_host.clear()
     found = []

@@ -76,4 +76,3 @@ def written() -> list[tuple[str, str]]:
     section = text.partition("## What CuPy cannot do")[2].partition("\n## ")[0]
     rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in section.splitlines() if "|" in line]
     return [(row[0].replace("`", ""), row[1].replace("`", "")) for row in rows[2:]]
-

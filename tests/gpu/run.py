@@ -120,7 +120,7 @@ def tests(folder: str) -> None:
     """The tests of devices and streams, by pytest, on the real library: each file in a process of its own."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     said = ""
-    for name in ("test_devices.py", "test_memory.py", "test_streams.py"):
+    for name in ("test_devices.py", "test_memory.py", "test_streams.py", "test_nccl.py"):
         try:
             done = subprocess.run(
                 [sys.executable, "-X", "faulthandler", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short",

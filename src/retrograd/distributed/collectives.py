@@ -7,6 +7,7 @@ are written to count as modified in place.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
@@ -452,7 +453,9 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     if not p2p_op_list or not all(isinstance(op, P2POp) for op in p2p_op_list):
         raise ValueError("Invalid ``p2p_op_list``. Each op is expected to be of type ``torch.distributed.P2POp``.")
     started = []
-    for each in p2p_op_list:
-        peer = "group_dst" if each.op is isend else "group_src"
-        started.append(each.op(each.tensor, each.peer, each.group, each.tag, **{peer: each.group_peer}))
+    group = resolve(p2p_op_list[0].group)
+    with getattr(None if group is None else group.backend, "together", nullcontext)():
+        for each in p2p_op_list:
+            peer = "group_dst" if each.op is isend else "group_src"
+            started.append(each.op(each.tensor, each.peer, each.group, each.tag, **{peer: each.group_peer}))
     return [work for work in started if work is not None]

@@ -145,13 +145,13 @@ class FullyShardedDataParallel(Module):
             broadcast(whole, group=self.process_group, group_src=0)
         each = -(-start // size)
         self._padding = each * size - start
-        padded = ops.cat([whole, ops.zeros([self._padding], dtype=whole.dtype)])
+        padded = ops.cat([whole, whole.new_zeros([self._padding])])
         rank = self.process_group.rank()
         self.flat_param: Parameter = Parameter(padded[rank * each : (rank + 1) * each].clone(), params[0].requires_grad)
 
     @no_grad()
     def _gather(self, shard: Tensor) -> Tensor:
-        whole = ops.empty([shard.numel() * self.process_group.size()], dtype=shard.dtype)
+        whole = shard.detach().new_empty([shard.numel() * self.process_group.size()])
         all_gather_into_tensor(whole, shard.detach(), self.process_group)
         return whole
 

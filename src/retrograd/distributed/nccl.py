@@ -1,16 +1,20 @@
 """The backend "nccl": collective operations between GPUs, through CuPy's binding of NCCL.
 
-It takes tensors whose arrays are CuPy's. Operations are put on the current stream, where what computes the tensors is
-before them and what reads them behind; `Work` is done when the stream has come to it.
+It takes tensors of this process's GPU. Operations have a stream of their own, beside which others go on computing: it
+waits for what the current stream was told so far, which computes the tensors, and `Work` is done when the device has
+come to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
-from ..core.devices import accelerators
+import numpy as np
+
+from ..core import devices
 from .reduce_op import ReduceOp
 from .work import Work
 
@@ -25,7 +29,7 @@ _OPERATORS = {
 
 def available() -> bool:
     """Is there CuPy, and a device for its arrays?"""
-    return find_spec("cupy") is not None and any(where.type == "cuda" for where in accelerators)
+    return find_spec("cupy") is not None and devices.device_count() > 0
 
 
 def require() -> None:
@@ -63,16 +67,32 @@ class NCCLBackend:
     size: int
 
     def __init__(self, store: Any, rank: int, size: int, name: str, seconds: float) -> None:
-        import cupy
         from cupy.cuda import nccl
 
-        self._cupy, self._nccl, self._store = cupy, nccl, store
+        self._nccl, self._store = nccl, store
         self.rank, self.size, self._seconds = rank, size, seconds
+        #: Events of operations that are started together, to be recorded when they are.
+        self._together: list[Any] | None = None
+        #: The GPU of this process: the one that is current when the group is made.
+        self._place: Any = devices.place_of(devices.device("cuda"))
+        self.device: devices.device = self._place.device
+        self._place.activate()
+        #: The class of arrays that are made on the stream for communication, which tells it.
+        self._class: Any = self._place.class_of_stream(self._place.new_stream(0))
         key = f"retrograd/nccl/{name}"
         if rank == 0:
             store.set(key, ",".join(str(number) for number in nccl.get_unique_id()))
         identity = tuple(int(number) for number in store.get(key).split(b","))
         self._communicator = nccl.NcclCommunicator(size, identity, rank)
+
+    def _at(self, array: Any) -> int:
+        """Where an array begins, which must be on this process's GPU."""
+        if getattr(array, "place", None) is not self._place:
+            raise RuntimeError(
+                f"No backend type associated with device type {getattr(array, 'device', 'cpu')}: a group of the "
+                f"backend 'nccl' takes tensors on {self.device}. Move it there: x.to({str(self.device)!r})"
+            )
+        return array.data.ptr
 
     def _type(self, array: Any) -> tuple[int, int]:
         """How many of which type."""
@@ -93,20 +113,40 @@ class NCCLBackend:
         return getattr(self._nccl, "NCCL_" + _OPERATORS[op])
 
     def _stream(self) -> int:
-        return self._cupy.cuda.get_current_stream().ptr
+        """The stream for communication, which waits for what the current one was told so far."""
+        self._place.join(self._place.class_now(), self._class)
+        return self._class.stream.ptr
 
     def _started(self, *keep: Any) -> Work:
-        event = self._cupy.cuda.Event(disable_timing=True)
-        event.record(self._cupy.cuda.get_current_stream())
+        event = self._place.module.cuda.Event(disable_timing=True)
+        if self._together is None:
+            event.record(self._class.stream)
+        else:
+            self._together.append(event)
         return NCCLWork(event, self._communicator, keep)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is started within the block starts at its end, all at once: two that send to each other would each wait
+        for the other to receive."""
+        self._together = []
+        self._nccl.groupStart()
+        try:
+            yield
+        finally:
+            self._nccl.groupEnd()
+            started, self._together = self._together, None
+            for event in started:
+                event.record(self._class.stream)
 
     def _messages(self, sent: Sequence[tuple[int, Any]], received: Sequence[tuple[int, Any]]) -> None:
         """Messages to and from others, which NCCL runs together."""
+        types, stream = [self._type(array) for _, array in (*sent, *received)], self._stream()
         self._nccl.groupStart()
-        for rank, array in sent:
-            self._communicator.send(array.data.ptr, *self._type(array), rank, self._stream())
-        for rank, array in received:
-            self._communicator.recv(array.data.ptr, *self._type(array), rank, self._stream())
+        for (rank, array), kind in zip(sent, types):
+            self._communicator.send(self._at(array), *kind, rank, stream)
+        for (rank, array), kind in zip(received, types[len(sent) :]):
+            self._communicator.recv(self._at(array), *kind, rank, stream)
         self._nccl.groupEnd()
 
     def send(self, array: Any, dst: int, tag: int) -> Work:
@@ -122,33 +162,33 @@ class NCCLBackend:
         return self._started(array)
 
     def barrier(self) -> Work:
-        return self.all_reduce(self._cupy.zeros(1, "u1"), ReduceOp.MAX)
+        return self.all_reduce(self._place.numpy.zeros(1, np.uint8), ReduceOp.MAX)
 
     def farewell(self) -> Work:
         """A barrier; NCCL's operations are matched by their order alone."""
         return self.barrier()
 
     def all_reduce(self, array: Any, op: ReduceOp) -> Work:
-        where, operator = array.data.ptr, self._operator(op, array)
+        where, operator = self._at(array), self._operator(op, array)
         self._communicator.allReduce(where, where, *self._type(array), operator, self._stream())
         return self._started(array)
 
     def reduce(self, array: Any, root: int, op: ReduceOp) -> Work:
-        where, operator = array.data.ptr, self._operator(op, array)
+        where, operator = self._at(array), self._operator(op, array)
         self._communicator.reduce(where, where, *self._type(array), operator, root, self._stream())
         return self._started(array)
 
     def broadcast(self, array: Any, root: int) -> Work:
-        self._communicator.bcast(array.data.ptr, *self._type(array), root, self._stream())
+        self._communicator.bcast(self._at(array), *self._type(array), root, self._stream())
         return self._started(array)
 
     def all_gather_flat(self, out: Any, array: Any) -> Work:
-        self._communicator.allGather(array.data.ptr, out.data.ptr, *self._type(array), self._stream())
+        self._communicator.allGather(self._at(array), self._at(out), *self._type(array), self._stream())
         return self._started(out, array)
 
     def reduce_scatter_flat(self, out: Any, array: Any, op: ReduceOp) -> Work:
         operator = self._operator(op, array)
-        self._communicator.reduceScatter(array.data.ptr, out.data.ptr, *self._type(out), operator, self._stream())
+        self._communicator.reduceScatter(self._at(array), self._at(out), *self._type(out), operator, self._stream())
         return self._started(out, array)
 
     # Of separate arrays for each rank.
@@ -159,7 +199,7 @@ class NCCLBackend:
         return self._started(outs, array)
 
     def reduce_scatter(self, out: Any, arrays: Sequence[Any], op: ReduceOp) -> Work:
-        return self.reduce_scatter_flat(out, self._cupy.concatenate([array.reshape(-1) for array in arrays]), op)
+        return self.reduce_scatter_flat(out, self._place.numpy.concatenate([array.reshape(-1) for array in arrays]), op)
 
     def all_to_all(self, outs: Sequence[Any], arrays: Sequence[Any]) -> Work:
         self._messages(list(enumerate(arrays)), list(enumerate(outs)))

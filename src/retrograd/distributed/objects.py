@@ -19,20 +19,26 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _pickled(thing: Any) -> Tensor:
-    return wrap(np.frombuffer(bytearray(pickle.dumps(thing)), np.uint8))
+def _there(array: np.ndarray, group: Any) -> Any:
+    """A tensor where the group takes them from."""
+    found, made = resolve(group), wrap(array)
+    return made if found is None else made.to(found.device)  # type: ignore[attr-defined]
+
+
+def _pickled(thing: Any, group: Any) -> Any:
+    return _there(np.frombuffer(bytearray(pickle.dumps(thing)), np.uint8), group)
 
 
 def _restored(data: Tensor) -> Any:
     return pickle.loads(data._numbers.tobytes())
 
 
-def _empty(count: int) -> Tensor:
-    return wrap(np.empty(count, np.uint8))
+def _empty(count: int, group: Any) -> Any:
+    return _there(np.empty(count, np.uint8), group)
 
 
-def _number(value: int = 0) -> Tensor:
-    return wrap(np.array([value], np.int64))
+def _number(group: Any, value: int = 0) -> Any:
+    return _there(np.array([value], np.int64), group)
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
@@ -40,10 +46,10 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
     found = resolve(group)
     if found is None:
         return
-    data = _pickled(obj)
-    counts = [_number() for _ in range(found.size())]
-    _all_gather(counts, _number(data.numel()), group)
-    parts = [_empty(int(count)) for count in counts]
+    data = _pickled(obj, group)
+    counts = [_number(group) for _ in range(found.size())]
+    _all_gather(counts, _number(group, data.numel()), group)
+    parts = [_empty(int(count), group) for count in counts]
     _all_gather(parts, data, group)
     object_list[: found.size()] = [_restored(part) for part in parts]
 
@@ -62,10 +68,10 @@ def gather_object(
     if mine == (object_gather_list is None):
         say = "must be specified on destination rank" if mine else "must NOT be specified on non-destination ranks"
         raise ValueError(f"Argument ``object_gather_list`` {say}.")
-    data = _pickled(obj)
-    counts = [_number() for _ in range(found.size())]
-    _all_gather(counts, _number(data.numel()), group)
-    parts = [_empty(int(count)) for count in counts] if mine else None
+    data = _pickled(obj, group)
+    counts = [_number(group) for _ in range(found.size())]
+    _all_gather(counts, _number(group, data.numel()), group)
+    parts = [_empty(int(count), group) for count in counts] if mine else None
     gather(data, parts, dst, group, group_dst=group_dst)
     if parts is not None and object_gather_list is not None:
         object_gather_list[: found.size()] = [_restored(part) for part in parts]
@@ -82,11 +88,11 @@ def broadcast_object_list(
     if src is None and group_src is None:
         src = 0
     mine = found.rank() == group_src if group_src is not None else found.ranks[found.rank()] == src
-    data = _pickled(list(object_list)) if mine else _empty(0)
-    count = _number(data.numel())
+    data = _pickled(list(object_list), group) if mine else _empty(0, group)
+    count = _number(group, data.numel())
     broadcast(count, src, group, group_src=group_src)
     if not mine:
-        data = _empty(int(count))
+        data = _empty(int(count), group)
     broadcast(data, src, group, group_src=group_src)
     if not mine:
         got = _restored(data)
@@ -113,11 +119,11 @@ def scatter_object_list(
     if mine:
         if scatter_object_input_list is None or len(scatter_object_input_list) != found.size():
             raise ValueError(f"scatter_object_input_list must have one object for each of {found.size()} processes")
-        data = [_pickled(thing) for thing in scatter_object_input_list]
-        counts = [_number(part.numel()) for part in data]
-    count = _number()
+        data = [_pickled(thing, group) for thing in scatter_object_input_list]
+        counts = [_number(group, part.numel()) for part in data]
+    count = _number(group)
     scatter(count, counts, src, group, group_src=group_src)
-    part = _empty(int(count))
+    part = _empty(int(count), group)
     scatter(part, data, src, group, group_src=group_src)
     scatter_object_output_list[0] = _restored(part)
 
@@ -127,8 +133,8 @@ def send_object_list(
 ) -> None:
     """Send objects to process `dst`."""
     _no_device(device)
-    data = _pickled(list(object_list))
-    send(_number(data.numel()), dst, group, group_dst=group_dst)
+    data = _pickled(list(object_list), group)
+    send(_number(group, data.numel()), dst, group, group_dst=group_dst)
     send(data, dst, group, group_dst=group_dst)
 
 
@@ -137,9 +143,9 @@ def recv_object_list(
 ) -> int:
     """Receive objects from process `src`, or from any; from which they came."""
     _no_device(device)
-    count = _number()
+    count = _number(group)
     source = recv(count, src, group, group_src=group_src)
-    data = _empty(int(count))
+    data = _empty(int(count), group)
     recv(data, source, group)
     object_list[:] = _restored(data)
     return source

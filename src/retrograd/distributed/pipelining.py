@@ -85,11 +85,12 @@ class PipelineStage:
         taken: list[Tensor] = []
         count = 1
         while len(taken) < count:
-            header = ops.zeros([_HEADER], dtype=ops.tensor(0).dtype)
+            header = ops.zeros([_HEADER], dtype=ops.tensor(0).dtype, device=self.group.device)
             collectives.recv(header, before, self.group, _TAG)
             count, kind, dims, *sizes = header.tolist()
             dtype = from_numpy_dtype(next(k for k in by_numpy if str(k) == _DTYPES[kind]))
-            template = ops.zeros(sizes[:dims], dtype=dtype, requires_grad=dtype.is_floating_point or dtype.is_complex)
+            varies = dtype.is_floating_point or dtype.is_complex
+            template = ops.zeros(sizes[:dims], dtype=dtype, device=self.group.device, requires_grad=varies)
             taken.append(recv(template, before, self.group, _TAG))
         return tuple(taken)
 
@@ -104,7 +105,7 @@ class PipelineStage:
                 raise ValueError(f"stages send tensors of up to {_HEADER - 3} dimensions, not {len(sizes)}")
             kind = _DTYPES.index(str(tensor._memory.dtype))
             header = [len(outputs), kind, len(sizes), *sizes, *[0] * (_HEADER - 3 - len(sizes))]
-            collectives.isend(ops.tensor(header), after, self.group, _TAG)
+            collectives.isend(ops.tensor(header, device=self.group.device), after, self.group, _TAG)
             tokens.append(send(tensor, after, self.group, _TAG))
         return tokens
 

@@ -17,6 +17,7 @@ from multiprocessing import util as _multiprocessing_util
 from typing import Any
 from urllib.parse import urlparse
 
+from ..core.devices import CPU
 from ..tensor import Tensor
 from . import gloo, mpi, nccl
 from .monitor import Board, Monitor
@@ -58,6 +59,11 @@ class ProcessGroup:
     def name(self) -> str:
         """What it talks through."""
         return self.backend.name
+
+    @property
+    def device(self) -> Any:
+        """Where the tensors are that it takes: on the CPU, or on this process's GPU."""
+        return getattr(self.backend, "device", CPU)
 
     def __repr__(self) -> str:
         return f"<ProcessGroup {self.backend.name} of ranks {self.ranks}>"

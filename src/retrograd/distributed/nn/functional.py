@@ -53,7 +53,7 @@ def _apply(function: type[Function], group: ProcessGroup, *arguments: Any) -> An
     """Call a Function of all processes. Where one has a tangent, all get one: its formula needs everybody."""
     if forward_ad._current_level >= 0:
         tensors = [each for each in arguments if isinstance(each, Tensor)]
-        flag = ops.tensor([any(_has_tangent(each) for each in tensors)])
+        flag = ops.tensor([any(_has_tangent(each) for each in tensors)], device=group.device)
         plain.all_reduce(flag, ReduceOp.MAX, group)
         if flag.item():
             arguments = tuple(_with_tangent(each) if isinstance(each, Tensor) else each for each in arguments)
@@ -262,7 +262,7 @@ class _AllToAll(Function):
     def forward(ctx: Any, group: ProcessGroup, shapes: Sequence[tuple[int, ...]], *tensors: Tensor) -> Any:
         ctx.group, ctx.shapes = group, shapes
         ctx.given = [tuple(tensor.shape) for tensor in tensors]
-        outs = [ops.empty(list(shape), dtype=tensors[0].dtype) for shape in shapes]
+        outs = [tensors[0].new_empty(list(shape)) for shape in shapes]
         plain.all_to_all(outs, [_sent(tensor) for tensor in tensors], group)
         return tuple(outs)
 
@@ -335,14 +335,14 @@ def _derived(ctx: Any, kind: str) -> Path:
 
 def _send(group: ProcessGroup, to: int, path: Path, tensor: Tensor) -> Tensor:
     if forward_ad._current_level >= 0:  # the other one has to know whether a tangent follows
-        flag = ops.tensor([_has_tangent(tensor)])
+        flag = ops.tensor([_has_tangent(tensor)], device=group.device)
         plain.isend(flag, None, group, _tag(group, (*path, "has tangent")), to)
     return _Send.apply(group, to, path, tensor)
 
 
 def _recv(group: ProcessGroup, source: int, path: Path, tensor: Tensor) -> Tensor:
     if forward_ad._current_level >= 0:
-        flag = ops.tensor([False])
+        flag = ops.tensor([False], device=group.device)
         plain.recv(flag, None, group, _tag(group, (*path, "has tangent")), source)
         tensor = _with_tangent(tensor) if flag.item() else forward_ad.unpack_dual(tensor).primal
     return _Recv.apply(group, source, path, tensor)
@@ -362,7 +362,7 @@ class _Tied(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
-        return grad, *(_Tied.apply(ops.zeros(list(shape), dtype=dtype), grad) for shape, dtype in ctx.like)
+        return grad, *(_Tied.apply(grad.new_zeros(list(shape), dtype=dtype), grad) for shape, dtype in ctx.like)
 
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor, *others: Any) -> Tensor:
@@ -378,7 +378,7 @@ class _Send(Function):
         # which nobody writes to meanwhile.
         memory = tensor.detach().clone(memory_format=contiguous_format)
         ctx.work = plain.isend(memory, None, group, _tag(group, path), to)
-        token = ops.zeros([], dtype=tensor.dtype)
+        token = tensor.new_zeros([])
         ctx.save_for_backward(token)
         return token
 
@@ -386,7 +386,7 @@ class _Send(Function):
     def backward(ctx: Any, grad: Tensor) -> Any:
         ctx.work.wait()
         shape, dtype = ctx.like
-        template = _Tied.apply(ops.zeros(list(shape), dtype=dtype), grad, *ctx.saved_tensors)
+        template = _Tied.apply(grad.new_zeros(list(shape), dtype=dtype), grad, *ctx.saved_tensors)
         return None, None, None, _recv(ctx.group, ctx.to, _derived(ctx, "gradient"), template)
 
     @staticmethod
@@ -419,7 +419,7 @@ class _Recv(Function):
     def backward(ctx: Any, grad: Tensor) -> Any:
         shape, dtype = ctx.like
         token = _send(ctx.group, ctx.source, _derived(ctx, "gradient"), _Tied.apply(grad, *ctx.saved_tensors))
-        return None, None, None, ops.zeros(list(shape), dtype=dtype) + token
+        return None, None, None, grad.new_zeros(list(shape), dtype=dtype) + token
 
     @staticmethod
     def jvp(ctx: Any, _g: Any, _s: Any, _p: Any, tangent: Tensor) -> Tensor:

@@ -272,7 +272,7 @@ class DistributedDataParallel(Module, Joinable):
 
     def _tell_whether_to_sync(self, sync: bool) -> bool:
         """In a join, those without data have to know what the others do."""
-        flag = ops.tensor([1 if sync else 0])
+        flag = ops.tensor([1 if sync else 0], device=self.process_group.device)
         all_reduce(flag, group=self.process_group)
         return bool(flag.item())
 
@@ -281,7 +281,7 @@ class DistributedDataParallel(Module, Joinable):
         if not self._join_config.enable:
             return 0
         rank = self.process_group.rank() if not self._join_config.shadowing else -1
-        found = ops.tensor([rank])
+        found = ops.tensor([rank], device=self.process_group.device)
         from_all = _max(found, self.process_group)
         return max(0, from_all)
 
@@ -318,7 +318,8 @@ class _DDPJoinHook(JoinHook):
         """All have ended: everybody takes the model of one who ended last."""
         ddp = self.ddp
         ddp._join_config.shadowing = False
-        source = ops.tensor([ddp.process_group.rank() if is_last_joiner else -1])
+        own = ddp.process_group.rank() if is_last_joiner else -1
+        source = ops.tensor([own], device=ddp.process_group.device)
         everything = [*ddp.reducer.params, *ddp._buffers_shared]
         broadcast_together(everything, _max(source, ddp.process_group), ddp.process_group)
 

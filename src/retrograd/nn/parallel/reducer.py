@@ -36,7 +36,7 @@ def assign(params: Sequence[Tensor], order: Sequence[int], first: int, cap: int)
     open_ones: dict[Any, tuple[list[int], int]] = {}
     limits: dict[Any, int] = {}
     for index in order:
-        key = params[index].dtype
+        key = params[index].dtype, params[index].device
         limit = limits.setdefault(key, first)
         members, size = open_ones.pop(key, ([], 0))
         members.append(index)
@@ -55,7 +55,7 @@ class _Bucket:
 
     def __init__(self, members: list[int], params: Sequence[Tensor]) -> None:
         self.members = members
-        self.buffer = ops.zeros([sum(params[i].numel() for i in members)], dtype=params[members[0]].dtype)
+        self.buffer = params[members[0]].detach().new_zeros([sum(params[i].numel() for i in members)])
         self.views: list[Tensor] = []
         start = 0
         for index in members:
@@ -262,7 +262,8 @@ class Reducer:
 
     def start_usage(self) -> None:
         """Ask who has used which parameters."""
-        self._used_map = ops.tensor([index in self._used for index in range(len(self.params))]).int()
+        used = [index in self._used for index in range(len(self.params))]
+        self._used_map = ops.tensor(used, device=self.group.device).int()
         work = all_reduce(self._used_map, group=self.group, async_op=True)
         assert work is not None
         self._usage = work.get_future()

@@ -195,7 +195,7 @@ def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future:
         return allreduce_hook(state.process_group, bucket)
     buffer = bucket.buffer()
     side = math.ceil(math.sqrt(buffer.numel()))
-    square = ops.zeros([side * side], dtype=buffer.dtype)
+    square = buffer.new_zeros([side * side])
     square[: buffer.numel()] = buffer
     future = _approximate(state, bucket, [square.view(side, side)], [], square)
     state._count(bucket)
