@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 
 from gpu import cannot
 from gpu.run_samples import merged, summary
@@ -116,21 +117,30 @@ def table(found: dict) -> None:
     assert not problems and len(hosted) < cannot.MOST, problems
 
 
+TESTS = ("test_devices", "test_memory", "test_streams", "test_nccl", "test_names", "test_ending")
+
+
+def one_test(name: str) -> tuple[str, int]:
+    """What pytest says of one file, and how it ends."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    try:
+        done = subprocess.run(
+            [sys.executable, "-X", "faulthandler", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short",
+             f"tests/cuda/{name}.py"],
+            capture_output=True, text=True, cwd=root, timeout=150,
+            env={**os.environ, "RETROGRAD_GPU": "1", "PYTHONPATH": "src"},
+        )  # fmt: skip
+        return done.stdout + done.stderr, done.returncode
+    except subprocess.TimeoutExpired as error:
+        return f"{(error.stdout or b'').decode()}\n(out of time)", -1
+
+
 def tests(folder: str) -> None:
     """The tests of devices and streams, by pytest, on the real library: each file in a process of its own."""
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     said = ""
-    for name in ("test_devices.py", "test_memory.py", "test_streams.py", "test_nccl.py"):
-        try:
-            done = subprocess.run(
-                [sys.executable, "-X", "faulthandler", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short",
-                 f"tests/cuda/{name}"],
-                capture_output=True, text=True, cwd=root, timeout=75,
-                env={**os.environ, "RETROGRAD_GPU": "1", "PYTHONPATH": "src"},
-            )  # fmt: skip
-            output, code = done.stdout + done.stderr, done.returncode
-        except subprocess.TimeoutExpired as error:
-            output, code = f"{(error.stdout or b'').decode()}\n(out of time)", -1
+    with ThreadPoolExecutor(len(TESTS)) as pool:
+        found = list(pool.map(one_test, TESTS))
+    for name, (output, code) in zip(TESTS, found, strict=True):
         said += f"=== {name}\n{output}"
         lines = output.splitlines()
         lines = [line for line in lines if line.startswith(("E  ", "FAILED", "ERROR")) or " passed" in line]
