@@ -40,6 +40,10 @@ class Generator:
     def __init__(self, device: Any = "cpu") -> None:
         self.device: devices.device = as_device(device)
         self.lock: Any = threading.Lock()
+        #: The twister, whose words NumPy draws; of a device what stands for it there (arrays/philox.py).
+        self.twister: Any = None
+        #: A normal number that was drawn and not given out.
+        self.kept_normal: float | None = None
         self.manual_seed(67280421310721)
 
     def manual_seed(self, seed: int) -> Generator:
@@ -58,10 +62,7 @@ class Generator:
         return self
 
     def _start(self, twister: np.random.MT19937, kept_normal: float | None) -> None:
-        #: The twister, whose words NumPy draws.
-        self.twister: Any = np.random.Generator(twister)
-        #: A normal number that was drawn and not given out.
-        self.kept_normal: float | None = kept_normal
+        self.twister, self.kept_normal = np.random.Generator(twister), kept_normal
 
     def seed(self) -> int:
         """Start a stream that nobody can foretell, and return its seed."""

@@ -117,7 +117,8 @@ def pinned() -> bool:
 
 NAMES: dict[str, Any] = {
     "Tensor.to": lambda: torch.ones(1).to("cuda:1").device == torch.device("cuda", 1),
-    "Tensor.cuda": lambda: torch.ones(1).cuda().is_cuda, "Tensor.cpu": lambda: torch.ones(1, device="cuda").cpu().is_cpu,
+    "Tensor.cuda": lambda: torch.ones(1).cuda().is_cuda,
+    "Tensor.cpu": lambda: torch.ones(1, device="cuda").cpu().is_cpu,
     "device=": lambda: torch.full((2,), 1.0, device="cuda:1").get_device() == 1, "pin_memory": pinned,
     "copies with gradients": differentiable_copy, "is_available": lambda: torch.cuda.is_available() is True,
     "device_count": lambda: torch.cuda.device_count() == 2, "current_device": lambda: current_is(0),

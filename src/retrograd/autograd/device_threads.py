@@ -127,7 +127,7 @@ class DevicePass:
         for node, grads in left:
             self.queue_for(node).push(node, grads, self)
         for array_class, edges, outputs in before.handing:
-            self.run(_Handing(array_class, edges, outputs), [])  # type: ignore[arg-type]
+            self.run(_Handing(array_class, edges, outputs), [])
 
     def finish(self) -> None:
         """Run the calling thread's share until every thread is done."""
@@ -148,12 +148,12 @@ class DevicePass:
             if self.told_to_stop:
                 own.push_shutdown()
 
-    def run(self, node: Node, grads: list[Any]) -> None:
+    def run(self, node: Node | _Handing, grads: list[Any]) -> None:
         """Run one node on this thread, and queue those that are ready then. `grads` is emptied."""
         if self.failed:
             if isinstance(self.error, OutOfMemoryError):
-                if node.__class__ is _Handing:
-                    self.handing.append((node.array_class, node.edges, node.outputs))  # type: ignore[attr-defined]
+                if isinstance(node, _Handing):
+                    self.handing.append((node.array_class, node.edges, node.outputs))
                 else:
                     self.left.append((node, grads[:]))
         else:
@@ -184,11 +184,11 @@ class DevicePass:
                 self.failed, self.error = True, RuntimeError(why)
         self.run(node, grads)
 
-    def _run(self, state: ThreadState, node: Node, grads: list[Any]) -> None:
+    def _run(self, state: ThreadState, node: Node | _Handing, grads: list[Any]) -> None:
         try:
-            if node.__class__ is _Handing:
+            if isinstance(node, _Handing):
                 with on_stream_of(node.array_class):
-                    self._hand_on(node.array_class, node.edges, node.outputs)  # type: ignore[attr-defined]
+                    self._hand_on(node.array_class, node.edges, node.outputs)
                 return
             given: Any = tuple(grads)
             grads.clear()
