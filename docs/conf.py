@@ -30,6 +30,7 @@ html_css_files = ["site.css", "made.css"]
 html_extra_path = ["_made/extra"]
 html_copy_source = False
 html_show_sphinx = False
+highlight_language = "none"  # of a block that says nothing: listings, drawings
 pygments_style = "tango"
 pygments_dark_style = "monokai"
 toc_object_entries = False

@@ -27,6 +27,8 @@ INTERNAL = {
 WITHOUT_LIST = {"autograd.explain", "nn.grad", "nn.utils.rnn", "nn.utils.prune"}
 #: A module with fewer names is described on its parent's page.
 FEW = 8
+#: A page of more names has a list of them at its top.
+MANY = 16
 
 
 def public_modules() -> list[str]:
@@ -124,7 +126,18 @@ def undocumented() -> list[str]:
 
 
 def _doc_of(cls: type, name: str, value: Any) -> str:
-    return (inspect.getdoc(value) or inspect.getdoc(getattr(cls, name, None)) or "").strip()
+    """The docstring of a member, or of what it overrides."""
+    for one in (value, *(vars(base)[name] for base in cls.__mro__[1:] if name in vars(base))):
+        if doc := (inspect.getdoc(one) or "").strip():
+            return doc
+    found = getattr(cls, name, None)  # a descriptor that makes a function when it is asked
+    return (inspect.getdoc(found) or "").strip() if inspect.isroutine(found) else ""
+
+
+def _says_more(cls: type, name: str, value: Any) -> bool:
+    """Is there something to say of a member here? One that overrides another without a word is described there."""
+    overridden = any(name in vars(base) for base in cls.__mro__[1:-1])
+    return not overridden or bool(getattr(value, "__doc__", None))
 
 
 # ---------------------------------------------------------------------------------------------------------------- pages
@@ -157,20 +170,35 @@ def _section(module: str, page: str) -> str:
     about = (inspect.getdoc(found) or "").strip()
     text += prose(about.partition("\n\n")[0]) + "\n\n" if about else ""
     text += f"```{{py:currentmodule}} {_title(module)}\n```\n\n"
+    text += _jumps({name: f"{_title(module)}.{name}" for name in names()[module] if name != "Tensor"})
     return text + "".join(_entry(name, value) for name, value in names()[module].items())
+
+
+def _jumps(targets: dict[str, str]) -> str:
+    """The names of a long page, to jump to: name -> anchor."""
+    if len(targets) < MANY:
+        return ""
+    links = " ".join(f'<a href="#{anchor}">{name}</a>' for name, anchor in targets.items())
+    shown = f'<details class="names"><summary>{len(targets)} names</summary><p>{links}</p></details>'
+    return f"```{{raw}} html\n{shown}\n```\n\n"
 
 
 def _entry(name: str, value: Any) -> str:
     if value is retrograd.Tensor:
         return ""
+    if _is_pythons(value) and (inspect.isclass(value) or callable(value)):
+        kind = "py:class" if inspect.isclass(value) else "py:function"
+        return _directive(kind, name + _signature(value), f"Python's own `{value.__module__}.{name}`.", 4)
     if inspect.isclass(value):
         body = prose(inspect.getdoc(value) or "")
         for member, what in members(value).items():
+            if not _says_more(value, member, what):
+                continue
             body += "\n\n" + _member(f"{name}.{member}", _doc_of(value, member, what), what)
         return _directive("py:class", name + _signature(value), body, 5)
     if callable(value):
-        text = prose(inspect.getdoc(value) or "") or f"Python's own `{value.__module__}.{name}`."
-        return _directive("py:function", name + _signature(value), text + _formulas(value), 4)
+        text = prose(inspect.getdoc(value) or "") + _formulas(value)
+        return _directive("py:function", name + _signature(value), text, 4)
     shown = repr(value)
     is_short = len(shown) < 90 and " at 0x" not in shown and "`" not in shown
     return _directive("py:data", name, f"`{shown}`" if is_short else f"a `{type(value).__name__}`", 4)
@@ -210,6 +238,7 @@ def _member(name: str, doc: str, value: Any) -> str:
 def _tensor() -> str:
     cls = retrograd.Tensor
     body = "# torch.Tensor\n\n```{py:currentmodule} torch\n```\n\n" + prose(inspect.getdoc(cls) or "") + "\n\n"
+    body += _jumps({name: f"torch.Tensor.{name}" for name in members(cls)})
     return body + "".join(_member(f"Tensor.{n}", _doc_of(cls, n, v), v) for n, v in members(cls).items())
 
 

@@ -9,8 +9,8 @@ A fenced block is one of these; anything else is an error, so that no block stan
 * any block under ``<!-- append PATH -->``: what the reader adds to a file of the package; a test adds it, too.
 * ``sh``: commands for the reader's shell, whose make targets, scripts and modules have to exist.
 * any block under ``<!-- checked by PATH -->``: a test of that name looks after it.
-* any block under ``<!-- drawing -->``: nothing to run.
-
+* any block under ``<!-- drawing: WHAT -->``: nothing to run, for the reason that is given.
+* any block between ``<!-- NAME on N threads -->`` and ``<!-- end of ...``: benchmarks/NAME.py has written it.
 * ``pycon``: the examples of DIFFERENCES.md, which tests/test_differences.py runs on both libraries.
 
 All blocks of a page run in order, in one namespace.  ``<!-- setup: STATEMENTS -->`` runs, too, and is not shown: what a
@@ -38,7 +38,8 @@ DOCS = ROOT / "docs"
 OUTSIDE = ("_made", "website")
 
 _FENCE = re.compile(r"^( *)(`{3,})([^\n`]*)\n(.*?)^\1\2 *$", re.M | re.S)
-_COMMENT = re.compile(r"^<!-- (picture|setup|excerpt|append|checked by|drawing)([^\n]*?) *-->$", re.M)
+_COMMENT = re.compile(r"^ *<!-- (picture|setup|excerpt|append|checked by|drawing)([^\n]*?) *-->$", re.M)
+_WRITTEN = re.compile(r"^<!-- (\w+) on \d+ threads? -->$.*?^<!-- end of \1 ", re.M | re.S)
 _OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -73,6 +74,7 @@ def blocks(page: Path) -> list[Block]:
     text = page.read_text(encoding="utf-8")
     found, said, end = [], None, 0
     marks = [*_FENCE.finditer(text), *_COMMENT.finditer(text)]
+    written = [(one.start(), one.end(), one.group(1)) for one in _WRITTEN.finditer(text)]
     for mark in sorted(marks, key=lambda one: one.start()):
         if mark.start() < end:
             continue  # a comment inside of a block
@@ -86,6 +88,9 @@ def blocks(page: Path) -> list[Block]:
             continue
         end = mark.end()
         above = said if said is not None and not text[said[2] : mark.start()].strip() else None
+        for start, stop, benchmark in written:
+            if start < mark.start() < stop:
+                above = ("checked by", f"benchmarks/{benchmark}.py", 0)
         found.append(Block(page, line, mark.group(3).strip(), mark.group(4), above[:2] if above else ("", "")))
         said = None
     return found
@@ -114,8 +119,11 @@ def run_page(page: Path, draw: Callable[[str, Any], None] | None = None) -> int:
                 raise Wrong(f"{block.where}: there is no {rest}")
         elif block.kind == "pycon" and page.name == "DIFFERENCES.md":
             pass
-        elif word == "drawing" or (word == "" and block.kind.startswith("{")):
-            pass
+        elif word == "drawing":
+            if len(rest) < 10:
+                raise Wrong(f"{block.where}: say why there is nothing to run: <!-- drawing: WHAT -->")
+        elif word == "" and block.kind.startswith("{"):
+            pass  # a directive of the site, such as a table of contents
         elif word == "append":
             if not (ROOT / rest).exists():
                 raise Wrong(f"{block.where}: there is no {rest}")
@@ -183,13 +191,13 @@ def check_commands(block: Block) -> None:
         words = shlex.split(line)
         if words[0] == "make":
             missing = [word for word in words[1:] if "=" not in word and word not in targets]
-        elif words[0].endswith("python") and words[1:3] == ["-m", "pytest"]:
+        elif words[0].endswith(("python", "python3")) and words[1:3] == ["-m", "pytest"]:
             missing = [word for word in words[3:] if "/" in word and not (ROOT / word).exists()]
-        elif words[0].endswith("python") and words[1] == "-m":
+        elif words[0].endswith(("python", "python3")) and words[1] == "-m":
             module = words[2].replace(".", "/")
             at_root = (ROOT / "src" / f"{module}.py", ROOT / "src" / module / "__main__.py")
             missing = [] if module in ("venv", "pip") or any(p.exists() for p in at_root) else [words[2]]
-        elif words[0].endswith("python"):
+        elif words[0].endswith(("python", "python3")):
             missing = [word for word in words[1:2] if "/" in word and not (ROOT / word).exists()]
         else:
             missing = [] if words[0] in ("pip", "git", "mpiexec", "source") else [words[0]]

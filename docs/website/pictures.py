@@ -17,6 +17,7 @@ from typing import Any
 
 from retrograd.explorer import events as ev
 from retrograd.explorer.graph import CUSTOM, INPUT, LEAF
+from retrograd.explorer.values import WORDS
 
 BOX_HEIGHT, GAP_X, GAP_Y, MARGIN = 48, 26, 34, 12
 IDLE, FILLING, READY, RUNNING, DONE, FAILED = range(6)
@@ -96,7 +97,8 @@ class _Drawing:
         shape = "; ".join(part.rsplit(" ", 2)[0] for part in meta.split("; "))
         if nodes["kind"][number] in (LEAF, INPUT):
             return label or ("input" if nodes["kind"][number] == INPUT else "leaf"), shape
-        return re.sub(r"Backward\d*$", "", op), f"{label} {shape}" if label else shape
+        name = re.sub(r"^GeneratedBackwardFor_(.+)_default$", r"\1", re.sub(r"Backward\d*$", "", op))
+        return name, f"{label} {shape}" if label else shape
 
     # -------------------------------------------------------------------------------------------------------- layout
 
@@ -242,12 +244,12 @@ class _states:
         self.state: dict[int, int] = defaultdict(int)
         self.arrived: dict[int, int] = defaultdict(int)
         self.expected: dict[int, int] = defaultdict(int)
-        self.norm: dict[int, float | None] = {}
+        self.norm: dict[int, str] = {}
         self.carried: set[int] = set()
         for target in edges["to"]:
             self.expected[target] += 1
         last = round(len(events["type"]) * share)
-        for kind, about, norm in zip(events["type"][:last], events["about"], events["norm"]):
+        for kind, about, norm, flags in zip(events["type"][:last], events["about"], events["norm"], events["flags"]):
             if kind == ev.GRAD:
                 self.carried.add(about)
                 target = edges["to"][about]
@@ -255,12 +257,11 @@ class _states:
                 self.state[target] = FILLING
             elif kind in (ev.READY, ev.RUN, ev.DONE, ev.ERROR):
                 self.state[about] = {ev.READY: READY, ev.RUN: RUNNING, ev.DONE: DONE, ev.ERROR: FAILED}[kind]
-                if kind in (ev.RUN, ev.DONE) and norm is not None:
-                    self.norm[about] = norm
+                if kind in (ev.RUN, ev.DONE) and (flags or norm is not None):
+                    self.norm[about] = f" {WORDS[flags]}" if flags else f" {norm:.3g}"
 
     def of(self, number: int) -> tuple[int, str]:
         state, arrived = self.state[number], self.arrived[number]
-        norm = self.norm.get(number)
-        shown = "" if norm is None else f" {norm:.3g}" if isinstance(norm, float | int) else f" {norm}"
+        shown = self.norm.get(number, "")
         dots = "●" * arrived + "○" * max(0, self.expected[number] - arrived)
         return state, {FILLING: dots, READY: "ready", RUNNING: "▶" + shown, DONE: "✓" + shown}.get(state, " ")

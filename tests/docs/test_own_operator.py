@@ -22,6 +22,12 @@ namespace = {}
 exec("from samples.activation import *", namespace)
 op, = eval("[" + open(sys.argv[2]).read() + "]", namespace)
 assert op.name == "squareplus" and len(op.samples) == 2
+import retrograd as torch
+x = torch.tensor([1.0, 5.0], requires_grad=True)
+for call in (torch.abs_diff, torch.absolute_difference, torch.Tensor.abs_diff, torch.Tensor.absolute_difference):
+    assert call(x, torch.tensor([3.0, 2.0])).tolist() == [2.0, 3.0]
+torch.abs_diff(x, torch.tensor([3.0, 2.0])).sum().backward()
+assert x.grad.tolist() == [-1.0, 1.0]
 sys.exit(failed > 0)
 """
 
@@ -36,6 +42,11 @@ def test_an_operator_is_added_in_two_places(tmp_path: Path) -> None:
         text, mark, last = file.read_text(encoding="utf-8").partition("\n__all__ =")
         file.write_text(f"{text}\n\n{block.text}\n{mark}{last}", encoding="utf-8")
     sample, examples = (block.text for block in blocks.blocks(PAGE) if block.said[0] == "checked by")
+    (composed,) = (block.text for block in blocks.blocks(ROOT / "CONTRIBUTING.md") if block.said[0] == "checked by")
+    with (tmp_path / "src/retrograd/ops/composite/arithmetic.py").open("a", encoding="utf-8") as file:
+        file.write("\n\n" + composed)
+    with (tmp_path / "src/retrograd/ops/signatures/torch.txt").open("a", encoding="utf-8") as file:
+        file.writelines(f"\n{one}(Tensor input, Tensor other)" for one in ("abs_diff", "absolute_difference"))
     (tmp_path / "examples.txt").write_text(examples)
     (tmp_path / "sample.txt").write_text(sample.strip())
     path = os.pathsep.join([str(tmp_path / "src"), str(ROOT / "docs"), str(ROOT / "tests")])

@@ -32,7 +32,7 @@ def same_state(clean_state: None) -> Iterator[None]:
         devices.forget_array_class(added)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@pytest.mark.parametrize("page", [*PAGES, *(ROOT / name for name in links.REPOSITORY)], ids=name)
 def test_blocks_do_what_the_page_says(page: Path, same_state: None) -> None:
     drawn: list[str] = []
     blocks.run_page(page, lambda picture, what: drawn.append(picture))
@@ -53,6 +53,36 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [one for one in made if one[0] != "pictures" and one[1] not in known[one[0]]] == []
 
 
+#: Blocks that nothing runs, with the page's own reason; a new one has to be written down here, too.
+NOT_RUN = {
+    "docs/ARCHITECTURE.md": ["drawing: what is made of what, in characters"],
+    "docs/DISTRIBUTED.md": ["checked by tests/distributed/test_failures.py"],
+    "docs/extending/operator.md": [
+        "append src/retrograd/kernels/activation.py", "append src/retrograd/derivatives/activation.yaml",
+        "checked by tests/docs/test_own_operator.py", "checked by tests/docs/test_own_operator.py",
+    ],
+    "CONTRIBUTING.md": ["checked by tests/docs/test_own_operator.py"],
+    "benchmarks/README.md": ["checked by benchmarks/sweep_operators.py"],
+}  # fmt: skip
+
+
+def test_no_block_is_left_out_without_a_reason() -> None:
+    found: dict[str, list[str]] = {}
+    for page in [*PAGES, *(ROOT / name for name in links.REPOSITORY)]:
+        for block in blocks.blocks(page):
+            if block.said[0] in ("drawing", "checked by", "append"):
+                found.setdefault(name(page), []).append(" ".join(block.said).replace("drawing :", "drawing:"))
+    assert found == NOT_RUN
+
+
+def test_links_to_other_sites_are_well_formed() -> None:
+    """Nothing is fetched: a link leads by https to a name with a dot, and has no spaces or brackets left over."""
+    for page in TEXTS:
+        text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+        for target in re.findall(r"\]\(([a-z]+:[^)]*)\)", text):
+            assert re.fullmatch(r"https://[a-z0-9-]+(\.[a-z0-9-]+)+(/[\w./#?=&%~+@-]*)?", target), (name(page), target)
+
+
 def test_every_concept_has_a_chapter_with_program_picture_and_files() -> None:
     chapters = [page for page in PAGES if page.parent.name == "autograd" and page.stem != "index"]
     assert {page.stem for page in chapters} == {
@@ -66,6 +96,20 @@ def test_every_concept_has_a_chapter_with_program_picture_and_files() -> None:
         assert "/_made/source/src/retrograd/" in text, "links to the files of the package"
 
 
+@pytest.mark.parametrize("guide", ["EXPLORER", "PROFILER", "FUNC", "META", "CAPTURE", "CUDA", "DISTRIBUTED"])
+def test_every_guide_has_a_program_and_is_in_the_navigation(guide: str) -> None:
+    assert "python" in [block.kind for block in blocks.blocks(blocks.DOCS / f"{guide}.md")]
+    index = (blocks.DOCS / "index.md").read_text(encoding="utf-8")
+    assert f"\n{guide}\n" in index and f"]({guide}.md)" in index
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_commands_that_are_listed_exist(page: str) -> None:
+    listed = re.findall(r"^ {4}make ([a-z-]+)", (ROOT / page).read_text(encoding="utf-8"), re.M)
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    assert len(listed) > 2 and [one for one in listed if one not in targets] == []
+
+
 # -------------------------------------------------------------------------------------------------- the tests can fail
 
 WRONG = {
@@ -77,6 +121,7 @@ WRONG = {
     "an excerpt that is none": "<!-- excerpt README.md -->\n```text\nno such line\n```\n",
     "an excerpt of no file": "<!-- excerpt NOTHING.md -->\n```text\n...\n```\n",
     "a target that make does not have": "```sh\nmake coffee\n```\n",
+    "nothing to run, and no reason": "<!-- drawing -->\n```\n-->\n```\n",
     "a module that is not there": "```sh\npython -m retrograd.nothing\n```\n",
 }
 
