@@ -32,9 +32,9 @@ class Row(NamedTuple):
 
 
 def tables(text: str) -> dict[str, list[Row]]:
-    """The tables between ``<!-- NAME on N thread(s) -->`` and ``<!-- end of ... -->``, by NAME."""
+    """The tables between ``<!-- NAME on N thread(s), MORE -->`` and ``<!-- end of ... -->``, by what stands there."""
     found = {}
-    for name, body in re.findall(r"<!-- (\w+ on \d+ threads?) -->\n(.*?)<!-- end of \1 -->", text, re.S):
+    for name, body in re.findall(r"<!-- (\w+ on \d+ threads?(?:, [\w ]+)?) -->\n(.*?)<!-- end of \1 -->", text, re.S):
         rows = []
         for line in body.splitlines():
             cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.startswith("|") else []
@@ -52,6 +52,12 @@ def all_tables() -> dict[str, list[Row]]:
     for path in (ROOT / "benchmarks" / "README.md", ROOT / "README.md"):
         found |= tables(path.read_text(encoding="utf-8"))
     return found
+
+
+def file_name(table: str) -> str:
+    """The name of a table's chart: that of the benchmark, and what else its mark says."""
+    benchmark, _, how = table.partition(" on ")
+    return "-".join([benchmark, *how.replace(" ", "-").split(",-")[1:]])
 
 
 def beside_torch(rows: list[Row]) -> list[Row]:
@@ -139,13 +145,17 @@ def write(folder: Path) -> list[str]:
     """Write the charts of the site, and the README's; their names."""
     folder.mkdir(parents=True, exist_ok=True)
     made = {"speed": readme_chart()}
-    titles = {"bench_overhead on 1 thread": "Small operations", "bench_kernels on 2 threads": "Whole training steps"}
+    titles = {
+        "bench_overhead on 1 thread": "Small operations",
+        "bench_overhead on 1 thread, compiled core": "Small operations with the compiled core",
+        "bench_kernels on 2 threads": "Whole training steps",
+    }
     for name, rows in all_tables().items():
         rows = beside_torch(rows)
         if rows:
             for suffix, narrow in (("", False), ("-narrow", True)):
                 title = f"{titles.get(name, name)}, as a share of torch's time"
-                made[name.split(" on ")[0] + suffix] = chart(title, rows, narrow)
+                made[file_name(name) + suffix] = chart(title, rows, narrow)
     for name, text in made.items():
         (folder / f"{name}.svg").write_text(text, encoding="utf-8")
     README_CHART.parent.mkdir(exist_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from website import api, blocks, charts, errors, links
@@ -46,7 +47,7 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert links.broken(page, text) == []
     made = re.findall(r"\]\((?:\.\./)*_made/(\w+)/([\w.-]+)\.(?:md|svg)\)", text)
     known = {
-        "charts": {"speed", *(table.split(" on ")[0] for table in charts.all_tables())},
+        "charts": {"speed", *map(charts.file_name, charts.all_tables())},
         "api": {"torch", "torch.Tensor", *api.names()},
         "errors": set(errors.table()["pages"]),
     }
@@ -55,6 +56,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 #: Blocks that nothing runs, with the page's own reason; a new one has to be written down here, too.
 NOT_RUN = {
+    "docs/CAPTURE.md": ["checked by tests/docs/test_pages.py"],
     "docs/ARCHITECTURE.md": ["drawing: what is made of what, in characters"],
     "docs/DISTRIBUTED.md": ["checked by tests/distributed/test_failures.py"],
     "docs/extending/operator.md": [
@@ -73,6 +75,31 @@ def test_no_block_is_left_out_without_a_reason() -> None:
             if block.said[0] in ("drawing", "checked by", "append"):
                 found.setdefault(name(page), []).append(" ".join(block.said).replace("drawing :", "drawing:"))
     assert found == NOT_RUN
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_code_is_fenced(page: Path) -> None:
+    """Code that is merely indented would be seen by nobody above."""
+    text = re.sub(r"^( *)(`{3,}).*?^\1\2 *$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    assert re.findall(r"(?<=\n\n) {4,}(?![-*] |\d)\S.*", text) == []
+
+
+def test_the_listing_of_a_captured_step_is_that_of_its_program() -> None:
+    """docs/CAPTURE.md shows some lines of what `step.source` gives: the same calls with the same shapes, in this order."""
+    page = blocks.DOCS / "CAPTURE.md"
+    step, *_, listing = (b.text for b in blocks.blocks(page) if b.kind == "python" or b.said[0] == "checked by")
+    namespace: dict[str, Any] = {}
+    exec(compile(step, "train.py", "exec"), namespace)
+    inputs, targets = retrograd.rand(32, 784), retrograd.randint(0, 10, (32,))
+    for _ in range(4):
+        namespace["step"](inputs, targets)
+
+    def calls(text: str) -> list[tuple[str, str]]:
+        found = re.findall(r"^ +#? *(\w+)\([^#]*\) *# (float32\[[\d,]*\])?", text, re.M)
+        return [call for call in found if not call[0].startswith("native")]
+
+    shown, made = calls(listing), iter(calls(namespace["step"].source))
+    assert len(shown) > 5 and [call for call in shown if call not in made] == []
 
 
 def test_links_to_other_sites_are_well_formed() -> None:
