@@ -85,7 +85,7 @@ def test_code_is_fenced(page: Path) -> None:
 
 
 def test_the_listing_of_a_captured_step_is_that_of_its_program() -> None:
-    """docs/CAPTURE.md shows some lines of what `step.source` gives: the same calls with the same shapes, in this order."""
+    """docs/CAPTURE.md shows some lines of what `step.source` gives: calls and shapes are the same, in this order."""
     page = blocks.DOCS / "CAPTURE.md"
     step, *_, listing = (b.text for b in blocks.blocks(page) if b.kind == "python" or b.said[0] == "checked by")
     namespace: dict[str, Any] = {}
