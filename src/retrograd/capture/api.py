@@ -15,6 +15,7 @@ from ..core.version_counter import VersionCounter, version_counter
 from ..nn import Module
 from ..tensor import wrap
 from .checking import checked
+from .comparing import difference
 from .compiling import has_compiler
 from .ended import ended
 from .errors import CaptureError, OtherPath
@@ -23,6 +24,7 @@ from .graphed import GraphEntry, GraphRecording
 from .guards import signature
 from .memory import Memory
 from .native import write
+from .patching import waited_for_others
 from .session import NeedsGraph, Output, Recording, is_free
 
 #: So many programs are made for calls that look alike before they are left to run eagerly.
@@ -41,7 +43,11 @@ class Entry:
             for tensor, array in recording.recorder.swapped.values()
             if not any(tensor is argument for argument in recording.tensors)
         ]
-        recording.program.lay_out()
+
+    def build(self) -> None:
+        """Make the program: its recording was the same twice."""
+        self.confirmed = True
+        self.recording.program.lay_out()
         self._bind_memory()
 
     # ------------------------------------------------------------------------------------------------------ memory
@@ -221,6 +227,8 @@ class Captured:
         if entries is not None:
             for entry in entries:
                 reason = entry.fits(tensors)
+                if reason is not None and waited_for_others():
+                    reason = entry.fits(tensors)
                 if reason is None:
                     if not entry.confirmed:
                         return self._record(args, kwargs, tensors, key, entry)
@@ -259,17 +267,15 @@ class Captured:
         if first is not None:
             entries = self._entries[key]
             for other in [first, *[one for one in entries if not one.confirmed and one is not first]]:
-                difference = other.recording.program.difference(recording.program)
-                if difference is None:
-                    other.confirmed = True
+                found = difference(other.recording.recorder, recording.recorder)
+                if found is None:
+                    other.build()
                     self._last = other
                     return result
             if not self.split:
                 entries.remove(first)
-                raise _differs(difference)
-        entry = Entry(recording, self.backend)
-        self._entries.setdefault(key, []).append(entry)
-        self._last = entry
+                raise _differs(found)
+        self._entries.setdefault(key, []).append(Entry(recording, self.backend))
         return result
 
     def _record_graph(self, args: Any, kwargs: Any, tensors: list[Any], key: Any) -> Any:
@@ -277,9 +283,9 @@ class Captured:
         first, second = (
             GraphRecording(self.function, args, kwargs, tensors, self.split, self.backend == "native") for _ in range(2)
         )
-        difference = first.program.difference(second.program)
-        if difference is not None:
-            raise _differs(difference)
+        found = difference(first.recorder, second.recorder)
+        if found is not None:
+            raise _differs(found)
         entry: Any = GraphEntry(first, self.backend)
         self._entries.setdefault(key, []).append(entry)
         self._last = entry
@@ -291,13 +297,13 @@ class Captured:
     def source(self) -> str:
         """The program of the last call, as Python."""
         if self._last is None:
-            raise RuntimeError("there is no program yet: call the captured function first")
+            raise RuntimeError("there is no program yet: the second call that looks alike makes it")
         return self._last.source
 
     def explain(self) -> str:
         """What became of the last call: its calls, its memory, what was fused and what was not."""
         if self._last is None:
-            return "There is no program yet: call the captured function first."
+            return "There is no program yet: the second call that looks alike makes it."
         return explained(self._last)
 
 

@@ -3,12 +3,14 @@
 While a step is recorded, tensors hold a `RecordedArray` in place of their array.  It is no NumPy array, so nothing can
 compute with its values unnoticed: NumPy's functions and operators come to `__array_ufunc__` and `__array_function__`,
 its methods are recorded one by one, kernels are given the array behind it (recording.py), and whoever wants to look at
-its values (``item()``, ``if``, ``np.asarray``) gets an error that names the line.
+its values (``item()``, ``if``, ``np.asarray``) gets an error that names the line.  A thread that does not record and
+meets one, in a tensor that both use, computes with the array behind it.
 """
 
 from __future__ import annotations
 
 from sys import _getframe
+from threading import get_ident
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -97,26 +99,33 @@ class RecordedArray:
 
     # ----------------------------------------------------------------------------------------- what needs its values
 
-    def _refused(name: str, read: Any = None) -> Any:  # type: ignore[misc]
+    def _interface(self) -> Any:
+        if get_ident() != self.recorder.thread:
+            return self.array.__array_interface__
+        raise refuse("a foreign NumPy call (numpy(), np.asarray), which needs the value of a tensor", _AS_TENSOR)
+
+    def _refused(attribute: str, name: str, read: Any = None) -> Any:  # type: ignore[misc]
         def refused(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if get_ident() != self.recorder.thread:
+                return getattr(self.array, attribute)(*args, **kwargs)
             if read is not None and (self.recorder.split or (read is bool and _is_a_check(_getframe(1).f_code))):
                 return self.recorder.decide(self, read(self.array))
             raise refuse(f"{name}, which needs the value of a tensor", _AS_TENSOR)
 
         return refused
 
-    item: Any = _refused("item() or control flow on a value (if, while, and, or)", np.ndarray.item)
-    tolist: Any = _refused("tolist()", np.ndarray.tolist)
-    tobytes: Any = _refused("the bytes of a tensor")
-    __bool__: Any = _refused("control flow on a value (if, while, and, or)", bool)
-    __float__: Any = _refused("float()", float)
-    __int__: Any = _refused("int()", int)
-    __complex__: Any = _refused("complex()")
-    __index__: Any = _refused("an index")
-    __array__: Any = _refused("a foreign NumPy call (numpy(), np.asarray)")
-    __array_interface__: Any = property(_refused("a foreign NumPy call (numpy(), np.asarray)"))
-    __dlpack__: Any = _refused("an export of memory")
-    __reduce__: Any = _refused("pickling")
+    item: Any = _refused("item", "item() or control flow on a value (if, while, and, or)", np.ndarray.item)
+    tolist: Any = _refused("tolist", "tolist()", np.ndarray.tolist)
+    tobytes: Any = _refused("tobytes", "the bytes of a tensor")
+    __bool__: Any = _refused("__bool__", "control flow on a value (if, while, and, or)", bool)
+    __float__: Any = _refused("__float__", "float()", float)
+    __int__: Any = _refused("__int__", "int()", int)
+    __complex__: Any = _refused("__complex__", "complex()")
+    __index__: Any = _refused("__index__", "an index")
+    __array__: Any = _refused("__array__", "a foreign NumPy call (numpy(), np.asarray)")
+    __dlpack__: Any = _refused("__dlpack__", "an export of memory")
+    __array_interface__: Any = property(_interface)
+    __reduce__: Any = _refused("__reduce__", "pickling")
 
 
 def _operator(ufunc: Any, reflected: bool = False, in_place: bool = False) -> Any:
@@ -152,6 +161,15 @@ for _name, _ufunc in {"neg": np.negative, "pos": np.positive, "abs": np.absolute
     setattr(RecordedArray, f"__{_name}__", _unary(_ufunc))
 del _name, _ufunc
 RecordedArray.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+
+def unboxed(tree: Any) -> Any:
+    """Arguments with the arrays themselves, for a thread that does not record."""
+    if tree.__class__ is RecordedArray:
+        return tree.array
+    if tree.__class__ in (tuple, list):
+        return tree.__class__([unboxed(one) for one in tree])
+    return {key: unboxed(one) for key, one in tree.items()} if tree.__class__ is dict else tree
 
 
 def _is_a_check(code: CodeType) -> bool:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import builtins
 import functools
 import sys
-import threading
 from collections.abc import Sequence
+from threading import get_ident
 from types import FunctionType
 from typing import Any
 
@@ -24,7 +24,7 @@ from ..core.locks import fork_safe_lock
 from ..core.state import local
 from ..optim import Optimizer, lr_scheduler
 from ..tensor import Tensor, wrap
-from .arrays import RecordedArray
+from .arrays import RecordedArray, unboxed
 from .errors import refuse
 from .lowering import LOWERED, seen_through
 from .recording import Recorder, is_metadata
@@ -32,6 +32,16 @@ from .recording import Recorder, is_metadata
 #: Who is recording, by thread.
 active: dict[int, Recorder] = {}
 one_at_a_time: Any = fork_safe_lock()
+
+
+
+def waited_for_others() -> bool:
+    """Wait for the thread that is recording, if it is another: tensors that it uses hold something else meanwhile."""
+    if not active or get_ident() in active:
+        return False
+    with one_at_a_time:
+        return True
+
 
 _PACKAGE = __name__.partition(".")[0] if __name__ else "retrograd"
 _wrappers: dict[Any, Any] = {}
@@ -57,8 +67,10 @@ def _wrapper(kernel: Any) -> Any:
     lowered = LOWERED.get(bare)
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        recorder = active.get(threading.get_ident())
-        if recorder is None or recorder.busy:
+        recorder = active.get(get_ident())
+        if recorder is None:
+            return kernel(*unboxed(args), **unboxed(kwargs))
+        if recorder.busy:
             return kernel(*args, **kwargs)
         if lowered is not None:
             result = lowered(recorder, *args, **kwargs)
@@ -110,7 +122,7 @@ def _numpy() -> _Numpy:
 
 def _maker(function: Any) -> Any:
     def maker(*args: Any, **kwargs: Any) -> Any:
-        recorder = active.get(threading.get_ident())
+        recorder = active.get(get_ident())
         if recorder is None or recorder.busy or recorder.inside:
             return function(*args, **kwargs)
         first = args[0] if args else None
@@ -187,7 +199,7 @@ _DRAWS = (
 
 def _draw(name: str, method: Any) -> Any:
     def draw(*args: Any, **kwargs: Any) -> Any:
-        recorder = active.get(threading.get_ident())
+        recorder = active.get(get_ident())
         if recorder is None or recorder.busy:
             return method(*args, **kwargs)
         return recorder.call(method, args, kwargs, name=f"Generator.{name}", impure=True)
@@ -200,7 +212,7 @@ def _get_state(method: Any) -> Any:
         return method(generator)._memory
 
     def get_state(generator: Any) -> Any:
-        recorder = active.get(threading.get_ident())
+        recorder = active.get(get_ident())
         if recorder is None or recorder.busy:
             return method(generator)
         return wrap(recorder.call(array, (generator,), {}, name="Generator.get_state", impure=True))
@@ -213,7 +225,7 @@ def _set_state(method: Any) -> Any:
         method(generator, wrap(state))
 
     def set_state(generator: Any, state: Any) -> Any:
-        recorder = active.get(threading.get_ident())
+        recorder = active.get(get_ident())
         if recorder is None or recorder.busy:
             return method(generator, state)
         recorder.take(state)
@@ -227,7 +239,7 @@ def _set_state(method: Any) -> Any:
 
 def _refused(name: str, method: Any) -> Any:
     def refused(*args: Any, **kwargs: Any) -> Any:
-        recorder = active.get(threading.get_ident())
+        recorder = active.get(get_ident())
         if recorder is None or recorder.busy:
             return method(*args, **kwargs)
         raise refuse(name, "do it outside of the captured function")
@@ -245,7 +257,7 @@ kernels_dropout_mask: Any = _bare(kernels.dropout_mask)
 
 def _dropout_wrapper() -> Any:
     def dropout_mask(like: Any, p: float, twister: Any) -> Any:
-        recorder = active.get(threading.get_ident())
+        recorder = active.get(get_ident())
         if recorder is None or recorder.busy:
             return kernels_dropout_mask(like, p, twister)
         if twister is not random.default_generator.twister:
@@ -260,7 +272,7 @@ def _dropout_wrapper() -> Any:
 
 def _step(method: Any) -> Any:
     def step(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        recorder = active.get(threading.get_ident())
+        recorder = active.get(get_ident())
         if recorder is None or recorder.busy:
             return method(optimizer, *args, **kwargs)
         if args or any(value is not None for value in kwargs.values()):
@@ -277,7 +289,7 @@ def _own_step(optimizer: Any, method: Any) -> Any:
     recorded = _step(without_self)
 
     def step(*args: Any, **kwargs: Any) -> Any:
-        recorder = active.get(threading.get_ident())
+        recorder = active.get(get_ident())
         if recorder is None or recorder.busy:
             return method(*args, **kwargs)
         return recorded(optimizer, *args, **kwargs)
@@ -354,7 +366,7 @@ def _unbox(recorder: Recorder, tensor: Any) -> None:
 
 def _scheduler_step(method: Any) -> Any:
     def step(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
-        recorder = active.get(threading.get_ident())
+        recorder = active.get(get_ident())
         if recorder is None or recorder.busy:
             return method(scheduler, *args, **kwargs)
         recorder.busy += 1
@@ -376,7 +388,7 @@ def _subclasses(cls: type) -> list[type]:
 
 
 def _print(*args: Any, **kwargs: Any) -> None:
-    recorder = active.get(threading.get_ident())
+    recorder = active.get(get_ident())
     if recorder is not None and not recorder.busy:
         raise refuse("print(), which a replay would not repeat", "print outside of the captured function")
     _printed(*args, **kwargs)
@@ -398,7 +410,7 @@ class patched:
         self.places: list[Any] = []
         try:
             devices.register_array_class(RecordedArray, devices.CPU)
-            active[threading.get_ident()] = self.recorder
+            active[get_ident()] = self.recorder
             self.places = _all_places()
             for names, key, kernel, wrapper in self.places:
                 names[key] = wrapper if _bare(kernel) is not kernels_dropout_mask else _dropout_wrapper()
@@ -436,6 +448,6 @@ class patched:
             for names, key, kernel, wrapper in self.places:
                 if _bare(names[key]) is names[key] or names[key] is wrapper:  # else something came before the wrapper
                     names[key] = kernel
-            active.pop(threading.get_ident(), None)
+            active.pop(get_ident(), None)
         finally:
             one_at_a_time.release()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from typing import Any
 
 from .fusion import Unit
@@ -43,6 +44,7 @@ def plan(
             lives[value.storage.number][1] = len(units)
     result.lives = {number: (first, last) for number, (first, last) in lives.items()}
     active: list[tuple[int, int, int]] = []  # (offset, end, last call), by offset
+    small = _SmallOnes()
     for number, (first, last) in sorted(lives.items(), key=lambda item: item[1][0]):
         storage = storages[number]
         if first == last and units[first].kind == "loop" and len(seen[number]) == 1:
@@ -51,6 +53,9 @@ def plan(
             continue
         size = -(-(storage.stop - storage.start) // _ALIGNED) * _ALIGNED
         result.unplanned += size
+        if size == _ALIGNED:
+            small.add(number, first, last)
+            continue
         active = [one for one in active if one[2] >= first]
         best: Any = None
         place = 0
@@ -63,7 +68,28 @@ def plan(
         active.append((offset, offset + size, last))
         active.sort()
         result.arena = max(result.arena, offset + size)
+    result.offsets.update({number: result.arena + place for number, place in small.places.items()})
+    result.arena += small.size
     return result
+
+
+class _SmallOnes:
+    """Places for the many storages of one unit, behind all others: whichever was free last is taken."""
+
+    def __init__(self) -> None:
+        self.size: int = 0
+        self.places: dict[int, int] = {}
+        self._free: list[int] = []
+        self._busy: list[tuple[int, int]] = []  # (last call, place), a heap
+
+    def add(self, number: int, first: int, last: int) -> None:
+        while self._busy and self._busy[0][0] < first:
+            self._free.append(heapq.heappop(self._busy)[1])
+        if not self._free:
+            self._free.append(self.size)
+            self.size += _ALIGNED
+        self.places[number] = place = self._free.pop()
+        heapq.heappush(self._busy, (last, place))
 
 
 def touched(call: Call) -> list[Value]:

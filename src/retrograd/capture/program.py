@@ -39,7 +39,6 @@ class Program:
         self.storages: list[Storage] = recorder.storages
         self.arguments: list[Value] = arguments
         self.recorded: int = len(recorder.calls)
-        self.all_calls: list[Call] = recorder.calls
         live = _live(recorder.calls, {value.storage.number for value in (*escaping, *grads)})
         live = _forwarded(live, [*escaping, *grads])
         # What others get to see they may write to: it is no constant.
@@ -57,6 +56,7 @@ class Program:
                     if value is not None and value.storage.kind == "new":
                         self.kept.add(value.storage.number)
         self.escaping: list[Value] = escaping
+        self.grads: list[Value] = grads
         self.native: bool = native
         self.units: list[Unit] = []
         #: Large results of kernels that are used where the kernel has put them.
@@ -66,7 +66,8 @@ class Program:
         self.makes_much: bool = any(call.kind == "opaque" and _is_large(call) for call in self.calls)
 
     def lay_out(self) -> None:
-        """Plan the memory."""
+        """Plan the memory, and let go of that of the recording: what is planned only has to show its shape."""
+        self._let_go()
         self.units = units(self.calls, self.native)
         self.borrowed = _borrowed(self.calls, self.constants | self.kept | {v.storage.number for v in self.escaping})
         self.plan = plan(self.units, self.storages, self.constants, self.kept | self.borrowed, self.escaping)
@@ -78,73 +79,20 @@ class Program:
         for number, position in last.items():
             self.last_uses.setdefault(position, []).append(number)
 
-    def describe(self) -> list[tuple[Any, ...]]:
-        """What two recordings have to have in common to be the same program."""
-        return [
-            (call.kind, call.name, _described(call.args), _described(call.kwargs), [v and v.key for v in call.results],
-             [v.key for v in call.writes])
-            for call in self.calls
-        ]  # fmt: skip
-
-    def outside(self) -> list[Storage]:
-        """The memory of the world that the program reads or writes, in order."""
-        seen = dict.fromkeys(
-            value.storage for call in self.calls for value in (*call.reads, *call.writes)
-            if value.storage.kind == "outside"
-        )  # fmt: skip
-        return list(seen)
-
-    def difference(self, other: Program) -> str | None:
-        """In what another recording of the same step differs, in words."""
-        mine, theirs = self.describe(), other.describe()
-        for position, (one, two) in enumerate(zip(mine, theirs)):
-            if one != two:
-                call = self.calls[position]
-                return f"{call.name} at {call.where}: {_short(one)} and then {_short(two)}"
-        if len(mine) != len(theirs):
-            longer = self.calls if len(mine) > len(theirs) else other.calls
-            call = longer[min(len(mine), len(theirs))]
-            counts = f"one run has {len(mine)} calls and another {len(theirs)}"
-            return f"{counts}; the first that only one has is {call.name} at {call.where}"
-        empty = {v.storage.number for c in self.all_calls if "empty" in c.name for v in c.results if v is not None}
-        first = {s.number: s for s in self.outside()} | {n: self.storages[n] for n in self.constants}
-        second = {s.number: s for s in other.outside()} | {n: other.storages[n] for n in other.constants}
-        for number, storage in first.items():
-            if number in empty:
-                continue
-            twin = second.get(number)
-            if twin is None:
-                return "the two runs read other arrays"
-            written = any(v.storage is storage for c in self.calls for v in c.writes)
-            if storage.start != twin.start and (written or not _same(storage.array, twin.array)):
-                where = next((c.where for c in self.calls for v in (*c.reads, *c.writes) if v.storage is storage), None)
-                return f"an array of shape {list(storage.array.shape)} that is used at {where} had other values"
-        return None
-
-
-def _short(described: tuple[Any, ...]) -> str:
-    text = f"{described[1]}{described[2]}{described[3] or ''}"
-    return text if len(text) < 200 else text[:200] + "…"
-
-
-def _same(a: np.ndarray, b: np.ndarray) -> bool:
-    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
-
-
-def _described(tree: Any) -> Any:
-    if tree.__class__ is Value:
-        return tree.key
-    if isinstance(tree, (tuple, list)):
-        return tuple([_described(one) for one in tree])
-    if isinstance(tree, dict):
-        return tuple([(key, _described(one)) for key, one in tree.items()])
-    return (
-        repr(tree)
-        if isinstance(tree, (float, complex))
-        else tree
-        if isinstance(tree, (int, str, type(None)))
-        else str(type(tree))
-    )
+    def _let_go(self) -> None:
+        """Have the values of the recording share one piece of memory."""
+        new = [s for s in self.storages if s.kind == "new" and s.number not in self.constants]
+        size = max([storage.stop - storage.start for storage in new], default=0)
+        blank = np.empty(size, np.uint8)  # which nobody reads or writes, so that it takes no memory
+        todo = [*self.escaping, *self.grads]
+        for call in self.calls:
+            todo += touched(call)
+            todo += _in_tree(call.args)
+        for value in todo:
+            if value.storage.kind == "new" and value.storage.number not in self.constants and value.array.size:
+                value.array = np.ndarray(value.shape, value.dtype, blank, value.offset, value.strides)
+        for storage in new:
+            storage.array = None
 
 
 def _live(calls: list[Call], wanted: set[int]) -> list[Call]:
@@ -165,6 +113,8 @@ def _live(calls: list[Call], wanted: set[int]) -> list[Call]:
 
 def _forwarded(calls: list[Call], left: list[Value]) -> list[Call]:
     """Without copies of what nobody else reads any more: the copy is then the original."""
+    if not any(call.kind == "copy" and _is_whole(call.reads[0], call.writes[0]) for call in calls):
+        return calls
     everyone: dict[int, list[Value]] = {}
     last: dict[int, int] = {}
     first_write: dict[int, int] = {}
@@ -184,12 +134,8 @@ def _forwarded(calls: list[Call], left: list[Value]) -> list[Call]:
             source, target = call.reads[0], call.writes[0]
             a, b = source.storage.number, target.storage.number
             if (
-                a != b and source.storage.kind == "new" == target.storage.kind and last[a] == position
-                and first_write[b] == position and a not in leaving and first_write.get(a, position) < position
-                and source.dtype == target.dtype and source.shape == target.shape and source.strides == target.strides
-                and source.offset == target.offset == 0 and 0 not in source.strides
-                and source.storage.stop - source.storage.start == source.array.nbytes
-                and target.storage.stop - target.storage.start == source.array.nbytes
+                a != b and _is_whole(source, target) and last[a] == position and first_write[b] == position
+                and a not in leaving and first_write.get(a, position) < position
             ):  # fmt: skip
                 for value in everyone[b]:
                     value.storage = source.storage
@@ -200,6 +146,17 @@ def _forwarded(calls: list[Call], left: list[Value]) -> list[Call]:
                 continue
         kept.append(call)
     return kept
+
+
+def _is_whole(source: Value, target: Value) -> bool:
+    """Is it new memory, all of it, that is copied to new memory as it lies?"""
+    return (
+        source.storage.kind == "new" == target.storage.kind
+        and source.dtype == target.dtype and source.shape == target.shape and source.strides == target.strides
+        and source.offset == target.offset == 0 and 0 not in source.strides
+        and source.storage.stop - source.storage.start == source.array.nbytes
+        and target.storage.stop - target.storage.start == source.array.nbytes
+    )  # fmt: skip
 
 
 #: Results of so many bytes are not copied to planned memory.

@@ -24,6 +24,7 @@ import bisect
 import inspect
 import weakref
 from collections.abc import Sequence
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from ..core.version_counter import INFERENCE
 from ..core.where import user_location
 from ..kernels.promotion import is_stored
 from ..tensor import Tensor
-from .arrays import RecordedArray
+from .arrays import RecordedArray, unboxed
 from .errors import CaptureError, refuse
 from .values import Call, Storage, Value
 
@@ -70,6 +71,7 @@ class Recorder:
     """Records one run of a step, in the thread that made it."""
 
     def __init__(self) -> None:
+        self.thread: int = get_ident()
         self.calls: list[Call] = []
         self.storages: list[Storage] = []
         self._starts: list[int] = []
@@ -243,6 +245,8 @@ class Recorder:
     # -------------------------------------------------------------------------------------------------------- calls
 
     def ufunc(self, ufunc: Any, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        if get_ident() != self.thread:
+            return getattr(ufunc, method)(*unboxed(tuple(inputs)), **unboxed(kwargs))
         if method == "__call__" and kwargs.get("where", True) is True:
             out = kwargs.get("out")
             extra = {name: value for name, value in kwargs.items() if name not in ("out", "where")}
@@ -319,6 +323,9 @@ class Recorder:
 
     def write(self, target: Any, key: Any, value: Any) -> None:
         """``target[key] = value``."""
+        if get_ident() != self.thread:
+            target.array[unboxed(key)] = unboxed(value)
+            return
         parts = key if isinstance(key, tuple) else (key,)
         if any(isinstance(part, (RecordedArray, np.ndarray, list)) for part in parts):
             self.call(_setitem, (target, key, value), {}, name="setitem", writes=[target])
@@ -355,6 +362,8 @@ class Recorder:
         impure: bool = False, kind: str = "opaque", metadata: bool = False,
     ) -> Any:  # fmt: skip
         """Call a function on the real arrays, and record it."""
+        if get_ident() != self.thread:
+            return function(*unboxed(args), **unboxed(kwargs))
         views = (getattr(function, "__module__", None) or "").endswith("kernels.shape")  # which write nothing
         written = [id(one.array if one.__class__ is RecordedArray else one) for one in writes if one is not None]
         found: list[tuple[np.ndarray, Any, Any]] = []  # (array, what is handed over, the recorded array)
@@ -457,6 +466,13 @@ class Recorder:
         storage = value.storage
         if storage.kind != "new" and storage.number not in self.before and storage.array.size:
             self.before[storage.number] = storage.array.copy()
+
+    def let_go(self) -> None:
+        """Forget what is for a step that fails, and the calls: those that matter are in the program."""
+        self.before.clear()
+        self.steps.clear()
+        self.boxes.clear()
+        self.calls = []
 
     def undo(self) -> None:
         """Put back what was written over: the step has failed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import weakref
 from typing import Any
@@ -71,7 +72,19 @@ class Recording:
 
     def _run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         recorder = self.recorder
-        arguments = []
+        self.arguments: list[Value] = []
+        try:
+            with patched(recorder, self.world.optimizers):
+                self._take_arguments()
+                with np.errstate(all="ignore"), observing(recorder):
+                    result = function(*args, **kwargs)
+            self._finish(result)
+        except BaseException:
+            self._undo()
+            raise
+
+    def _take_arguments(self) -> None:
+        recorder = self.recorder
         for tensor in self.tensors:
             array = tensor._memory
             if array.__class__ is not np.ndarray:
@@ -81,16 +94,8 @@ class Recording:
             if array.size and recorder.find(array) is not None:
                 raise refuse("arguments that share memory", "give the function tensors of their own")
             recorder.add_storage(array, "argument", whole=False)
-            arguments.append(recorder.value(array))
+            self.arguments.append(recorder.value(array))
             recorder.take(tensor)
-        self.arguments: list[Value] = arguments
-        try:
-            with np.errstate(all="ignore"), patched(recorder, self.world.optimizers), observing(recorder):
-                result = function(*args, **kwargs)
-            self._finish(result)
-        except BaseException:
-            self._undo()
-            raise
 
     def _undo(self) -> None:
         """Leave the world as it was before the call."""
@@ -132,9 +137,15 @@ class Recording:
                 "written to in place"
             )
         self._look_for_strays()
+
+    @functools.cached_property
+    def program(self) -> Program:
+        """What the recording comes to; made once it is known to be the same every time."""
         escaping = [output.value for output in self.outputs if output.value is not None]
         grads = [effect.value for effect in self.grads if effect.value is not None]
-        self.program: Program = Program(recorder, self.arguments, escaping, grads, self.native)
+        program = Program(self.recorder, self.arguments, escaping, grads, self.native)
+        self.recorder.let_go()
+        return program
 
     def _outputs(self, tree: Any, positions: dict[int, int]) -> Any:
         recorder = self.recorder

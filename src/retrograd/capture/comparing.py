@@ -1,0 +1,74 @@
+"""Two recordings of calls that look alike have to be the same: what is not is a change that nobody watches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .recording import Recorder
+from .values import Call, Storage, Value
+
+
+def difference(first: Recorder, second: Recorder) -> str | None:
+    """In what two recordings differ, in words; None if they are the same."""
+    for one, two in zip(first.calls, second.calls):
+        if not _is_same(one, two):
+            return f"{one.name} at {one.where}: {_described(one)} and then {_described(two)}"
+    if len(first.calls) != len(second.calls):
+        longer = max(first.calls, second.calls, key=len)
+        call = longer[min(len(first.calls), len(second.calls))]
+        counts = f"one run has {len(first.calls)} calls and another {len(second.calls)}"
+        return f"{counts}; the first that only one has is {call.name} at {call.where}"
+    written = {value.storage.number for call in first.calls for value in call.writes}
+    for storage, twin in zip(first.storages, second.storages):
+        if not _is_same_memory(storage, twin, storage.number in written):
+            where = next((c.where for c in first.calls for v in (*c.reads, *c.writes) if v.storage is storage), None)
+            if where is not None:
+                return f"an array of shape {list(storage.array.shape)} that is used at {where} had other values"
+    return None
+
+
+def _is_same(one: Call, two: Call) -> bool:
+    return (
+        one.name == two.name and one.kind == two.kind and _are_same(one.args, two.args)
+        and (one.kwargs is two.kwargs or _are_same(one.kwargs, two.kwargs))
+        and _are_same(one.results, two.results) and _are_same(one.writes, two.writes)
+    )  # fmt: skip
+
+
+def _are_same(one: Any, two: Any) -> bool:
+    """The same values of the same memory, numbers to the last bit, and things of the same class."""
+    kind = one.__class__
+    if kind is not two.__class__:
+        return False
+    if kind is Value:
+        return (
+            one.storage.number == two.storage.number and one.offset == two.offset and one.shape == two.shape
+            and one.strides == two.strides and (one.dtype is two.dtype or one.dtype == two.dtype)
+        )  # fmt: skip
+    if kind is tuple or kind is list:
+        return len(one) == len(two) and all(map(_are_same, one, two))
+    if kind is dict:
+        return one.keys() == two.keys() and all(map(_are_same, one.values(), two.values()))
+    if kind is float or kind is complex:
+        return repr(one) == repr(two)
+    return one == two if kind in (int, str, bool) else True
+
+
+def _is_same_memory(one: Storage, two: Storage, written: bool) -> bool:
+    """Memory from outside is the same piece, or has the same content if it is only read; so has a number's."""
+    if one.kind != two.kind:
+        return False
+    if one.kind == "outside":
+        return one.start == two.start or (not written and _has_same_bytes(one.array, two.array))
+    return one.kind != "number" or _has_same_bytes(one.array, two.array)
+
+
+def _has_same_bytes(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+def _described(call: Call) -> str:
+    text = f"{call.name}{call.args}{call.kwargs or ''}"
+    return text if len(text) < 200 else text[:200] + "…"
