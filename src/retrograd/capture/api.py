@@ -24,7 +24,7 @@ from .graphed import GraphEntry, GraphRecording
 from .guards import signature
 from .memory import Memory
 from .native import write
-from .patching import waited_for_others
+from .patching import waited_for_others, without_collections
 from .session import NeedsGraph, Output, Recording, is_free
 
 #: So many programs are made for calls that look alike before they are left to run eagerly.
@@ -257,6 +257,10 @@ class Captured:
 
     def _record(self, args: Any, kwargs: Any, tensors: list[Any], key: Any, first: Entry | None) -> Any:
         """Run a call eagerly and record it; the second run of a program has to be the same as the first."""
+        with without_collections():
+            return self._record_now(args, kwargs, tensors, key, first)
+
+    def _record_now(self, args: Any, kwargs: Any, tensors: list[Any], key: Any, first: Entry | None) -> Any:
         if local.state.grad_enabled and any(tensor._edge is not None for tensor in tensors):
             return self._record_graph(args, kwargs, tensors, key)
         try:

@@ -72,6 +72,10 @@ def _simple(recorder: Recorder, ufunc: Any, *operands: Any, out: Any = None) -> 
 
 def _binary(ufunc: Any) -> Callable[..., Any]:
     def lowered(recorder: Recorder, a: Any, b: Any, out: Any = None) -> Any:
+        if out is None and a.__class__ is RecordedArray is b.__class__:
+            result = recorder.pair(ufunc, a, b)
+            if result is not None:
+                return result
         return _simple(recorder, ufunc, a, b, out=out)
 
     return lowered
@@ -86,6 +90,10 @@ def _unary(ufunc: Any) -> Callable[..., Any]:
 
 def _sum_or_difference(ufunc: Any) -> Callable[..., Any]:
     def lowered(recorder: Recorder, a: Any, b: Any, alpha: Any = 1, out: Any = None) -> Any:
+        if alpha == 1 and out is None and a.__class__ is RecordedArray is b.__class__:
+            result = recorder.pair(ufunc, a, b)
+            if result is not None:
+                return result
         if alpha.__class__ not in (int, float) or not -1 <= alpha <= 1:
             return NotImplemented
         if alpha != 1:
@@ -167,8 +175,7 @@ def _filled(value: float) -> Callable[..., Any]:
         array = _array(a)
         if array is None or not array.flags.c_contiguous or array.dtype.num >= 256:
             return NotImplemented
-        function: Any = np.zeros if value == 0 else np.ones
-        return recorder.call(function, (array.shape, array.dtype), {}, name=f"np.{function.__name__}")
+        return recorder.zeros(array.shape, array.dtype, value == 1)
 
     return lowered
 
@@ -188,7 +195,7 @@ def _select_backward(recorder: Recorder, grad: Any, input_sizes: Any, dim: int, 
     sizes = tuple(input_sizes)
     if array is None or array.dtype.num >= 256 or not sizes:
         return NotImplemented
-    result = recorder.call(np.zeros, (sizes, array.dtype), {}, name="np.zeros")
+    result = recorder.zeros(sizes, array.dtype)
     recorder.copy(result.array[(slice(None),) * (dim % len(sizes)) + (index, ...)], grad)
     return result
 
@@ -198,7 +205,7 @@ def _slice_backward(recorder: Recorder, grad: Any, input_sizes: Any, dim: int, s
     sizes = tuple(input_sizes)
     if array is None or array.dtype.num >= 256 or not sizes:
         return NotImplemented
-    result = recorder.call(np.zeros, (sizes, array.dtype), {}, name="np.zeros")
+    result = recorder.zeros(sizes, array.dtype)
     place = result.array[(slice(None),) * (dim % len(sizes)) + (slice(start, end, step),)]
     if place.shape != array.shape:
         recorder.calls.pop()

@@ -8,9 +8,11 @@ while a recording is under way.  One thread records at a time.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
+import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from threading import get_ident
 from types import FunctionType
 from typing import Any
@@ -63,6 +65,7 @@ def _wrapper(kernel: Any) -> Any:
     random_kernel = module.endswith("kernels.random")
     metadata = is_metadata(module)
     of_numbers = module.endswith("kernels.promotion")
+    views = module.endswith("kernels.shape")
     name = f"kernels.{bare.__name__}"
     lowered = LOWERED.get(bare)
 
@@ -76,6 +79,13 @@ def _wrapper(kernel: Any) -> Any:
             result = lowered(recorder, *args, **kwargs)
             if result is not NotImplemented:
                 return result
+        if views and len(args) > 1 and args[0].__class__ is RecordedArray and not kwargs:
+            # Most of them are views, with numbers that say of what.
+            if not any([isinstance(arg, (RecordedArray, np.ndarray, list)) for arg in args[1:]]):
+                array = args[0].array
+                result = kernel(array, *args[1:])
+                if result.__class__ is np.ndarray and result.base is not None and np.may_share_memory(result, array):
+                    return recorder.view_of(args[0], result)
         if of_numbers and not any([isinstance(arg, (RecordedArray, np.ndarray)) for arg in args]):
             return kernel(*args, **kwargs)
         result = seen_through(recorder, bare, args, kwargs) if not recorder.inside else NotImplemented
@@ -395,6 +405,19 @@ def _print(*args: Any, **kwargs: Any) -> None:
 
 
 _printed: Any = builtins.print
+
+
+@contextlib.contextmanager
+def without_collections() -> Iterator[None]:
+    """No garbage is collected meanwhile: a recording makes many objects, and all of them stay."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 class patched:

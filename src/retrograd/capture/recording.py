@@ -67,6 +67,11 @@ _SIZED_BY_VALUES = {
 }  # fmt: skip
 
 
+_NAMES: dict[Any, str] = {
+    ufunc: f"np.{ufunc.__name__}" for ufunc in (np.add, np.subtract, np.multiply, np.true_divide, np.maximum, np.minimum)
+}
+
+
 class Recorder:
     """Records one run of a step, in the thread that made it."""
 
@@ -125,7 +130,8 @@ class Recorder:
         """The value that an array is, if its memory is known."""
         if not array.size:
             return None
-        low, high = byte_bounds(array)
+        start = array.__array_interface__["data"][0]
+        low, high = (start, start + array.nbytes) if array.flags.c_contiguous else byte_bounds(array)
         position = bisect.bisect_right(self._starts, low) - 1
         if position < 0:
             return None
@@ -134,7 +140,7 @@ class Recorder:
             return None
         if high > storage.stop:
             raise CaptureError("cannot capture arrays that share a part of their memory in a way that is not known")
-        return Value(storage, array.__array_interface__["data"][0] - storage.start, array)
+        return Value(storage, start - storage.start, array)
 
     def of(self, boxed: RecordedArray) -> Value:
         """The value of a recorded array."""
@@ -142,12 +148,12 @@ class Recorder:
             boxed.value = self.value(boxed.array)
         return boxed.value
 
-    def made(self, array: np.ndarray) -> Value:
+    def made(self, array: np.ndarray, kind: str = "new") -> Value:
         """The value of an array that was just made and owns its memory."""
         if array.base is not None or not array.size:
-            return self.value(array, "new")
+            return self.value(array, kind)
         start = array.__array_interface__["data"][0]
-        storage = Storage(len(self.storages), array, start, start + array.nbytes, "new")
+        storage = Storage(len(self.storages), array, start, start + array.nbytes, kind)
         self.storages.append(storage)
         position = bisect.bisect_left(self._starts, start)
         self._starts.insert(position, start)
@@ -164,7 +170,7 @@ class Recorder:
         return found
 
     def box(self, array: Any, value: Value | None = None) -> RecordedArray:
-        if is_stored(array.dtype):
+        if array.dtype.char not in "fdl?" and is_stored(array.dtype):
             raise refuse(f"a tensor of {array.dtype}", "convert it to a dtype to compute with outside of the step")
         boxed = RecordedArray(array, self)
         boxed.value = value
@@ -286,7 +292,7 @@ class Recorder:
                 # A number beside arrays is taken in their dtype; as an array, it costs less.
                 array = np.asarray(one) if isinstance(one, np.generic) else np.array(one, dtype)
                 arrays.append(array)
-                values.append(self.value(array, "number"))
+                values.append(self.made(array, "number"))
             else:
                 arrays.append(one)
                 values.append(one)
@@ -308,6 +314,39 @@ class Recorder:
             boxed = out
         self.calls.append(call)
         return boxed
+
+    def pair(self, ufunc: Any, a: RecordedArray, b: RecordedArray) -> Any:
+        """`pointwise` of two arrays of one floating dtype; None if they are not."""
+        x, y = a.array, b.array
+        if x.dtype is not y.dtype or x.dtype.char not in "fd":
+            return None
+        if x.shape != y.shape and x.shape and y.shape:
+            return None
+        result = np.asarray(ufunc(x, y))
+        value = self.made(result)
+        reads = (self.of(a), self.of(b))
+        call = Call("ufunc", _NAMES[ufunc], ufunc, reads, {})
+        call.where = user_location(2)
+        call.reads, call.results = list(reads), [value]
+        self.calls.append(call)
+        return self.box(result, value)
+
+    def view_of(self, boxed: RecordedArray, array: np.ndarray) -> Any:
+        """A view of a recorded array, which is no call."""
+        whole = self.of(boxed)
+        offset = array.__array_interface__["data"][0] - whole.storage.start if array.size else 0
+        return self.box(array, Value(whole.storage, offset, array) if array.size else None)
+
+    def zeros(self, shape: Any, dtype: np.dtype, one: bool = False) -> Any:
+        """Zeros, or ones, of new memory."""
+        function: Any = np.ones if one else np.zeros
+        call = Call("opaque", "np.ones" if one else "np.zeros", function, (shape, dtype), {})
+        call.where = user_location(2)
+        result = function(shape, dtype)
+        value = self.made(result)
+        call.results = [value]
+        self.calls.append(call)
+        return self.box(result, value)
 
     def reduce(self, array: Any, axis: Any, keepdims: bool) -> Any:
         """A sum."""
