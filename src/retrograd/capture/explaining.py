@@ -23,8 +23,8 @@ def explained(entry: Any) -> str:
     if entry.c_code is not None:
         fused = entry.c_code.fused
         lines.append(
-            f"{len(entry.c_code.functions)} groups of calls are in C, {entry.c_code.shared} of their loops shared among "
-            f"threads; {len(fused)} chains of elementwise calls became one loop each:"
+            f"{len(entry.c_code.functions)} groups of calls are in C, {entry.c_code.shared} of their loops shared "
+            f"among threads; {len(fused)} chains of elementwise calls became one loop each:"
         )
         for calls in fused[:20]:
             names_of = ", ".join([call.name for call in calls[:8]]) + (", …" if len(calls) > 8 else "")

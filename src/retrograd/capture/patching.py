@@ -469,7 +469,7 @@ class patched:
             for owner, name, value in reversed(self.attributes):
                 setattr(owner, name, value)
             for names, key, kernel, wrapper in self.places:
-                if _bare(names[key]) is names[key] or names[key] is wrapper:  # else something came before the wrapper
+                if names[key] is wrapper or _bare(names[key]) is names[key]:  # else something came before the wrapper
                     names[key] = kernel
             active.pop(get_ident(), None)
         finally:

@@ -10,9 +10,7 @@ A step runs as it always does, but for three things:
   the real arrays, and what it was given and returned becomes a `Call`.
 * What formulas do with operators and methods of arrays comes from the `RecordedArray`s themselves.
 
-Memory is known by its address: whatever a call returns lies in a `Storage` that is known already (a view) or in a new
-one.  The recorder keeps all arrays alive, so that no address is used twice.  Arrays that it has not seen come from
-outside, and are read where they lie.
+Memory is known by its address (known_memory.py).
 
 A kernel is taken for a function of its arguments that writes to its ``out`` and to nothing else; arrays are handed to
 it read-only, so that one which does otherwise is found out, and is recorded as writing to all of them.
@@ -20,7 +18,6 @@ it read-only, so that one which does otherwise is found out, and is recorded as 
 
 from __future__ import annotations
 
-import bisect
 import inspect
 import weakref
 from collections.abc import Sequence
@@ -28,17 +25,18 @@ from threading import get_ident
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import byte_bounds
 
 from ..core.state import local
 from ..core.version_counter import INFERENCE
-from ..core.where import user_location
+from ..core.where import Location, user_location
 from ..kernels.promotion import is_stored
 from ..tensor import Tensor
 from .arrays import RecordedArray, unboxed
-from .errors import CaptureError, refuse
-from .values import Call, Storage, Value
+from .errors import refuse
+from .known_memory import KnownMemory
+from .values import Call, Value
 
+_NODES = "retrograd._generated.nodes"
 #: Kernels of these modules look at sizes and dtypes alone where they return numbers.
 _METADATA = {
     "storage",
@@ -67,20 +65,17 @@ _SIZED_BY_VALUES = {
 }  # fmt: skip
 
 
-_NAMES: dict[Any, str] = {
-    ufunc: f"np.{ufunc.__name__}" for ufunc in (np.add, np.subtract, np.multiply, np.true_divide, np.maximum, np.minimum)
-}
+_PAIRS: tuple[Any, ...] = (np.add, np.subtract, np.multiply, np.true_divide, np.maximum, np.minimum)
+_NAMES: dict[Any, str] = {ufunc: f"np.{ufunc.__name__}" for ufunc in _PAIRS}
 
 
-class Recorder:
+class Recorder(KnownMemory):
     """Records one run of a step, in the thread that made it."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.thread: int = get_ident()
         self.calls: list[Call] = []
-        self.storages: list[Storage] = []
-        self._starts: list[int] = []
-        self._by_start: list[Storage] = []
         #: Tensors of the world whose array was replaced: id -> (tensor, its array).
         self.swapped: dict[int, tuple[Tensor, np.ndarray]] = {}
         #: Version counters of those, and what they were: id -> (counter, version).
@@ -100,74 +95,20 @@ class Recorder:
         self.freed: weakref.WeakSet[Any] = weakref.WeakSet()
         #: Recorded arrays, weakly: none may be left when the step is done.
         self.boxes: list[Any] = []
+        #: Where all calls come from while a node of the package runs.
+        self.place: Location | None = None
         #: May values be looked at, as places where the program is split?
         self.split: bool = False
         #: Is the program to be run in C, where it can be?
         self.native: bool = False
 
-    # ------------------------------------------------------------------------------------------------------- memory
-
-    def add_storage(self, array: np.ndarray, kind: str, whole: bool = True) -> Storage:
-        if not array.size:
-            storage = Storage(len(self.storages), array, 0, 0, kind)
-            self.storages.append(storage)
-            return storage
-        owner = array
-        while whole and isinstance(getattr(owner, "base", None), np.ndarray):
-            owner = owner.base  # type: ignore[assignment]
-        start, stop = byte_bounds(owner)
-        low, high = byte_bounds(array)
-        if low < start or high > stop:
-            owner, start, stop = array, low, high
-        storage = Storage(len(self.storages), owner, start, stop, kind)
-        self.storages.append(storage)
-        position = bisect.bisect_left(self._starts, start)
-        self._starts.insert(position, start)
-        self._by_start.insert(position, storage)
-        return storage
-
-    def find(self, array: np.ndarray) -> Value | None:
-        """The value that an array is, if its memory is known."""
-        if not array.size:
-            return None
-        start = array.__array_interface__["data"][0]
-        low, high = (start, start + array.nbytes) if array.flags.c_contiguous else byte_bounds(array)
-        position = bisect.bisect_right(self._starts, low) - 1
-        if position < 0:
-            return None
-        storage = self._by_start[position]
-        if low >= storage.stop:
-            return None
-        if high > storage.stop:
-            raise CaptureError("cannot capture arrays that share a part of their memory in a way that is not known")
-        return Value(storage, start - storage.start, array)
+    # ------------------------------------------------------------------------------------------------------- arrays
 
     def of(self, boxed: RecordedArray) -> Value:
         """The value of a recorded array."""
         if boxed.value is None:
             boxed.value = self.value(boxed.array)
         return boxed.value
-
-    def made(self, array: np.ndarray, kind: str = "new") -> Value:
-        """The value of an array that was just made and owns its memory."""
-        if array.base is not None or not array.size:
-            return self.value(array, kind)
-        start = array.__array_interface__["data"][0]
-        storage = Storage(len(self.storages), array, start, start + array.nbytes, kind)
-        self.storages.append(storage)
-        position = bisect.bisect_left(self._starts, start)
-        self._starts.insert(position, start)
-        self._by_start.insert(position, storage)
-        return Value(storage, 0, array)
-
-    def value(self, array: np.ndarray, kind: str = "outside") -> Value:
-        found = self.find(array)
-        if found is None:
-            if array.dtype.hasobject:
-                raise refuse(f"an array of {array.dtype}", "use a dtype of numbers")
-            storage = self.add_storage(array, kind)
-            found = Value(storage, array.__array_interface__["data"][0] - storage.start if array.size else 0, array)
-        return found
 
     def box(self, array: Any, value: Value | None = None) -> RecordedArray:
         if array.dtype.char not in "fdl?" and is_stored(array.dtype):
@@ -236,6 +177,8 @@ class Recorder:
     def around_nodes(self, call: Any) -> Any:
         """Look at each node of a backward pass: none may be of a graph that was made before."""
 
+        place = user_location()
+
         def look(node: Any, edges: Any, grads: Any, as_tensors: bool) -> Any:
             if node.sequence_nr < self.first_node:
                 raise refuse(
@@ -244,7 +187,13 @@ class Recorder:
                 )
             if not local.state.graph_task.keep_graph:  # type: ignore[union-attr]
                 self.freed.add(node)
-            return call(node, edges, grads, as_tensors)
+            if node.__class__.__module__ != _NODES:  # which may run code of the user
+                return call(node, edges, grads, as_tensors)
+            self.place = place
+            try:
+                return call(node, edges, grads, as_tensors)
+            finally:
+                self.place = None
 
         return look
 
@@ -297,7 +246,7 @@ class Recorder:
                 arrays.append(one)
                 values.append(one)
         call = Call("ufunc", f"np.{ufunc.__name__}", ufunc, tuple(values), extra or {})
-        call.where = user_location()
+        call.where = self.place or user_location()
         call.reads = [one for one in values if one.__class__ is Value]
         if out is None:
             result = ufunc(*arrays, **extra) if extra else ufunc(*arrays)
@@ -326,7 +275,7 @@ class Recorder:
         value = self.made(result)
         reads = (self.of(a), self.of(b))
         call = Call("ufunc", _NAMES[ufunc], ufunc, reads, {})
-        call.where = user_location(2)
+        call.where = self.place or user_location(2)
         call.reads, call.results = list(reads), [value]
         self.calls.append(call)
         return self.box(result, value)
@@ -341,7 +290,7 @@ class Recorder:
         """Zeros, or ones, of new memory."""
         function: Any = np.ones if one else np.zeros
         call = Call("opaque", "np.ones" if one else "np.zeros", function, (shape, dtype), {})
-        call.where = user_location(2)
+        call.where = self.place or user_location(2)
         result = function(shape, dtype)
         value = self.made(result)
         call.results = [value]
@@ -352,7 +301,7 @@ class Recorder:
         """A sum."""
         real = array.array if array.__class__ is RecordedArray else array
         call = Call("reduce", "np.add.reduce", np.add.reduce, (), {"axis": axis, "keepdims": keepdims})
-        call.where = user_location()
+        call.where = self.place or user_location()
         call.args = (self.value(real),)
         call.reads = [call.args[0]]
         result = np.asarray(np.add.reduce(real, axis=axis, keepdims=keepdims))  # type: ignore[call-overload]
@@ -387,7 +336,7 @@ class Recorder:
             source = np.asarray(source).astype(place.dtype)
             self.value(source, "number")
         call = Call("copy", name, np.copyto, (), {})
-        call.where = user_location()
+        call.where = self.place or user_location()
         call.args = (self.value(source),)
         call.reads = [call.args[0]]
         written = self.value(place)
@@ -450,7 +399,7 @@ class Recorder:
         finally:
             self.busy -= 1
         call = Call(kind, name, function, again(args), again(kwargs))
-        call.where = user_location()
+        call.where = self.place or user_location()
         call.impure = impure
         call.looks = (getattr(function, "__module__", None) or "").rpartition(".")[2] in _LOOKING
         call.reads = [self.value(array) for array, _, _ in found]
@@ -528,7 +477,7 @@ class Recorder:
                writes: Sequence[Any]) -> Any:  # fmt: skip
         """Record a call of a Python function that lives on real tensors, such as an optimizer's step."""
         call = Call("python", name, function, args, kwargs)
-        call.where = user_location()
+        call.where = self.place or user_location()
         call.impure = True
         call.reads = [self.value(array) for array in reads]
         call.writes = [self.value(array) for array in writes]
@@ -538,7 +487,7 @@ class Recorder:
     def decide(self, boxed: RecordedArray, value: Any) -> Any:
         """Go on for this value of an array alone: a replay that finds another one takes another path."""
         call = Call("check", "check", None, (self.value(boxed.array), value), {})
-        call.where = user_location()
+        call.where = self.place or user_location()
         call.impure = call.may_raise = True
         call.reads = [call.args[0]]
         self.calls.append(call)

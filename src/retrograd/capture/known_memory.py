@@ -1,0 +1,80 @@
+"""Memory by its address: whatever a call returns lies in a `Storage` that is known already (a view) or in a new one.
+
+The recorder keeps all arrays alive, so that no address is used twice.  Arrays that it has not seen come from outside,
+and are read where they lie.
+"""
+
+from __future__ import annotations
+
+import bisect
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+
+from .errors import CaptureError, refuse
+from .values import Storage, Value
+
+
+class KnownMemory:
+    """The storages of a recording."""
+
+    def __init__(self) -> None:
+        self.storages: list[Storage] = []
+        self._starts: list[int] = []
+        self._by_start: list[Storage] = []
+
+    def add_storage(self, array: np.ndarray, kind: str, whole: bool = True) -> Storage:
+        if not array.size:
+            storage = Storage(len(self.storages), array, 0, 0, kind)
+            self.storages.append(storage)
+            return storage
+        owner = array
+        while whole and isinstance(getattr(owner, "base", None), np.ndarray):
+            owner = owner.base  # type: ignore[assignment]
+        start, stop = byte_bounds(owner)
+        low, high = byte_bounds(array)
+        if low < start or high > stop:
+            owner, start, stop = array, low, high
+        storage = Storage(len(self.storages), owner, start, stop, kind)
+        self.storages.append(storage)
+        position = bisect.bisect_left(self._starts, start)
+        self._starts.insert(position, start)
+        self._by_start.insert(position, storage)
+        return storage
+
+    def find(self, array: np.ndarray) -> Value | None:
+        """The value that an array is, if its memory is known."""
+        if not array.size:
+            return None
+        start = array.__array_interface__["data"][0]
+        low, high = (start, start + array.nbytes) if array.flags.c_contiguous else byte_bounds(array)
+        position = bisect.bisect_right(self._starts, low) - 1
+        if position < 0:
+            return None
+        storage = self._by_start[position]
+        if low >= storage.stop:
+            return None
+        if high > storage.stop:
+            raise CaptureError("cannot capture arrays that share a part of their memory in a way that is not known")
+        return Value(storage, start - storage.start, array)
+
+    def made(self, array: np.ndarray, kind: str = "new") -> Value:
+        """The value of an array that was just made and owns its memory."""
+        if array.base is not None or not array.size:
+            return self.value(array, kind)
+        start = array.__array_interface__["data"][0]
+        storage = Storage(len(self.storages), array, start, start + array.nbytes, kind)
+        self.storages.append(storage)
+        position = bisect.bisect_left(self._starts, start)
+        self._starts.insert(position, start)
+        self._by_start.insert(position, storage)
+        return Value(storage, 0, array)
+
+    def value(self, array: np.ndarray, kind: str = "outside") -> Value:
+        found = self.find(array)
+        if found is None:
+            if array.dtype.hasobject:
+                raise refuse(f"an array of {array.dtype}", "use a dtype of numbers")
+            storage = self.add_storage(array, kind)
+            found = Value(storage, array.__array_interface__["data"][0] - storage.start if array.size else 0, array)
+        return found
