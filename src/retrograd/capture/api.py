@@ -43,10 +43,15 @@ class Entry:
             for tensor, array in recording.recorder.swapped.values()
             if not any(tensor is argument for argument in recording.tensors)
         ]
+        for argument in recording.tensors:
+            recording.recorder.swapped.pop(id(argument), None)
+        recording.tensors = []
+        recording.program  # noqa: B018 (which lets go of the memory of the recording)
 
     def build(self) -> None:
         """Make the program: its recording was the same twice."""
         self.confirmed = True
+        self.recording.recorder.calls = []
         self.recording.program.lay_out()
         self._bind_memory()
 

@@ -73,7 +73,7 @@ class CWriter:
                 table[place] = self.memory.arena.__array_interface__["data"][0]
             elif number in self.memory.own:
                 table[place] = self.memory.own[number].__array_interface__["data"][0]
-            elif number not in self.program.borrowed:  # (those are told when they are there)
+            elif number not in self.program.borrowed and number not in self.program.loose:  # (who come when they come)
                 table[place] = self.program.storages[number].start
         return table
 

@@ -62,8 +62,9 @@ class Memory:
             return value.array
         found = self._views.get(value.key)
         if found is None:
-            if storage.number in self.program.plan.registers or storage.number in self.program.borrowed:
-                found = value.array  # that is never in memory: this one only shows its shape
+            program = self.program
+            if any(storage.number in where for where in (program.plan.registers, program.borrowed, program.loose)):
+                found = value.array  # that is not in this memory: this one only shows its shape
                 self._views[value.key] = found
                 return found
             if storage.number in self.own:

@@ -32,6 +32,8 @@ def write_native(program: Program, memory: Memory, remarks: bool = False) -> tup
         while end < len(units) and units[end].kind != "python":
             end += 1
         if end > todo:
+            for value in [v for unit in units[todo:end] for call in unit.calls for v in touched(call)]:
+                writer.make_room(value.storage)
             c_code.group(units[todo:end])
             name = f"native_{len(c_code.functions) - 1}"
             writer.lines.append(f"{name}(pointers)")

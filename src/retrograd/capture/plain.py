@@ -10,7 +10,7 @@ import numpy as np
 from .errors import CaptureError, OtherPath
 from .memory import Memory
 from .program import Program, line_of
-from .values import Call, Value
+from .values import Call, Storage, Value
 
 
 class Writer:
@@ -28,13 +28,14 @@ class Writer:
             "part": _part,
             "laid_out": _laid_out,
             "address": _address,
+            "room": _room,
         }
         self.lines: list[str] = []
         self._values: dict[Any, str] = {}
         self._things: dict[int, str] = {}
         self._last_line: str = ""
         #: storage -> the name of all of it, and its value; the names of its parts
-        self._borrowed: dict[int, tuple[str, Value]] = {}
+        self._borrowed: dict[int, tuple[str, Value | None]] = {}
         self._parts: dict[int, list[str]] = {}
         #: The table of pointers of the C code, and the storages that it touches.
         self.pointers: dict[int | None, int] | None = None
@@ -45,7 +46,9 @@ class Writer:
     def value(self, value: Value) -> str:
         key = value.key if value.array.size else id(value.array)
         name = self._values.get(key)
-        if name is None and value.storage.number in self.program.borrowed:
+        if name is None and value.storage.number in self.program.loose:
+            self.make_room(value.storage)
+        if name is None and value.storage.number in self._borrowed:
             return self._part(value)
         if name is None:
             storage = value.storage
@@ -61,7 +64,7 @@ class Writer:
         whole, first = self._borrowed[value.storage.number]
         name = self._values[value.key] = f"v{len(self._values)}"
         self._parts.setdefault(value.storage.number, []).append(name)
-        if first.dtype != value.dtype or not first.array.flags.c_contiguous:
+        if first is None or first.dtype != value.dtype or not first.array.flags.c_contiguous:
             how = f"part({whole}, {self.thing(value.dtype)}, {value.offset}, {value.shape}, {value.strides})"
         elif value.offset == 0 and value.array.flags.c_contiguous and value.array.size == first.array.size:
             how = f"{whole}.reshape({value.shape})"
@@ -77,9 +80,21 @@ class Writer:
         self._borrowed[number] = name, value
         self._parts[number] = [name]
         self.add(f"{name} = laid_out({text}, {value.shape}, {value.strides})", call, value)
+        self._tell_c(number, name)
+
+    def _tell_c(self, number: int, name: str) -> None:
         if self.pointers is not None and number in self.in_c:
             place = self.pointers.setdefault(number, len(self.pointers))
             self.lines.append(f"_table[{place}] = address({name})")
+
+    def make_room(self, storage: Storage) -> None:
+        """Get memory for a large array, unless it is there already."""
+        if storage.number in self.program.loose and storage.number not in self._borrowed:
+            name = f"m{storage.number}"
+            self._borrowed[storage.number] = name, None
+            self._parts[storage.number] = [name]
+            self.lines.append(f"{name} = room({storage.stop - storage.start})")
+            self._tell_c(storage.number, name)
 
     def let_go(self, unit: int) -> None:
         """Forget large results that nobody reads after this unit."""
@@ -133,6 +148,8 @@ class Writer:
             place = f"@{self.program.plan.offsets[storage.number] + result.offset}"
         elif storage.number in self.program.borrowed:
             place = "as it comes"
+        elif storage.number in self.program.loose:
+            place = "while needed"
         elif storage.number in self.program.plan.registers:
             place = "register"
         else:
@@ -234,6 +251,10 @@ def _part(
     if not whole.flags.c_contiguous:
         whole = whole.transpose(sorted(range(whole.ndim), key=lambda d: -whole.strides[d]))
     return np.ndarray(shape, dtype, whole, offset, strides)
+
+
+def _room(size: int) -> np.ndarray:
+    return np.empty(size, np.uint8)
 
 
 def _address(array: np.ndarray) -> int:

@@ -24,6 +24,12 @@ class Plan:
         self.lives: dict[int, tuple[int, int]] = {}
         #: Storages that exist within one loop alone, and need no memory.
         self.registers: set[int] = set()
+        #: storage -> bytes
+        self.sizes: dict[int, int] = {}
+
+    def larger_than(self, size: int) -> set[int]:
+        """The storages that have a place and more bytes than this."""
+        return {number for number, its in self.sizes.items() if its > size}
 
 
 def plan(
@@ -56,6 +62,7 @@ def plan(
         if size == _ALIGNED:
             small.add(number, first, last)
             continue
+        result.sizes[number] = size
         active = [one for one in active if one[2] >= first]
         best: Any = None
         place = 0

@@ -14,6 +14,7 @@ import numpy as np
 from .fusion import Unit, units
 from .planning import Plan, plan, touched
 from .recording import Recorder
+from .runtime import runtime
 from .values import Call, Storage, Value
 
 #: Calls that make memory and leave it as it is.
@@ -40,7 +41,6 @@ class Program:
         self.arguments: list[Value] = arguments
         self.recorded: int = len(recorder.calls)
         live = _live(recorder.calls, {value.storage.number for value in (*escaping, *grads)})
-        live = _forwarded(live, [*escaping, *grads])
         # What others get to see they may write to: it is no constant.
         seen = {value.storage.number for value in (*escaping, *grads)}
         seen |= {v.storage.number for c in live if c.kind == "python" for _, v in c.kwargs.get("grads", ()) if v}
@@ -48,51 +48,64 @@ class Program:
         self.calls: list[Call] = [call for call in live if not _is_folded(call, self.constants)]
         self.dead: int = self.recorded - len(live)
         self.folded: int = len(live) - len(self.calls)
+        self.escaping: list[Value] = escaping
+        self.grads: list[Value] = grads
+        self.native: bool = native
         #: Storages of "new" memory that outlive a replay as the memory of a gradient.
-        self.kept: set[int] = {value.storage.number for value in grads if value.storage.kind == "new"} - self.constants
+        self.kept: set[int] = set()
+        self.units: list[Unit] = []
+        #: Large results of kernels that are used where the kernel has put them.
+        self.borrowed: set[int] = set()
+        #: Large arrays that have memory while they are needed, of that which kernels have as well.
+        self.loose: set[int] = set()
+        self.plan: Plan = Plan()
+        #: Do kernels make large arrays, if only on the way to smaller ones?
+        self.makes_much: bool = any(call.kind == "opaque" and _is_large(call) for call in self.calls)
+        self._let_go(recorder.calls)
+
+    def _let_go(self, calls: list[Call]) -> None:
+        """Let go of the memory of the recording: what will be planned only has to show its shape."""
+        gone = [s for s in self.storages if s.kind in ("new", "argument") and s.number not in self.constants]
+        size = max([storage.stop - storage.start for storage in gone], default=0)
+        blank = np.empty(size, np.uint8)  # which nobody reads or writes, so that it takes no memory
+        numbers = {storage.number for storage in gone}
+        todo = [*self.arguments, *self.escaping, *self.grads]
+        for call in calls:
+            todo += touched(call)
+            todo += _in_tree(call.args)
+        for value in todo:
+            if value.storage.number in numbers and value.array.size:
+                value.array = np.ndarray(value.shape, value.dtype, blank, value.offset, value.strides)
+        for storage in gone:
+            storage.array = None
+
+    def lay_out(self) -> None:
+        """Plan the memory."""
+        left = [*self.escaping, *self.grads]
+        self.calls = _forwarded(self.calls, left)
+        self.kept = {value.storage.number for value in self.grads if value.storage.kind == "new"} - self.constants
         for call in self.calls:
             if call.kind == "python":
                 for _, value in call.kwargs.get("grads", ()):
                     if value is not None and value.storage.kind == "new":
                         self.kept.add(value.storage.number)
-        self.escaping: list[Value] = escaping
-        self.grads: list[Value] = grads
-        self.native: bool = native
-        self.units: list[Unit] = []
-        #: Large results of kernels that are used where the kernel has put them.
-        self.borrowed: set[int] = set()
-        self.plan: Plan = Plan()
-        #: Do kernels make large arrays, if only on the way to smaller ones?
-        self.makes_much: bool = any(call.kind == "opaque" and _is_large(call) for call in self.calls)
-
-    def lay_out(self) -> None:
-        """Plan the memory, and let go of that of the recording: what is planned only has to show its shape."""
-        self._let_go()
         self.units = units(self.calls, self.native)
         self.borrowed = _borrowed(self.calls, self.constants | self.kept | {v.storage.number for v in self.escaping})
-        self.plan = plan(self.units, self.storages, self.constants, self.kept | self.borrowed, self.escaping)
+        elsewhere = self.kept | self.borrowed
+        self.plan = plan(self.units, self.storages, self.constants, elsewhere, self.escaping)
+        shared = runtime() if self.makes_much else None
+        if shared is not None and shared.has_memory:
+            self.loose = self.plan.larger_than(_LOOSE) - {v.storage.number for v in self.escaping}
+            self.plan = plan(self.units, self.storages, self.constants, elsewhere | self.loose, self.escaping)
         self.last_uses: dict[int, list[int]] = {}
         last: dict[int, int] = {}
         for position, unit in enumerate(self.units):
             for call in unit.calls:
-                last.update({v.storage.number: position for v in touched(call) if v.storage.number in self.borrowed})
+                for value in touched(call):
+                    if value.storage.number in self.borrowed or value.storage.number in self.loose:
+                        last[value.storage.number] = position
         for number, position in last.items():
             self.last_uses.setdefault(position, []).append(number)
-
-    def _let_go(self) -> None:
-        """Have the values of the recording share one piece of memory."""
-        new = [s for s in self.storages if s.kind == "new" and s.number not in self.constants]
-        size = max([storage.stop - storage.start for storage in new], default=0)
-        blank = np.empty(size, np.uint8)  # which nobody reads or writes, so that it takes no memory
-        todo = [*self.escaping, *self.grads]
-        for call in self.calls:
-            todo += touched(call)
-            todo += _in_tree(call.args)
-        for value in todo:
-            if value.storage.kind == "new" and value.storage.number not in self.constants and value.array.size:
-                value.array = np.ndarray(value.shape, value.dtype, blank, value.offset, value.strides)
-        for storage in new:
-            storage.array = None
 
 
 def _live(calls: list[Call], wanted: set[int]) -> list[Call]:
@@ -161,6 +174,8 @@ def _is_whole(source: Value, target: Value) -> bool:
 
 #: Results of so many bytes are not copied to planned memory.
 _LARGE = 1 << 15
+#: Arrays of so many bytes need not lie in planned memory.
+_LOOSE = 1 << 18
 
 
 def _is_large(call: Call) -> bool:

@@ -456,11 +456,10 @@ class Recorder(KnownMemory):
             self.before[storage.number] = storage.array.copy()
 
     def let_go(self) -> None:
-        """Forget what is for a step that fails, and the calls: those that matter are in the program."""
+        """Forget what is for a step that fails."""
         self.before.clear()
         self.steps.clear()
         self.boxes.clear()
-        self.calls = []
 
     def undo(self) -> None:
         """Put back what was written over: the step has failed."""

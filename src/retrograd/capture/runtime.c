@@ -15,20 +15,21 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef __linux__
+#if defined(__unix__) || defined(__APPLE__)
 #include <sys/mman.h>
 #endif
 
 /* ----------------------------------------------------------------------------------------------------------- memory */
 
-#define LARGE (1 << 15)
+#define LARGE (1 << 15)  /* bytes of a block that is kept */
+#define MAPPED (1 << 18) /* and of one that the system is asked for, so that it leaves no hole when it is given back */
 #define HEADER 64 /* bytes before a block, which is aligned as much */
 #define MOST 512  /* blocks that are kept */
 #define HUGE_PAGES ((size_t)1 << 22)
 
 typedef struct {
     void *start;
-    size_t size;
+    size_t size, mapped;
     int large;
 } Header;
 
@@ -52,10 +53,19 @@ static void forget(int i)
 
 static void *new_block(size_t size, int large, int zeroed)
 {
-    void *start = zeroed ? calloc(1, size + 2 * HEADER) : malloc(size + 2 * HEADER);
+    void *start = NULL;
+    size_t whole = size + 2 * HEADER, mapped = 0;
+#ifdef MAP_ANONYMOUS
+    if (size >= MAPPED) {
+        start = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (start == MAP_FAILED) return NULL;
+        mapped = whole;
+    }
+#endif
+    if (!start) start = zeroed ? calloc(1, whole) : malloc(whole);
     if (!start) return NULL;
     char *block = (char *)(((uintptr_t)start + 2 * HEADER - 1) & ~(uintptr_t)(HEADER - 1));
-    *header_of(block) = (Header){start, size, large};
+    *header_of(block) = (Header){start, size, mapped, large};
 #ifdef MADV_HUGEPAGE
     if (size >= HUGE_PAGES) {
         uintptr_t first = ((uintptr_t)block + 4095) & ~(uintptr_t)4095;
@@ -65,12 +75,24 @@ static void *new_block(size_t size, int large, int zeroed)
     return block;
 }
 
-/* The smallest kept block that will do and is not twice as large. */
+static void give_back(void *block)
+{
+    Header *header = header_of(block);
+#ifdef MAP_ANONYMOUS
+    if (header->mapped) {
+        munmap(header->start, header->mapped);
+        return;
+    }
+#endif
+    free(header->start);
+}
+
+/* The smallest kept block that will do and is not much larger. */
 static void *take(size_t size)
 {
     int best = -1;
     for (int i = kept.count - 1; i >= 0; i--)
-        if (kept.size[i] >= size && kept.size[i] <= 2 * size && (best < 0 || kept.size[i] < kept.size[best])) best = i;
+        if (kept.size[i] >= size && kept.size[i] <= size + size / 4 && (best < 0 || kept.size[i] < kept.size[best])) best = i;
     if (best < 0) return NULL;
     void *block = kept.block[best];
     in_use += kept.size[best];
@@ -94,7 +116,7 @@ static void *allocate(size_t size, int zeroed)
         }
     } else if (in_use > most_in_use) most_in_use = in_use;
     pthread_mutex_unlock(&memory_lock);
-    while (many) free(header_of(given_up[--many])->start);
+    while (many) give_back(given_up[--many]);
     if (block) return zeroed ? memset(block, 0, size) : block;
     block = new_block(size, 1, zeroed);
     if (!block) {
@@ -123,7 +145,7 @@ static void release(void *ctx, void *block, size_t size)
         pthread_mutex_unlock(&memory_lock);
         if (keep) return;
     }
-    free(header->start);
+    give_back(block);
 }
 
 static void *plain(void *ctx, size_t size) { return (void)ctx, allocate(size, 0); }
@@ -150,7 +172,7 @@ void retrograd_trim(void)
 {
     pthread_mutex_lock(&memory_lock);
     while (kept.count) {
-        free(header_of(kept.block[kept.count - 1])->start);
+        give_back(kept.block[kept.count - 1]);
         forget(kept.count - 1);
     }
     most_in_use = in_use;

@@ -140,11 +140,12 @@ class Recording:
 
     @functools.cached_property
     def program(self) -> Program:
-        """What the recording comes to; made once it is known to be the same every time."""
+        """What the recording comes to; what it needed for a step that fails is forgotten."""
         escaping = [output.value for output in self.outputs if output.value is not None]
         grads = [effect.value for effect in self.grads if effect.value is not None]
         program = Program(self.recorder, self.arguments, escaping, grads, self.native)
         self.recorder.let_go()
+        self._grads_before.clear()
         return program
 
     def _outputs(self, tree: Any, positions: dict[int, int]) -> Any:
