@@ -252,6 +252,21 @@ def test_batched_gradients(torch, x):
     assert x.grad is None
 
 
+def test_batched_gradients_are_not_retained():
+    """In torch what is retained is then a batch of its former `vmap`, of which nothing can be read."""
+    torch = retrograd
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2
+    y.retain_grad()
+    y.sum().backward(retain_graph=True)
+    retained = y.grad.clone()
+    batch = torch.eye(y.numel(), dtype=y.dtype).reshape(-1, *y.shape)
+    torch.autograd.grad(y, x, batch, is_grads_batched=True, retain_graph=True)
+    assert (y.grad == retained).all()
+    y.sum().backward()
+    assert (y.grad == 2 * retained).all()
+
+
 def test_batched_gradients_of_several_outputs(torch, x):
     w = torch.ones(2, requires_grad=True)
     gx, gw = torch.autograd.grad([x * w, (x + w).sum()], [x, w], [torch.eye(2), torch.ones(2)], is_grads_batched=True)

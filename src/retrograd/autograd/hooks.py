@@ -142,12 +142,18 @@ def run_tensor_hooks(extras: NodeHooks, grads: Sequence[Any], as_tensors: bool) 
             seen[output_nr] = after
     for output_nr, reference in extras.retains_grad.copy().items():
         tensor, grad = reference(), seen[output_nr]
-        if tensor is not None and grad is not None:
+        if tensor is not None and grad is not None and not _is_of_a_batch(grad, tensor):
             meta = materialize_autograd_meta(tensor)
             # A clone: what travels through the engine may be the user's own tensor, or go on to other nodes.
             with graph_lock:
                 meta.grad = grad.clone() if meta.grad is None else meta.grad + grad
     return seen if boxes is None else boxes.unbox(seen)
+
+
+def _is_of_a_batch(grad: Any, tensor: Any) -> bool:
+    """Is it the gradients of a batch (of `is_grads_batched`, or of a transform around the pass), and the tensor not?"""
+    special = grad._special
+    return special is not None and grad._transparent and special != tensor._special
 
 
 def run_pre_hooks(extras: NodeHooks, grads: Sequence[Any], as_tensors: bool) -> list[Any]:
