@@ -216,3 +216,20 @@ def test_out_of_every_other_dtype() -> None:
     assert compared > 3000
     assert differ - set(OF_OTHER_DTYPES) == set()
     assert set(OF_OTHER_DTYPES) - differ == set(), "these agree now: take them off the list"
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "cumsum", "cumprod", "nansum"])
+def test_out_has_the_dtype_that_was_asked_for(torch, name):
+    x, function = torch.ones(3, 4), getattr(torch, name)
+    for wrong in (torch.float32, torch.int64):
+        with pytest.raises(RuntimeError, match="dtype"):
+            function(x, 0, dtype=torch.float64, out=torch.empty(0, dtype=wrong))
+    out = torch.empty(0, dtype=torch.float64)
+    assert function(x, 0, dtype=torch.float64, out=out) is out and out.flatten()[0] in (1, 3)
+
+
+def test_other_names_of_arguments_are_looked_at_beside_out(torch):
+    x = torch.zeros(2, 3)
+    assert torch.logcumsumexp(x, axis=0, out=torch.empty(0))[0].tolist() == [0, 0, 0]
+    with pytest.raises(TypeError):
+        torch.logcumsumexp(x, 0, dtype=torch.float32, out=torch.empty(0))

@@ -119,7 +119,10 @@ def _wrapper(entry: Entry, operator: str | None = None) -> str:
     if not operator and has_out(entry):
         body += ["if out is not None:"]
         checks = "" if entry.differentiable else ", False"
-        body += [f"    return write_out({public}, out, ({_call_arguments(entry)}), {_keywords(entry)}{checks})"]
+        keywords = _keywords(entry)
+        if "**aliases" in head:
+            keywords = "aliases" if keywords == "{}" else keywords.replace("}", ", **aliases}")
+        body += [f"    return write_out({public}, out, ({_call_arguments(entry)}), {keywords}{checks})"]
     if not operator and "**aliases" in head:
         late = _late(entry)
         names = "".join(f', "{a.parameter}"' for a in late)

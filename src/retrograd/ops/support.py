@@ -15,6 +15,7 @@ from ..autograd.forward_operators import forbid_out
 from ..autograd.inplace import begin_inplace, check_overlap
 from ..autograd.intercept import interceptor_of
 from ..core.description import NoArray
+from ..core.dtypes import dtype
 from ..core.late import extension
 from ..core.records import record_of
 from ..core.state import local, process
@@ -232,6 +233,9 @@ def write_out(
     for target in outs:
         if not isinstance(target, Tensor):
             raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(target).__name__}")
+    wanted = next((value for value in (*args, *kwargs.values()) if isinstance(value, dtype)), None)
+    if wanted is not None and len(outs) == 1 and outs[0].dtype is not wanted:
+        raise RuntimeError(_other_dtype(wanted, outs[0].dtype))
     state = local.state
     tensors, apart = _tensors_in((*args, *kwargs.values())), _apart(function, args, kwargs)
     for tensor in (*tensors, *outs):
@@ -260,14 +264,15 @@ def write_out(
         raise TypeError(f"{name}(): argument 'out' must be tuple of {count} Tensors, one for each result")
     for target, value in zip(outs, result, strict=True):
         if target._memory.dtype != value._memory.dtype:
-            raise RuntimeError(
-                f"Expected out tensor to have dtype {C_NAMES[value.dtype.name]}, but got {C_NAMES[target.dtype.name]} "
-                "instead"
-            )
+            raise RuntimeError(_other_dtype(value.dtype, target.dtype))
         _check_target(target, value, tensors, apart)
     for target, value in zip(outs, result, strict=True):
         store(target, value._numbers, True)
     return result._make(outs) if hasattr(result, "_make") else outs
+
+
+def _other_dtype(wanted: dtype, given: dtype) -> str:
+    return f"Expected out tensor to have dtype {C_NAMES[wanted.name]}, but got {C_NAMES[given.name]} instead"
 
 
 def _apart(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any, Any]) -> list[Tensor]:
