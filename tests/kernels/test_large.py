@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from retrograd import backends, kernels
+from retrograd import backends, derivatives, kernels
 from retrograd.core import threads
 from retrograd.kernels import blocks, compiled, compiled_products
 
@@ -201,6 +201,64 @@ def max_pool_backward(kernel, stride, padding):
     return call, plain
 
 
+def averaged(shape, kernel, stride, padding, include):
+    """For each window, the cells of it that are in the plane, and what their sum is divided by."""
+    for r, c in np.ndindex(*[(n + 2 * padding - kernel) // stride + 1 for n in shape[2:]]):
+        first = r * stride - padding, c * stride - padding
+        cells = tuple(slice(max(at, 0), min(at + kernel, n)) for at, n in zip(first, shape[2:]))
+        yield r, c, (..., *cells), kernel**2 if include else np.prod([part.stop - part.start for part in cells])
+
+
+def avg_pool(kernel, stride, padding, include):
+    def call(x):
+        return kernels.avg_pool(x, [kernel] * 2, [stride] * 2, [padding] * 2, False, include, None)
+
+    def plain(x):
+        result = np.zeros((*x.shape[:2], *[(n + 2 * padding - kernel) // stride + 1 for n in x.shape[2:]]))
+        for r, c, cells, divisor in averaged(x.shape, kernel, stride, padding, include):
+            result[..., r, c] = x[cells].sum((-2, -1)) / divisor
+        return result
+
+    return call, plain
+
+
+def avg_pool_backward(kernel, stride, padding, include):
+    def call(x):
+        g = avg_pool(kernel, stride, padding, include)[0](x)
+        return kernels.avg_pool_backward(g, x.shape, [kernel] * 2, [stride] * 2, [padding] * 2, include, None)
+
+    def plain(x):
+        g, result = avg_pool(kernel, stride, padding, include)[1](x), np.zeros(x.shape)
+        for r, c, cells, divisor in averaged(x.shape, kernel, stride, padding, include):
+            result[cells] += g[..., r, c, None, None] / divisor
+        return result
+
+    return call, plain
+
+
+def logsumexp(x):
+    largest = x.max(-1)
+    return largest + np.log(np.exp(x - largest[..., None]).sum(-1))
+
+
+def run_logsumexp_backward(g, x):
+    return derivatives.formulas.logsumexp_backward(kernels, g, x, kernels.logsumexp(x, 1), 1, False)
+
+
+def attention(causal):
+    def call(q, k, v):
+        return kernels.attention(q, k, v, 0.0, causal)
+
+    def plain(q, k, v):
+        scores = q @ k.swapaxes(-2, -1) / np.sqrt(q.shape[-1])
+        if causal:
+            scores[..., np.arange(k.shape[-2]) > np.arange(q.shape[-2])[:, None]] = -np.inf
+        weights = softmax(scores)
+        return weights @ v, weights
+
+    return call, plain
+
+
 def convolution(groups):
     def call(x, w, b):
         return kernels.convolution(x, w, b, [1, 1], [1, 1], [1, 1], False, [0, 0], groups)
@@ -305,6 +363,26 @@ CASES = [
     Case("max_pool of 3 by 2", [IMAGES], *max_pool(3, 2, 1), "max_pool2d"),
     Case("max_pool_backward of 2", [(12, 13, 31, 35)], *max_pool_backward(2, 2, 0), "max_pool2d_by_two_backward"),
     Case("max_pool_backward of 3 by 2", [(12, 13, 31, 35)], *max_pool_backward(3, 2, 1), "max_pool2d_backward"),
+    Case("avg_pool of 2", [(6, 8, 30, 34)], *avg_pool(2, 2, 0, True), "avg_pool2d"),
+    Case("avg_pool of 3 by 2", [IMAGES], *avg_pool(3, 2, 1, False), "avg_pool2d"),
+    Case("avg_pool of 4 by 3", [IMAGES], *avg_pool(4, 3, 2, True), "avg_pool2d"),
+    Case("avg_pool_backward of 2", [(12, 13, 31, 35)], *avg_pool_backward(2, 2, 0, True), "avg_pool2d_backward"),
+    Case("avg_pool_backward of 3 by 1", [IMAGES], *avg_pool_backward(3, 1, 1, False), "avg_pool2d_backward"),
+    Case("avg_pool_backward of 4 by 3", [(12, 13, 31, 35)], *avg_pool_backward(4, 3, 2, True), "avg_pool2d_backward"),
+    Case("logsumexp", [MATRIX], lambda x: kernels.logsumexp(x, 1), logsumexp),
+    Case("logsumexp, kept", [(3, 40, 1100)], lambda x: kernels.logsumexp(x, (-1,), True),
+         lambda x: logsumexp(x)[..., None], "logsumexp"),
+    Case("logsumexp_backward", [(ROWS,), MATRIX], run_logsumexp_backward, lambda g, x: g[:, None] * softmax(x)),
+    Case("attention", [(2, 3, 40, 8), (2, 3, 70, 8), (2, 3, 70, 8)], *attention(False), "attention_weights"),
+    Case("attention to what was", [(2, 3, 70, 8), (2, 3, 50, 8), (2, 3, 50, 8)], *attention(True), "attention_weights"),
+    Case("cumsum", [MATRIX], lambda x: kernels.cumsum(x, 1), lambda x: x.cumsum(1), "scan"),
+    Case("cumsum of columns", [MATRIX], lambda x: kernels.cumsum(x, 0), lambda x: x.cumsum(0), "scan"),
+    Case("cumsum in the middle", [(3, 101, 57)], lambda x: kernels.cumsum(x, 1), lambda x: x.cumsum(1), "scan"),
+    Case("cumsum from the end", [(WIDTH, ROWS)], lambda x: kernels.cumsum_from_end(x, 1),
+         lambda x: x[:, ::-1].cumsum(1)[:, ::-1], "scan"),
+    Case("cumsum of columns from the end", [MATRIX], lambda x: kernels.cumsum_from_end(x, -2),
+         lambda x: x[::-1].cumsum(0)[::-1], "scan"),
+    Case("cumprod", [MATRIX], lambda x: kernels.cumprod(1 + x / 1000, 1), lambda x: (1 + x / 1000).cumprod(1), "scan"),
     Case("convolution, depthwise", [(9, 6, 31, 33), (6, 1, 3, 3), (6,)], *convolution(6), "conv_forward"),
     Case("convolution of one channel", [(9, 1, 31, 33), (6, 1, 3, 3), (6,)], *convolution(1), "conv_forward"),
     Case("sum", [MATRIX], kernels.sum_all, lambda x: x.sum(), "sum_rows"),
@@ -424,7 +502,8 @@ ODD = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40, 3e38, -3e38, 
 @pytest.mark.parametrize("name", [
     "sigmoid", "relu", "silu", "gelu", "gelu, tanh", "sigmoid_backward", "threshold_backward", "silu_backward",
     "gelu_backward", "softmax", "log_softmax", "softmax_backward", "log_softmax_backward", "layer_norm", "sum",
-    "max_pool of 2", "max_pool of 3 by 2", "group_norm", "batch_norm", "where", "clamp", "hardtanh",
+    "max_pool of 2", "max_pool of 3 by 2", "group_norm", "batch_norm", "where", "clamp", "hardtanh", "logsumexp",
+    "logsumexp_backward", "cumsum", "avg_pool of 2", "avg_pool of 3 by 2", "attention",
 ])  # fmt: skip
 def test_nan_infinity_and_extremes(name, dtype):
     case = BY_NAME[name]
@@ -479,7 +558,7 @@ def test_other_layouts_and_dtypes_are_left_to_numpy(case, called):
         got = case.call(*[strided(a) for a in arrays])
     own_result = (
         "where", "masked_fill", "leaky_relu", "elu", "softplus", "embedding_backward", "scatter", "index_add",
-        "convolution", "max_pool_backward", "_norm",
+        "convolution", "pool_backward", "_norm", "attention", "from the end", "cumprod",
     )  # fmt: skip
     if not any(part in case.name for part in own_result):  # those make contiguous arrays of their own
         assert called == []

@@ -224,6 +224,24 @@ def test_maxima_of_windows(dims: int, options: tuple[int, ...], special: tuple[f
     same(grad, their_grad, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("options", [
+    (2,), (3, 2, 1), (3, 1, 1), (5, 3, 2, True), (4, 2, 1, True, False), (3, 2, 0, False, True, 7), ((3, 2), (2, 4)),
+])  # fmt: skip
+@pytest.mark.parametrize("special", [(), (np.nan, np.inf)])
+def test_means_of_windows(options: tuple[Any, ...], special: tuple[float, ...]):
+    """Also of windows that go over the edge, and divided by what was asked for."""
+    x = np.random.default_rng(5).standard_normal((9, 8, 23, 26)).astype(np.float32)
+    x[3, 4, 5, 6 : 6 + len(special)] = special
+    found = []
+    for lib in (retrograd, torch):
+        leaf = lib.from_numpy(x).requires_grad_()
+        values = lib.nn.functional.avg_pool2d(leaf, *options)
+        weights = lib.from_numpy(np.random.default_rng(6).standard_normal(values.shape).astype(np.float32))
+        found.append((values, lib.autograd.grad(values, leaf, weights)[0]))
+    for ours, theirs in zip(*found, strict=True):
+        same(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("special", [(), (np.nan,), (np.inf,), (-np.inf,), (1e4, 1e4)])
 @pytest.mark.parametrize("shape", [(70, 1031), (3, 129, 512), (300, 17)])
 @pytest.mark.parametrize("name", ["softmax", "log_softmax", "layer_norm", "layer_norm without weight", "gelu"])

@@ -98,3 +98,80 @@ def test_rows() -> None:
         a, index = rng.standard_normal((50, 7, 11)).astype(dtype), rng.integers(0, 50, (30, 20))
         np.testing.assert_array_equal(compiled.rows_at(a, index), a[index])
     assert compiled.rows_at(a, index.astype(np.int32)) is None and compiled.rows_at(a[:, ::2], index) is None
+
+
+@pytest.mark.parametrize("name", ["exp", "tanh", "sqrt", "abs", "neg", "log1p", "square", "sin", "reciprocal"])
+def test_functions_of_one_element(name: str) -> None:
+    for dtype in (np.float32, np.float64, np.complex64):
+        a = (np.random.default_rng(0).uniform(0.1, 2, 50003)).astype(dtype)
+        expected = {"abs": np.absolute, "neg": np.negative}.get(name) or getattr(np, name)
+        np.testing.assert_array_equal(getattr(kernels, name)(a), expected(a))
+
+
+@pytest.mark.parametrize("shape, dim", [((5, 40, 900), 0), ((7, 4, 9000), 1), ((300, 60, 3), 2), ((2, 70001), 0)])
+def test_a_slice_among_zeros(shape: tuple[int, ...], dim: int) -> None:
+    rest = shape[:dim] + shape[dim + 1 :]
+    grad = np.random.default_rng(0).standard_normal(rest)
+    for index in (0, shape[dim] - 1, -1):
+        expected = np.zeros(shape)
+        expected[(slice(None),) * dim + (index,)] = grad
+        for g in (grad, np.asfortranarray(grad)):  # which the kernel takes, and which it does not
+            np.testing.assert_array_equal(kernels.select_backward(g, shape, dim, index), expected)
+    assert compiled.placed(grad, shape, dim, 1) is not None and compiled.placed(grad[1:], shape, dim, 1) is None
+
+
+def test_zeros() -> None:
+    for shape in ((40001,), (300, 301), (compiled.SHARED + 1,)):
+        found = compiled.zeros(shape, np.dtype(np.float32))
+        assert found is not None and found.shape == shape and not found.any()
+    assert compiled.zeros((5,), np.dtype(np.float32)) is None
+    assert compiled.zeros((40001,), np.dtype(np.int64)) is None
+
+
+@pytest.mark.parametrize("shape, size", [((9001, 7), (7,)), ((40, 50, 60), (50, 1)), ((3, 4, 9001), (1, 1, 9001)),
+                                         ((40001,), ()), ((70, 80, 90), (80, 90))], ids=str)  # fmt: skip
+def test_sums_of_what_was_broadcast(shape: tuple[int, ...], size: tuple[int, ...]) -> None:
+    a = np.random.default_rng(0).standard_normal(shape)
+    spread = (1,) * (len(shape) - len(size)) + size
+    over = tuple(d for d, n in enumerate(spread) if n == 1 and shape[d] != 1)
+    found = kernels.sum_to_size(a, size)
+    assert found.shape == size
+    np.testing.assert_allclose(found, a.sum(over).reshape(size), rtol=1e-12, atol=1e-12)
+
+
+RULES: dict[str, dict[str, Any]] = {
+    "RMSprop": {"momentum": 0.9, "centered": True}, "Adagrad": {"lr_decay": 0.1}, "Adadelta": {}, "Adamax": {}, "NAdam": {},
+    "RAdam": {}, "Rprop": {}, "ASGD": {"weight_decay": 0.1}, "SGD": {"momentum": 0.9, "dampening": 0.1}, "AdamW": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_steps_on_several_threads(name: str) -> None:
+    """Of every optimizer, on parameters of several blocks of several threads, beside NumPy alone on one."""
+    found = []
+    for enabled in (True, False):
+        retrograd.set_num_threads(3 if enabled else 1)
+        rng = np.random.default_rng(0)
+        leaves = [retrograd.from_numpy(rng.standard_normal(s)).requires_grad_() for s in ((701, 701), (100,), (40000,))]
+        optimizer = getattr(retrograd.optim, name)(leaves, lr=0.01, **RULES[name])
+        with backends.fast.flags(enabled=enabled):
+            for _ in range(3):
+                for leaf in leaves:
+                    leaf.grad = retrograd.from_numpy(rng.standard_normal(tuple(leaf.shape)))
+                optimizer.step()
+        found.append([leaf.detach().numpy() for leaf in leaves])
+    for shared, alone in zip(*found, strict=True):
+        np.testing.assert_allclose(shared, alone, rtol=1e-12, atol=1e-12)
+
+
+def test_gradients_by_signs() -> None:
+    """What formulas multiply and add with signs is the same to the last bit, with numbers too."""
+    found = []
+    for threads in (1, 3):
+        retrograd.set_num_threads(threads)
+        numbers = np.random.default_rng(0).standard_normal((2, 300, 301))
+        x, y = (retrograd.from_numpy(a).requires_grad_() for a in numbers)
+        ((x * y / 3.0 - y) * (2.0 / (x * x + 1.0))).sum().backward()
+        found.append((x.grad.numpy(), y.grad.numpy()))
+    for one, three in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, three)

@@ -7,6 +7,8 @@
 
 #define SMALL 4096 /* elements; from there on NumPy's loops, and the compiled kernels behind them, are as good or better */
 
+#define LONG (1 << 15) /* elements of rows that ufuncs share among threads (LONG_ROW of ufuncs.c) */
+
 typedef struct {
     PyArrayObject *array; /* NULL for a number */
     double number;
@@ -115,10 +117,16 @@ PyObject *small_binary(int operation, PyObject *a, PyObject *b)
     return (PyObject *)result;
 }
 
+/* Large enough to be shared among threads, which NumPy's own signs are not. */
+static int is_long(PyObject *a) { return PyArray_CheckExact(a) && PyArray_SIZE((PyArrayObject *)a) >= LONG; }
+
 PyObject *binary(int operation, PyObject *a, PyObject *b)
 {
     PyObject *result = small_binary(operation, a, b);
     if (result || PyErr_Occurred()) return result;
+    if ((is_long(a) && (PyArray_CheckExact(b) || PyFloat_CheckExact(b))) ||
+        (is_long(b) && (PyArray_CheckExact(a) || PyFloat_CheckExact(a))))
+        return PyObject_CallFunctionObjArgs(PyTuple_GetItem(core.shared_signs, operation), a, b, NULL);
     switch (operation) {
     case MUL: return PyNumber_Multiply(a, b);
     case ADD: return PyNumber_Add(a, b);

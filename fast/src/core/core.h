@@ -23,7 +23,7 @@
     X(InputBuffer) X(GraphTask) X(ExecInfo) X(SavedVariable) X(local) X(INFERENCE) X(gradient_edge) X(version_counter) X(as_view) \
     X(unpack_array) X(unpack_output_array) X(validate_array) X(validated) X(apply_node) X(run_node) X(run_late_hooks) \
     X(apply_special) X(NoArray) X(graph_lock) X(kernels) X(ops) X(formulas) X(unpack_tensor) \
-    X(unpack_output_tensor) X(validate_tensor)
+    X(unpack_output_tensor) X(validate_tensor) X(shared_signs)
 
 /* Slots of those classes that are read or written here. */
 #define SLOTS(X) \

@@ -48,6 +48,7 @@ def _divisors(ufunc: Any, name: str, a: ndarray, b: ndarray, out: ndarray | None
 
 # Names of their own, since a lookup in np costs the common case a tenth of its overhead.
 _add, _subtract, _multiply, _true_divide = map(on_threads, (np.add, np.subtract, np.multiply, np.true_divide))
+_absolute = on_threads(np.absolute)
 
 
 def add(a: Operand, b: Operand, alpha: Operand = 1, out: ndarray | None = None) -> ndarray:
@@ -310,7 +311,7 @@ def abs(a: Operand, out: ndarray | None = None) -> ndarray:
     if getattr(a, "dtype", None) is _BOOL:
         unsupported("abs_cpu", a.dtype)
     if out is None:
-        r = np.absolute(a)
+        r = _absolute(a)
         return r if r.__class__ is ndarray else _scalar_result(r, a)
     if a.dtype.kind in "cW":
         if out is a:

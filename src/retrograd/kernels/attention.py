@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from . import compiled
+from .compiled import LARGE, on_threads
 from .products import matmul
 from .promotion import work_dtype
 from .softmax import softmax, softmax_backward
@@ -27,7 +29,12 @@ def attention(
     """``softmax(query @ key.T * scale + mask) @ value``, and the weights that the softmax gave."""
     dtype = query.dtype
     query, key, value = (x.astype(work_dtype(dtype), copy=False) for x in (query, key, value))
-    scores = matmul(query * query.dtype.type(attention_scale(query, scale)), key.swapaxes(-2, -1))
+    factor = attention_scale(query, scale)
+    if attn_mask is None and compiled.is_used() and type(query) is np.ndarray and query.dtype in compiled.SUFFIXES:
+        weights = matmul(query, key.swapaxes(-2, -1))
+        if weights.size > LARGE and compiled.attention_weights(weights, factor, is_causal):
+            return matmul(weights, value).astype(dtype, copy=False), weights
+    scores = matmul(query * query.dtype.type(factor), key.swapaxes(-2, -1))
     bias, dead = attention_bias(attn_mask, is_causal, scores)
     if bias is not None:
         scores = np.add(scores, bias, out=scores) if bias.ndim <= scores.ndim else scores + bias
@@ -81,7 +88,7 @@ def attention_backward(
         grad_value = matmul(weights.swapaxes(-2, -1), grad).astype(dtype, copy=False)
     if edges[0] is not None or edges[1] is not None:
         scores = softmax_backward(matmul(grad, value.swapaxes(-2, -1)), weights, -1)
-        scores *= scores.dtype.type(scale)
+        scores = on_threads(np.multiply)(scores, scores.dtype.type(scale), out=scores)
         if edges[0] is not None:
             grad_query = matmul(scores, key).astype(dtype, copy=False)
         if edges[1] is not None:

@@ -22,7 +22,7 @@ from retrograd.core.threads import listeners, threads
 
 LARGE = 1 << 12  # elements: with fewer, what a call costs begins to count
 SUFFIXES = {np.dtype(np.float32): "_f32", np.dtype(np.float64): "_f64"}
-_VERSION = 3  # of the kernels' names and arguments
+_VERSION = 4  # of the kernels' names and arguments
 _GRAIN = 1 << 14  # elements that are worth a thread
 
 #: The library, or None where there is none, looked for when first needed; and whether it is used.
@@ -229,6 +229,44 @@ def rows(name: str, *arrays: ndarray) -> ndarray | None:
     return out
 
 
+def attention_weights(scores: ndarray, scale: float, causal: bool) -> bool:
+    """softmax(scores * scale) in their place, of each query with the keys before it, if `causal`; whether it did."""
+    if not scores.size or not takes(scores):
+        return False
+    queries, width = scores.shape[-2:]
+    _run("attention_weights", scores.dtype, scores.size // width, scores, queries, width, int(causal), float(scale))
+    return True
+
+
+def logsumexp(x: ndarray) -> ndarray | None:
+    """log(sum(exp(x))) along the last dimension, which is left out."""
+    if not x.ndim or not x.shape[-1] or not takes(x):
+        return None
+    out = np.empty(x.shape[:-1], x.dtype)
+    _run("logsumexp", x.dtype, out.size, x, out, x.shape[-1])
+    return out
+
+
+def logsumexp_backward(grad: ndarray, x: ndarray, result: ndarray) -> ndarray | None:
+    """Its gradient."""
+    if not takes(x, grad, result) or not grad.shape == result.shape == x.shape[:-1]:
+        return None
+    out = np.empty_like(x)
+    _run("logsumexp_backward", x.dtype, grad.size, grad, x, result, out, x.shape[-1])
+    return out
+
+
+def scan(x: ndarray, dim: int, multiply: bool, back: bool = False) -> ndarray | None:
+    """Running sums or products along a dimension, from its beginning or its end."""
+    if not x.size or not takes(x):
+        return None
+    out = np.empty_like(x)
+    outer, n, inner = _along(x, dim)
+    lines = -(-outer // 16) if inner == 1 else outer * -(-inner // 16)
+    _run("scan", x.dtype, lines, x, out, outer, n, inner, int(multiply), int(back))
+    return out
+
+
 def layer_norm(
     x: ndarray, weight: ndarray | None, bias: ndarray | None, eps: float
 ) -> tuple[ndarray, ndarray, ndarray] | None:
@@ -378,6 +416,36 @@ def max_pool2d_backward(
     return out
 
 
+def avg_pool2d(
+    x: ndarray, divisor: ndarray, out: Sequence[int], kernel: Sequence[int], stride: Sequence[int],
+    padding: Sequence[int],
+) -> ndarray | None:  # fmt: skip
+    """Of (planes, height, width): the sums of the windows over their divisors."""
+    if len(out) != 2 or not takes(x):
+        return None
+    result = np.empty((x.shape[0], *out), x.dtype)
+    divisors = np.ascontiguousarray(np.broadcast_to(divisor, out), x.dtype)
+    windows = sizes_array(kernel), sizes_array(stride), sizes_array(padding)
+    _run("avg_pool2d", x.dtype, len(x), x, divisors, result, *x.shape[1:], *out, *windows)
+    return result
+
+
+def avg_pool2d_backward(
+    grad: ndarray, divisor: ndarray, size: Sequence[int], kernel: Sequence[int], stride: Sequence[int],
+    padding: Sequence[int],
+) -> ndarray | None:  # fmt: skip
+    """Of (planes, ...): the gradient of each window over its divisor, at all its cells."""
+    if len(size) != 2 or not takes(grad):
+        return None
+    result = np.empty((grad.shape[0], *size), grad.dtype)
+    out = grad.shape[1:]
+    divisors = np.ascontiguousarray(np.broadcast_to(divisor, out), grad.dtype)
+    windows = sizes_array(kernel), sizes_array(stride), sizes_array(padding)
+    shares = np.empty((len(grad), out[1]), grad.dtype)
+    _run("avg_pool2d_backward", grad.dtype, len(grad), grad, divisors, result, *size, *out, *windows, shares)
+    return result
+
+
 # --------------------------------------------------------------------------------------------------------- indexing
 
 
@@ -401,6 +469,32 @@ def gather(a: ndarray, dim: int, index: ndarray) -> ndarray | None:
     out = np.empty(index.shape, a.dtype)
     outer, n, inner = _along(a, dim)
     _run("gather", a.dtype, outer, a, index, out, n, index.shape[dim], inner)
+    return out
+
+
+_PIECE = 1 << 12  # elements of a task that fills memory
+
+
+def placed(slice: ndarray, shape: tuple[int, ...], dim: int, index: int) -> ndarray | None:
+    """Zeros of `shape` with a slice at `index` along `dim`."""
+    if threads[0] == 1 or not takes(slice):
+        return None
+    out = np.empty(shape, slice.dtype)
+    outer, n, inner = _along(out, dim)
+    if not inner or slice.shape != (*shape[:dim], *shape[dim + 1 :]):
+        return None
+    tasks = outer * n * -(-inner // _PIECE)
+    _run("place_slice", out.dtype, tasks, slice, out, n, inner, index % n, _PIECE)
+    return out
+
+
+def zeros(shape: tuple[int, ...], dtype: np.dtype) -> ndarray | None:
+    """Zeros that are all written, by several threads: for who is going to write to most of them, on as many."""
+    size = math.prod(shape)
+    if threads[0] == 1 or size <= SHARED or dtype not in SUFFIXES or not is_used():
+        return None
+    out = np.empty(shape, dtype)
+    _run("place_slice", dtype, -(-size // _PIECE), None, out, 1, size, -1, _PIECE)
     return out
 
 

@@ -59,7 +59,9 @@ def embedding_backward(
 ) -> np.ndarray:
     """The gradient of `embedding` for the weight: the rows of `grad` added up by index, without those of padding."""
     width = grad.shape[-1]
-    result = np.zeros_like(grad, shape=(num_weights, width), order="C")
+    result = compiled.zeros((num_weights, width), grad.dtype) if type(grad) is np.ndarray else None
+    if result is None:
+        result = np.zeros_like(grad, shape=(num_weights, width), order="C")
     rows = indices.reshape(-1)
     values = grad.reshape(rows.size, width)
     if padding_idx >= 0:

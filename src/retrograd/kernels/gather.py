@@ -236,7 +236,9 @@ def index_select(a: np.ndarray, dim: int, index: np.ndarray) -> np.ndarray:
 
 def index_select_backward(grad: np.ndarray, sizes: Sequence[int], dim: int, index: np.ndarray) -> np.ndarray:
     """The gradient of `index_select`: zeros of the input's size, with the parts of `grad` added at the positions."""
-    result = np.zeros_like(grad, shape=tuple(sizes), order="C")
+    result = compiled.zeros(tuple(sizes), grad.dtype) if type(grad) is np.ndarray else None
+    if result is None:
+        result = np.zeros_like(grad, shape=tuple(sizes), order="C")
     return index_add(result, dim, index, grad, 1, result)
 
 

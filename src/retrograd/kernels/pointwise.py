@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from .compiled import on_threads
 from .promotion import (
     Operand,
     apply_binary,
@@ -30,13 +31,14 @@ _BOOL = np.dtype(bool)
 
 def _binary(name: str, ufunc: Callable[..., Any], refused: str, message: str, doc: str) -> Callable[..., Any]:
     """A kernel whose result has the common dtype, which must not be of the kinds in `refused`."""
+    shared = on_threads(ufunc)
 
     def kernel(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:
         if b.__class__ is ndarray and out is None:
             try:
                 d = a.dtype
                 if d is b.dtype and d.kind not in refused:
-                    r = ufunc(a, b)
+                    r = shared(a, b)
                     return r if r.__class__ is ndarray else as_array(r)
             except (AttributeError, ValueError):
                 pass
@@ -64,11 +66,12 @@ def _scalar_result(r: Any, a: Operand) -> Any:
 
 def _float_unary(name: str, ufunc: Callable[..., Any], doc: str) -> Callable[..., Any]:
     """A kernel of one operand; integers are computed in the default dtype."""
+    shared = on_threads(ufunc)
 
     def kernel(a: Operand, out: ndarray | None = None) -> ndarray:
         if out is None:
             try:
-                r = ufunc(a)
+                r = shared(a)
                 if r.dtype is a.dtype:
                     return r if r.__class__ is ndarray else as_array(r)
             except AttributeError:

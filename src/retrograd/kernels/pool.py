@@ -315,8 +315,10 @@ def avg_pool(
     out = _check_pool(f"avg_pool{dims}d", a, kernel, stride, padding, ones, ceil_mode)
     lead, size = a.shape[: a.ndim - dims], a.shape[a.ndim - dims :]
     x = _planes(a, dims)
-    result = np.zeros_like(x, dtype=work_dtype(x.dtype), shape=(x.shape[0], *out), order="C")
     divisor = _divisor(size, kernel, stride, padding, out, count_include_pad, divisor_override)
+    if x.size > LARGE and (fast := compiled.avg_pool2d(x, divisor, out, kernel, stride, padding)) is not None:
+        return fast.reshape(*lead, *out)
+    result = np.zeros_like(x, dtype=work_dtype(x.dtype), shape=(x.shape[0], *out), order="C")
     places = list(_taps(size, kernel, stride, padding, ones, out))
     for block in _blocks(x.shape[0], math.prod(size)):
         part, target = x[block], result[block]
@@ -344,6 +346,8 @@ def avg_pool_backward(
     out = grad.shape[grad.ndim - dims :]
     g = _planes(grad, dims)
     divisor = _divisor(size, kernel, stride, padding, out, count_include_pad, divisor_override)
+    if g.size > LARGE and (fast := compiled.avg_pool2d_backward(g, divisor, size, kernel, stride, padding)) is not None:
+        return fast.reshape(input_size)
     result = np.zeros_like(g, dtype=work_dtype(g.dtype), shape=(g.shape[0], *size), order="C")
     places = list(_taps(size, kernel, stride, padding, [1] * dims, out))
     for block in _blocks(g.shape[0], math.prod(size)):

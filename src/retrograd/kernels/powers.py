@@ -12,6 +12,7 @@ from numpy import ndarray
 
 from . import blocks
 from .arithmetic import mul
+from .compiled import on_threads
 from .pointwise import _BOOL, _binary, _float_unary, _scalar_result
 from .promotion import (
     Kernel,
@@ -85,12 +86,15 @@ def ldexp(a: ndarray, b: ndarray, out: ndarray | None = None) -> ndarray:
     return mul(a, power, out)
 
 
+_square, _multiply, _reciprocal = map(on_threads, (np.square, np.multiply, np.reciprocal))
+
+
 def _cube(a: ndarray) -> Any:
-    return np.multiply(np.multiply(a, a), a)
+    return _multiply(_multiply(a, a), a)
 
 
 def _reciprocal_square(a: ndarray) -> Any:
-    return np.reciprocal(np.multiply(a, a))
+    return _reciprocal(_multiply(a, a))
 
 
 def _rsqrt(a: ndarray, **kwargs: Any) -> Any:
@@ -99,7 +103,7 @@ def _rsqrt(a: ndarray, **kwargs: Any) -> Any:
 
 # np.power is twenty times slower than these and no more exact.
 _POWERS: dict[float, Callable[..., Any]] = {
-    1: np.copy, 2: np.square, 3: _cube, 0.5: np.sqrt, -0.5: _rsqrt, -1: np.reciprocal, -2: _reciprocal_square,
+    1: np.copy, 2: _square, 3: _cube, 0.5: on_threads(np.sqrt), -0.5: _rsqrt, -1: _reciprocal, -2: _reciprocal_square,
 }  # fmt: skip
 
 
@@ -203,7 +207,7 @@ def _complex_logaddexp(a: Any, b: Any, **kwargs: Any) -> Any:
 def square(a: Operand, out: ndarray | None = None) -> ndarray:
     """a * a."""
     if out is None:
-        r = np.square(a)
+        r = _square(a)
         if r.dtype is not _INT8 or a.dtype is _INT8:
             return r if r.__class__ is ndarray else _scalar_result(r, a)
     return pow(a, 2, out)

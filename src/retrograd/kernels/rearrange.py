@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from . import compiled
+from .compiled import LARGE, SHARED
 from .dims import check_long, normalize_dim, normalize_dims
 from .promotion import as_array, broadcast_shape, cast_number, promote_dtypes, result_dtype, store, unsupported
 from .shape import diagonal, expand, select, slice
@@ -312,6 +314,10 @@ def sum_to_size(a: np.ndarray, size: Sequence[int]) -> np.ndarray:
                     break
                 over.append(d)
         else:
+            if a.size > SHARED and type(a) is np.ndarray and over:
+                fast = compiled.reduced(np.add, a, tuple(over), False)
+                if fast is not None:
+                    return fast.reshape(size)
             if len(over) == lead:
                 return as_array(np.add.reduce(a, tuple(over)))
             return np.add.reduce(a, tuple(over), keepdims=True).reshape(size)
@@ -320,6 +326,10 @@ def sum_to_size(a: np.ndarray, size: Sequence[int]) -> np.ndarray:
 
 def select_backward(grad: np.ndarray, input_sizes: Sequence[int], dim: int, index: int) -> np.ndarray:
     """Zeros of `input_sizes` with `grad`, which may be a scalar of NumPy's, at `index` along `dim`."""
+    if grad.__class__ is np.ndarray and grad.size > LARGE:
+        fast = compiled.placed(grad, tuple(input_sizes), normalize_dim(dim, len(input_sizes)), index)
+        if fast is not None:
+            return fast
     if grad.__class__ is np.ndarray or isinstance(grad, np.generic):
         result = _zeros(input_sizes, grad.dtype)  # which takes a sixth of the time of zeros_like
     else:

@@ -282,12 +282,25 @@ def logsumexp(a: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:
     d = a.dtype if a.dtype.kind in "fcVW" else dtypes.default[0]
     x = operand(a, work_dtype(d))
     axis = None if dim is None else axes(dim, a.ndim)
+    if x.size > LARGE and x.dtype.kind == "f" and axis in (x.ndim - 1, (x.ndim - 1,)):
+        fast = compiled.logsumexp(x)
+        if fast is not None:
+            return _as_dtype(fast[..., None] if keepdim else fast, d)
     # The largest element is taken out; an infinite one cannot be (inf - inf).  Of no elements it is 0, as their sum.
     largest = _reduce(np.maximum if _count(a, dim) else np.add, np.real(x), axis, True)
     largest = np.where(np.isfinite(largest), largest, np.zeros_like(largest))
     r = as_array(_reduce(np.add, np.exp(np.subtract(x, largest)), axis, keepdim))
     r = np.add(np.log(r), largest.reshape(r.shape))
     return _as_dtype(r, d)
+
+
+def logsumexp_rows_backward(grad: ndarray, a: ndarray, result: ndarray, dim: Dims, keepdim: bool) -> ndarray | None:
+    """The gradient of `logsumexp` along the last dimension by the compiled kernel; None where it does not take it."""
+    if a.size <= LARGE or axes(dim, a.ndim) not in (a.ndim - 1, (a.ndim - 1,)):
+        return None
+    if keepdim:
+        grad, result = grad[..., 0], result[..., 0]
+    return compiled.logsumexp_backward(np.ascontiguousarray(grad), a, np.ascontiguousarray(result))
 
 
 # ---------------------------------------------------------------------------------------------- largest, smallest

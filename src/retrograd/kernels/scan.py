@@ -10,11 +10,13 @@ import math
 import numpy as np
 from numpy import ndarray
 
+from . import compiled
 from .blocks import row_blocks
 from .compiled import LARGE
 from .dims import normalize_dim
 from .powers import logaddexp
 from .promotion import complex_dtype, operand, scalar_name, unsupported, work_dtype
+from .rearrange import flip
 from .reduce import _BOOL, _INT64, _as_dtype
 
 
@@ -26,6 +28,15 @@ def cumsum(a: ndarray, dim: int, dtype: np.dtype | None = None, out: ndarray | N
 def cumprod(a: ndarray, dim: int, dtype: np.dtype | None = None, out: ndarray | None = None) -> ndarray:
     """The products of the elements up to each one along `dim`."""
     return _cumulate(np.multiply, "cumprod_out_cpu", a, dim, dtype, out)
+
+
+def cumsum_from_end(a: ndarray, dim: int) -> ndarray:
+    """The sums of the elements from each one on along `dim`."""
+    if type(a) is ndarray and a.size > LARGE:
+        fast = compiled.scan(a, normalize_dim(dim, a.ndim), multiply=False, back=True)
+        if fast is not None:
+            return fast
+    return flip(cumsum(flip(a, (dim,)), dim), (dim,))
 
 
 def _cumulate(
@@ -47,7 +58,8 @@ def _cumulate(
         # Rounding errors add up along the dimension: floats are added in double precision.
         wide = np.dtype(np.float64) if d.kind in "fV" else complex_dtype(np.dtype(np.float64)) if d.kind == "c" else d
         if type(x) is ndarray and x.size > LARGE and d.kind in "fciu" and x.flags.c_contiguous:
-            r = _scan_large(ufunc, x, dim, wide)
+            fast = compiled.scan(x, dim, ufunc is np.multiply)
+            r = _scan_large(ufunc, x, dim, wide) if fast is None else fast
         else:
             r = _as_dtype((x.cumsum if ufunc is np.add else x.cumprod)(axis=dim, dtype=wide), d)
     if out is None:

@@ -12,6 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from .compiled import is_used, on_threads
+
+# The ufuncs that rules use, which share what is large among threads.
+_absolute, _add, _divide, _maximum, _minimum, _multiply, _negative, _sqrt, _subtract = map(
+    on_threads,
+    (np.absolute, np.add, np.divide, np.maximum, np.minimum, np.multiply, np.negative, np.sqrt, np.subtract),
+)
+
 #: So many elements are worth a call of BLAS, and so few that it stays on this thread: SciPy's BLAS is another library
 #: than NumPy's, and after a call on several threads they wait for the next one on the processors that NumPy's want.
 _PIECE = 1 << 13
@@ -28,58 +36,59 @@ def _axpy(dtype: np.dtype) -> Any:
 class ARRAYS:
     """The names that rules use; ``x``, where the name ends with an underscore, is written to."""
 
-    absolute = np.absolute
-    add = np.add
-    divide = np.divide
-    maximum = np.maximum
-    multiply = np.multiply
-    negative = np.negative
-    sqrt = np.sqrt
-    subtract = np.subtract
+    absolute = _absolute
+    add = _add
+    divide = _divide
+    maximum = _maximum
+    multiply = _multiply
+    negative = _negative
+    sqrt = _sqrt
+    subtract = _subtract
 
     @staticmethod
     def plus(x: Any, y: Any, scale: Any) -> Any:
-        scaled = np.multiply(y, scale)
-        return np.add(x, scaled, scaled)
+        scaled = _multiply(y, scale)
+        return _add(x, scaled, scaled)
 
     @staticmethod
     def add_(x: Any, y: Any, scale: Any) -> None:
-        if x.size >= _PIECE and x.ndim == 1 and x.strides[0] == y.strides[0] == x.itemsize and scale != 0:
+        in_line = x.size >= _PIECE and x.ndim == 1 and x.strides[0] == y.strides[0] == x.itemsize
+        if in_line and scale != 0 and not is_used():
             axpy = _axpy(x.dtype)  # one pass; and as torch does it, with one rounding
             for first in range(0, x.size, _PIECE):
                 axpy(y, x, min(_PIECE, x.size - first), scale, first, 1, first, 1)
         else:
-            np.add(x, np.multiply(y, scale), x)
+            _add(x, _multiply(y, scale), x)
 
     @staticmethod
     def mul_(x: Any, y: Any) -> None:
-        np.multiply(x, y, x)
+        _multiply(x, y, x)
 
     @staticmethod
     def lerp_(x: Any, y: Any, weight: Any, rest: Any) -> None:
-        step = np.subtract(y, x)
+        step = _subtract(y, x)
         if rest is None:
-            np.add(x, np.multiply(step, weight, step), x)
+            _add(x, _multiply(step, weight, step), x)
         else:
-            np.subtract(y, np.multiply(step, rest, step), x)
+            _subtract(y, _multiply(step, rest, step), x)
 
     @staticmethod
     def addcmul_(x: Any, a: Any, b: Any, scale: Any) -> None:
-        product = np.multiply(a, b)
-        np.add(x, product if scale is None else np.multiply(product, scale, product), x)
+        product = _multiply(a, b)
+        _add(x, product if scale is None else _multiply(product, scale, product), x)
 
     @staticmethod
     def addcdiv_(x: Any, a: Any, b: Any, scale: Any) -> None:
-        quotient = np.divide(a, b)
-        np.add(x, quotient if scale is None else np.multiply(quotient, scale, quotient), x)
+        quotient = _divide(a, b)
+        _add(x, quotient if scale is None else _multiply(quotient, scale, quotient), x)
 
     @staticmethod
     def maximum_(x: Any, y: Any) -> None:
-        np.maximum(x, y, out=x)
+        _maximum(x, y, out=x)
 
     @staticmethod
     def clamp_(x: Any, low: Any, high: Any) -> None:
-        np.minimum(np.maximum(x, low, out=x), high, out=x)
+        _minimum(_maximum(x, low, out=x), high, out=x)
 
     @staticmethod
     def copy_(x: Any, y: Any) -> None:
@@ -87,15 +96,15 @@ class ARRAYS:
 
     @staticmethod
     def mul_where_(x: Any, mask: Any, factor: Any) -> None:
-        np.multiply(x, factor, x, where=mask)
+        _multiply(x, factor, x, where=mask)
 
     @staticmethod
     def add_where_(x: Any, mask: Any, y: Any) -> None:
-        np.add(x, y, x, where=mask)
+        _add(x, y, x, where=mask)
 
     @staticmethod
     def sub_where_(x: Any, mask: Any, y: Any) -> None:
-        np.subtract(x, y, x, where=mask)
+        _subtract(x, y, x, where=mask)
 
     @staticmethod
     def zero_where_(x: Any, mask: Any) -> None:

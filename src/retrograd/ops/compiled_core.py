@@ -24,6 +24,8 @@ from __future__ import annotations
 from types import CodeType, FunctionType
 from typing import Any
 
+import numpy as np
+
 from .. import kernels
 from .._generated import functions, nodes
 from ..autograd import (
@@ -40,6 +42,7 @@ from ..autograd import (
 )
 from ..core import compiled, description, late, locks, meta, state, version_counter
 from ..derivatives import formulas
+from ..kernels.compiled import on_threads
 from ..tensor import Tensor
 from .registry import SPACES, put_in_front
 
@@ -119,6 +122,7 @@ def _set_up(core: Any) -> None:
         "run_late_hooks": node_call.run_late_hooks,
         "apply_special": node_call.apply_special,
         "NoArray": description.NoArray,
+        "shared_signs": tuple(map(on_threads, (np.multiply, np.add, np.subtract, np.true_divide))),
     }
     compute_dependencies = core.configure({**classes, **parts})
     names = ["__neg__", "__getitem__", "sum"]

@@ -33,6 +33,7 @@ from numpy import ndarray
 from ..autograd.grad_mode import no_grad
 from ..core.quiet import is_quiet, quietly
 from ..core.state import local
+from ..core.threads import threads
 from ..core.version_counter import INFERENCE, version_counter
 from ..core.where import user_location
 from ..kernels.compiled import is_used, update
@@ -42,6 +43,7 @@ from ..ops import namespace as ops
 from ..tensor import Tensor
 
 #: Elements in a block of a large parameter: a few blocks (value, gradient, state, temporaries) fit into the cache.
+#: Where blocks are shared, each thread has twice as many.
 BLOCK = 1 << 15
 
 Rule = TypeVar("Rule", bound=Callable[..., None])
@@ -357,7 +359,8 @@ def _own_memory(arrays: list[Any]) -> bool:
 
 
 def _run(rule: Callable[..., None], arrays: list[Any], settings: list[Any], whole: bool) -> None:
-    for block in [arrays] if whole or arrays[0].size <= BLOCK else _blocks(arrays):
+    block_size = 2 * BLOCK * threads[0] if threads[0] > 1 and is_used() else BLOCK
+    for block in [arrays] if whole or arrays[0].size <= block_size else _blocks(arrays, block_size):
         rule(ARRAYS, *block, *settings)
 
 
@@ -391,15 +394,15 @@ def unscaled(grads: list[Tensor], grad_scale: Tensor | None, found_inf: Tensor |
     return True
 
 
-def _blocks(arrays: list[Any]) -> list[list[Any]]:
-    """The same pieces of all arrays, in order, none of much more than BLOCK elements."""
+def _blocks(arrays: list[Any], size: int) -> list[list[Any]]:
+    """The same pieces of all arrays, in order, none of much more than `size` elements."""
     if _are_contiguous(arrays):
         arrays = [array if array is None else array.reshape(-1) for array in arrays]
     first = arrays[0]
     axis = first.shape.index(max(first.shape))
     arrays = [array if array is None else array.swapaxes(0, axis) for array in arrays]
     length = arrays[0].shape[0]
-    rows = max(1, BLOCK * length // first.size)
+    rows = max(1, size * length // first.size)
     return [
         [array if array is None else array[start : start + rows] for array in arrays]
         for start in range(0, length, rows)

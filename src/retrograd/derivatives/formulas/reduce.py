@@ -79,6 +79,8 @@ def mean_backward(ops: Any, grad: Any, shape: Sequence[int], dim: Dims, keepdim:
 
 def logsumexp_backward(ops: Any, grad: Any, self: Any, result: Any, dim: Dims, keepdim: bool) -> Any:
     """The softmax of the elements, times `grad`."""
+    if ops is kernels and (fast := kernels.logsumexp_rows_backward(grad, self, result, dim, keepdim)) is not None:
+        return fast
     grad, result = (restore(ops, x, self.shape, dim, keepdim) for x in (grad, result))
     return grad * ops.exp(self - result).conj()
 

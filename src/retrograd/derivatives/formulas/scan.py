@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ... import kernels
 from ...kernels.dims import normalize_dim
 from .reduce import _has_zero, _products_before
 
@@ -13,6 +14,8 @@ def cumsum_backward(ops: Any, grad: Any, dim: int) -> Any:
     """The sum of the gradients from each element on."""
     if not grad.ndim:
         return grad
+    if ops is kernels:
+        return kernels.cumsum_from_end(grad, dim)
     return ops.flip(ops.cumsum(ops.flip(grad, (dim,)), dim), (dim,))
 
 
