@@ -137,7 +137,8 @@ CASES: list[Case] = [
     scaled("SGD with momentum", step("SGD", lr=1e-3, momentum=0.9)),
     scaled("Adam", step("Adam", lr=1e-3)),
     scaled("AdamW, foreach", step("AdamW", lr=1e-3, foreach=True)),
-    scaled("RMSprop", step("RMSprop", lr=1e-3)),
+    *[scaled(name, step(name, lr=1e-3)) for name in (
+        "RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "Rprop", "ASGD")],
     scaled("foreach add", foreach("_foreach_add", 1.0)),
     scaled("foreach mul in place", foreach("_foreach_mul_", 1.0)),
 ]  # fmt: skip

@@ -14,14 +14,21 @@
 KERNEL(sgd_plain)
 KERNEL(sgd_step)
 KERNEL(adam_step)
+KERNEL(rmsprop_step)
+KERNEL(adagrad_step)
+KERNEL(adadelta_step)
+KERNEL(adamax_step)
+KERNEL(nadam_step)
+KERNEL(radam_step)
 #undef KERNEL
 static const struct {
     const char *name;
     Kernel single, both;
 } rules[] = {
-    {"sgd_plain", sgd_plain_f32, sgd_plain_f64},
-    {"sgd_step", sgd_step_f32, sgd_step_f64},
-    {"adam_step", adam_step_f32, adam_step_f64},
+#define RULE(name) {#name, name##_f32, name##_f64}
+    RULE(sgd_plain), RULE(sgd_step), RULE(adam_step), RULE(rmsprop_step), RULE(adagrad_step), RULE(adadelta_step),
+    RULE(adamax_step), RULE(nadam_step), RULE(radam_step),
+#undef RULE
 };
 
 static int read_row(PyObject *row, Size columns, int *type, void **arrays, Size *size)

@@ -139,23 +139,27 @@ def test_sums_of_what_was_broadcast(shape: tuple[int, ...], size: tuple[int, ...
     np.testing.assert_allclose(found, a.sum(over).reshape(size), rtol=1e-12, atol=1e-12)
 
 
-RULES: dict[str, dict[str, Any]] = {
-    "RMSprop": {"momentum": 0.9, "centered": True}, "Adagrad": {"lr_decay": 0.1}, "Adadelta": {}, "Adamax": {}, "NAdam": {},
-    "RAdam": {}, "Rprop": {}, "ASGD": {"weight_decay": 0.1}, "SGD": {"momentum": 0.9, "dampening": 0.1}, "AdamW": {},
-}  # fmt: skip
+RULES: list[tuple[str, dict[str, Any]]] = [
+    ("RMSprop", {}), ("RMSprop", {"momentum": 0.9}), ("RMSprop", {"centered": True, "weight_decay": 0.1}),
+    ("RMSprop", {"momentum": 0.9, "centered": True, "alpha": 0.3}), ("Adagrad", {"lr_decay": 0.1, "weight_decay": 0.1}),
+    ("Adadelta", {"maximize": True}), ("Adamax", {"betas": (0.3, 0.9)}), ("Adamax", {}),
+    ("NAdam", {"weight_decay": 0.1}), ("NAdam", {"weight_decay": 0.1, "decoupled_weight_decay": True}), ("RAdam", {}),
+    ("RAdam", {"betas": (0.3, 0.7), "weight_decay": 0.1, "decoupled_weight_decay": True}), ("Rprop", {}),
+    ("ASGD", {"weight_decay": 0.1}), ("SGD", {"momentum": 0.9, "dampening": 0.1}), ("AdamW", {}),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", RULES)
-def test_steps_on_several_threads(name: str) -> None:
+@pytest.mark.parametrize("name, options", RULES, ids=str)
+def test_steps_on_several_threads(name: str, options: dict[str, Any]) -> None:
     """Of every optimizer, on parameters of several blocks of several threads, beside NumPy alone on one."""
     found = []
     for enabled in (True, False):
         retrograd.set_num_threads(3 if enabled else 1)
         rng = np.random.default_rng(0)
-        leaves = [retrograd.from_numpy(rng.standard_normal(s)).requires_grad_() for s in ((701, 701), (100,), (40000,))]
-        optimizer = getattr(retrograd.optim, name)(leaves, lr=0.01, **RULES[name])
+        leaves = [retrograd.from_numpy(rng.standard_normal(s)).requires_grad_() for s in ((401, 701), (100,), (40000,))]
+        optimizer = getattr(retrograd.optim, name)(leaves, lr=0.01, **options)
         with backends.fast.flags(enabled=enabled):
-            for _ in range(3):
+            for _ in range(8):  # after five, RAdam divides by variances
                 for leaf in leaves:
                     leaf.grad = retrograd.from_numpy(rng.standard_normal(tuple(leaf.shape)))
                 optimizer.step()

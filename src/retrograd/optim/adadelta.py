@@ -7,7 +7,7 @@ from typing import Any
 from ..tensor import Tensor
 from .checks import check_capturable, check_lr, check_setting, check_steps
 from .optimizer import GroupedOptimizer, ParamsT
-from .update import Updates, decayed
+from .update import Updates, compiled_as, decayed
 
 __all__ = ["Adadelta", "adadelta"]
 
@@ -113,6 +113,7 @@ def adadelta(
     update(_rule, settings, params, grads, square_avgs, acc_deltas)
 
 
+@compiled_as("adadelta_step")
 def _rule(
     ops: Any, param: Any, grad: Any, square: Any, steps: Any, maximize: bool, weight_decay: Any, rho: Any, new: Any,
     eps: Any, scale: Any,

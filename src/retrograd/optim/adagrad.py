@@ -15,7 +15,7 @@ from .checks import (
     check_steps,
 )
 from .optimizer import GroupedOptimizer, ParamsT, new_number
-from .update import Updates, decayed, unscaled
+from .update import Updates, compiled_as, decayed, unscaled
 
 __all__ = ["Adagrad", "adagrad"]
 
@@ -180,6 +180,7 @@ def adagrad(
             update(_rule, settings(count), [param], [grad], [total])
 
 
+@compiled_as("adagrad_step")
 def _rule(
     ops: Any, param: Any, grad: Any, total: Any, maximize: bool, weight_decay: Any, eps: Any, scale: Any
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from ..tensor import Tensor
 from .checks import check_betas, check_capturable, check_lr, check_setting, check_steps
 from .optimizer import GroupedOptimizer, ParamsT
-from .update import Updates, decayed, lerp_weights
+from .update import Updates, compiled_as, decayed, lerp_weights
 
 __all__ = ["Adamax", "adamax"]
 
@@ -117,6 +117,7 @@ def adamax(
     update.by_key(_rule, update.advance(state_steps), settings, params, grads, exp_avgs, exp_infs)
 
 
+@compiled_as("adamax_step")
 def _rule(
     ops: Any, param: Any, grad: Any, mean: Any, most: Any, maximize: bool, weight_decay: Any, new1: Any, old1: Any,
     beta2: Any, eps: Any, scale: Any,

@@ -8,7 +8,7 @@ from ..ops import factories
 from ..tensor import Tensor
 from .checks import check_betas, check_capturable, check_lr, check_setting, check_steps
 from .optimizer import GroupedOptimizer, ParamsT, dense_grads, new_number
-from .update import Updates, decay_settings, decayed, lerp_weights
+from .update import Updates, compiled_as, decay_settings, decayed, lerp_weights
 
 __all__ = ["NAdam", "nadam"]
 
@@ -163,6 +163,7 @@ def nadam(
     update.by_key(_rule, keys, settings, params, grads, exp_avgs, exp_avg_sqs)
 
 
+@compiled_as("nadam_step")
 def _rule(
     ops: Any, param: Any, grad: Any, mean: Any, square: Any, maximize: bool, weight_decay: Any, shrink: Any, new1: Any,
     old1: Any, beta2: Any, new2: Any, eps: Any, by_grad: Any, by_mean: Any,

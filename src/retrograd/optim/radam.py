@@ -7,7 +7,7 @@ from typing import Any
 from ..tensor import Tensor
 from .checks import check_betas, check_capturable, check_lr, check_setting, check_steps
 from .optimizer import GroupedOptimizer, ParamsT
-from .update import Updates, decay_settings, decayed, lerp_weights
+from .update import Updates, compiled_as, decay_settings, decayed, lerp_weights
 
 __all__ = ["RAdam", "radam"]
 
@@ -136,6 +136,7 @@ def radam(
     update.by_key(_rule, update.advance(state_steps), settings, params, grads, exp_avgs, exp_avg_sqs)
 
 
+@compiled_as("radam_step")
 def _rule(
     ops: Any, param: Any, grad: Any, mean: Any, square: Any, maximize: bool, weight_decay: Any, shrink: Any, new1: Any,
     old1: Any, beta2: Any, new2: Any, eps: Any, rectified: bool, scale: Any,

@@ -8,7 +8,7 @@ from ..ops import factories
 from ..tensor import Tensor
 from .checks import check_capturable, check_lr, check_setting, check_steps
 from .optimizer import GroupedOptimizer, ParamsT, dense_grads, new_number
-from .update import Updates, decayed, lerp_weights
+from .update import Updates, compiled_as, decayed, lerp_weights
 
 __all__ = ["RMSprop", "rmsprop"]
 
@@ -160,6 +160,7 @@ def rmsprop(
     update(_rule, settings, params, grads, square_avgs, means, buffers)
 
 
+@compiled_as("rmsprop_step")
 def _rule(
     ops: Any, param: Any, grad: Any, square: Any, mean: Any, buffer: Any, maximize: bool, weight_decay: Any, alpha: Any,
     new: Any, old: Any, eps: Any, momentum: Any, scale: Any,
