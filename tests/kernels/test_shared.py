@@ -140,13 +140,9 @@ def test_sums_of_what_was_broadcast(shape: tuple[int, ...], size: tuple[int, ...
 
 
 RULES: list[tuple[str, dict[str, Any]]] = [
-    ("RMSprop", {}), ("RMSprop", {"momentum": 0.9}), ("RMSprop", {"centered": True, "weight_decay": 0.1}),
-    ("RMSprop", {"momentum": 0.9, "centered": True, "alpha": 0.3}), ("Adagrad", {"lr_decay": 0.1, "weight_decay": 0.1}),
-    ("Adadelta", {"maximize": True}), ("Adamax", {"betas": (0.3, 0.9)}), ("Adamax", {}),
-    ("NAdam", {"weight_decay": 0.1}), ("NAdam", {"weight_decay": 0.1, "decoupled_weight_decay": True}), ("RAdam", {}),
-    ("RAdam", {"betas": (0.3, 0.7), "weight_decay": 0.1, "decoupled_weight_decay": True}), ("Rprop", {}),
-    ("ASGD", {"weight_decay": 0.1}), ("SGD", {"momentum": 0.9, "dampening": 0.1}), ("AdamW", {}),
-]  # fmt: skip
+    ("RMSprop", {"momentum": 0.9}), ("NAdam", {}), ("Rprop", {}), ("ASGD", {"weight_decay": 0.1}), ("AdamW", {}),
+    ("SGD", {"momentum": 0.9, "dampening": 0.1}), ("Adafactor", {}),
+]
 
 
 @pytest.mark.parametrize("name, options", RULES, ids=str)
@@ -159,7 +155,7 @@ def test_steps_on_several_threads(name: str, options: dict[str, Any]) -> None:
         leaves = [retrograd.from_numpy(rng.standard_normal(s)).requires_grad_() for s in ((401, 701), (100,), (40000,))]
         optimizer = getattr(retrograd.optim, name)(leaves, lr=0.01, **options)
         with backends.fast.flags(enabled=enabled):
-            for _ in range(8):  # after five, RAdam divides by variances
+            for _ in range(3):
                 for leaf in leaves:
                     leaf.grad = retrograd.from_numpy(rng.standard_normal(tuple(leaf.shape)))
                 optimizer.step()

@@ -25,6 +25,18 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("Adam", {"betas": (0.4, 0.9), "maximize": True}),
     ("AdamW", {"weight_decay": 0.2}),
     ("AdamW", {"weight_decay": 0.2, "amsgrad": True, "foreach": True}),
+    ("RMSprop", {}),
+    ("RMSprop", {"momentum": 0.9, "maximize": True}),
+    ("RMSprop", {"centered": True, "weight_decay": 0.1}),
+    ("RMSprop", {"momentum": 0.9, "centered": True, "alpha": 0.3}),
+    ("Adagrad", {"lr_decay": 0.1, "weight_decay": 0.1}),
+    ("Adadelta", {"maximize": True}),
+    ("Adamax", {}),
+    ("Adamax", {"betas": (0.3, 0.9), "weight_decay": 0.1}),
+    ("NAdam", {"weight_decay": 0.1}),
+    ("NAdam", {"betas": (0.3, 0.9), "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("RAdam", {}),  # which divides by variances after five steps
+    ("RAdam", {"betas": (0.3, 0.999), "weight_decay": 0.1, "decoupled_weight_decay": True}),
 ]
 SHAPES = [(), (0,), (1,), (5,), (17, 3), (130, 257), (1 << 15,)]
 
@@ -37,7 +49,7 @@ def steps(name: str, options: dict[str, Any], dtype: Any, enabled: bool) -> list
     params += [whole[:25].requires_grad_(), whole[15:].requires_grad_()]  # one after the other
     optimizer = getattr(retrograd.optim, name)(params, lr=0.1, **options)
     with backends.fast.flags(enabled=enabled):
-        for _ in range(3):
+        for _ in range(8):
             for p in params:
                 p.grad = retrograd.tensor(rng.standard_normal(tuple(p.shape)), dtype=dtype)
             optimizer.step()
@@ -59,9 +71,10 @@ def test_rules_have_their_kernels() -> None:
     """A rule that is said to be compiled is, and changes what it is given."""
     from retrograd.kernels import compiled
 
-    for module in ("SGD", "Adam"):
-        getattr(retrograd.optim, module)
-    assert sorted(COMPILED.values()) == ["adam_step", "sgd_plain", "sgd_step"]
+    names = ["Adadelta", "Adagrad", "Adam", "Adamax", "NAdam", "RAdam", "RMSprop", "SGD"]
+    for name in names:
+        getattr(retrograd.optim, name)
+    assert sorted(COMPILED.values()) == sorted([*[f"{name.lower()}_step" for name in names], "sgd_plain"])
     p, g = np.ones(4), np.ones(4)
     assert compiled.update("sgd_plain", [[p, g]], (-0.5,)) and (p == 0.5).all()
     assert not compiled.update("sgd_plain", [[p, g.astype(np.float32)]], (-0.5,)) and (p == 0.5).all()
