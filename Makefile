@@ -30,7 +30,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo examples test test-parity test-slow test-programs test-fast test-core test-mpi test-cuda test-versions \
-        check \
+        test-wheels check \
         fast fast-wheel bench bench-capture bench-distributed bench-func bench-kernels bench-memory bench-optim \
         bench-threads programs coverage generate clean \
         docs test-explorer explorer-libraries \
@@ -84,6 +84,9 @@ test-mpi: $(GENERATED) $(VENV)/test.stamp $(VENV)/mpi.stamp ## processes that wo
 
 test-versions: ## the tests on every supported Python that is here (see tools/versions.py); VERSIONS=3.14 for one
 	@VERSIONS="$(VERSIONS)" $(PYTHON) tools/versions.py $(ARGS)
+
+test-wheels: $(VENV)/install.stamp ## both wheels, pure and compiled: built, installed by themselves, and tested
+	@$(PY) tools/wheels.py $(ARGS)
 
 check: $(GENERATED) $(VENV)/dev.stamp ## ruff and mypy
 	@$(BIN)/ruff check .

@@ -46,7 +46,8 @@ class _NoDescription(Exception):
 
 def write_operators(entries: list[Entry]) -> str:
     """The source of the module about operators."""
-    found, fronts = {}, []
+    found: dict[str, Any] = {}
+    fronts = []
     for entry in entries:
         description = _operator(entry)
         if description is not None:
@@ -168,7 +169,7 @@ def _tree(node: ast.expr, places: dict[str, Any]) -> Any:
             return ("if", _tree(test, places), _tree(yes, places), _tree(no, places))
         case ast.Call(func=ast.Attribute(value=value, attr="conjugate"), args=[], keywords=[]):
             return ("conj", _tree(value, places))
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=space), attr=name), args=args, keywords=[]) if space in _SPACES:
+        case ast.Call(ast.Attribute(ast.Name(id=space), name), args=args, keywords=[]) if space in _SPACES:
             return _call(space, name, args, places)
         case ast.Name(id=space) if space in _SPACES:
             return (space,)

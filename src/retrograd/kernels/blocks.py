@@ -171,8 +171,8 @@ def ones(n: int, dtype: np.dtype) -> ndarray:
     return np.ones(n, dtype) if found is None or n > 4096 else found[:n]
 
 
-#: Elements of a matrix whose rows are summed, and numbers spread over them, by products: a product of BLAS costs a third
-#: of a sum along a dimension, or of a ufunc that broadcasts, until there is something to compute.
+#: Elements of a matrix whose rows are summed, and numbers spread over them, by products: one of BLAS costs a third of a
+#: sum along a dimension, or of a ufunc that broadcasts, until there is something to compute.
 TINY = 512
 
 

@@ -127,7 +127,8 @@ def _set_up(core: Any) -> None:
     compute_dependencies = core.configure({**classes, **parts})
     names = ["__neg__", "__getitem__", "sum"]
     names += [f"__{reflected}{sign}__" for sign in _SIGNS for reflected in ("", "r")]
-    methods: dict[str, Any] = {name: (getattr(Tensor, name), _describe(compiled_operators.OPERATORS, name)) for name in names}
+    described = compiled_operators.OPERATORS
+    methods: dict[str, Any] = {name: (getattr(Tensor, name), _describe(described, name)) for name in names}
     methods["select"] = (nodes.SelectBackward0, kernels.select, functions.select)
     core.define_formulas(_describe_node)
     total = core.define_operators(methods)
