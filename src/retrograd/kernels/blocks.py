@@ -73,6 +73,8 @@ def rows(name: str, fill: Callable[..., None], arrays: tuple[ndarray, ...], dim:
     """An array filled by ``fill(*matrices, out)``, each row along `dim` computed from those at its place; None where
     `dim` is not the last or the arrays are not floats of one shape and contiguous, or too small for it."""
     shape = arrays[0].shape
+    if dim == len(shape) - 1 and arrays[0].size <= compiled.LARGE and arrays[-1].shape == shape:
+        return compiled.rows(name, *arrays)
     if dim != len(shape) - 1 or not are_large(arrays):
         return None
     result = compiled.rows(name, *arrays)

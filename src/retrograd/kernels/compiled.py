@@ -1,6 +1,6 @@
 """The compiled kernels of `retrograd[fast]`, where they are installed.
 
-Kernels come here with large arrays only.  Each function returns None where the library is not there or does not take
+Kernels come here with large arrays only, those of rows with any.  Each function returns None where the library is not there or does not take
 the operands (float32 and float64, mostly contiguous), and the NumPy kernel goes on: it is the reference, and the
 library is never needed.  RETROGRAD_FAST=0 in the environment turns it off, and so does `retrograd.backends.fast`.
 
@@ -21,6 +21,9 @@ from numpy import ndarray
 from retrograd.core.threads import listeners, threads
 
 LARGE = 1 << 12  # elements: with fewer, what a call costs begins to count
+#: Elements from which on kernels of rows (softmax, layer_norm) come here: with the library all, since one call of it costs
+#: less than their steps in NumPy.
+rows_from = LARGE
 SUFFIXES = {np.dtype(np.float32): "_f32", np.dtype(np.float64): "_f64"}
 _VERSION = 4  # of the kernels' names and arguments
 _GRAIN = 1 << 14  # elements that are worth a thread
@@ -57,6 +60,8 @@ def _load() -> Any:
     # bfloat16's loops have to be there when `on_threads` copies a ufunc's: without them float32's would be taken.
     import ml_dtypes  # noqa: F401
 
+    global rows_from
+    rows_from = 0
     listeners.append(tell_threads)
     found.use_threads(threads[0] if _state["enabled"] else 1)
     return found
@@ -290,8 +295,8 @@ def layer_norm_backward(
     out = np.empty_like(x) if wanted[0] else None
     sums = np.empty((parts, 2, width), x.dtype)
     _run("layer_norm_backward", x.dtype, parts, grad, x, mean, rstd, weight, out, sums, height, width, parts)
-    total = np.add.reduce(sums, 0)
-    return [out, total[0] if wanted[1] else None, total[1] if wanted[2] else None]
+    total = np.add.reduce(sums, 0) if parts > 1 else sums[0]
+    return [out, total[0].copy() if wanted[1] else None, total[1].copy() if wanted[2] else None]  # nobody else's
 
 
 # --------------------------------------------------------------------------------------------------------- channels

@@ -382,7 +382,8 @@ def layer_norm(
     if not shape or before < 0 or a.shape[before:] != shape or dtype.kind not in "fV":
         _check_layer_norm(a, shape, weight, bias)
     if before == 1 and a.ndim == 2 and a.size <= TINY and type(a) is np.ndarray and dtype.char in "fd":
-        return _normalize_tiny(a, weight, bias, eps)
+        fast = compiled.layer_norm(a, weight, bias, eps) if a.size > compiled.rows_from else None
+        return _normalize_tiny(a, weight, bias, eps) if fast is None else fast
     width = math.prod(shape)
     rows = math.prod(a.shape[:before])
     x = a.reshape(rows, width)
@@ -392,7 +393,7 @@ def layer_norm(
     scale = weight if weight is None or weight.ndim == 1 else weight.reshape(width)
     shift = bias if bias is None or bias.ndim == 1 else bias.reshape(width)
     parts: tuple[np.ndarray, ...] | None = None
-    if x.size > LARGE:
+    if x.size > compiled.rows_from:
         parts = compiled.layer_norm(x, scale, shift, eps)
         if parts is None:
             parts = np.empty_like(x, order="C"), np.empty_like(x, shape=(rows, 1)), np.empty_like(x, shape=(rows, 1))
@@ -502,6 +503,10 @@ def layer_norm_backward(
         narrow = layer_norm_backward(wide[0], wide[1], shape, *wide[2:], output_mask)  # type: ignore[arg-type,call-arg]
         return tuple([None if p is None else p.astype(dtype) for p in narrow])  # type: ignore[return-value]
     if input.ndim == 2 and len(shape) == 1 and input.size <= LARGE and mean.ndim == rstd.ndim == 2:
+        if input.size > compiled.rows_from and type(grad) is np.ndarray:
+            fast = compiled.layer_norm_backward(grad, input, mean, rstd, weight, output_mask)
+            if fast is not None:
+                return tuple(fast)  # type: ignore[return-value]
         if input.size <= TINY and type(grad) is np.ndarray and grad.dtype is dtype and dtype.char in "fd":
             return _layer_norm_tiny_backward(grad, input, mean, rstd, weight, output_mask)
         found = _layer_norm_rows_backward(grad, input, mean, rstd, weight, output_mask, (None, None, None))

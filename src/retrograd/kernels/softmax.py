@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from . import blocks
-from .compiled import LARGE
+from . import blocks, compiled
 from .dims import normalize_dim
 from .promotion import unsupported, work_dtype
 
@@ -23,7 +22,7 @@ def softmax(a: np.ndarray, dim: int, dtype: np.dtype | None = None) -> np.ndarra
         return softmax(a.reshape(1), 0).astype(target).reshape(())
     if not a.size:
         return np.empty(a.shape, target)
-    if a.size > LARGE and (fast := blocks.rows("softmax", _softmax_rows, (a,), dim)) is not None:
+    if a.size > compiled.rows_from and (fast := blocks.rows("softmax", _softmax_rows, (a,), dim)) is not None:
         return fast.astype(target, copy=False)
     x = np.subtract(a, _max(a, dim, None, None, True), order="C")  # however `a` lies, as torch has it
     np.exp(x, x)
@@ -38,7 +37,7 @@ def log_softmax(a: np.ndarray, dim: int, dtype: np.dtype | None = None) -> np.nd
         return log_softmax(a.reshape(1), 0).astype(target).reshape(())
     if not a.size:
         return np.empty(a.shape, target)
-    if a.size > LARGE and (fast := blocks.rows("log_softmax", _log_softmax_rows, (a,), dim)) is not None:
+    if a.size > compiled.rows_from and (fast := blocks.rows("log_softmax", _log_softmax_rows, (a,), dim)) is not None:
         return fast.astype(target, copy=False)
     x = np.subtract(a, _max(a, dim, None, None, True), order="C")
     total = _sum(np.exp(x), dim, None, None, True)
@@ -64,7 +63,7 @@ def _softmax_input(name: str, a: np.ndarray, dim: int, dtype: np.dtype | None) -
 def softmax_backward(grad: np.ndarray, result: np.ndarray, dim: int) -> np.ndarray:
     """The gradient of `softmax` from its `result`: ``result * (grad - sum(grad * result))``."""
     axis = normalize_dim(dim, grad.ndim) if grad.ndim else ()
-    if grad.size > LARGE:
+    if grad.size > compiled.LARGE:
         pair = grad, result
         fast = blocks.rows("softmax_backward", _softmax_rows_backward, pair, normalize_dim(dim, grad.ndim))
         if fast is not None:
@@ -81,7 +80,7 @@ def softmax_backward(grad: np.ndarray, result: np.ndarray, dim: int) -> np.ndarr
 def log_softmax_backward(grad: np.ndarray, result: np.ndarray, dim: int) -> np.ndarray:
     """The gradient of `log_softmax` from its `result`: ``grad - exp(result) * sum(grad)``."""
     axis = normalize_dim(dim, grad.ndim) if grad.ndim else ()
-    if grad.size > LARGE:
+    if grad.size > compiled.LARGE:
         pair = grad, result
         fast = blocks.rows("log_softmax_backward", _log_softmax_rows_backward, pair, normalize_dim(dim, grad.ndim))
         if fast is not None:
