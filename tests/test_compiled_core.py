@@ -9,6 +9,7 @@ import contextlib
 import gc
 import inspect
 import itertools
+import math
 import os
 import pickle
 import signal
@@ -131,22 +132,42 @@ def test_subscripts_are_views_as_python_takes_them(of: str) -> None:
                 return (x * 1).transpose(0, 2)
         return x
 
-    for index in (0, 1, -1):
+    ways: list[tuple[Any, Any]] = [
+        *[(lambda x, i=i: x[i], lambda x, i=i: functions.select(x, 0, i)) for i in (0, 1, -1)],
+        *[
+            (lambda x, a=a, b=b: x[a:b], lambda x, a=a, b=b: functions.slice(x, 0, a, b))
+            for a, b in ((0, 1), (None, 1), (1, None), (-1, 99), (None, None), (1, 1), (-1, 0), (2**62, None))
+        ],
+        *[
+            (lambda x, size=size: x.view(*size), lambda x, size=size: functions.view(x, size))
+            for size in ((2, 3, 4), (3, 4, 2), (24,), (1, 24), (-1, 2), (12,))
+            if made().numel() == abs(math.prod(size)) and of != "not contiguous"
+        ],
+    ]
+    for take, right in ways:
         sources = made(), made()
-        views = sources[0][index], functions.select(sources[1], 0, index)
+        views = take(sources[0]), right(sources[1])
         for view in views:
             assert view._vc is not None
         assert bits(views[0]._numbers) == bits(views[1]._numbers)
-        assert views[0]._numbers.base is not None and np.shares_memory(views[0]._numbers, sources[0]._numbers)
+        assert views[0]._numbers.base is not None
+        assert not views[0].numel() or np.shares_memory(views[0]._numbers, sources[0]._numbers)
+        places = [v._numbers.ctypes.data - s._numbers.ctypes.data for v, s in zip(views, sources, strict=True)]
+        assert places[0] == places[1]
         for name in ("requires_grad", "_version", "is_leaf"):
             assert getattr(views[0], name) == getattr(views[1], name)
         assert [step[1:] for step in views[0]._grad_meta.replay] == [step[1:] for step in views[1]._grad_meta.replay]
         assert (views[0]._base is sources[0]) == (views[1]._base is sources[1])
         if views[0].requires_grad:
             assert views[0].grad_fn.name() == views[1].grad_fn.name()
-            assert views[0].grad_fn._saved_index == views[1].grad_fn._saved_index == index
+            assert state_of(views[0].grad_fn) == state_of(views[1].grad_fn)
     with pytest.raises(IndexError, match=r"out of range|out of bounds"):
         made()[5]
+    with pytest.raises(RuntimeError, match=r"invalid for input of size|not compatible"):
+        made().view(5, 5)
+    for wrong in ((2.0,), ("2",), (2, None)):
+        with pytest.raises(TypeError, match="view"):
+            made().view(*wrong)
 
 
 def test_parameters_are_as_plain_as_tensors() -> None:

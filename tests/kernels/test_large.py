@@ -587,7 +587,8 @@ def test_rows_of_small_arrays_are_not(called, shape, dtype):
         for scale, shift in ((weight, bias), (None, None)):
             normal = kernels.native_layer_norm(x, shape[-1:], scale, shift, 1e-5)
             edges = (1, None, 1) if scale is None else (1, 1, 1)
-            found += [*normal, *kernels.native_layer_norm_backward(grad, x, shape[-1:], *normal[1:], scale, 1e-5, edges)]
+            given = grad, x, shape[-1:], *normal[1:], scale, 1e-5, edges
+            found += [*normal, *kernels.native_layer_norm_backward(*given)]
         return found
 
     with np.errstate(all="ignore"):

@@ -204,23 +204,57 @@ PyObject *small_filled(PyObject *number, PyObject *shape)
     return (PyObject *)result;
 }
 
-PyObject *small_select(PyObject *a, Py_ssize_t index)
+/* An array in the memory of another. */
+static PyObject *view_in(PyObject *a, int dims, const npy_intp *sizes, const npy_intp *strides, char *data)
 {
     PyArrayObject *array = (PyArrayObject *)a;
-    if (!PyArray_CheckExact(a) || !PyArray_NDIM(array)) return NULL;
-    npy_intp size = PyArray_DIM(array, 0);
-    if (index < 0) index += size;
-    if (index < 0 || index >= size) return NULL;
     PyArray_Descr *type = PyArray_DESCR(array);
     Py_INCREF((PyObject *)type);
-    PyObject *view = PyArray_NewFromDescr(&PyArray_Type, type, PyArray_NDIM(array) - 1, PyArray_DIMS(array) + 1,
-                                          PyArray_STRIDES(array) + 1,
-                                          PyArray_BYTES(array) + index * PyArray_STRIDE(array, 0),
+    PyObject *view = PyArray_NewFromDescr(&PyArray_Type, type, dims, sizes, strides, data,
                                           PyArray_ISWRITEABLE(array) ? NPY_ARRAY_WRITEABLE : 0, NULL);
     if (!view) return NULL;
     Py_INCREF(a);
     if (PyArray_SetBaseObject((PyArrayObject *)view, a)) Py_CLEAR(view);
     return view;
+}
+
+PyObject *small_select(PyObject *a, Py_ssize_t index)
+{
+    PyArrayObject *array = (PyArrayObject *)a;
+    if (!a || !PyArray_CheckExact(a) || !PyArray_NDIM(array)) return NULL;
+    npy_intp size = PyArray_DIM(array, 0);
+    if (index < 0) index += size;
+    if (index < 0 || index >= size) return NULL;
+    return view_in(a, PyArray_NDIM(array) - 1, PyArray_DIMS(array) + 1, PyArray_STRIDES(array) + 1,
+                   PyArray_BYTES(array) + index * PyArray_STRIDE(array, 0));
+}
+
+PyObject *small_slice(PyObject *a, Py_ssize_t first, Py_ssize_t last)
+{
+    npy_intp sizes[8];
+    PyArrayObject *array = (PyArrayObject *)a;
+    if (!a || !PyArray_CheckExact(a) || !PyArray_NDIM(array) || PyArray_NDIM(array) > 8) return NULL;
+    Py_ssize_t length = PySlice_AdjustIndices(PyArray_DIM(array, 0), &first, &last, 1);
+    if (!length) return NULL; /* (where an empty one lies, Python knows) */
+    memcpy(sizes, PyArray_DIMS(array), PyArray_NDIM(array) * sizeof *sizes);
+    sizes[0] = length;
+    return view_in(a, PyArray_NDIM(array), sizes, PyArray_STRIDES(array),
+                   PyArray_BYTES(array) + first * PyArray_STRIDE(array, 0));
+}
+
+PyObject *small_reshape(PyObject *a, PyObject *shape)
+{
+    npy_intp sizes[8], all = 1;
+    PyArrayObject *array = (PyArrayObject *)a;
+    Py_ssize_t dims = PyTuple_Size(shape);
+    if (!a || !PyArray_CheckExact(a) || !PyArray_IS_C_CONTIGUOUS(array) || dims < 1 || dims > 8) return NULL;
+    for (Py_ssize_t i = 0; i < dims; i++) {
+        PyObject *size = PyTuple_GetItem(shape, i);
+        if (!PyLong_CheckExact(size)) return NULL;
+        sizes[i] = PyLong_AsSsize_t(size);
+        if (sizes[i] < 1 || sizes[i] > PyArray_SIZE(array) || (all *= sizes[i]) > PyArray_SIZE(array)) return NULL;
+    }
+    return all == PyArray_SIZE(array) ? view_in(a, (int)dims, sizes, NULL, PyArray_BYTES(array)) : NULL;
 }
 
 PyObject *small_select_backward(PyObject *grad, PyObject *shape, PyObject *dim, PyObject *index)

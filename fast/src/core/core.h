@@ -117,6 +117,8 @@ PyObject *small_neg(PyObject *a);
 PyObject *small_sum(PyObject *a);
 PyObject *small_filled(PyObject *number, PyObject *shape); /* an array of `shape`, every element that of a 0-d array */
 PyObject *small_select(PyObject *a, Py_ssize_t index);     /* a view; of arrays of any dtype */
+PyObject *small_slice(PyObject *a, Py_ssize_t first, Py_ssize_t last); /* the same, of some elements */
+PyObject *small_reshape(PyObject *a, PyObject *sizes);     /* the same, of a contiguous array in another shape */
 PyObject *small_select_backward(PyObject *grad, PyObject *shape, PyObject *dim, PyObject *index);
 int small_accumulate(PyObject *sum, PyObject *a);          /* sum += a: 1 if it was done */
 PyObject *binary(int operation, PyObject *a, PyObject *b); /* of any operands, by Python where they are not small */

@@ -52,12 +52,21 @@ static Sign signs[] = {
 };
 enum { SIGN_MUL, SIGN_ADD, SIGN_SUB, SIGN_DIV, SIGN_NEG, SIGN_POW, SIGN_ITEM, SIGN_SUM, SIGNS };
 
-/* What `select` is, for x[i]. */
-static struct {
+/* The view operators that are written here: their arguments after the tensor are what their nodes keep beside its shape. */
+typedef struct {
+    const char *name;
+    int slots;
+    const char *slot_names[4];
     PyTypeObject *node;
     PyObject *kernel, *function;
-    Py_ssize_t shape, dim, index;
-} select_;
+    Py_ssize_t shape, offsets[4];
+} View;
+static View views[] = {
+    {.name = "select", .slots = 2, .slot_names = {"dim_", "index_"}},
+    {.name = "slice", .slots = 4, .slot_names = {"dim_", "start_", "end_", "step_"}},
+    {.name = "view"},
+};
+enum { VIEW_SELECT, VIEW_SLICE, VIEW_VIEW, VIEWS };
 
 static PyObject *state_name;
 
@@ -306,17 +315,17 @@ done:
     return result;
 }
 
-/* ------------------------------------------------------------------------------------------------ x[i], a view */
+/* --------------------------------------------------------------------------------------------- x[i], x[a:b], x.view */
 
-static PyObject *select_first(PyObject *tensor, PyObject *index)
+/* A Tensor on `view`, an array in the memory of a tensor's array, made by this operator with these arguments (both stolen; NULL:
+ * declined): what wrappers of views do. */
+static PyObject *view_of(const View *what, PyObject *tensor, PyObject *view, PyObject *args)
 {
-    PyObject *view = NULL, *edge = NULL, *result = NULL, *step = NULL, *args = NULL, *done = NULL;
+    PyObject *edge = NULL, *result = NULL, *step = NULL, *done = NULL;
     PyObject *array = Py_XNewRef(SLOT(tensor, Tensor, _numbers)), *meta = Py_XNewRef(SLOT(tensor, Tensor, _grad_meta));
     PyObject *counter = SLOT(tensor, Tensor, _vc); /* which, once there, stays */
     PyObject *state = PyObject_GetAttr(core.local, state_name);
-    if (!state || is_watched(state) || !array || !counter || !meta) goto done;
-    Py_ssize_t at = PyLong_AsSsize_t(index);
-    if ((at == -1 && PyErr_Occurred()) || !(view = small_select(array, at))) goto done;
+    if (!view || !args || !state || is_watched(state) || !array || !counter || !meta) goto done;
     if (counter == Py_None) {
         PyObject *made = PyObject_CallFunctionObjArgs(core.version_counter, tensor, NULL);
         if (!made) goto done;
@@ -327,21 +336,19 @@ static PyObject *select_first(PyObject *tensor, PyObject *index)
     edge = SLOT(state, ThreadState, grad_enabled) == Py_True ? edge_of(tensor) : Py_NewRef(Py_None);
     if (!edge) goto done;
     if (edge != Py_None) {
-        PyObject *node = new_node(select_.node, state, PyTuple_Pack(1, edge), (PyArrayObject *)view);
+        PyObject *node = new_node(what->node, state, PyTuple_Pack(1, edge), (PyArrayObject *)view);
         if (!node) goto done;
         PyArrayObject *from = (PyArrayObject *)array;
         PyObject *next = PyTuple_GetItem(edge, 0), *shape = SLOT(next, Node, shape);
         if (is_there(SLOT(next, Node, array_class)) && has_shape(from, shape)) Py_INCREF(shape);
         else shape = PyArray_IntTupleFromIntp(PyArray_NDIM(from), PyArray_DIMS(from));
-        SLOT_AT(node, select_.shape) = shape;
-        SLOT_AT(node, select_.dim) = Py_NewRef(core.zero);
-        SLOT_AT(node, select_.index) = Py_NewRef(index);
+        SLOT_AT(node, what->shape) = shape;
+        for (int i = 0; i < what->slots; i++) SLOT_AT(node, what->offsets[i]) = Py_NewRef(PyTuple_GetItem(args, i));
         SETREF(edge, PyTuple_Pack(2, node, core.zero));
         Py_DECREF(node);
         if (!edge || !shape) goto done;
     }
-    args = PyTuple_Pack(2, core.zero, index);
-    step = args ? PyTuple_Pack(4, select_.kernel, select_.function, args, Py_None) : NULL;
+    step = PyTuple_Pack(4, what->kernel, what->function, args, Py_None);
     result = step ? tensor_of(Py_NewRef(view)) : NULL;
     if (!result) goto done;
     set_slot(&SLOT(result, Tensor, _vc), Py_NewRef(counter));
@@ -361,7 +368,35 @@ static PyObject *select_first(PyObject *tensor, PyObject *index)
     }
 done:
     if (!done) PyErr_Clear();
-    Py_XDECREF(array), Py_XDECREF(meta), Py_XDECREF(state), Py_XDECREF(view), Py_XDECREF(edge), Py_XDECREF(result), Py_XDECREF(step), Py_XDECREF(args);
+    Py_XDECREF(array), Py_XDECREF(meta), Py_XDECREF(state), Py_XDECREF(view), Py_XDECREF(edge), Py_XDECREF(result);
+    Py_XDECREF(step), Py_XDECREF(args);
+    return done;
+}
+
+static PyObject *select_first(PyObject *tensor, PyObject *index)
+{
+    Py_ssize_t at = PyLong_AsSsize_t(index);
+    if (at == -1 && PyErr_Occurred()) return PyErr_Clear(), NULL;
+    PyObject *view = small_select(SLOT(tensor, Tensor, _numbers), at);
+    return view ? view_of(&views[VIEW_SELECT], tensor, view, PyTuple_Pack(2, core.zero, index)) : (PyErr_Clear(), NULL);
+}
+
+static int is_bound(PyObject *bound)
+{
+    return bound && (bound == Py_None || (PyLong_CheckExact(bound) && is_number(bound)));
+}
+
+static PyObject *slice_first(PyObject *tensor, PyObject *key)
+{
+    Py_ssize_t first, last, step;
+    PyObject *done = NULL, *start = PyObject_GetAttrString(key, "start"), *stop = PyObject_GetAttrString(key, "stop");
+    PyObject *steps = PyObject_GetAttrString(key, "step");
+    if (steps == Py_None && is_bound(start) && is_bound(stop) && !PySlice_Unpack(key, &first, &last, &step)) {
+        PyObject *view = small_slice(SLOT(tensor, Tensor, _numbers), first, last);
+        if (view) done = view_of(&views[VIEW_SLICE], tensor, view, PyTuple_Pack(4, core.zero, start, stop, core.one));
+    }
+    if (!done) PyErr_Clear();
+    Py_XDECREF(start), Py_XDECREF(stop), Py_XDECREF(steps);
     return done;
 }
 
@@ -412,8 +447,8 @@ static PyObject *negative(PyObject *a)
 
 static PyObject *item(PyObject *a, PyObject *key)
 {
-    if (PyLong_CheckExact(key) && is_plain(a) && select_.node) {
-        PyObject *result = select_first(a, key);
+    if (is_plain(a) && (PyLong_CheckExact(key) || PySlice_Check(key))) {
+        PyObject *result = PySlice_Check(key) ? slice_first(a, key) : select_first(a, key);
         if (result) return result;
     }
     return PyObject_CallFunctionObjArgs(signs[SIGN_ITEM].python, a, key, NULL);
@@ -448,6 +483,29 @@ static PyMethodDef sum_definition = {
     "sum", (PyCFunction)(void (*)(void))sum_method, METH_VARARGS | METH_KEYWORDS,
     "sum($self, /, dim=None, keepdim=False, *, dtype=None, out=None, **aliases)\n--\n\n"
     "The sum of all elements, or along some dimensions.",
+};
+
+/* x.view(2, 3), of a contiguous array and sizes that are all given; anything else is Python's. */
+static PyObject *python_view;
+static PyObject *view_method(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    if (is_plain(self) && (!keywords || !PyDict_Size(keywords))) {
+        PyObject *view = small_reshape(SLOT(self, Tensor, _numbers), args);
+        PyObject *result = view ? view_of(&views[VIEW_VIEW], self, view, PyTuple_Pack(1, args)) : (PyErr_Clear(), NULL);
+        if (result) return result;
+    }
+    Py_ssize_t n = PyTuple_Size(args);
+    PyObject *all = PyTuple_New(1 + n), *result = NULL;
+    if (!all) return NULL;
+    PyTuple_SetItem(all, 0, Py_NewRef(self));
+    for (Py_ssize_t i = 0; i < n; i++) PyTuple_SetItem(all, i + 1, Py_NewRef(PyTuple_GetItem(args, i)));
+    result = PyObject_Call(python_view, all, keywords);
+    Py_DECREF(all);
+    return result;
+}
+static PyMethodDef view_definition = {
+    "view", (PyCFunction)(void (*)(void))view_method, METH_VARARGS | METH_KEYWORDS,
+    "view($self, /, *shape, size=None, dtype=None)\n--\n\nThe same memory in another shape, or read as another dtype.",
 };
 
 /* ------------------------------------------------------------------------------------------------- descriptions */
@@ -531,8 +589,8 @@ PyObject *make_operator(PyObject *self, PyObject *description)
     return function;
 }
 
-/* {name of a special method: (Python's function, description or None)}; and "select": (node, kernel, function).
- * Returns the method for Tensor.sum. */
+/* {name of a special method: (Python's function, description or None)}; and {name of a view operator:
+ * (node, kernel, function)}. Returns the methods for Tensor.sum and Tensor.view. */
 PyObject *define_operators(PyObject *self, PyObject *definitions)
 {
     (void)self;
@@ -552,12 +610,19 @@ PyObject *define_operators(PyObject *self, PyObject *definitions)
             *(reflected ? &signs[i].python_reflected : &signs[i].python) = Py_NewRef(python);
         }
     }
-    PyObject *node, *kernel, *function, *given = PyDict_GetItemString(definitions, "select");
-    if (!given || !PyArg_ParseTuple(given, "OOO", &node, &kernel, &function)) return NULL;
-    if ((select_.shape = slot_offset(node, "self_shape")) == -1 || (select_.dim = slot_offset(node, "dim_")) == -1 ||
-        (select_.index = slot_offset(node, "index_")) == -1)
-        return NULL;
-    select_.kernel = Py_NewRef(kernel), select_.function = Py_NewRef(function);
-    select_.node = (PyTypeObject *)Py_NewRef(node);
-    return PyDescr_NewMethod((PyTypeObject *)core.Tensor, &sum_definition);
+    for (View *view = views; view < views + VIEWS; view++) {
+        PyObject *node, *kernel, *function, *given = PyDict_GetItemString(definitions, view->name);
+        if (!given || !PyArg_ParseTuple(given, "OOO", &node, &kernel, &function)) return NULL;
+        if ((view->shape = slot_offset(node, "self_shape")) == -1) return NULL;
+        for (int i = 0; i < view->slots; i++)
+            if ((view->offsets[i] = slot_offset(node, view->slot_names[i])) == -1) return NULL;
+        view->kernel = Py_NewRef(kernel), view->function = Py_NewRef(function);
+        view->node = (PyTypeObject *)Py_NewRef(node);
+    }
+    if (!(python_view = PyObject_GetAttrString(core.Tensor, "view"))) return NULL;
+    PyObject *sum = PyDescr_NewMethod((PyTypeObject *)core.Tensor, &sum_definition);
+    PyObject *view = PyDescr_NewMethod((PyTypeObject *)core.Tensor, &view_definition);
+    PyObject *both = sum && view ? PyTuple_Pack(2, sum, view) : NULL;
+    Py_XDECREF(sum), Py_XDECREF(view);
+    return both;
 }

@@ -1,8 +1,9 @@
 """The compiled kernels of `retrograd[fast]`, where they are installed.
 
-Kernels come here with large arrays only, those of rows with any.  Each function returns None where the library is not there or does not take
-the operands (float32 and float64, mostly contiguous), and the NumPy kernel goes on: it is the reference, and the
-library is never needed.  RETROGRAD_FAST=0 in the environment turns it off, and so does `retrograd.backends.fast`.
+Kernels come here with large arrays only, those of rows with any.  Each function returns None where the library is not
+there or does not take the operands (float32 and float64, mostly contiguous), and the NumPy kernel goes on: it is the
+reference, and the library is never needed.  RETROGRAD_FAST=0 in the environment turns it off, and so does
+`retrograd.backends.fast`.
 
 A C kernel does the tasks (elements, rows, planes …) of a
 range; the library's `run` shares them among threads.
@@ -21,8 +22,8 @@ from numpy import ndarray
 from retrograd.core.threads import listeners, threads
 
 LARGE = 1 << 12  # elements: with fewer, what a call costs begins to count
-#: Elements from which on kernels of rows (softmax, layer_norm) come here: with the library all, since one call of it costs
-#: less than their steps in NumPy.
+#: Elements from which on kernels of rows (softmax, layer_norm) come here: with the library all, since one call of it
+#: costs less than their steps in NumPy.
 rows_from = LARGE
 SUFFIXES = {np.dtype(np.float32): "_f32", np.dtype(np.float64): "_f64"}
 _VERSION = 4  # of the kernels' names and arguments

@@ -5,7 +5,8 @@ The classes are the same with and without it: Tensor, Node, AutogradMeta are wri
 fixed places in their objects, which the core finds out when it is set up.  What it adds is functions in C that do what
 functions of this package do, for plain tensors on arrays of NumPy:
 
-* Python's signs between Tensors, ``x[i]`` and ``x.sum()``, and the wrappers of operators with one result;
+* Python's signs between Tensors, ``x[i]``, ``x[a:b]``, ``x.view()`` and ``x.sum()``, and the wrappers of operators with
+  one result;
 * the formulas of nodes, over bare arrays and over Tensors;
 * the loop of a pass (`run_pass_fast`), the count of its dependencies, and the keeping of first gradients.
 
@@ -130,11 +131,13 @@ def _set_up(core: Any) -> None:
     described = compiled_operators.OPERATORS
     methods: dict[str, Any] = {name: (getattr(Tensor, name), _describe(described, name)) for name in names}
     methods["select"] = (nodes.SelectBackward0, kernels.select, functions.select)
+    methods["slice"] = (nodes.SliceBackward0, kernels.slice, functions.slice)
+    methods["view"] = (nodes.ViewBackward0, kernels.view, functions.view)
     core.define_formulas(_describe_node)
-    total = core.define_operators(methods)
+    total, view = core.define_operators(methods)
     _put_functions_in_front(core, compiled_operators)
     # From here on it is used.
-    put_in_front({name: core.Signs.__dict__.get(name, total) for name in names})
+    put_in_front({**{name: core.Signs.__dict__.get(name, total) for name in names}, "view": view})
     graph_task.GraphTask.compute_dependencies = compute_dependencies  # type: ignore[method-assign]
     engine.run_pass_fast = core.run_pass
 
