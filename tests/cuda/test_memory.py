@@ -123,7 +123,7 @@ def new_leaves():
 
 
 @pytest.mark.parametrize("how", ["backward", "grad", "one thread"])
-@pytest.mark.parametrize("room", [0, 3, 6, 9])
+@pytest.mark.parametrize("room", [0, 2, 3])
 def test_a_pass_that_ran_out_of_memory_goes_on(gpu, room, how):
     """Half way through, without retain_graph: nothing has changed, and the same call gives what it should."""
     leaves = new_leaves()

@@ -23,8 +23,8 @@ def _launch(stream: int, work: Any) -> None:
 class Communicator:
     """CuPy's NcclCommunicator."""
 
-    def __init__(self, ndev: int, commId: tuple, rank: int) -> None:
-        assert (ndev, rank) == (1, 0) and len(commId) == 128
+    def __init__(self, ndev: int, commId: bytes, rank: int) -> None:
+        assert (ndev, rank) == (1, 0) and commId == bytes(range(128))
         self.sent: list[Any] = []
         self.closed = False
 
@@ -73,6 +73,6 @@ def binding() -> ModuleType:
     for number, name in enumerate(("SUM", "PROD", "MAX", "MIN")):
         setattr(made, f"NCCL_{name}", number)
     made.NcclCommunicator = Communicator
-    made.get_unique_id = lambda: tuple(range(-64, 64))
+    made.get_unique_id = lambda: bytes(range(128))
     made.groupStart = made.groupEnd = lambda: None
     return made

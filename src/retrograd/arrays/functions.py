@@ -330,7 +330,7 @@ def _delete(place: Place) -> Any:
 def _concatenate(place: Place) -> Any:
     plain = function_of(place, np.concatenate, place.module.concatenate, "concatenate")
 
-    def concatenate(arrays: Any, axis: Any = 0, out: Any = None, **options: Any) -> Any:
+    def concatenate(arrays: Any, axis: Any = 0, out: Any = None, dtype: Any = None, casting: str = "same_kind") -> Any:
         parts = [place.numpy.asarray(one) for one in arrays]
         if len({part.dtype for part in parts}) > 1:
             dtype = np.result_type(*[part.dtype for part in parts])
@@ -339,8 +339,9 @@ def _concatenate(place: Place) -> Any:
             place.activate()
             raw = [part.raw.ravel() if axis is None else part.raw for part in parts]
             return place.wrap(place.module.concatenate(raw, axis=axis or 0), parts[0].dtype)
-        options |= {} if out is None else {"out": out}
-        return plain(parts, axis=axis, **options)
+        made = plain(parts, axis=axis)
+        made = made if dtype is None else made.astype(dtype, copy=False)
+        return made if out is None else place.numpy.copyto(out, made, casting=casting) or out
 
     return concatenate
 

@@ -141,11 +141,15 @@ class Place:
     def join(self, before: type[DeviceArray], after: type[DeviceArray]) -> None:
         """Make the stream of the class `after` wait for what that of `before` has been told so far."""
         if before.stream is not after.stream:
-            self.activate()
             null = self.module.cuda.Stream.null
-            event = self.module.cuda.Event(disable_timing=True)
-            event.record(null if before.stream is None else before.stream)
-            (null if after.stream is None else after.stream).wait_event(event)
+            (null if after.stream is None else after.stream).wait_event(self.mark(before))
+
+    def mark(self, array_class: type[DeviceArray]) -> Any:
+        """An event after what the stream of a class has been told so far."""
+        self.activate()
+        event = self.module.cuda.Event(disable_timing=True)
+        event.record(self.module.cuda.Stream.null if array_class.stream is None else array_class.stream)
+        return event
 
     def use_on(self, array: Any, user: type[DeviceArray]) -> None:
         """Say that the stream of the class `user` reads an array that may have been made on another."""

@@ -82,7 +82,9 @@ class NCCLBackend:
         key = f"retrograd/nccl/{name}"
         if rank == 0:
             store.set(key, ",".join(str(number) for number in nccl.get_unique_id()))
-        identity = tuple(int(number) for number in store.get(key).split(b","))
+        numbers = [int(number) for number in store.get(key).split(b",")]
+        # CuPy has it as bytes from version 14 on, as a tuple of numbers before.
+        identity = bytes(numbers) if isinstance(nccl.get_unique_id(), bytes) else tuple(numbers)
         self._communicator = nccl.NcclCommunicator(size, identity, rank)
 
     def _at(self, array: Any) -> int:
