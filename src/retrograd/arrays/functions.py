@@ -332,6 +332,8 @@ def _concatenate(place: Place) -> Any:
 
     def concatenate(arrays: Any, axis: Any = 0, out: Any = None, dtype: Any = None, casting: str = "same_kind") -> Any:
         parts = [place.numpy.asarray(one) for one in arrays]
+        if len({part.ndim for part in parts}) > 1 and axis is not None:
+            raise ValueError("all the input arrays must have same number of dimensions")
         if len({part.dtype for part in parts}) > 1:
             dtype = np.result_type(*[part.dtype for part in parts])
             parts = [part.astype(dtype, copy=False) for part in parts]
