@@ -31,12 +31,6 @@ class Row(NamedTuple):
 
 ROWS = (
     Row(
-        ("linalg.ldl_factor", "linalg.ldl_factor_ex", "linalg.ldl_solve"),
-        lambda cupy: import_module("cupyx.scipy.linalg").ldl,
-        "AttributeError: module 'cupyx.scipy.linalg' has no attribute 'ldl'",
-        r"get_lapack_funcs|(function )?[sdcz]?(sy|he)tr[fs]",
-    ),
-    Row(
         ("special.airy_ai",),
         lambda cupy: import_module("cupyx.scipy.special").airy,
         "AttributeError: module 'cupyx.scipy.special' has no attribute 'airy'",

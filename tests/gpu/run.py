@@ -117,7 +117,7 @@ def table(found: dict) -> None:
     assert not problems and len(hosted) < cannot.MOST, problems
 
 
-TESTS = ("test_devices", "test_memory", "test_streams", "test_nccl", "test_names", "test_ending")
+TESTS = ("test_devices", "test_memory", "test_streams", "test_nccl", "test_names", "test_ending", "test_computed_there")
 
 
 def one_test(name: str) -> tuple[str, int]:

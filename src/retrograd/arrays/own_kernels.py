@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..kernels.storage import needed_elements
-from . import own_random
+from . import own_ldl, own_random
 
 
 def _address(a: Any) -> int:
@@ -182,7 +182,8 @@ _NEVER = 1 << 62
 OVERLAY: dict[str, dict[str, Any]] = {
     "storage": {"_address": _address, "restride": restride, "as_strided": as_strided},
     "shape": {"_nothing": _nothing},
-    "decompositions": {"_trsm": _trsm, "_lu": _lu, "_cholesky_each": _cholesky_each},
+    "decompositions": {"_trsm": _trsm, "_lu": _lu, "_cholesky_each": _cholesky_each,
+                       "_lapack": own_ldl.lapack},
     "random": own_random.OVERLAY,
     "sparse": {"multiply_sparse_dense": multiply_sparse_dense, "multiply_sparse": multiply_sparse,
                "sampled_products": sampled_products},
