@@ -6,9 +6,7 @@
 
 from __future__ import annotations
 
-import math
 import threading
-import weakref
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -19,7 +17,7 @@ from ..core import devices
 from ..core.description import Description, NoArray
 from ..core.devices import device, forget_array_class, register_array_class
 from ..kernels import libraries
-from . import memory
+from . import memory, pinned
 from .calls import Ufunc
 from .device_array import _FINAL, _UNSIGNED, DeviceArray, arrays_in, on_host
 from .numpy_like import NumpyLike, stand_ins
@@ -256,7 +254,7 @@ class Place:
             order = sorted(range(raw.ndim), key=lambda d: (-abs(raw.strides[d]), d))
             raw = raw.transpose(tuple(order))
         if non_blocking:
-            host: Any = pinned_empty(raw.shape, raw.dtype)
+            host: Any = pinned.empty(self.module, raw.shape, raw.dtype)
             if not raw.flags.c_contiguous:
                 raw = raw.copy()
             raw.get(out=host, blocking=False)
@@ -531,29 +529,3 @@ def from_dlpack(given: Any) -> Any:
             raw = place.module.from_dlpack(given)
             return place.wrap(raw)
     raise RuntimeError(f"there is no cuda:{number} here")
-
-
-def pinned(array: np.ndarray) -> np.ndarray:
-    """A copy in memory that devices read and write by themselves."""
-    made = pinned_empty(array.shape, array.dtype)
-    made[...] = array
-    return made
-
-
-def pinned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array in such memory, of the library's pool: a block that was let go is given out again."""
-    size = math.prod(shape) * dtype.itemsize
-    if not size:
-        return np.empty(shape, dtype)
-    whole = np.frombuffer(places[0].module.cuda.alloc_pinned_memory(size), np.uint8, size)
-    made = whole.view(dtype).reshape(shape)
-    address = made.__array_interface__["data"][0]
-    entry = (address, address + size)
-    devices.pinned_memory.append(entry)
-    weakref.finalize(whole.base if not isinstance(whole.base, memoryview) else whole, _unpinned, entry)
-    return made
-
-
-def _unpinned(entry: tuple[int, int]) -> None:
-    if entry in devices.pinned_memory:
-        devices.pinned_memory.remove(entry)

@@ -203,7 +203,8 @@ def pinned(array: Any) -> Any:
             "Cannot access accelerator device when none is available: pin_memory=True requires a CUDA or other "
             "accelerator backend, and there is none"
         )
-    return _places().pinned(array)
+    places = _places()
+    return places.pinned.copy(places.places[0].module, array)
 
 
 #: Stretches of the host's memory that are pinned: from, to.
