@@ -137,3 +137,6 @@ g("given")
 def test_every_group_has_a_cause_and_a_fix() -> None:
     for group in errors.table()["group"]:
         assert len(group["cause"]) > 30 and len(group["fix"]) > 15, group["title"]
+    for part in ("cause", "fix"):
+        said = Counter(group[part] for group in errors.table()["group"])
+        assert [text for text, times in said.items() if times > 1] == []
