@@ -17,6 +17,7 @@ from .core import devices
 from .core.devices import as_device
 from .kernels import random as draws
 from .tensor import Tensor, wrap
+from .tensor.beside import beside
 
 #: A generator's state as bytes, laid out as torch's: the seed; how many words of the twister are left, whether it was
 #: seeded, which word is next; its 624 words; the normal number that is left over (the second of three numbers, and
@@ -182,6 +183,34 @@ class Generator:
     def integers(self, low: int, high: int, shape: tuple[int, ...], np_dtype: np.dtype) -> np.ndarray:
         """Whole numbers from `low` up to `high`, which is left out, as an array."""
         return self.integers_like(np.empty(shape, np_dtype), low, high).astype(np_dtype, copy=False)
+
+    def uniform_where(self, where: np.ndarray, np_dtype: np.dtype) -> np.ndarray:
+        """Numbers in [0, 1) where `where` is true, drawn for these alone, and zeros elsewhere."""
+        result = np.zeros_like(where, dtype=np_dtype)
+        result[where] = beside(wrap(where), self.uniform((int(where.sum()),), np_dtype))._memory
+        return result
+
+    # Those that torch draws by rules of its own, and these NumPy's, from the same words.
+
+    def binomial(self, trials: np.ndarray, chances: np.ndarray) -> np.ndarray:
+        """How many of so many trials succeed."""
+        with self.lock:
+            return np.asarray(self.twister.binomial(trials, chances), like=trials)
+
+    def poisson(self, rates: np.ndarray) -> np.ndarray:
+        """Numbers of Poisson distributions."""
+        with self.lock:
+            return np.asarray(self.twister.poisson(rates), like=rates)
+
+    def gamma(self, concentrations: np.ndarray) -> np.ndarray:
+        """Numbers of gamma distributions with the rate 1."""
+        with self.lock:
+            return np.asarray(self.twister.standard_gamma(concentrations), like=concentrations)
+
+    def exponential(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Numbers of the exponential distribution with the rate 1."""
+        with self.lock:
+            return self.twister.standard_exponential(shape)
 
     def permutation(self, n: int) -> np.ndarray:
         """The numbers below `n` in random order, as an array."""

@@ -523,3 +523,80 @@ def test_numpys_warnings_stay_inside(action, backend):
         for _ in range(4):
             network(torch.tensor([[float("inf")]])).sum().backward()
     assert not caught
+
+
+DRAWS = {
+    "poisson": lambda x: torch.poisson(x.abs()),
+    "binomial": lambda x: torch.binomial(torch.full_like(x, 5), x.sigmoid()),
+    "gamma": lambda x: torch._standard_gamma(x.abs() + 0.1),
+    "dirichlet": lambda x: torch._sample_dirichlet(x.abs() + 0.1),
+    "rrelu": lambda x: F.rrelu(x, training=True),
+    "multinomial": lambda x: torch.multinomial(x.abs(), 3),
+    "multinomial with replacement": lambda x: torch.multinomial(x.abs(), 3, replacement=True),
+    "bernoulli": lambda x: torch.bernoulli(x.sigmoid()),
+    "normal": lambda x: torch.normal(x, 1.0),
+    "exponential_": lambda x: torch.empty_like(x).exponential_(),
+    "geometric_": lambda x: torch.empty_like(x).geometric_(0.3),
+    "cauchy_": lambda x: torch.empty_like(x).cauchy_(),
+    "log_normal_": lambda x: torch.empty_like(x).log_normal_(),
+    "random_": lambda x: torch.empty_like(x).random_(),
+    "randperm": lambda x: torch.randperm(6),
+    "dropout": lambda x: F.dropout(x, 0.3),
+    "alpha_dropout": lambda x: F.alpha_dropout(x, training=True),
+    "gumbel_softmax": lambda x: F.gumbel_softmax(x),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_draws_are_those_of_an_eager_run(name):
+    """The same numbers, and the generator stands where it would."""
+    found = []
+    for function in (DRAWS[name], torch.capture(DRAWS[name], backend="plain")):
+        torch.manual_seed(3)
+        found.append([function(torch.linspace(-1, 1, 24).reshape(4, 6)) for _ in range(5)] + [torch.rand(2)])
+    for one, two in zip(*found, strict=True):
+        assert torch.equal(one, two)
+    assert not torch.equal(found[0][3], found[0][4]), "nothing was drawn"
+
+
+def test_ways_that_hang_on_values_are_programs_of_their_own():
+    """The package itself looks at values now and then: trunc_normal_ draws again what is too far out."""
+
+    def function(x):
+        return nn.init.trunc_normal_(torch.empty_like(x), a=-1.0, b=1.0) + x
+
+    found = []
+    for one in (function, torch.capture(function, backend="plain")):
+        torch.manual_seed(0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found.append([one(torch.zeros(2)) for _ in range(20)] + [torch.rand(2)])
+    for one, two in zip(*found, strict=True):
+        assert torch.equal(one, two)
+
+
+@pytest.mark.parametrize("calls", [0, 1, 4])
+def test_a_failing_step_leaves_generators_and_optimizers_as_they_were(calls):
+    w = torch.ones(2, requires_grad=True)
+    optimizer = torch.optim.Adam([w], lr=0.1)
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+
+    @torch.capture(backend="plain")
+    def step(x):
+        optimizer.zero_grad()
+        (w * torch.rand(2) * F.dropout(w, 0.5)).sum().backward()
+        optimizer.step()
+        scheduler.step()
+        return torch.linalg.cholesky(x)
+
+    for _ in range(calls):
+        step(torch.eye(2))
+    drawn = torch.default_generator.get_state()
+    before = copy.deepcopy([w.detach(), optimizer.state_dict(), scheduler.state_dict()])
+    with pytest.raises(torch.linalg.LinAlgError):
+        step(-torch.eye(2))
+    after = [w.detach(), optimizer.state_dict(), scheduler.state_dict()]
+    assert str(after) == str(before)
+    assert torch.equal(torch.default_generator.get_state(), drawn)
+    step(torch.eye(2))
+    assert optimizer.state[w]["step"] == calls + 1

@@ -15,7 +15,7 @@ from ..core.version_counter import VersionCounter, version_counter
 from ..nn import Module
 from ..tensor import wrap
 from .checking import checked
-from .comparing import difference
+from .comparing import difference, is_parted_by_a_value
 from .compiling import has_compiler
 from .ended import ended
 from .errors import CaptureError, OtherPath
@@ -23,6 +23,7 @@ from .explaining import explained
 from .graphed import GraphEntry, GraphRecording
 from .guards import signature
 from .memory import Memory
+from .moving import moving_parts
 from .native import write
 from .patching import waited_for_others, without_collections
 from .session import NeedsGraph, Output, Recording, is_free
@@ -71,6 +72,7 @@ class Entry:
         writer, self.c_code = write(program, self.memory, self.backend)
         self.run: Callable[[], None] = self.memory.around(writer.finish(self._bind))
         self._saved: list[np.ndarray] = self._to_save()
+        self._moving: list[Any] = moving_parts(program)
         self._kept: list[tuple[Any, np.ndarray]] = []
         for effect in recording.grads:
             if effect.value is not None:
@@ -131,14 +133,17 @@ class Entry:
         recording = self.recording
         for place, tensor in zip(self.inputs, tensors):
             np.copyto(place, tensor._memory)
-        if self._saved:
+        if self._saved or self._moving:
             before = [array.copy() for array in self._saved]
+            states = [part.state() for part in self._moving]
             try:
                 with np.errstate(all="ignore"):  # IEEE arithmetic, as eagerly: see core/quiet.py
                     self.run()
             except BaseException:
                 for array, content in zip(self._saved, before):
                     np.copyto(array, content)
+                for part, state in zip(self._moving, states):
+                    part.put_back(state)
                 raise
         else:
             with np.errstate(all="ignore"):
@@ -281,7 +286,7 @@ class Captured:
                     other.build()
                     self._last = other
                     return result
-            if not self.split:
+            if not self.split and not is_parted_by_a_value(first.recording.recorder, recording.recorder):
                 entries.remove(first)
                 raise _differs(found)
         self._entries.setdefault(key, []).append(Entry(recording, self.backend))

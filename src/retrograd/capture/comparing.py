@@ -29,6 +29,14 @@ def difference(first: Recorder, second: Recorder) -> str | None:
     return None
 
 
+def is_parted_by_a_value(first: Recorder, second: Recorder) -> bool:
+    """Did two recordings go different ways where the package looked at a value? Then each is a program of its own."""
+    for one, two in zip(first.calls, second.calls):
+        if not _is_same(one, two):
+            return one.kind == two.kind == "check" and _are_same(one.args[0], two.args[0])
+    return False
+
+
 def _is_same(one: Call, two: Call) -> bool:
     return (
         one.name == two.name and one.kind == two.kind and _are_same(one.args, two.args)

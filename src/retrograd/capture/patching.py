@@ -29,6 +29,7 @@ from ..tensor import Tensor, wrap
 from .arrays import RecordedArray, unboxed
 from .errors import refuse
 from .lowering import LOWERED, seen_through
+from .moving import MovingGenerator, MovingOptimizer, moving_with
 from .recording import Recorder, is_metadata
 
 #: Who is recording, by thread.
@@ -203,8 +204,16 @@ def _all_places() -> list[tuple[dict[str, Any], str, Any, Any]]:
 
 _DRAWS = (
     "uniform", "uniform_like", "normal", "normal_like", "normal_double_like", "integers_like", "any_integers_like",
-    "integers", "permutation",
+    "integers", "permutation", "uniform_where", "binomial", "poisson", "gamma", "exponential",
 )  # fmt: skip
+
+
+def _note_generator(recorder: Recorder, generator: random.Generator) -> None:
+    """Remember where a generator stands before the step draws from it."""
+    if id(generator) not in recorder.generators:
+        recorder.generators.add(id(generator))
+        part = MovingGenerator(generator)
+        recorder.steps.append((part, part.state()))
 
 
 def _draw(name: str, method: Any) -> Any:
@@ -212,6 +221,7 @@ def _draw(name: str, method: Any) -> Any:
         recorder = active.get(get_ident())
         if recorder is None or recorder.busy:
             return method(*args, **kwargs)
+        _note_generator(recorder, args[0])
         return recorder.call(method, args, kwargs, name=f"Generator.{name}", impure=True)
 
     return draw
@@ -272,6 +282,7 @@ def _dropout_wrapper() -> Any:
             return kernels_dropout_mask(like, p, twister)
         if twister is not random.default_generator.twister:
             raise refuse("dropout with a generator of its own", "draw the mask with torch.rand and a generator")
+        _note_generator(recorder, random.default_generator)
         return recorder.call(_dropout_mask, (like, p, None), {}, name="kernels.dropout_mask", impure=True)
 
     return dropout_mask
@@ -327,7 +338,8 @@ def record_step(recorder: Recorder, optimizer: Any, method: Any) -> Any:
                 _unbox(recorder, value)
     for array in writes:
         recorder.keep(recorder.value(array))
-    recorder.steps.append((optimizer, _state_of(optimizer)))
+    part = MovingOptimizer(optimizer)
+    recorder.steps.append((part, part.state()))
     versions = [(param._vc, 0 if param._vc is None else param._vc.version) for param, _ in grads]
     state = local.state
     observers, interceptor = state.observers, state.interceptor
@@ -348,27 +360,6 @@ def record_step(recorder: Recorder, optimizer: Any, method: Any) -> Any:
     return result
 
 
-def _state_of(optimizer: Any) -> Any:
-    """A copy of an optimizer's state, for a step that fails."""
-    return {
-        key: {name: (value, value._memory.copy()) if isinstance(value, Tensor) else (value, None)
-              for name, value in state.items()}
-        for key, state in optimizer.state.items() if isinstance(state, dict)
-    }  # fmt: skip
-
-
-def undo_steps(recorder: Recorder) -> None:
-    for optimizer, before in reversed(recorder.steps):
-        for key in [key for key in optimizer.state if key not in before]:
-            del optimizer.state[key]
-        for key, state in before.items():
-            optimizer.state[key].clear()
-            for name, (value, content) in state.items():
-                if content is not None:
-                    np.copyto(value._memory, content)
-                optimizer.state[key][name] = value
-
-
 def _unbox(recorder: Recorder, tensor: Any) -> None:
     if tensor._memory.__class__ is RecordedArray:
         tensor._memory = tensor._memory.array
@@ -379,6 +370,8 @@ def _scheduler_step(method: Any) -> Any:
         recorder = active.get(get_ident())
         if recorder is None or recorder.busy:
             return method(scheduler, *args, **kwargs)
+        for part in moving_with(scheduler):
+            recorder.steps.append((part, part.state()))
         recorder.busy += 1
         try:
             result = method(scheduler, *args, **kwargs)

@@ -87,8 +87,9 @@ class Recorder(KnownMemory):
         #: Are real arrays being computed with, or is a kernel seen through?
         self.busy: int = 0
         self.inside: int = 0
-        #: Optimizers that made a step, and their state before.
+        #: Optimizers that made a step and generators that drew (moving.py), and their state before.
         self.steps: list[tuple[Any, Any]] = []
+        self.generators: set[int] = set()
         #: Writes to counters that replays make themselves, by the id of the counter.
         self.live_writes: dict[int, int] = {}
         #: Nodes whose graph is gone.

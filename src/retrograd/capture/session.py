@@ -16,7 +16,7 @@ from ..tensor import Tensor
 from .arrays import RecordedArray
 from .errors import CaptureError, refuse
 from .guards import World
-from .patching import patched, undo_steps
+from .patching import patched
 from .program import Program
 from .recording import Recorder
 from .values import Value
@@ -108,7 +108,8 @@ class Recording:
             if tensor._grad_meta is not None and tensor._grad_meta.grad is not grad:
                 tensor._grad_meta.grad = grad
         recorder.undo()
-        undo_steps(recorder)
+        for part, state in reversed(recorder.steps):
+            part.put_back(state)
 
     # ------------------------------------------------------------------------------------------------- what came of it
 

@@ -171,10 +171,11 @@ def _rrelu(
         )
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
-    slopes = np.ones_like(input._numbers)
-    steep = input._numbers <= 0  # torch draws for these alone
-    drawn = (generator or generator_of(input.device)).uniform((int(steep.sum()),), np.dtype(np.float64))
-    slopes[steep] = beside(input, (lower + (upper - lower) * drawn).astype(slopes.dtype))._numbers
+    numbers = input._numbers
+    steep = numbers <= 0  # torch draws for these alone
+    drawn = (generator or generator_of(input.device)).uniform_where(steep, np.dtype(np.float64))
+    drawn = beside(input, (lower + (upper - lower) * drawn).astype(numbers.dtype))._numbers
+    slopes = np.where(steep, drawn, np.ones_like(numbers))
     return (generated._rrelu_with_noise_ if inplace else generated._rrelu_with_noise)(input, wrap(slopes))
 
 

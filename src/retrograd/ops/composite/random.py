@@ -34,9 +34,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     trials = np.broadcast_to(count._numbers, shape)
     if (trials < 0).any() or ((prob._numbers < 0) | (prob._numbers > 1)).any():
         raise RuntimeError("binomial expects count >= 0 and probabilities in [0, 1]")
-    g = _generator("binomial", generator, count)
-    with g.lock:
-        drawn = np.asarray(g.twister.binomial(trials.astype(np.int64), prob._numbers), like=trials)
+    drawn = _generator("binomial", generator, count).binomial(trials.astype(np.int64), prob._numbers)
     return fresh(drawn.astype(count._memory.dtype))
 
 
@@ -256,8 +254,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     _check_dtype("poisson_cpu", input, "fV")
     if (input._numbers < 0).any():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    with g.lock:
-        drawn = np.asarray(g.twister.poisson(input._numbers), like=input._numbers)
+    drawn = g.poisson(input._numbers)
     return overwrite(input.clone(), drawn.astype(input._memory.dtype))
 
 
@@ -269,12 +266,8 @@ def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor
     """
     g = _generator("_standard_gamma", generator, input)
     _check_dtype("gamma_cpu", input, "fV")
-    return functions.standard_gamma_drawn(input, fresh(_gamma(g, input._numbers).astype(input._memory.dtype)))
-
-
-def _gamma(g: Generator, concentration: np.ndarray) -> np.ndarray:
-    with g.lock:
-        return np.asarray(g.twister.standard_gamma(concentration.astype(np.float64)), like=concentration)
+    drawn = g.gamma(input._numbers.astype(np.float64))
+    return functions.standard_gamma_drawn(input, fresh(drawn.astype(input._memory.dtype)))
 
 
 @composite(method=False, draws=True)
@@ -283,11 +276,10 @@ def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tens
     g = _generator("_sample_dirichlet", generator, input)
     _check_dtype("dirichlet", input, "fV")
     concentration, dtype = input._numbers.astype(np.float64), input._memory.dtype
-    with g.lock:
-        # A gamma number of a small concentration is below the smallest double, but not its logarithm: it is that of
-        # the concentration plus 1, times a uniform number to the power of 1 / concentration.
-        waits = g.twister.standard_exponential(concentration.shape)
-        logarithms = np.log(g.twister.standard_gamma(concentration + 1)) - waits / concentration
+    # A gamma number of a small concentration is below the smallest double, but not its logarithm: it is that of the
+    # concentration plus 1, times a uniform number to the power of 1 / concentration.
+    waits = g.exponential(concentration.shape)
+    logarithms = np.log(g.gamma(concentration + 1)) - waits / concentration
     parts = np.exp(logarithms - logarithms.max(-1, keepdims=True, initial=-np.inf))
     parts = np.asarray(parts / parts.sum(-1, keepdims=True), like=parts).astype(dtype)
     limits = float_limits(dtype)  # a part is never all or nothing, where its logarithm and slope would be infinite

@@ -1,0 +1,91 @@
+"""What moves on beside tensors: generators and optimizers, which have to stand where they stood if a step fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import random
+from ..optim import Optimizer
+from ..tensor import Tensor
+from .program import Program
+
+
+class MovingGenerator:
+    """A generator of random numbers."""
+
+    def __init__(self, generator: random.Generator) -> None:
+        self._generator: random.Generator = generator
+
+    def state(self) -> Any:
+        generator = self._generator
+        return generator.twister, generator.twister.bit_generator.state, generator.kept_normal
+
+    def put_back(self, state: Any) -> None:
+        generator = self._generator
+        generator.twister, words, generator.kept_normal = state
+        generator.twister.bit_generator.state = words
+
+
+class MovingOptimizer:
+    """An optimizer with its state and its numbers."""
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        self._optimizer: Optimizer = optimizer
+
+    def state(self) -> Any:
+        tensors = {
+            key: {name: (value, value._memory.copy()) if isinstance(value, Tensor) else (value, None)
+                  for name, value in state.items()}
+            for key, state in self._optimizer.state.items() if isinstance(state, dict)
+        }  # fmt: skip
+        return tensors, [dict(group) for group in self._optimizer.param_groups]
+
+    def put_back(self, state: Any) -> None:
+        optimizer, (before, groups) = self._optimizer, state
+        for key in [key for key in optimizer.state if key not in before]:
+            del optimizer.state[key]
+        for key, entries in before.items():
+            optimizer.state[key].clear()
+            for name, (value, content) in entries.items():
+                if content is not None:
+                    np.copyto(value._memory, content)
+                optimizer.state[key][name] = value
+        for group, numbers in zip(optimizer.param_groups, groups, strict=True):
+            group.update(numbers)
+
+
+class MovingAttributes:
+    """A scheduler: its attributes."""
+
+    def __init__(self, scheduler: Any) -> None:
+        self._scheduler: Any = scheduler
+
+    def state(self) -> Any:
+        return {name: list(one) if one.__class__ is list else one for name, one in vars(self._scheduler).items()}
+
+    def put_back(self, state: Any) -> None:
+        vars(self._scheduler).update(state)
+
+
+def moving_parts(program: Program) -> list[Any]:
+    """What a program moves before a call that refuses some values, or goes another way for them."""
+    last = max([i for i, call in enumerate(program.calls) if call.looks or call.kind == "check"], default=-1)
+    found: dict[int, Any] = {}
+    for call in program.calls[:last]:
+        if call.name == "kernels.dropout_mask":
+            found[id(random.default_generator)] = MovingGenerator(random.default_generator)
+        for one in call.args:
+            if isinstance(one, random.Generator):
+                found[id(one)] = MovingGenerator(one)
+            elif isinstance(one, Optimizer):
+                found[id(one)] = MovingOptimizer(one)
+            elif call.kind == "python" and hasattr(one, "optimizer"):
+                found[id(one)], found[id(one.optimizer)] = moving_with(one)
+    return list(found.values())
+
+
+def moving_with(scheduler: Any) -> tuple[Any, Any]:
+    """A scheduler, and its optimizer."""
+    return MovingAttributes(scheduler), MovingOptimizer(scheduler.optimizer)
