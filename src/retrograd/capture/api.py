@@ -14,6 +14,7 @@ from ..core.state import local
 from ..core.version_counter import VersionCounter, version_counter
 from ..nn import Module
 from ..tensor import wrap
+from ..utils._pytree import tree_unflatten
 from .checking import checked
 from .comparing import difference, is_parted_by_a_value
 from .compiling import has_compiler
@@ -155,7 +156,7 @@ class Entry:
             counter = owner._vc or version_counter(owner)
             counter.version += more
         self._set_grads(tensors)
-        return self._built(recording.structure, tensors)
+        return tree_unflatten([self._leaf(one, tensors) for one in recording.leaves], recording.structure)
 
     def _set_grads(self, tensors: list[Any]) -> None:
         last = []
@@ -192,24 +193,18 @@ class Entry:
     def _is_held(self) -> bool:
         return self._baseline is not None and self._counts() != self._baseline
 
-    def _built(self, structure: Any, tensors: list[Any]) -> Any:
-        kind, content = structure
-        if kind is None:
-            return content
-        if kind is Output:
-            output = self.recording.outputs[content]
-            if output.argument is not None:
-                return tensors[output.argument]
-            if output.tensor is not None:
-                return output.tensor
-            assert output.value is not None
-            result = wrap(self.memory.view(output.value).copy(), local.state.new_vc)
-            if output.requires_grad:
-                ended(result)
-            return result
-        if kind is dict:
-            return {key: self._built(one, tensors) for key, one in content}
-        return kind([self._built(one, tensors) for one in content])
+    def _leaf(self, output: Any, tensors: list[Any]) -> Any:
+        """A leaf of the results."""
+        if output.__class__ is not Output:
+            return output
+        if output.argument is not None:
+            return tensors[output.argument]
+        if output.tensor is not None:
+            return output.tensor
+        result = wrap(self.memory.view(output.value).copy(), local.state.new_vc)
+        if output.requires_grad:
+            ended(result)
+        return result
 
 
 class Captured:

@@ -9,6 +9,7 @@ meets one, in a tensor that both use, computes with the array behind it.
 
 from __future__ import annotations
 
+from operator import index
 from sys import _getframe
 from threading import get_ident
 from types import CodeType
@@ -121,7 +122,7 @@ class RecordedArray:
     __float__: Any = _refused("__float__", "float()", float)
     __int__: Any = _refused("__int__", "int()", int)
     __complex__: Any = _refused("__complex__", "complex()")
-    __index__: Any = _refused("__index__", "an index")
+    __index__: Any = _refused("__index__", "an index", index)
     __array__: Any = _refused("__array__", "a foreign NumPy call (numpy(), np.asarray)")
     __dlpack__: Any = _refused("__dlpack__", "an export of memory")
     __array_interface__: Any = property(_interface)

@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import random
 from ..tensor import Tensor
+from ..utils._pytree import tree_leaves, tree_map
 from .errors import CaptureError
 
 
@@ -76,19 +77,11 @@ class _World:
 
 
 def _copied(tree: Any) -> Any:
-    if isinstance(tree, Tensor):
-        return tree.detach().clone()
-    if isinstance(tree, dict):
-        return {key: _copied(one) for key, one in tree.items()}
-    return tree.__class__([_copied(one) for one in tree]) if tree.__class__ in (list, tuple) else tree
+    return tree_map(lambda one: one.detach().clone() if isinstance(one, Tensor) else one, tree)
 
 
 def _arrays(tree: Any) -> list[Any]:
-    if isinstance(tree, Tensor):
-        return [tree._memory]
-    if isinstance(tree, dict):
-        tree = list(tree.values())
-    return [array for one in tree for array in _arrays(one)] if isinstance(tree, (list, tuple)) else []
+    return [one._memory for one in tree_leaves(tree) if isinstance(one, Tensor)]
 
 
 def _compare(what: str, expected: list[Any], found: list[Any], exact: bool) -> None:

@@ -19,9 +19,10 @@ from ..autograd.function import Function, once_differentiable
 from ..core.state import local
 from ..core.version_counter import version_counter
 from ..tensor import Tensor, wrap
-from ..utils._pytree import tree_leaves, tree_map
+from ..utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 from .errors import CaptureError, refuse
 from .memory import Memory
+from .moving import moving_parts
 from .native import write
 from .recording import Recorder
 from .session import Output, Recording
@@ -38,7 +39,8 @@ class GraphRecording(Recording):
         self.parameters: list[Any] = []
         self.grad_outputs: list[Value] = []
         self.differentiable: list[int] = []
-        self.grad_count: int = 0
+        self.result_structure: TreeSpec
+        self.result_leaves: list[Any]
 
         def both(*args: Any, **kwargs: Any) -> Any:
             return self._both(function, args, kwargs, stand_ins)
@@ -51,12 +53,14 @@ class GraphRecording(Recording):
             super().__init__(both, args, kwargs, stand_ins, split, native)
         finally:
             generator.set_state(state)
+        self.result_leaves = self.leaves[: self.result_structure.num_leaves]
         self._undo()  # it was a rehearsal
 
     def _both(self, function: Any, args: Any, kwargs: Any, stand_ins: list[Any]) -> Any:
         recorder: Recorder = self.recorder
         result = function(*args, **kwargs)
-        flat = [one for one in tree_leaves(result) if isinstance(one, Tensor)]
+        leaves, self.result_structure = tree_flatten(result)
+        flat = [one for one in leaves if isinstance(one, Tensor)]
         if any(one is stand_in for one in flat for stand_in in stand_ins):
             raise refuse("a function that returns its argument", "return a clone() of it")
         self.differentiable = [position for position, one in enumerate(flat) if one.requires_grad]
@@ -76,7 +80,6 @@ class GraphRecording(Recording):
             given.append(wrap(recorder.box(array)))
         wanted = [*self.inputs, *self.parameters]
         found = gradients([flat[position] for position in self.differentiable], wanted, given, allow_unused=True)
-        self.grad_count = len(found)
         for one in flat:
             recorder.freed.add(one._edge[0]) if one._edge is not None else None
         return result, tuple(found)
@@ -117,6 +120,8 @@ class GraphEntry:
         self.recording: GraphRecording = recording
         self.backend: str = backend
         recording.program.lay_out()
+        self._written: list[np.ndarray] = _written(recording)
+        self._moving: list[Any] = moving_parts(recording.program)
         self._expected: list[tuple[Any, Any, bool]] = [
             (tensor, array, tensor.requires_grad) for tensor, array in recording.recorder.swapped.values()
             if not any(tensor is one for one in recording.tensors)
@@ -149,27 +154,33 @@ class GraphEntry:
             self.instances.append(instance)
         wanted = [one for one, stand_in in zip(tensors, recording.tensors, strict=True) if stand_in.requires_grad]
         results = list(_Captured.apply(self, instance, tensors, *wanted, *recording.parameters))
-        return self._built(recording.structure[1][0], results)
+        found = iter(results)
+        leaves = [next(found) if one.__class__ is Output else one for one in recording.result_leaves]
+        return tree_unflatten(leaves, recording.result_structure)
 
     def forward(self, instance: Instance, tensors: list[Any]) -> tuple[list[Any], Any]:
         recording = self.recording
         for place, tensor in zip(instance.places, tensors):
             np.copyto(place, tensor._memory)
         program = instance.start()
-        saved = [array.copy() for array in _written(recording)]
+        saved = [array.copy() for array in self._written]
+        states = [part.state() for part in self._moving]
         try:
             with np.errstate(all="ignore"):
                 instance.go_on(program)
         except BaseException:
-            for array, content in zip(_written(recording), saved):
+            for array, content in zip(self._written, saved):
                 np.copyto(array, content)
+            for part, state in zip(self._moving, states):
+                part.put_back(state)
             raise
         for tensor, position, more in recording.versions:
             owner = tensor if position is None else tensors[position]
             (owner._vc or version_counter(owner)).version += more
-        count = len(recording.outputs) - recording.grad_count
         results = []
-        for output in recording.outputs[:count]:
+        for output in recording.result_leaves:
+            if output.__class__ is not Output:
+                continue
             if output.value is None:
                 raise CaptureError("a captured module returned a tensor of the world")
             results.append(wrap(instance.memory.view(output.value).copy(), local.state.new_vc))
@@ -182,24 +193,8 @@ class GraphEntry:
             place.fill(0) if grad is None else np.copyto(place, grad._numbers)
         with np.errstate(all="ignore"):
             instance.go_on(program)
-        _, found = recording.structure[1][1]
-        results = []
-        for kind, content in found:
-            output = recording.outputs[content] if kind is Output else None
-            results.append(
-                None if output is None or output.value is None else wrap(instance.memory.view(output.value).copy())
-            )
-        return results
-
-    def _built(self, structure: Any, results: list[Any]) -> Any:
-        kind, content = structure
-        if kind is None:
-            return content
-        if kind is Output:
-            return results[content]
-        if kind is dict:
-            return {key: self._built(one, results) for key, one in content}
-        return kind([self._built(one, results) for one in content])
+        found = recording.leaves[len(recording.result_leaves) :]
+        return [None if one is None else wrap(instance.memory.view(one.value).copy()) for one in found]
 
 
 def _go_on(program: Any) -> None:

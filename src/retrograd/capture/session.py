@@ -13,6 +13,7 @@ from ..autograd.intercept import observing
 from ..core.state import local
 from ..nn import Module
 from ..tensor import Tensor
+from ..utils._pytree import TreeSpec, tree_flatten
 from .arrays import RecordedArray
 from .errors import CaptureError, refuse
 from .guards import World
@@ -116,8 +117,10 @@ class Recording:
     def _finish(self, result: Any) -> None:
         recorder = self.recorder
         positions = {id(tensor): position for position, tensor in enumerate(self.tensors)}
-        self.outputs: list[Output] = []
-        self.structure: Any = self._outputs(result, positions)
+        self.structure: TreeSpec
+        leaves, self.structure = tree_flatten(result)
+        self.leaves: list[Any] = [self._output(leaf, positions) for leaf in leaves]
+        del leaves
         self.result = result
         for tensor, _ in recorder.swapped.values():
             self._note_grad(tensor)
@@ -142,47 +145,36 @@ class Recording:
     @functools.cached_property
     def program(self) -> Program:
         """What the recording comes to; what it needed for a step that fails is forgotten."""
-        escaping = [output.value for output in self.outputs if output.value is not None]
+        escaping = [one.value for one in self.leaves if one.__class__ is Output and one.value is not None]
         grads = [effect.value for effect in self.grads if effect.value is not None]
         program = Program(self.recorder, self.arguments, escaping, grads, self.native)
         self.recorder.let_go()
         self._grads_before.clear()
         return program
 
-    def _outputs(self, tree: Any, positions: dict[int, int]) -> Any:
+    def _output(self, leaf: Any, positions: dict[int, int]) -> Any:
+        """A leaf of the results: an Output where it is a tensor, else itself."""
         recorder = self.recorder
-        if isinstance(tree, Tensor):
-            position = positions.get(id(tree))
-            number = len(self.outputs)
-            if position is not None or id(tree) in recorder.swapped:
-                self.outputs.append(Output(tree, position, None, False))
-                return Output, number
-            array: Any = tree._memory
-            if tree._special is not None or not isinstance(array, (np.ndarray, RecordedArray)):
-                raise refuse(f"a result of {type(array).__name__}", "return dense tensors")
-            bare: Any = array.array if array.__class__ is RecordedArray else array
-            value = recorder.value(bare)
-            if tree._edge is not None and tree._edge[0] not in recorder.freed:
-                raise NeedsGraph
-            if value.storage.kind == "argument":
-                raise refuse("a result that is a view of an argument", "return its clone()")
-            self.outputs.append(Output(None, None, value, tree.requires_grad))
-            if array.__class__ is RecordedArray:
-                tree._memory = array.array
-            return Output, number
-        if tree.__class__ in (list, tuple):
-            return tree.__class__, [self._outputs(one, positions) for one in tree]
-        if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-            return type(tree)._make, [  # type: ignore[attr-defined]
-                self._outputs(one, positions) for one in tree
-            ]
-        if tree.__class__ is dict:
-            return dict, [(key, self._outputs(one, positions)) for key, one in tree.items()]
-        if tree is None or isinstance(tree, (int, float, complex, str)):
-            return None, tree
-        raise refuse(
-            f"a result of class {type(tree).__name__}", "return tensors, numbers, lists, tuples and dictionaries"
-        )
+        if not isinstance(leaf, Tensor):
+            if leaf is None or isinstance(leaf, (int, float, complex, str)):
+                return leaf
+            raise refuse(
+                f"a result of class {type(leaf).__name__}", "return tensors, numbers, lists, tuples and dictionaries"
+            )
+        position = positions.get(id(leaf))
+        if position is not None or id(leaf) in recorder.swapped:
+            return Output(leaf, position, None, False)
+        array: Any = leaf._memory
+        if leaf._special is not None or not isinstance(array, (np.ndarray, RecordedArray)):
+            raise refuse(f"a result of {type(array).__name__}", "return dense tensors")
+        value = recorder.value(array.array if array.__class__ is RecordedArray else array)
+        if leaf._edge is not None and leaf._edge[0] not in recorder.freed:
+            raise NeedsGraph
+        if value.storage.kind == "argument":
+            raise refuse("a result that is a view of an argument", "return its clone()")
+        if array.__class__ is RecordedArray:
+            leaf._memory = array.array
+        return Output(None, None, value, leaf.requires_grad)
 
     def _grads(self, positions: dict[int, int]) -> None:
         recorder = self.recorder
