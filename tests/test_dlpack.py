@@ -45,6 +45,15 @@ def test_what_cannot_be_exchanged(torch: Any) -> None:
         torch.from_dlpack(3)
 
 
+def test_a_device_that_no_tensor_is_on() -> None:
+    import retrograd
+
+    x = retrograd.ones(2)
+    assert np.from_dlpack(x).tolist() == [1, 1] and x.__dlpack__(dl_device=(1, 0))
+    with pytest.raises(BufferError, match="of a kind that no tensor is on"):
+        x.__dlpack__(dl_device=(13, 0))
+
+
 def test_bfloat16(torch: Any) -> None:
     x = torch.tensor([[1.0, 2.5], [-3.0, 0.0]]).bfloat16()
     for way in (lambda x: x, torch.to_dlpack):

@@ -24,9 +24,6 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
         "TypedStorage.to": "non_blocking", "TypedStorage.type": "non_blocking", "UntypedStorage.copy_": "non_blocking",
         "UntypedStorage.type": "non_blocking",
     },
-    "nothing is pinned, for no device": {
-        "TypedStorage.is_pinned": "device", "UntypedStorage.is_pinned": "device",
-    },
     "chooses a library of accelerators": {
         "batch_norm": "cudnn_enabled", "group_norm": "cudnn_enabled", "instance_norm": "cudnn_enabled",
         "layer_norm": "cudnn_enable",
@@ -47,7 +44,6 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
     },
     "sparse tensors alone are masked": {"Tensor.to_dense": "masked_grad"},
     "answers that there is no such switch": {"set_flush_denormal": "mode"},
-    "there is one device": {"Tensor.__dlpack__": "dl_device"},
 }  # fmt: skip
 
 

@@ -162,6 +162,7 @@ def test_a_device_that_is_not_there(gpu):
 
 def test_pinned_memory(gpu):
     x = torch.arange(4.0).pin_memory()
+    assert x.untyped_storage().is_pinned() and x.storage().is_pinned() and not torch.ones(2).storage().is_pinned()
     assert x.is_pinned() and not torch.ones(2).is_pinned() and x.pin_memory() is x
     assert torch.zeros(2, pin_memory=True).is_pinned() and torch.tensor([1.0], pin_memory=True).is_pinned()
     assert x.to("cuda", non_blocking=True).tolist() == [0.0, 1.0, 2.0, 3.0]
@@ -287,6 +288,9 @@ def test_save_and_load(gpu):
 def test_dlpack(gpu):
     x = torch.arange(3.0, device="cuda")
     assert x.__dlpack_device__() == (2, 0)
+    assert torch.from_dlpack(x.__dlpack__(dl_device=(1, 0))).tolist() == x.tolist()
+    with pytest.raises(BufferError, match="there can only be a copy"):
+        x.__dlpack__(dl_device=(1, 0), copy=False)
     if gpu.real:
         cupy = places.places[0].module
         there = cupy.from_dlpack(x)

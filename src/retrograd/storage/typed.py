@@ -99,8 +99,8 @@ class TypedStorage:
         return self.untyped().is_shared()
 
     def is_pinned(self, device: Any = "cuda") -> bool:
-        """Memory that an accelerator reads directly: there is none here."""
-        return False
+        """Does an accelerator read the memory by itself? `device` may say which kind: there is one."""
+        return self._untyped.is_pinned(device)
 
     def pickle_storage_type(self) -> str:
         """The name that files have for it."""

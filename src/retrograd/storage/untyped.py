@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core import dtypes
-from ..core.devices import as_device, device, device_of_array_class
+from ..core.devices import as_device, device, device_of_array_class, is_pinned_array
 from ..core.shared_memory import is_shared, shared_array
 from ..tensor import wrap
 from ..tensor.memory_moves import move
@@ -116,8 +116,9 @@ class UntypedStorage:
         return is_shared(self._root)
 
     def is_pinned(self, device: Any = "cuda") -> bool:
-        """Memory that an accelerator reads directly: there is none here."""
-        return False
+        """Does an accelerator read the memory by itself? `device` may say which kind: there is one."""
+        as_device(device)
+        return type(self._root) is np.ndarray and is_pinned_array(self._root)
 
     def tolist(self) -> list[int]:
         """All bytes."""

@@ -135,6 +135,8 @@ def dlpack(
         raise BufferError(f"Can't export tensors with layout other than torch.strided, but it is {tensor.layout}")
     if tensor.is_conj():
         raise BufferError("Can't export tensors with the conjugate bit set: use tensor.resolve_conj()")
+    if dl_device is not None:
+        tensor = _on_device(tensor, dl_device, copy)
     bfloat16 = tensor._memory.dtype.name == "bfloat16"
     if (tensor._memory.dtype.num >= 256 and not bfloat16) or tensor._memory.dtype.names:
         raise BufferError(f"{tensor.dtype} is not a type that NumPy can exchange: convert it first, x.float()")
@@ -154,6 +156,18 @@ def dlpack(
     if bfloat16:
         _header(capsule).code = _BFLOAT
     return capsule
+
+
+def _on_device(tensor: Tensor, wanted: Any, copy: bool | None) -> Tensor:
+    """The tensor where somebody wants it: a kind of device, as DLPack numbers them, and which of them."""
+    kind, number = (int(part) for part in wanted)
+    if kind == 1 == tensor.__dlpack_device__()[0] or (kind, number) == tensor.__dlpack_device__():
+        return tensor
+    if kind not in (1, _CUDA):
+        raise BufferError(f"dl_device={wanted} is of a kind that no tensor is on: (1, 0) is the CPU, (2, n) CUDA's n")
+    if copy is False:
+        raise BufferError(f"it lies on {tensor.device}: on dl_device={wanted} there can only be a copy of it")
+    return tensor.to("cpu" if kind == 1 else f"cuda:{number}")
 
 
 def dlpack_device(tensor: Tensor) -> tuple[Any, int]:
