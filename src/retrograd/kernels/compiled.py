@@ -268,8 +268,9 @@ def scan(x: ndarray, dim: int, multiply: bool, back: bool = False) -> ndarray | 
         return None
     out = np.empty_like(x)
     outer, n, inner = _along(x, dim)
-    lines = -(-outer // 16) if inner == 1 else outer * -(-inner // 16)
-    _run("scan", x.dtype, lines, x, out, outer, n, inner, int(multiply), int(back))
+    lines = 4 if inner == 1 else 16  # in a task
+    tasks = -(-outer // lines) if inner == 1 else outer * -(-inner // lines)
+    _run("scan", x.dtype, tasks, x, out, outer, n, inner, int(multiply), int(back), lines)
     return out
 
 
