@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,7 @@ from .promotion import broadcast_shape, is_half, promote, scalar_name, unsupport
 from .storage import shape_text
 
 _NONE, _MEAN, _SUM = 0, 1, 2  # torch's numbers for the reduction of a loss
-_FEW = 64
-_FIRST = np.arange(_FEW)
+_FEW = 64  # targets
 
 
 def nll_loss(
@@ -31,11 +31,12 @@ def nll_loss(
     _check_nll(a, target, weight)
     if a.dtype.kind not in "fV":
         unsupported("nll_loss_out_frame", a.dtype)
-    key, used = _nll_key(a, target, ignore_index)
-    if weight is None and reduction and a.ndim == 2 and len(a) <= 4096 and a.dtype.char in "fd":
-        chosen = a[key]
+    few = _few_places(a, target, ignore_index) if weight is None and reduction and a.dtype.char in "fd" else None
+    if few is not None:
+        chosen = a.take(few)
         total = -chosen.dot(blocks.ones(chosen.size, a.dtype))  # by BLAS, as in `row_sums`
         return np.array(total / chosen.size if reduction == _MEAN else total), np.array(chosen.size, a.dtype)
+    key, used = _nll_key(a, target, ignore_index)
     losses = np.negative(a[key])  # of the targets that are not ignored
     weights = None if weight is None else weight[key[1] if a.ndim > 1 else key[0]]
     if weights is not None:
@@ -70,6 +71,9 @@ def nll_loss_backward(
         result = np.zeros(input.shape, input.dtype)  # which takes a sixth of the time of zeros_like
     else:
         result = np.zeros_like(input, shape=input.shape, order="C")
+    if weight is None and reduction and (few := _few_places(input, target, ignore_index)) is not None:
+        result.put(few, -(grad if reduction == _SUM else grad / total_weight))
+        return result
     key, used = _nll_key(input, target, ignore_index)
     if reduction == _NONE:
         part = grad if input.ndim == 1 else (grad if used is None else grad[used])
@@ -90,7 +94,8 @@ def _nll_key(a: np.ndarray, target: np.ndarray, ignore_index: int) -> tuple[tupl
     if a.ndim == 1:
         target = target.reshape(1)
     used = None
-    if 0 <= ignore_index < classes or _reaches(target, classes):
+    # As numbers without a sign, negative ones are the largest.
+    if 0 <= ignore_index < classes or (target.size and np.maximum.reduce(target.view(np.uint64), None) >= classes):
         used = target != ignore_index
         wrong = target[used & ((target < 0) | (target >= classes))]
         if wrong.size:
@@ -101,7 +106,7 @@ def _nll_key(a: np.ndarray, target: np.ndarray, ignore_index: int) -> tuple[tupl
         return (target if used is None else target[used],), used
     if used is None:
         if target.ndim == 1:
-            return (_FIRST[: target.size] if target.size <= _FEW else np.arange(target.size), target), None
+            return (np.arange(target.shape[0]), target), None
         places = np.ogrid[tuple([slice(n) for n in target.shape])]
     else:
         places = used.nonzero()
@@ -109,15 +114,20 @@ def _nll_key(a: np.ndarray, target: np.ndarray, ignore_index: int) -> tuple[tupl
     return (places[0], target, *places[1:]), used
 
 
-def _reaches(target: np.ndarray, classes: int) -> bool:
-    """Is a target, or one that is negative, not below `classes`?"""
-    if not target.size:
-        return False
-    if target.size <= _FEW and target.ndim == 1 and type(target) is np.ndarray:
-        numbers = target.tolist()  # (a reduction costs as much as of a hundred numbers)
-        return max(numbers) >= classes or min(numbers) < 0
-    # As numbers without a sign, negative ones are the largest.
-    return np.maximum.reduce(target.view(np.uint64), None) >= classes
+@lru_cache(maxsize=64)
+def _starts(rows: int, width: int) -> np.ndarray:
+    return np.arange(0, rows * width, width)
+
+
+def _few_places(a: np.ndarray, target: np.ndarray, ignore_index: int) -> np.ndarray | None:
+    """Where in a matrix the targets' elements are, counted through its rows; None unless they are few and all count."""
+    if a.ndim != 2 or not 0 < target.size <= _FEW or target.dtype.char != "l" or type(a) is not np.ndarray:
+        return None
+    rows, classes = a.shape
+    numbers = target.tolist()  # (a reduction costs as much as one of a hundred numbers)
+    if max(numbers) >= classes or min(numbers) < 0 or 0 <= ignore_index < classes:
+        return None
+    return _starts(rows, classes) + target
 
 
 def _check_nll(a: np.ndarray, target: np.ndarray, weight: np.ndarray | None) -> None:
