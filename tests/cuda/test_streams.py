@@ -218,20 +218,26 @@ def test_the_memory_of_a_gradient_is_kept_for_the_stream_that_takes_it(late, mon
     both_ways(run, [10.0] * 64, late, monkeypatch, "keep memory")
 
 
-def test_hooks_run_on_the_stream_of_their_node(gpu):
-    side = torch.cuda.Stream()
-    seen: dict[str, Any] = {}
-    with torch.cuda.stream(side):
-        x = torch.ones(2, device="cuda", requires_grad=True)
-        y = x * 2
-    y.register_hook(lambda g: seen.setdefault("tensor", torch.cuda.current_stream()) and None)
-    y.grad_fn.register_hook(lambda *g: seen.setdefault("node", torch.cuda.current_stream()) and None)
-    y.grad_fn.register_prehook(lambda *g: seen.setdefault("before", torch.cuda.current_stream()) and None)
-    x.register_post_accumulate_grad_hook(lambda p: seen.setdefault("leaf", torch.cuda.current_stream()) and None)
-    torch.cuda.current_stream().wait_stream(side)
-    y.sum().backward()
-    assert seen == dict.fromkeys(("tensor", "node", "before", "leaf"), side)
+def test_hooks_run_on_the_stream_of_their_node(gpu, monkeypatch):
+    def run():
+        side = torch.cuda.Stream()
+        seen: dict[str, Any] = {}
+        with torch.cuda.stream(side):
+            x = torch.ones(2, device="cuda", requires_grad=True)
+            y = x * 2
+        y.register_hook(lambda g: seen.setdefault("tensor", torch.cuda.current_stream()) and None)
+        y.grad_fn.register_hook(lambda *g: seen.setdefault("node", torch.cuda.current_stream()) and None)
+        y.grad_fn.register_prehook(lambda *g: seen.setdefault("before", torch.cuda.current_stream()) and None)
+        x.register_post_accumulate_grad_hook(lambda p: seen.setdefault("leaf", torch.cuda.current_stream()) and None)
+        torch.cuda.current_stream().wait_stream(side)
+        y.sum().backward()
+        return {name: stream == side for name, stream in seen.items()}
+
+    assert run() == dict.fromkeys(("tensor", "before", "node", "leaf"), True)
     assert torch.cuda.current_stream() == torch.cuda.default_stream()
+    with without(monkeypatch, "same stream"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert not any(run().values())
 
 
 def test_a_write_in_place_belongs_to_the_stream_that_it_ran_on(gpu):
@@ -301,18 +307,28 @@ def test_streams_without_threads(late, monkeypatch):
     both_ways(run, [6.0, 6.0, 6.0], late, monkeypatch, "same stream", "hand over")
 
 
-def test_a_copy_between_devices_waits_for_both(late):
-    side = torch.cuda.Stream("cuda:0")
-    with torch.cuda.stream(side):
-        late.delay()
-        x = torch.full((3,), 3.0, device="cuda:0", requires_grad=True)
-        y = x * 2
-        z = y.to("cuda:1")
-    w = z * z
-    torch.cuda.synchronize("cuda:1")
-    w.sum().backward()
-    assert numbers(w) == [36.0, 36.0, 36.0]
-    assert numbers(x.grad) == [24.0, 24.0, 24.0]
+def test_a_copy_between_devices_waits_for_both(late, monkeypatch):
+    def run():
+        side = torch.cuda.Stream("cuda:0")
+        with torch.cuda.stream(side):
+            late.delay()
+            x = torch.full((3,), 3.0, device="cuda:0", requires_grad=True)
+            y = x * 2
+            z = y.to("cuda:1")
+        w = z * z
+        torch.cuda.synchronize("cuda:1")
+        w.sum().backward()
+        return numbers(w), numbers(x.grad)
+
+    for others_first in (False, True):
+        simulated.machine.others_first = others_first
+        simulated.poison()
+        assert run() == ([36.0, 36.0, 36.0], [24.0, 24.0, 24.0])
+        torch.cuda.synchronize("cuda:0")
+    if not late.real:
+        simulated.poison()
+        monkeypatch.setattr(simulated.Stream, "wait_event", lambda self, event: None)
+        assert run()[0] != [36.0, 36.0, 36.0]
 
 
 def test_an_event_marks_a_place_in_a_stream(late):
