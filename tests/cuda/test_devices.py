@@ -130,6 +130,36 @@ def test_devices_may_not_be_mixed(gpu, other):
     assert x.tolist() == y.tolist() == [[1.0, 1.0], [1.0, 1.0]]
 
 
+def test_sparse_tensors_on_devices(gpu):
+    here = torch.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse()
+    there = here.to("cuda:1")
+    assert there.device == there.values().device == there.indices().device == SECOND and there.is_coalesced()
+    assert "device='cuda:1'" in repr(there) and there.cpu().device.type == "cpu"
+    assert there.to_sparse_csr().crow_indices().device == SECOND and there.to_dense().tolist() == [[0, 2], [3, 0]]
+    assert torch.sparse_coo_tensor([[0], [1]], [5.0], (2, 2), device="cuda").device == FIRST
+    assert torch.sparse_coo_tensor(torch.tensor([[0], [1]]), torch.ones(1, device="cuda:1")).device == SECOND
+    assert torch.zeros_like(there).device == SECOND and (there * 2).device == SECOND
+    for call in (lambda: there @ torch.ones(2, 2), lambda: there + here, lambda: torch.ones(2, 2, device="cuda") + there,
+                 lambda: torch.cat([here, there])):  # fmt: skip
+        with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+            call()
+    other = here.clone().zero_()
+    other.copy_(there)
+    assert other.device.type == "cpu" and other.to_dense().tolist() == [[0, 2], [3, 0]]
+    weight = torch.ones(4, 3, device="cuda:1", requires_grad=True)
+    torch.nn.functional.embedding(torch.tensor([1, 3, 1], device="cuda:1"), weight, sparse=True).sum().backward()
+    assert weight.grad.layout is torch.sparse_coo and weight.grad.device == SECOND
+    torch.optim.SGD([weight], lr=0.5).step()
+    assert weight.tolist() == [[1.0] * 3, [0.0] * 3, [1.0] * 3, [0.5] * 3]
+    leaf = torch.ones(2, requires_grad=True)
+    torch.sparse_coo_tensor([[0, 1]], leaf, (2,)).to("cuda").to_dense().mul(3).sum().backward()
+    assert leaf.grad.tolist() == [3.0, 3.0]
+    file = io.BytesIO()
+    torch.save(there, file)
+    file.seek(0)
+    assert torch.load(file).device == SECOND
+
+
 def test_a_number_of_the_cpu_may_be_beside_a_tensor_of_a_device(gpu):
     x = torch.ones(2, device="cuda", requires_grad=True)
     s = torch.tensor(3.0, requires_grad=True)

@@ -254,7 +254,7 @@ def copy_(input: Any, src: Any, non_blocking: bool = False) -> Any:
     if tuple(input.shape) != tuple(src.shape):
         raise RuntimeError(f"copy_: sizes of the tensors do not match: {list(input.shape)} and {list(src.shape)}")
     begin(input)
-    made = copied(src._memory)
+    made = copied((src if src.device == input.device else src.detach().to(input.device))._memory)
     write(input, made.with_values(kernels.to_dtype(made.values, input._memory.dtype)))
     return input
 
