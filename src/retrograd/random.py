@@ -55,12 +55,20 @@ class Generator:
         self._seed = seed % 2**64
         place = self.device.place
         if place is not None:
-            self.twister, self.kept_normal = place.words_class(self._seed), None
+            self._of_device(place, 0)
             return self
         twister = np.random.MT19937(0)
         twister._legacy_seeding(self._seed % 2**32)
         self._start(twister, None)
         return self
+
+    def _of_device(self, place: Any, offset: int) -> None:
+        """Go on at a place in the stream of the seed: the same object, from which graphs draw that were captured."""
+        self.kept_normal = None
+        if self.twister.__class__ is place.words_class:
+            self.twister.seed, self.twister.offset = self._seed, offset
+        else:
+            self.twister = place.words_class(self._seed, offset)
 
     def _start(self, twister: np.random.MT19937, kept_normal: float | None) -> None:
         self.twister, self.kept_normal = np.random.Generator(twister), kept_normal
@@ -104,7 +112,7 @@ class Generator:
                 )
             with self.lock:
                 self._seed, offset = _STATE_OF_DEVICE.unpack(raw)
-                self.twister = self.device.place.words_class(self._seed, offset)
+                self._of_device(self.device.place, offset)
             return self
         if len(raw) != _STATE.size:
             raise RuntimeError(

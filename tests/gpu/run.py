@@ -117,7 +117,10 @@ def table(found: dict) -> None:
     assert not problems and len(hosted) < cannot.MOST, problems
 
 
-TESTS = ("test_devices", "test_memory", "test_streams", "test_nccl", "test_names", "test_ending", "test_computed_there")
+TESTS = (
+    "test_devices", "test_memory", "test_streams", "test_nccl", "test_names", "test_ending", "test_computed_there",
+    "test_graphs", "test_own_kernels",
+)  # fmt: skip
 
 
 def one_test(name: str) -> tuple[str, int]:

@@ -101,6 +101,8 @@ class Stream:
         self.non_blocking = non_blocking
         self.priority = priority or 0
         self.done_count = self.count = 0
+        #: The work of a graph that this stream is captured into.
+        self.captured: list[Any] | None = None
         if _null is not None:
             self.ptr, self.device_id = 0, _null
         else:
@@ -109,7 +111,20 @@ class Stream:
                 machine.next_stream += 1
                 machine.streams[(self.device_id, self.ptr)] = self
 
+    def begin_capture(self, mode: Any = None) -> None:
+        self.captured = []
+
+    def end_capture(self) -> Graph:
+        captured = self.captured
+        for stream in machine.streams.values():
+            if stream.captured is captured:
+                stream.captured = None
+        return Graph(captured)
+
     def launch(self, work: Any) -> None:
+        if self.captured is not None:
+            self.captured.append(work)
+            return
         with machine.lock:
             self.count += 1
             if machine.delayed:
@@ -127,11 +142,16 @@ class Stream:
 
     def synchronize(self) -> None:
         target = self._here()
+        target._refuse_captured()
         if machine.others_first:
             for other in list(machine.streams.values()):
                 if other is not target:
                     other.run_to(other.count)
         target.run_to(target.count)
+
+    def _refuse_captured(self) -> None:
+        if self.captured is not None:
+            raise RuntimeError("cudaErrorStreamCaptureUnsupported: operation not permitted when stream is capturing")
 
     def _here(self) -> Stream:
         return self if self.ptr or self.__dict__.get("_real") else machine.null(machine.device)
@@ -153,7 +173,11 @@ class Stream:
 
     def wait_event(self, event: Event) -> None:
         origin, count = event.stream, event.count
-        if origin is not None:
+        if event.captured is not None or self.captured is not None:
+            if event.captured is None or self.captured not in (None, event.captured):
+                raise RuntimeError("cudaErrorStreamCaptureIsolation: dependency created on uncaptured work")
+            self._here().captured = event.captured  # in one list, what was told first is done first
+        elif origin is not None:
             self._here().launch(lambda: origin.run_to(count))
 
     def __enter__(self) -> Stream:
@@ -167,6 +191,17 @@ class Stream:
 Stream.null = Stream(_null=0)
 
 
+class Graph:
+    """What was captured."""
+
+    def __init__(self, works: list[Any]) -> None:
+        self.works = works
+
+    def launch(self, stream: Stream | None = None) -> None:
+        for work in self.works:
+            (machine.stream if stream is None else stream)._here().launch(work)
+
+
 class Event:
     """A mark in a stream."""
 
@@ -174,9 +209,11 @@ class Event:
         self.stream: Stream | None = None
         self.count = 0
         self.ptr = id(self)
+        self.captured: list[Any] | None = None
 
     def record(self, stream: Stream | None = None) -> None:
         self.stream = (machine.stream if stream is None else stream)._here()
+        self.captured = self.stream.captured
         self.count = self.stream.count
 
     @property
@@ -218,12 +255,13 @@ class Device:
 class Memory:
     """A block of a device's memory; back in the pool of its stream when nobody holds it."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, free: Any = None) -> None:
         size = -(-size // 512) * 512
         self.device_id, self.size, self.machine = machine.device, size, machine
         self.key = (self.device_id, machine.stream.ptr, size)
+        self.free = machine.free if free is None else free
         with machine.lock:
-            kept = machine.free.get(self.key)
+            kept = self.free.get(self.key)
             if kept:
                 self.bytes = kept.pop()
             else:
@@ -239,7 +277,7 @@ class Memory:
     def __del__(self) -> None:
         if hasattr(self, "ptr"):
             self.machine.used[self.device_id] -= self.size
-            self.machine.free[self.key].append(self.bytes)
+            self.free[self.key].append(self.bytes)
 
 
 def _release_unused(device: int) -> None:
@@ -278,8 +316,11 @@ class MemoryPointer:
 
 
 class MemoryPool:
+    def __init__(self, default: bool = False) -> None:
+        self.free: Any = None if default else defaultdict(list)
+
     def malloc(self, size: int) -> MemoryPointer:
-        return MemoryPointer(Memory(size), 0)
+        return MemoryPointer(Memory(size, self.free), 0)
 
     def used_bytes(self) -> int:
         return machine.used[machine.device]
@@ -297,7 +338,7 @@ class MemoryPool:
         return machine.limit
 
 
-_pool = MemoryPool()
+_pool = MemoryPool(default=True)
 _allocator: list[Any] = [_pool.malloc]
 
 
@@ -497,7 +538,7 @@ def run(name: str, function: Any, args: Any, kwargs: Any, writes: Any = ()) -> A
         machine.log.append((machine.device, stream.ptr, name))
     outs = [one._np for one in writes]
     with np.errstate(all="ignore"):
-        if not machine.delayed:
+        if not machine.delayed and stream.captured is None:
             stream.count = stream.done_count = stream.count + 1
             result = function(*given, **options)
             return None if writes else _wrap(result, sources)
@@ -505,7 +546,7 @@ def run(name: str, function: Any, args: Any, kwargs: Any, writes: Any = ()) -> A
         try:
             tried = function(*_copied(given, targets), **{k: _copied(v, targets) for k, v in options.items()})
         except Exception:  # of values that are not there yet
-            stream.synchronize()
+            stream.synchronize()  # (of a stream that is captured, refused)
             tried = function(*_copied(given, targets), **{k: _copied(v, targets) for k, v in options.items()})
     if writes:
         stream.launch(lambda: _quiet(function, given, options))
@@ -664,6 +705,7 @@ class Library(_Names):
                 deviceCanAccessPeer=lambda a, b: 1,
             ),
             get_elapsed_time=lambda start, end: 1.0,
+            MemoryPool=MemoryPool, get_current_stream=lambda: machine.stream,
             set_allocator=lambda allocator=None: _allocator.__setitem__(0, allocator or _pool.malloc),
             alloc_pinned_memory=_alloc_pinned,
             memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .capturing import VALUES, capturing, refuse_if_captured
 from .device_array import _FINAL, DeviceArray, arrays_in, why
+from .own.elementwise import ufunc_of
 
 if TYPE_CHECKING:
     from .places import Place
@@ -15,6 +17,13 @@ NONE: Any = getattr(np, "_NoValue", None)
 #: Functions that write to their first argument.
 _WRITES = {"copyto", "put_along_axis", "place", "putmask", "put", "fill_diagonal"}
 _DROPPED = {"subok", "like"}
+#: Functions whose results have shapes that hang on values.
+_SHAPED_BY_VALUES = {
+    "nonzero", "flatnonzero", "argwhere", "unique", "unique_all", "extract", "compress", "trim_zeros", "intersect1d",
+    "setdiff1d", "setxor1d", "union1d", "bincount",
+}  # fmt: skip
+#: Dtypes whose numbers the library takes by value: a 0-d array of the host is not copied to the device.
+_SCALARS = "?bBhHiIlLqQefdFD"
 
 
 def function_of(place: Place, ours: Any, theirs: Any, name: str) -> Any:
@@ -27,6 +36,8 @@ def function_of(place: Place, ours: Any, theirs: Any, name: str) -> Any:
         sources = arrays_in(args)
         if kwargs:
             sources += arrays_in(kwargs.values())
+        if capturing and name in _SHAPED_BY_VALUES:
+            refuse_if_captured(place, f"{name}, whose result has a shape that values decide", VALUES)
         if theirs is not None and not any(source.stored for source in sources):
             place.activate()
             try:
@@ -60,6 +71,8 @@ class Ufunc:
         self.nin, self.nout, self.nargs, self.identity = ours.nin, ours.nout, ours.nargs, ours.identity
         self.types = ours.types
         self.__doc__ = ours.__doc__
+        #: Our own kernel, asked first: Note [Kernels of our own] in own/__init__.py.
+        self.own: Any = place.product_ufunc if ours is np.matmul else ufunc_of(place.launcher, ours.__name__)
 
     def __repr__(self) -> str:
         return f"<ufunc {self.__name__!r} for {self.place.device}>"
@@ -70,6 +83,20 @@ class Ufunc:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         place, raw = self.place, self.raw
         out = kwargs.get("out")
+        if self.own is not None:
+            if not kwargs:
+                if len(args) == self.nin:
+                    result = self.own(args, None)
+                    if result is not None:
+                        return result
+                elif len(args) == self.nin + 1 and args[-1] is not None:
+                    result = self.own(args[:-1], args[-1])
+                    if result is not None:
+                        return result
+            elif out is not None and len(kwargs) == 1 and len(args) == self.nin:
+                result = self.own(args, out[0] if out.__class__ is tuple else out)
+                if result is not None:
+                    return result
         if out is None:
             kwargs.pop("out", None)
         elif out.__class__ is tuple and len(out) == 1:
@@ -93,7 +120,7 @@ class Ufunc:
                     stored = stored or arg.stored
                     arg = arg.raw
                 elif arg.__class__ is np.ndarray:
-                    arg = place.from_host(arg).raw
+                    arg = arg[()] if not arg.ndim and arg.dtype.char in _SCALARS else place.unwrap(arg)
                 elif arg.__class__ is list or arg.__class__ is tuple:
                     arg = place.from_host(np.asarray(arg)).raw
                 given.append(arg)
@@ -271,3 +298,25 @@ class Ufunc:
     def outer(self, a: Any, b: Any, **kwargs: Any) -> Any:
         a, b = self.place.numpy.asarray(a), self.place.numpy.asarray(b)
         return self(a.reshape(a.shape + (1,) * b.ndim), b, **kwargs)
+
+
+class PairUfunc(Ufunc):
+    """One that has a kernel for two arrays, which is asked without further ado."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs and len(args) == 2:
+            a, b = args
+            try:
+                if a.dtype is b.dtype and a.place is b.place is self.place:
+                    made = self.own.pair(a, b)
+                    if made is not None:
+                        return made
+            except AttributeError:
+                pass
+        return Ufunc.__call__(self, *args, **kwargs)
+
+
+def ufunc_for(place: Place, ours: np.ufunc, theirs: Any) -> Ufunc:
+    """A ufunc of NumPy's for a device."""
+    made = Ufunc(place, ours, theirs)
+    return PairUfunc(place, ours, theirs) if getattr(made.own, "pair", None) is not None else made

@@ -20,11 +20,15 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterable
+from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from ..core.devices import OutOfMemoryError, device
+from .capturing import FROM_HOST, VALUES, NotCapturable, capturing, refuse_if_captured
+from .own.elementwise import contiguous
+from .own.updates import takes
 
 if TYPE_CHECKING:
     from .places import Place
@@ -35,30 +39,32 @@ on_host: Counter[str] = Counter()
 why: dict[str, str] = {}
 _UNSIGNED = {1: np.dtype("u1"), 2: np.dtype("u2"), 4: np.dtype("u4"), 8: np.dtype("u8")}
 #: Errors that do not mean that the library cannot do something.
-_FINAL = (OutOfMemoryError, MemoryError, KeyboardInterrupt)
+_FINAL = (OutOfMemoryError, MemoryError, KeyboardInterrupt, NotCapturable)
 
 
 class _Flags:
     """The flags of an array, as NumPy has them."""
 
-    __slots__ = ("_raw", "writeable")
+    __slots__ = ("_array", "writeable")
     aligned = True
     carray: Any = property(lambda self: self.c_contiguous)
 
-    def __init__(self, raw: Any) -> None:
-        self._raw = raw
+    def __init__(self, array: Any) -> None:
+        self._array = array
         #: Nothing protects the memory of a device; a kernel may say that it is to be written to.
         self.writeable: bool = True
 
     @property
     def c_contiguous(self) -> bool:
-        return bool(self._raw.flags.c_contiguous)
+        array = self._array
+        return _in_order(zip(reversed(array.shape), reversed(array.strides)), array.dtype.itemsize)
 
     contiguous: Any = c_contiguous
 
     @property
     def f_contiguous(self) -> bool:
-        return bool(self._raw.flags.f_contiguous)
+        array = self._array
+        return _in_order(zip(array.shape, array.strides), array.dtype.itemsize)
 
     @property
     def fortran(self) -> bool:
@@ -74,10 +80,22 @@ class _Flags:
 
     @property
     def owndata(self) -> bool:
-        return self._raw.base is None
+        return self._array.base is None
 
     def __getitem__(self, name: str) -> bool:
         return bool(getattr(self, name.lower()))
+
+
+def _in_order(dimensions: Iterable[tuple[int, int]], step: int) -> bool:
+    """Does each dimension follow the one before, in memory? As NumPy has it, one of an array without elements does."""
+    follows = True
+    for n, stride in dimensions:
+        if n == 0:
+            return True
+        if n != 1:
+            follows = follows and stride == step
+            step *= n
+    return follows
 
 
 class _Pointer:
@@ -92,15 +110,23 @@ class _Pointer:
 class DeviceArray:
     """An array of a device; see Note [Arrays of a device]. Made by `Place.wrap`."""
 
-    __slots__ = ("__weakref__", "base", "dtype", "raw")
+    __slots__ = ("__weakref__", "_raw", "base", "block", "dtype", "ptr", "shape", "strides")
     #: Which device it is, filled in by the class of that device.
     place: Place
     #: The stream on which arrays of this class were made; None: the default one.
     stream: Any = None
+    #: The same as the driver of CUDA takes it.
+    stream_pointer: Any = None
 
-    raw: Any
     dtype: np.dtype
     base: Any
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    #: The library's array, made when it is asked for, and what holds the memory until then.
+    _raw: Any
+    block: Any
+    #: Where it begins.
+    ptr: int
     reshape: Any
     transpose: Any
     swapaxes: Any
@@ -120,24 +146,44 @@ class DeviceArray:
 
     # ----------------------------------------------------------------------------------------------- what it is
 
-    shape = property(lambda self: self.raw.shape, lambda self, shape: self._set_shape(shape))
-    strides = property(lambda self: self.raw.strides)
-    size = property(lambda self: self.raw.size)
-    ndim = property(lambda self: self.raw.ndim)
-    nbytes = property(lambda self: self.raw.nbytes)
-    itemsize = property(lambda self: self.raw.itemsize)
-    flags = property(lambda self: _Flags(self.raw))
-    data = ctypes = property(lambda self: _Pointer(self.raw.data.ptr))
-    device = property(lambda self: str(self.place.device))
-    stored = property(lambda self: self.raw.dtype is not self.dtype and self.raw.dtype != self.dtype)
+    @property
+    def raw(self) -> Any:
+        """The library's array."""
+        raw = self._raw
+        if raw is None:
+            raw = self._raw = self.place.raw_of(self)
+        return raw
 
-    def _set_shape(self, shape: Any) -> None:
-        self.raw.shape = shape
+    def own(self) -> None:
+        """Of a new array that was made as a view of another, which nobody else has: let the memory be its own."""
+        if self.base is not None:
+            self.block = self.base.block
+            if self.block is None:
+                self.raw  # noqa: B018  (which holds the memory)
+            self.base = None
+
+    size = property(lambda self: prod(self.shape))
+    ndim = property(lambda self: len(self.shape))
+    nbytes = property(lambda self: prod(self.shape) * self.dtype.itemsize)
+    itemsize = property(lambda self: self.dtype.itemsize)
+    flags = property(_Flags)
+    data = ctypes = property(lambda self: _Pointer(self.ptr))
+    device = property(lambda self: str(self.place.device))
+
+    def updates(self, row: list[Any]) -> bool:
+        """Has a row of an optimizer's arrays, of which this is the parameter, kernels of our own?"""
+        return takes(row)
+
+    @property
+    def stored(self) -> bool:
+        """Is it held as integers, for want of its dtype?"""
+        held = self.place.held_as(self.dtype)
+        return held is not self.dtype and held != self.dtype
 
     def __len__(self) -> int:
-        if not self.raw.ndim:
+        if not self.shape:
             raise TypeError("len() of unsized object")
-        return self.raw.shape[0]
+        return self.shape[0]
 
     def __hash__(self) -> NoReturn:
         raise TypeError(f"unhashable type: {type(self).__name__!r}")
@@ -199,9 +245,9 @@ class DeviceArray:
         return bool((self == value).any())
 
     def __iter__(self) -> Any:
-        if not self.raw.ndim:
+        if not self.shape:
             raise TypeError("iteration over a 0-d array")
-        return (self[i] for i in range(self.raw.shape[0]))
+        return (self[i] for i in range(self.shape[0]))
 
     # ------------------------------------------------------------------------------------------- NumPy's protocols
 
@@ -225,6 +271,8 @@ class DeviceArray:
     def __getitem__(self, key: Any) -> Any:
         place = self.place
         place.activate()
+        if capturing and any(one.dtype.kind == "b" for one in arrays_in((key,))):
+            refuse_if_captured(place, "an index of booleans, which decide the shape of the result", VALUES)
         try:
             raw = self.raw[place.unwrap_key(key)]
         except _FINAL:
@@ -235,9 +283,13 @@ class DeviceArray:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         place = self.place
+        if key is Ellipsis and place.cast is not None and self._takes(value):
+            return
         place.activate()
         try:
             if value.__class__ is np.ndarray or isinstance(value, (list, tuple)):
+                if capturing and value.__class__ is np.ndarray and value.ndim:
+                    refuse_if_captured(place, "a copy from the host", FROM_HOST)
                 value = place.from_host(np.asarray(value))
             if isinstance(value, DeviceArray):
                 if value.dtype != self.dtype and (value.stored or self.stored):
@@ -252,21 +304,33 @@ class DeviceArray:
             place.by_host(operator.setitem, (self, key, value if value.__class__ is not place.raw_class else
                                              place.wrap(value)), {}, writes=self)  # fmt: skip
 
+    def _takes(self, value: Any) -> bool:
+        """Write an array or a number everywhere, by one of our kernels; False if it is nothing for them."""
+        place = self.place
+        if isinstance(value, DeviceArray):
+            if value.place is not place or len(value.shape) > len(self.shape):
+                return False
+            if value.shape != self.shape:
+                lead = len(self.shape) - len(value.shape)
+                if any(n not in (1, m) for n, m in zip(value.shape, self.shape[lead:])):
+                    return False
+                strides = [0 if n == 1 else s for n, s in zip(value.shape, value.strides)]
+                value = place.view_of(value, self.shape, (*[0] * lead, *strides))
+            return place.cast(value, self.dtype, self) is not None
+        if value.__class__ is np.ndarray and not value.ndim and value.dtype.char in "?bBhHiIlLqQefd":
+            value = value.item()
+        if value.__class__ in (int, float, bool, np.float32, np.float64) and place.filling is not None:
+            return place.filling.many((self,), self, float(value)) is not None
+        return False
+
     # ------------------------------------------------------------------------------------------ views of the memory
 
     def restride(self, shape: tuple[int, ...], strides: Any, offset: int = 0, dtype: np.dtype | None = None) -> Any:
         """A view of this memory, from `offset` bytes after its first element on."""
-        place = self.place
-        place.activate()
-        raw = self.raw
-        want = place.held_as(self.dtype if dtype is None else dtype)
+        dtype = self.dtype if dtype is None else dtype
         if strides is None:
-            strides, step = [], want.itemsize
-            for n in reversed(shape):
-                strides.insert(0, step)
-                step *= n
-        made = place.module.ndarray(shape, want, raw.data + offset, strides)
-        return place.wrap_view(made, self, dtype)
+            strides = contiguous(shape, dtype.itemsize)
+        return self.place.view_of(self, shape, tuple(strides), offset, dtype)
 
     def view(self, dtype: Any = None, type: Any = None) -> Any:
         if dtype is None or (isinstance(dtype, builtin_type) and issubclass(dtype, DeviceArray)):
@@ -318,6 +382,8 @@ class DeviceArray:
         place = self.place
         if self.stored or place.held_as(dtype) != dtype:
             return place.by_host(np.ndarray.astype, (self, dtype), {})
+        if place.cast is not None and order == "K" and (made := place.cast(self, dtype)) is not None:
+            return made
         place.activate()
         try:
             return place.wrap(self.raw.astype(dtype, order=order))
@@ -327,6 +393,11 @@ class DeviceArray:
             return place.by_host(np.ndarray.astype, (self, dtype), {})
 
     def copy(self, order: str = "C") -> Any:
+        place = self.place
+        if place.cast is not None and order == "C":
+            made = place.fresh(self.shape, contiguous(self.shape, self.itemsize), self.dtype, self.nbytes)
+            if place.cast(self, self.dtype, made) is not None:
+                return made
         self.place.activate()
         return self.place.wrap(self.raw.copy(order), self.dtype)
 
@@ -345,6 +416,10 @@ class DeviceArray:
         """Nothing protects the memory of a device."""
 
     def dot(self, other: Any, out: Any = None) -> Any:
+        if self.ndim == 2 and isinstance(other, DeviceArray) and out is None:
+            made = self.place.product(self, other)
+            if made is not None:
+                return made
         return self.place.numpy.dot(self, other, out=out)
 
     def __dlpack__(self, **options: Any) -> Any:
@@ -382,6 +457,103 @@ def _structural(name: str) -> Callable[..., Any]:
 
 for _name in ("reshape", "transpose", "swapaxes", "squeeze", "ravel", "flatten", "diagonal"):
     setattr(DeviceArray, _name, _structural(_name))
+_reshape_otherwise: Any = DeviceArray.reshape
+
+
+def _reshape(self: DeviceArray, *shape: Any, **kwargs: Any) -> Any:
+    """Another shape; of a contiguous array, without asking the library."""
+    if len(shape) == 1 and shape[0].__class__ is not int:
+        (shape,) = shape
+        if shape.__class__ is not tuple and shape.__class__ is not list:
+            return _reshape_otherwise(self, shape, **kwargs)
+    own = self.shape
+    if not kwargs and 0 not in own:
+        size, known, open_at = 1, 1, -1
+        for n in own:
+            size *= n
+        for i, n in enumerate(shape):
+            if n == -1 and open_at < 0:
+                open_at = i
+            else:
+                known *= n
+        if open_at >= 0 and known > 0 and size % known == 0:
+            shape = (*shape[:open_at], size // known, *shape[open_at + 1 :])
+            known = size
+        if known == size and all(n.__class__ is int and n > 0 for n in shape):
+            shape = tuple(shape)
+            if shape == own:
+                return self.place.view_of(self, own, self.strides)
+            strides = _reshaped(own, self.strides, shape, self.dtype.itemsize)
+            if strides is not None:
+                return self.place.view_of(self, shape, strides)
+            made = self.place.view_of(self.copy(), shape, contiguous(shape, self.dtype.itemsize))
+            made.own()
+            return made
+    return _reshape_otherwise(self, shape, **kwargs)
+
+
+def _reshaped(shape: Any, strides: Any, new: tuple[int, ...], item: int) -> tuple[int, ...] | None:
+    """The strides of a view of another shape; None if it takes a copy. No dimension is empty."""
+    blocks: list[list[int]] = []  # of dimensions that lie as one: how many elements, and how far apart
+    for n, step in zip(shape, strides):
+        if n == 1:
+            continue
+        if blocks and blocks[-1][1] == n * step:
+            blocks[-1][0] *= n
+            blocks[-1][1] = step
+        else:
+            blocks.append([n, step])
+    found = []
+    at, left = len(blocks) - 1, 1
+    step = item
+    for n in reversed(new):
+        if n != 1:
+            if left == 1:
+                if at < 0:
+                    return None
+                left, step = blocks[at]
+                at -= 1
+            if left % n:
+                return None
+            left //= n
+        found.append(step)
+        step *= n
+    return tuple(reversed(found))
+
+
+_transpose_otherwise: Any = DeviceArray.transpose
+
+
+def _transpose(self: DeviceArray, *axes: Any) -> Any:
+    """Another order of dimensions."""
+    if len(axes) == 1 and axes[0].__class__ in (tuple, list):
+        axes = tuple(axes[0])
+    shape, strides = self.shape, self.strides
+    rank = len(shape)
+    if not axes or (len(axes) == 1 and axes[0] is None):
+        return self.place.view_of(self, shape[::-1], strides[::-1])
+    if len(axes) != rank or any(a.__class__ is not int or not -rank <= a < rank for a in axes):
+        return _transpose_otherwise(self, axes)
+    if len({a % rank for a in axes}) != rank:
+        return _transpose_otherwise(self, axes)
+    return self.place.view_of(self, tuple([shape[a] for a in axes]), tuple([strides[a] for a in axes]))
+
+
+_swapaxes_otherwise: Any = DeviceArray.swapaxes
+
+
+def _swapaxes(self: DeviceArray, axis1: int, axis2: int) -> Any:
+    """Two dimensions, one in the place of the other."""
+    rank = len(self.shape)
+    if axis1.__class__ is int is axis2.__class__ and -rank <= axis1 < rank and -rank <= axis2 < rank:
+        shape, strides = list(self.shape), list(self.strides)
+        shape[axis1], shape[axis2] = shape[axis2], shape[axis1]
+        strides[axis1], strides[axis2] = strides[axis2], strides[axis1]
+        return self.place.view_of(self, tuple(shape), tuple(strides))
+    return _swapaxes_otherwise(self, axis1, axis2)
+
+
+DeviceArray.reshape, DeviceArray.transpose, DeviceArray.swapaxes = _reshape, _transpose, _swapaxes
 
 
 def _function(name: str) -> Callable[..., Any]:
@@ -402,9 +574,18 @@ for _name in (
 
 
 def _operator(ufunc: str, reflected: bool, inplace: bool) -> Callable[..., Any]:
+    plain = not reflected and not inplace and ufunc in ("add", "subtract", "multiply", "true_divide")
+
     def method(self: DeviceArray, other: Any) -> Any:
         kind = other.__class__
-        if kind is np.ndarray:
+        if kind is self.__class__:
+            if plain and self.dtype is other.dtype:
+                pair = self.place.pairs[ufunc]
+                if pair is not None:
+                    made = pair(self, other)
+                    if made is not None:
+                        return made
+        elif kind is np.ndarray:
             if other.ndim:
                 self.place.refuse_mixed(ufunc, (self, other))
         elif not (isinstance(other, (DeviceArray, int, float, complex, np.generic))):

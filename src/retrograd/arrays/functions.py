@@ -8,6 +8,7 @@ import numpy as np
 
 from .calls import NONE, function_of
 from .device_array import DeviceArray, arrays_in
+from .own.launching import stored
 
 if TYPE_CHECKING:
     from .places import Place
@@ -30,6 +31,12 @@ def _reduction(name: str, combine: str) -> Any:
                 a = numpy.asarray(a)
             if axis.__class__ is list:
                 axis = tuple(axis)
+            if name == "sum" and place.sums is not None and where is True and initial is NONE:
+                target = out[0] if out.__class__ is tuple else out
+                if dtype is None or dtype == a.dtype:
+                    made = place.sums(a, axis, keepdims, target)
+                    if made is not None:
+                        return made
             if where is not True:
                 neutral: Any = getattr(np, combine).identity
                 if neutral is None:
@@ -174,14 +181,14 @@ def _like(name: str) -> Any:
                 layout = sorted(range(a.ndim), key=lambda d: (-abs(a.strides[d]), d))
                 made = place.empty(tuple([a.shape[d] for d in layout]), want)
                 made = made.transpose(tuple(sorted(range(a.ndim), key=layout.__getitem__)))
-                made.base = None
+                made.own()
             else:
                 shape = a.shape if shape is None else (shape,) if isinstance(shape, int) else shape
                 shape = tuple([int(n) for n in shape])
                 made = place.empty(shape, want)
                 if order == "F" or (order == "A" and shape == a.shape and a.flags.fortran):
                     made = place.empty(tuple(reversed(shape)), want).transpose()
-                    made.base = None
+                    made.own()
             if name != "empty_like":
                 made[...] = fill
             return made
@@ -210,7 +217,7 @@ def _new(name: str) -> Any:
             shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple([int(n) for n in shape])
             if order == "F" and len(shape) > 1:
                 made = place.empty(tuple(reversed(shape)), want).transpose()
-                made.base = None
+                made.own()
             else:
                 made = place.empty(shape, want)
             if name != "empty":
@@ -341,11 +348,50 @@ def _concatenate(place: Place) -> Any:
             place.activate()
             raw = [part.raw.ravel() if axis is None else part.raw for part in parts]
             return place.wrap(place.module.concatenate(raw, axis=axis or 0), parts[0].dtype)
+        made = _side_by_side(place, parts, axis, out) if dtype is None else None
+        if made is not None:
+            return made
         made = plain(parts, axis=axis)
         made = made if dtype is None else made.astype(dtype, copy=False)
         return made if out is None else place.numpy.copyto(out, made, casting=casting) or out
 
     return concatenate
+
+
+def _side_by_side(place: Place, parts: list[Any], axis: Any, out: Any) -> Any:
+    """Arrays of one dtype joined by copies of our own; None if they are nothing for these."""
+    first = parts[0]
+    rank = len(first.shape)
+    if place.cast is None or stored(first.dtype) is None or axis.__class__ is not int or not -rank <= axis < rank:
+        return None
+    axis %= rank
+    rest = first.shape[:axis], first.shape[axis + 1 :]
+    if any((one.shape[:axis], one.shape[axis + 1 :]) != rest for one in parts):
+        return None
+    shape = (*rest[0], sum([one.shape[axis] for one in parts]), *rest[1])
+    if out is not None and (not isinstance(out, DeviceArray) or out.shape != shape or out.dtype != first.dtype):
+        return None
+    made = place.empty(shape, first.dtype) if out is None else out
+    offset = 0
+    for one in parts:
+        place.cast(one, one.dtype, place.view_of(made, one.shape, made.strides, offset))
+        offset += one.shape[axis] * made.strides[axis]
+    return made
+
+
+def _broadcast_to(place: Place) -> Any:
+    plain = function_of(place, np.broadcast_to, place.module.broadcast_to, "broadcast_to")
+
+    def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+        if isinstance(array, DeviceArray) and shape.__class__ is tuple:
+            own = array.shape
+            lead = len(shape) - len(own)
+            if lead >= 0 and all(n == m or n == 1 for n, m in zip(own, shape[lead:])):
+                steps = [step if n == m else 0 for n, m, step in zip(own, shape[lead:], array.strides)]
+                return place.view_of(array, shape, (*[0] * lead, *steps))
+        return plain(array, shape)
+
+    return broadcast_to
 
 
 def _isin(place: Place) -> Any:
@@ -407,6 +453,7 @@ OWN_SPECIAL: dict[str, Any] = {
 
 
 OWN: dict[str, Any] = {
+    "broadcast_to": _broadcast_to,
     "repeat": _repeat, "insert": _insert, "delete": _delete, "concatenate": _concatenate, "isin": _isin,
     "linalg.solve": _solve,
     "sum": _reduction("sum", "add"), "prod": _reduction("prod", "multiply"), "max": _reduction("max", "maximum"),

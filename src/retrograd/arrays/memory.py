@@ -16,6 +16,7 @@ from typing import Any
 from ..core.devices import OutOfMemoryError
 
 _lock = threading.RLock()
+new = object.__new__
 
 
 class Block:
@@ -46,6 +47,8 @@ class Counts:
 
     def __init__(self) -> None:
         self.module: Any = None
+        #: The library's pool.
+        self.pool: Any = None
         self.allocated: dict[int, int] = {}
         self.most: dict[int, int] = {}
         self.most_reserved: dict[int, int] = {}
@@ -65,12 +68,18 @@ def give_back() -> None:
             waiting[:] = [entry for entry in waiting if not all(event.done for event in entry[1])]
 
 
-def _allocate(size: int) -> Any:
-    """What the library calls for memory."""
+#: Pools of streams whose memory is their own: Note [Captured graphs] in arrays/capturing.py.
+private: dict[int, Any] = {}
+
+
+def _block(size: int) -> Block:
+    """A block of memory, which belongs to the library's current stream."""
     module = counts.module
     if waiting:
         give_back()
     pool = module.get_default_memory_pool()
+    if private:
+        pool = private.get(module.cuda.get_current_stream().ptr, pool)
     try:
         pointer = pool.malloc(size)
     except Exception as error:
@@ -90,14 +99,45 @@ def _allocate(size: int) -> Any:
     index = pointer.mem.device_id
     # What the pool gives has a whole number of units; arrays count with what they asked for, rounded up to it.
     rounded = -(-size // 512) * 512
-    block = Block(pointer, rounded, index)
     now = counts.allocated[index] = counts.allocated.get(index, 0) + rounded
     if now > counts.most.get(index, 0):
         counts.most[index] = now
         counts.most_reserved[index] = max(counts.most_reserved.get(index, 0), pool.total_bytes())
-    made = module.cuda.UnownedMemory(pointer.ptr, rounded, block, index)
-    blocks[pointer.ptr] = block
-    return module.cuda.MemoryPointer(made, 0)
+    return Block(pointer, rounded, index)
+
+
+def take(size: int, index: int) -> Block:
+    """Memory for an array of one of our kernels, on a device of the library. The same as `_block`, written out: it is
+    asked for with each launch."""
+    if waiting or private or size <= 0:
+        return _block(size or 1)
+    try:
+        pointer = counts.pool.malloc(size)
+    except Exception:
+        return _block(size)
+    block = new(Block)
+    block.pointer, block.device, block.streams = pointer, index, None
+    block.size = size = (size + 511) & -512
+    block.allocated = allocated = counts.allocated
+    now = allocated[index] = allocated.get(index, 0) + size
+    if now > counts.most.get(index, 0):
+        counts.most[index] = now
+        counts.most_reserved[index] = max(counts.most_reserved.get(index, 0), counts.pool.total_bytes())
+    return block
+
+
+def pointer_to(block: Block) -> Any:
+    """A block as the library points to memory."""
+    address = block.pointer.ptr
+    blocks[address] = block
+    return counts.module.cuda.MemoryPointer(
+        counts.module.cuda.UnownedMemory(address, block.size, block, block.device), 0
+    )
+
+
+def _allocate(size: int) -> Any:
+    """What the library calls for memory."""
+    return pointer_to(_block(size))
 
 
 def _out_of_memory(module: Any, size: int) -> OutOfMemoryError:
@@ -141,6 +181,7 @@ def install(module: Any) -> None:
     """Count what the library allocates from now on."""
     counts.__init__()  # type: ignore[misc]
     counts.module = module
+    counts.pool = module.get_default_memory_pool()
     module.cuda.set_allocator(_allocate)
 
 

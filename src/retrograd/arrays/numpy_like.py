@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .calls import Ufunc, function_of
+from .calls import Ufunc, function_of, ufunc_for
 from .device_array import DeviceArray
 from .functions import OWN, OWN_SPECIAL
 
@@ -56,7 +56,7 @@ class NumpyLike:
         ours = getattr(self._host, name)
         theirs = getattr(self._module, name, None)
         if isinstance(ours, np.ufunc):
-            return Ufunc(place, ours, theirs)
+            return ufunc_for(place, ours, theirs)
         if isinstance(ours, type) or not callable(ours):
             if isinstance(ours, ModuleType):
                 return NumpyLike(place, f"{self._path}{name}.", theirs, ours)

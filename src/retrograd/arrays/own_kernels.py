@@ -11,10 +11,11 @@ import numpy as np
 
 from ..kernels.storage import needed_elements
 from . import own_ldl, own_random
+from .own.overlay import AROUND, COMPILED
 
 
 def _address(a: Any) -> int:
-    return a.raw.data.ptr
+    return a.ptr
 
 
 def restride(a: Any, shape: tuple[int, ...], byte_strides: tuple[int, ...]) -> Any:
@@ -180,6 +181,7 @@ def on_threads(ufunc: Any) -> Any:
 _NEVER = 1 << 62
 
 OVERLAY: dict[str, dict[str, Any]] = {
+    **AROUND,
     "storage": {"_address": _address, "restride": restride, "as_strided": as_strided},
     "shape": {"_nothing": _nothing},
     "decompositions": {"_trsm": _trsm, "_lu": _lu, "_cholesky_each": _cholesky_each,
@@ -188,5 +190,5 @@ OVERLAY: dict[str, dict[str, Any]] = {
     "sparse": {"multiply_sparse_dense": multiply_sparse_dense, "multiply_sparse": multiply_sparse,
                "sampled_products": sampled_products},
     "compiled": {"on_threads": on_threads, "LARGE": _NEVER, "takes": lambda *arrays: False,
-                 "library": lambda: None, "is_used": lambda: False},
+                 "library": lambda: None, "is_used": lambda: False, **COMPILED},
 }  # fmt: skip

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from .capturing import capture_of, refuse_if_captured
+
 _MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 _STEPS = 0x9E3779B9, 0xBB67AE85
 _LOW = (1 << 32) - 1
@@ -50,6 +52,9 @@ class Philox:
 
     def words(self, count: int) -> Any:
         """`count` words, as an array of the device."""
+        capture = capture_of(self.place)
+        if capture is not None:
+            return self._anew(capture, count)
         first = self.offset // 4
         self.offset += -(-count // 4) * 4
         place = self.place
@@ -60,6 +65,13 @@ class Philox:
         threads = -(-count // 4)
         arguments = made.raw, np.uint64(count), np.uint64(first), np.uint64(self.seed)
         kernel((-(-threads // 256),), (256,), arguments)
+        return made
+
+    def _anew(self, capture: Any, count: int) -> Any:
+        """Words that are drawn before each launch of the graph that is captured."""
+        place = self.place
+        made = place.wrap(capture.constant(np.zeros(count, np.uint32)))
+        capture.before.append(lambda: made.__setitem__(Ellipsis, self.words(count)))
         return made
 
     # NumPy's names of draws that are no function of a few words each: by the library's generator, seeded from here.
@@ -80,6 +92,7 @@ class Philox:
 
     def _by_library(self, name: str, *parameters: Any) -> Any:
         place = self.place
+        refuse_if_captured(place, f"{name}, which another generator draws", "Draw before the capture")
         seed = int(np.random.SeedSequence([self.seed, self.offset]).generate_state(1, np.uint64)[0] >> 1)
         self.offset += 4
         random = place.module.random

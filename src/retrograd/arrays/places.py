@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
 import threading
 from collections.abc import Callable
 from importlib import import_module
@@ -19,8 +21,18 @@ from ..core.devices import device, forget_array_class, register_array_class
 from ..kernels import libraries
 from . import memory, pinned
 from .calls import Ufunc
+from .capturing import FROM_HOST, VALUES, capture_of, capturing, refuse_if_captured, refused
 from .device_array import _FINAL, _UNSIGNED, DeviceArray, arrays_in, on_host
 from .numpy_like import NumpyLike, stand_ins
+from .own.blas import products_of
+from .own.elementwise import Cast, Formula, contiguous
+from .own.faults import Faults
+from .own.images import Images
+from .own.launching import Launcher, launcher_of
+from .own.overlay import Formulas
+from .own.rows import Rows
+from .own.sums import Sums
+from .own.updates import UpdateKernels
 from .own_kernels import OVERLAY
 from .philox import Philox
 
@@ -49,13 +61,17 @@ class Place:
     def __init__(self, module: Any, index: int, physical: int) -> None:
         self.module, self.index, self.physical = module, index, physical
         self.device: device = device("cuda", index)
+        self.thread: _Thread = thread
         self.raw_class: type[Any] = module.ndarray
         self.array_class: type[DeviceArray] = type(
-            f"Cuda{index}Array", (DeviceArray,), {"__slots__": (), "place": self}
+            f"Cuda{index}Array", (DeviceArray,),
+            {"__slots__": (), "place": self, "stream_pointer": ctypes.c_void_p(0)},
         )
         #: Arrays of the host that a stream has yet to read or write, with the event after which it has.
         self.held: list[tuple[Any, Any]] = []
         self._copies: type[DeviceArray] | None = None
+        #: The library's stream for captures.
+        self.capture_stream: Any = None
         self._pool: dict[int, tuple[list[Any], list[int]]] = {}
         self.of_streams: dict[int, type[DeviceArray]] = {}
         self.of_descriptions: dict[tuple[type[Any], type[Any]], type[Any]] = {}
@@ -64,7 +80,27 @@ class Place:
         self._raw_kernels: dict[str, Any] = {}
         #: What random numbers of this device are drawn from.
         self.words_class: type[Philox] = type("Philox", (Philox,), {"place": self})
+        #: Our own kernels, where the library compiles them: Note [Kernels of our own] in own/__init__.py.
+        self.launcher: Launcher | None = launcher_of(self)
+        self._products: Any = None
+        self.cast: Cast | None = None
+        self.filling: Formula | None = None
+        self.formulas: Formulas | None = None
+        self.rows: Rows | None = None
+        self.sums: Sums | None = None
+        self.updates: UpdateKernels | None = None
+        self.images: Images | None = None
+        self._faults: Faults | None = None
+        if self.launcher is not None:
+            self.cast, self.filling = Cast(self.launcher), Formula(self.launcher, "fill", "p", 1, 1)
+            self.formulas, self.rows, self.sums = Formulas(self.launcher), Rows(self.launcher), Sums(self.launcher)
+            self.updates, self.images = UpdateKernels(self.launcher), Images(self.launcher)
         self.numpy: Any = NumpyLike(self)
+        #: Our kernels of two arrays, by the names of ufuncs.
+        self.pairs: dict[str, Any] = {
+            name: getattr(getattr(self.numpy, name).own, "pair", None)
+            for name in ("add", "subtract", "multiply", "true_divide")
+        }
         self.kernels: libraries.Clone = libraries.Clone(
             str(self.device), self.numpy, stand_ins(self), OVERLAY, self._refuse_mixed_call
         )
@@ -82,6 +118,11 @@ class Place:
         (self.module.cuda.Stream.null if stream is None else stream).use()
         thread.active = self
 
+    def reactivate(self) -> None:
+        """The same, where somebody has told the library to use another stream."""
+        thread.active = None
+        self._activate()
+
     def class_now(self) -> type[DeviceArray]:
         """The class of arrays that are made now, by this thread."""
         return thread.classes.get(self.index, self.array_class)
@@ -92,7 +133,7 @@ class Place:
             return self.array_class
         made = self.of_streams.get(stream.ptr)
         if made is None:
-            members = {"__slots__": (), "stream": stream}
+            members = {"__slots__": (), "stream": stream, "stream_pointer": ctypes.c_void_p(stream.ptr)}
             made = type(f"{self.array_class.__name__}OnStream", (self.array_class,), members)
             register_array_class(made, self.device)
             libraries.offer(made, self.kernels)
@@ -139,6 +180,7 @@ class Place:
     def join(self, before: type[DeviceArray], after: type[DeviceArray]) -> None:
         """Make the stream of the class `after` wait for what that of `before` has been told so far."""
         if before.stream is not after.stream:
+            self.wait_captured(before, after)
             null = self.module.cuda.Stream.null
             (null if after.stream is None else after.stream).wait_event(self.mark(before))
 
@@ -148,6 +190,52 @@ class Place:
         event = self.module.cuda.Event(disable_timing=True)
         event.record(self.module.cuda.Stream.null if array_class.stream is None else array_class.stream)
         return event
+
+    def wait_captured(self, before: type[DeviceArray], after: type[DeviceArray]) -> None:
+        """One stream waits for another: it is captured with it, Note [Captured graphs]."""
+        if not capturing or before is after:
+            return
+        capture = capturing.get(before)
+        if capture is None:
+            if after in capturing:
+                raise refused(
+                    "waiting for a stream that is not captured",
+                    "Run what the graph needs before the capture, on the stream that is captured",
+                )
+        elif after not in capturing:
+            capture.add(after)
+
+    def refuse_if_captured(self, what: str) -> None:
+        """Raise where the current stream is captured, and `what` would wait for it."""
+        refuse_if_captured(self, what, VALUES)
+
+    def is_captured(self) -> bool:
+        """Is this thread's stream captured?"""
+        return capture_of(self) is not None
+
+    def outside(self, array: DeviceArray) -> np.ndarray:
+        """The values that an array had when the capture began."""
+        null = self.module.cuda.Stream.null
+        null.use()
+        try:
+            return array.raw.get()
+        finally:
+            self.reactivate()
+
+    def drawn(self, draw: Callable[[], np.ndarray], first: Any = None) -> Any:
+        """What `draw` gives on the host, anew for each launch of the graph that is captured; until then `first`, or
+        what it gives now."""
+        capture = capture_of(self)
+        assert capture is not None
+        host = np.array(draw() if first is None else first, order="C")
+        held = self.held_as(host.dtype)
+        raw = capture.constant_again(host.view(held), lambda: np.array(draw(), order="C").view(held))
+        return self.wrap(raw, host.dtype)
+
+    def check_faults(self) -> None:
+        """Raise what a kernel has found to be wrong."""
+        if self._faults is not None:
+            self._faults.check()
 
     def use_on(self, array: Any, user: type[DeviceArray]) -> None:
         """Say that the stream of the class `user` reads an array that may have been made on another."""
@@ -160,16 +248,53 @@ class Place:
     def wrap(self, raw: Any, dtype: np.dtype | None = None) -> Any:
         """An array of the library that owns its memory, as one of this device."""
         made = new(thread.classes.get(self.index, self.array_class))
-        made.raw, made.base = raw, None
+        made._raw, made.base, made.block = raw, None, None
         made.dtype = raw.dtype if dtype is None else dtype
+        made.shape, made.strides, made.ptr = raw.shape, raw.strides, raw.data.ptr
         return made
+
+    def fresh(self, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype, nbytes: int) -> Any:
+        """A new array of `nbytes` for one of our kernels; the library's is made when somebody asks for it."""
+        now = thread
+        if now.active is not self:
+            self._activate()
+        made = new(now.classes.get(self.index, self.array_class))
+        made._raw = made.base = None
+        made.dtype, made.shape, made.strides = dtype, shape, strides
+        made.block = block = memory.take(nbytes, self.physical)
+        made.ptr = block.pointer.ptr
+        return made
+
+    def view_of(
+        self, source: DeviceArray, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0,
+        dtype: np.dtype | None = None,
+    ) -> Any:  # fmt: skip
+        """A view of an array, from `offset` bytes after its first element on; the library's is made when asked for."""
+        made = new(thread.classes.get(self.index, self.array_class))
+        made._raw = made.block = None
+        made.base = source if source.base is None else source.base
+        made.shape, made.strides, made.ptr = shape, strides, source.ptr + offset
+        made.dtype = source.dtype if dtype is None else dtype
+        return made
+
+    def raw_of(self, array: DeviceArray) -> Any:
+        """The library's array for one that was made without it."""
+        self.activate()
+        held = self.held_as(array.dtype)
+        root = array.base
+        if root is None:
+            pointer = memory.pointer_to(array.block) + (array.ptr - array.block.pointer.ptr)
+        else:
+            pointer = root.raw.data + (array.ptr - root.ptr)
+        return self.module.ndarray(array.shape, held, pointer, array.strides)
 
     def wrap_view(self, raw: Any, source: DeviceArray, dtype: np.dtype | None = None) -> Any:
         """The same for what came of `source`, and may be a view of it."""
         if raw is source.raw:
             return source
         made = new(thread.classes.get(self.index, self.array_class))
-        made.raw = raw
+        made._raw, made.block = raw, None
+        made.shape, made.strides, made.ptr = raw.shape, raw.strides, raw.data.ptr
         made.dtype = (
             source.dtype if dtype is None and raw.dtype == source.raw.dtype else raw.dtype if dtype is None else dtype
         )
@@ -196,6 +321,30 @@ class Place:
             return type(raw)(values)
         return raw
 
+    @property
+    def faults(self) -> Faults:
+        """What kernels find to be wrong."""
+        if self._faults is None:
+            self._faults = Faults(self)
+        return self._faults
+
+    def product(self, a: Any, b: Any, out: Any = None, alpha: float = 1.0, beta: float = 0.0) -> Any:
+        """A product of matrices, of batches, or of a matrix and a vector, by cuBLAS; None if it is nothing for it."""
+        if self._products is None:
+            self._products = products_of(self.launcher) or False
+        if self._products is False:
+            return None
+        if len(b.shape) == 1 and len(a.shape) == 2 and out is None:
+            column = self.view_of(b, (b.shape[0], 1), (b.strides[0], b.dtype.itemsize))
+            made = self._products(a, column)
+            return None if made is None else self.view_of(made, (a.shape[0],), (made.dtype.itemsize,))
+        return self._products(a, b, out, alpha, beta)
+
+    def product_ufunc(self, args: tuple[Any, ...], out: Any) -> Any:
+        """The same as a ufunc."""
+        a, b = args
+        return self.product(a, b, out) if isinstance(a, DeviceArray) and isinstance(b, DeviceArray) else None
+
     def held_as(self, dtype: np.dtype) -> np.dtype:
         """The dtype of the library that holds elements of `dtype`: itself, or an integer of the same size."""
         found: Any = self._held.get(dtype)
@@ -212,8 +361,8 @@ class Place:
         return found
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-        self.activate()
-        return self.wrap(self.module.empty(shape, self.held_as(dtype)), dtype)
+        item = dtype.itemsize
+        return self.fresh(shape, contiguous(shape, item), dtype, math.prod(shape) * item)
 
     def from_host(self, array: np.ndarray, non_blocking: bool = False) -> Any:
         """A copy of a NumPy array on this device, its dimensions in memory in the same order."""
@@ -227,7 +376,10 @@ class Place:
                 array = array.transpose(order)
             array = np.ascontiguousarray(array)
         source = array if held is dtype or held == dtype else array.view(held)
-        if non_blocking and devices.is_pinned_array(array):
+        capture = capture_of(self)
+        if capture is not None and not (non_blocking and devices.is_pinned_array(array)):
+            raw = capture.constant(source)
+        elif non_blocking and devices.is_pinned_array(array):
             raw = self.module.empty(source.shape, held)
             raw.set(source)
             self.hold_host(source)
@@ -236,11 +388,15 @@ class Place:
         made = self.wrap(raw, dtype)
         if order is not None:
             made = made.transpose(tuple(sorted(range(len(order)), key=order.__getitem__)))
-            made.base = None
+            made.own()
         return made
 
     def hold_host(self, array: np.ndarray) -> None:
         """Keep an array of the host until what this stream was told so far is done: it reads or writes it."""
+        capture = capture_of(self)
+        if capture is not None:
+            capture.constants.append(array)
+            return
         event = self.module.cuda.Event(disable_timing=True)
         event.record(self.stream_now())
         self.held = [(kept, at) for kept, at in self.held if not at.done]
@@ -249,6 +405,7 @@ class Place:
     def to_host(self, array: DeviceArray, non_blocking: bool = False) -> np.ndarray:
         """A copy of an array of this device in the host's memory; with `non_blocking`, in pinned memory and later."""
         self.activate()
+        refuse_if_captured(self, "reading values on the host", VALUES)
         raw, order = array.raw, None
         if raw.ndim > 1 and not raw.flags.c_contiguous and raw.size:
             order = sorted(range(raw.ndim), key=lambda d: (-abs(raw.strides[d]), d))
@@ -262,6 +419,8 @@ class Place:
             self.held.append((raw, self.held[-1][1]))
         else:
             host = raw.get()
+            if self._faults is not None:
+                self._faults.check()
         if not isinstance(host, np.ndarray):
             host = np.asarray(host)
         if array.stored:
@@ -271,6 +430,8 @@ class Place:
     def take(self, array: Any, non_blocking: bool = False) -> Any:
         """An array of the CPU or of any device on this one: itself if it is here."""
         if not isinstance(array, DeviceArray):
+            if capturing and not (non_blocking and devices.is_pinned_array(array)):
+                refuse_if_captured(self, "a copy from the host", FROM_HOST)
             return self.from_host(array, non_blocking)
         if array.place is self:
             return array
@@ -331,6 +492,8 @@ class Place:
             return value.raw
         kind = value.__class__
         if kind is np.ndarray:
+            if capturing and value.ndim:
+                refuse_if_captured(self, "a copy from the host", FROM_HOST)
             return self.from_host(value).raw
         if kind is list or kind is tuple:
             return kind([self.unwrap(one) for one in value])
@@ -355,6 +518,8 @@ class Place:
         name = getattr(function, "__name__", str(function))
         if any(isinstance(one, Description) for one in args):  # which is no array on any device
             raise NoArray(f"{name} was given a tensor without an array of its own")
+        if capturing:
+            refuse_if_captured(self, f"{name}, which is computed on the host", VALUES)
         on_host[name] += 1
         sources: dict[int, tuple[Any, np.ndarray]] = {}
         out = kwargs.get("out")
@@ -481,7 +646,7 @@ def stop() -> None:
             place.of_streams.clear()
             place.of_descriptions.clear()
             place.held.clear()
-            place._copies = None
+            place._copies = place.capture_stream = None
         places.clear()
         thread.active = None
         thread.index = 0

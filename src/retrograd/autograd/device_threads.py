@@ -5,8 +5,10 @@ Each accelerator has one thread, which runs the nodes that take its gradients (t
 whoever calls ``backward()``: work for one device is queued in one place, in the order of `ReadyQueue`.  The threads of
 a pass run at the same time; what they share (the buffers of waiting nodes, the count of nodes that are queued or
 running) is in one `DevicePass`, behind its lock.  A pass all of whose nodes belong to the calling thread does not
-come here: the engine's loop runs it, without a lock.  Without threads (``set_multithreading_enabled(False)``) all nodes
-run on the calling thread, still each on its stream: Note [Streams] in streams.py.
+come here: the engine's loop runs it, without a lock.  Nor does a pass whose nodes all belong to one stream of one
+device and have no hooks, but for the hand-over: the thread of the device runs the same loop (`run_whole`).  Without
+threads (``set_multithreading_enabled(False)``) all nodes run on the calling thread, still each on its stream: Note
+[Streams] in streams.py.  So do those of a pass on one stream in which no code of a user runs, which alone could tell.
 
 Modes: each node gets a copy of the state that the calling thread had when the pass began (grad mode, anomaly mode,
 saved-tensor hooks, dual levels, ...) and runs in a copy of its context, so that what a hook enters and does not leave
@@ -35,13 +37,15 @@ from typing import Any
 from ..core.devices import OutOfMemoryError, device_of_array_class, when_a_device_goes
 from ..core.state import ThreadState, local, process
 from . import suspended
+from .accumulate_grad import AccumulateGrad
 from .anomaly_mode import explain_error
+from .fast_loop import run_pass_fast
 from .graph_task import GraphTask
 from .intercept import learn_modes
 from .node import Node
-from .node_call import Call, run_node
+from .node_call import Call, call_node, run_node
 from .ready_queue import SharedReadyQueue
-from .streams import Leaves, class_of_node, hand_over, on_stream_of
+from .streams import Leaves, class_of_node, hand_over, on_stream_of, place_of_class
 
 
 def device_thread_of(node: Any) -> str | None:
@@ -55,9 +59,21 @@ def device_thread_of(node: Any) -> str | None:
     return None
 
 
+def _classes(task: GraphTask, root: Any) -> set[Any]:
+    """The classes of all arrays that the nodes of a pass take."""
+    found: set[Any] = {node.array_class for node in task.dependencies}
+    found.add(root.array_class)
+    if None in found:
+        found.discard(None)
+        for node in (root, *task.dependencies):
+            if node.array_class is None:
+                found.update(metadata[2] for metadata in node.input_metadata)
+    return found
+
+
 def has_nodes_of_devices(task: GraphTask) -> bool:
     """Does a pass have nodes that do not belong to the CPU?"""
-    return any(device_thread_of(node) is not None for node in (task.root, *task.dependencies))
+    return any(device_of_array_class(one).type != "cpu" for one in _classes(task, task.root))
 
 
 def run_on_devices(
@@ -65,6 +81,10 @@ def run_on_devices(
 ) -> None:
     """The engine's loop over several threads; the arguments are those of the plain one."""
     before = suspended.take(task, as_tensors) if suspended.passes else None
+    if before is None and call is call_node and node.input_metadata:  # one root, whose stream has its gradient
+        classes = _classes(task, node)
+        if len(classes) == 1 and run_whole(state, task, node, grads, as_tensors, classes.pop()):
+            return
     run = DevicePass(state, task, as_tensors, call)
     try:
         if before is not None:
@@ -82,6 +102,129 @@ def run_on_devices(
         suspended.suspend(task, run.left, run.handing, run.reached, as_tensors)
         raise
     run.leaves.join(task.captured)
+
+
+def run_whole(
+    state: ThreadState, task: GraphTask, node: Node, grads: Sequence[Any], as_tensors: bool, array_class: Any
+) -> bool:
+    """A pass all of whose nodes belong to one stream of one device: its thread runs the engine's loop, once. False: it
+    is to be run node by node, since the thread that asks has a queue of its own to serve, or hooks may enter modes."""
+    name = str(device_of_array_class(array_class))
+    here = state.on_device_thread
+    nodes = task.dependencies
+    if (here is not None and here != name) or node.extras is not None:
+        return False
+    for one in nodes:
+        if one.extras is not None:
+            return False
+    for grad in grads:
+        if grad is not None:
+            hand_over(grad, node, False)
+    grad = None
+    reached = [(one, one.variable._grad_meta.grad) for one in nodes if one.__class__ is AccumulateGrad]
+    stopped: list[Any] = []
+    try:
+        alone = place_of_class(array_class) is not None and not _runs_users_code(state, node, nodes, reached)
+        if here == name or not state.multithreading or alone:
+            with on_stream_of(array_class):
+                run_pass_fast(state, task, node, grads, as_tensors, call_node, stopped)
+        else:
+            given = list(grads)
+            del grads  # AccumulateGrad steals what nobody else holds
+            run = WholePass(state, task, as_tensors, array_class, stopped)
+            threads.queue_of(name).push(node, given, run)
+            del given
+            run.wait()
+    except OutOfMemoryError:
+        if stopped:
+            suspended.suspend(task, *stopped, reached, as_tensors)
+        raise
+    leaves = Leaves()
+    if place_of_class(array_class) is not None:
+        leaves.classes[array_class] = None
+    leaves.join(task.captured)
+    return True
+
+
+#: Classes of nodes that run none but our own code, and those of which nobody knows.
+_known_nodes: dict[type, bool] = {}
+
+
+def _runs_users_code(state: ThreadState, root: Node, nodes: Any, leaves: list[Any]) -> bool:
+    """May something in a pass without hooks look at the thread that it runs on: a node, or a hook of a leaf?"""
+    if process.modes or state.saved_tensors_hooks:
+        return True
+    for kind in {one.__class__ for one in nodes} | {root.__class__}:
+        known = _known_nodes.get(kind)
+        if known is None:
+            known = _known_nodes[kind] = kind.__module__.startswith("retrograd._generated.") or kind is AccumulateGrad
+        if not known:
+            return True
+    return any(leaf.variable._grad_meta.post_accumulate_grad_hooks is not None for leaf, _ in leaves)
+
+
+class WholePass:
+    """A pass that the thread of one device runs by itself, while the calling thread waits."""
+
+    def __init__(
+        self, state: ThreadState, task: GraphTask, as_tensors: bool, array_class: Any, stopped: list[Any]
+    ) -> None:
+        task.hook_data, task.final_callbacks = {}, []
+        self.task, self.as_tensors, self.array_class, self.stopped = task, as_tensors, array_class, stopped
+        self.reentrant_depth: int = task.reentrant_depth
+        self.modes: ThreadState = state.copy()
+        self.context: contextvars.Context = contextvars.copy_context()
+        self.error: BaseException | None = None
+        self.finished: Any = threading.Lock()
+        self.finished.acquire()
+
+    def wait(self) -> None:
+        """Until the pass is done; its error is ours."""
+        try:
+            self.finished.acquire()
+        except BaseException:  # an interrupt: the pass ends first, since it works on what the caller has
+            self.finished.acquire()
+            raise
+        error, self.error = self.error, None
+        if error is not None:
+            local.state.current_node = None
+            try:
+                raise error
+            finally:
+                del error  # no circle of error, traceback, frame
+
+    def run(self, node: Node, grads: list[Any]) -> None:
+        """Run it, on this thread. `grads` is emptied."""
+        before = local.state
+        state = local.state = self.modes
+        state.on_device_thread, state.sequence_nr = before.on_device_thread, before.sequence_nr
+        learn_modes(state)
+        given: Any = tuple(grads)
+        grads.clear()
+        try:
+            self.context.run(self._run, state, node, [given])
+        except BaseException as error:
+            self.error = error
+        finally:
+            given = None
+            before.sequence_nr = state.sequence_nr
+            local.state = before
+            self.finished.release()
+
+    def _run(self, state: ThreadState, node: Node, given: list[Any]) -> None:
+        try:
+            with on_stream_of(self.array_class):
+                run_pass_fast(state, self.task, node, given.pop(), self.as_tensors, call_node, self.stopped)
+        except Exception as error:
+            if process.modes:
+                explain_error(state, error)
+            raise
+
+    def drop(self, node: Node, grads: list[Any], why: str) -> None:
+        """It cannot run."""
+        grads.clear()
+        self.error = RuntimeError(why)
+        self.finished.release()
 
 
 class DevicePass:

@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 
 from ..autograd.ownership import count
+from ..core.devices import accelerators
 from ..core.state import local
 from ..core.version_counter import VersionCounter, version_counter
 from ..nn import Module
-from ..tensor import wrap
-from ..utils._pytree import tree_unflatten
+from ..tensor import Tensor, wrap
+from ..utils._pytree import tree_leaves, tree_unflatten
+from . import device
 from .checking import checked
 from .comparing import difference, is_parted_by_a_value
 from .compiling import has_compiler
 from .ended import ended
-from .errors import CaptureError, OtherPath
+from .errors import CaptureError, OtherPath, refuse
 from .explaining import explained
 from .graphed import GraphEntry, GraphRecording
 from .guards import signature
@@ -218,7 +220,9 @@ class Captured:
         self.split: bool = split
         self._entries: dict[Any, list[Entry]] = {}
         self._eager: set[Any] = set()
-        self._last: Entry | None = None
+        self._last: Any = None
+        #: Do calls that look like this one work on a CUDA device?
+        self._devices: dict[Any, bool] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         state = local.state
@@ -227,6 +231,8 @@ class Captured:
         tensors, key = signature(args, kwargs, state)
         if key in self._eager:
             return self.function(*args, **kwargs)
+        if accelerators and self._is_on_device(tensors, key):
+            return self._on_device(args, kwargs, tensors, key)
         entries = self._entries.get(key)
         reason = None
         if entries is not None:
@@ -245,14 +251,46 @@ class Captured:
                     except OtherPath:
                         reason = "a value that the program was split at"
             if len(entries) >= LIMIT:
-                self._eager.add(key)
-                warnings.warn(
-                    f"{getattr(self.function, '__name__', 'a function')} was captured {LIMIT} times for calls that "
-                    f"look alike, since {reason} was another each time; such calls run eagerly from now on",
-                    stacklevel=2,
-                )
+                self._give_up(key, reason)
                 return self.function(*args, **kwargs)
         return self._record(args, kwargs, tensors, key, None)
+
+    def _give_up(self, key: Any, reason: str | None) -> None:
+        self._eager.add(key)
+        warnings.warn(
+            f"{getattr(self.function, '__name__', 'a function')} was captured {LIMIT} times for calls that look alike, "
+            f"since {reason} was another each time; such calls run eagerly from now on",
+            stacklevel=3,
+        )
+
+    def _is_on_device(self, tensors: list[Any], key: Any) -> bool:
+        found = self._devices.get(key)
+        if found is None:
+            found = self._devices[key] = device.is_step_on_device(self.function, tensors)
+        return found
+
+    def _on_device(self, args: Any, kwargs: Any, tensors: list[Any], key: Any) -> Any:
+        """A call of a step on a CUDA device: Note at the top of device.py."""
+        if self.check or self.split:
+            name = "check" if self.check else "split"
+            raise refuse(f"a step on a CUDA device with {name}=True", "leave it out: that is for steps on the CPU")
+        entries: Any = self._entries.get(key)
+        if entries is None:
+            self._entries[key] = []
+            return device._graphs().warm_up(lambda: self.function(*args, **kwargs))
+        reason = None
+        for entry in entries:
+            reason = entry.fits(tensors)
+            if reason is None:
+                break
+        else:
+            if len(entries) >= LIMIT:
+                self._give_up(key, reason)
+                return self.function(*args, **kwargs)
+            entry = device.DeviceEntry(self.function, args, kwargs, tensors)
+            entries.append(entry)
+        self._last = entry
+        return entry.replay(tensors)
 
     def prepare(self, *args: Any, **kwargs: Any) -> None:
         """Make a program for calls that look like this one and can be differentiated, without a trace in the world."""
@@ -307,12 +345,16 @@ class Captured:
         """The program of the last call, as Python."""
         if self._last is None:
             raise RuntimeError("there is no program yet: the second call that looks alike makes it")
+        if isinstance(self._last, device.DeviceEntry):
+            raise RuntimeError("a step on a CUDA device is a graph of the device, and no program in Python")
         return self._last.source
 
     def explain(self) -> str:
         """What became of the last call: its calls, its memory, what was fused and what was not."""
         if self._last is None:
             return "There is no program yet: the second call that looks alike makes it."
+        if isinstance(self._last, device.DeviceEntry):
+            return device.explained(self._last)
         return explained(self._last)
 
 
@@ -342,6 +384,8 @@ def make_graphed_callables(callables: Any, sample_args: Any, **options: Any) -> 
             "make_graphed_callables(): argument 'sample_args' must be a tuple of the arguments of the callable, or for "
             f"a tuple of callables a tuple of such tuples, not {type(sample_args).__name__}"
         )
+    if not options and device.on_device([one for one in tree_leaves(sample_args) if isinstance(one, Tensor)]):
+        return device._graphs().make_graphed_callables(callables, sample_args)
     if isinstance(callables, Module):
         module = callables
         captured = capture(module.forward, **options)

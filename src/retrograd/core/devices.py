@@ -185,6 +185,11 @@ def _places() -> Any:
     return import_module("...arrays.places", __name__)  # not before a device is asked for
 
 
+def current_capture() -> Any:
+    """What this thread is capturing on a device that is in use: Note [Captured graphs] in arrays/capturing.py."""
+    return import_module("...arrays.capturing", __name__).current()
+
+
 def places_of(kind: str) -> Any:
     """The module that knows the devices of a kind, which are there."""
     as_device(kind)

@@ -40,13 +40,15 @@ from .random import (
 from .streams import Event, Stream, current_stream, default_stream, devices_index, set_stream, stream, use_index
 
 __all__ = [
-    "Event", "OutOfMemoryError", "Stream", "amp", "current_device", "current_stream", "default_stream", "device",
-    "device_count", "device_of", "empty_cache", "get_device_capability", "get_device_name", "get_device_properties",
-    "get_rng_state", "get_rng_state_all", "init", "initial_seed", "ipc_collect", "is_available", "is_bf16_supported",
-    "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated", "max_memory_reserved", "mem_get_info",
-    "memory_allocated", "memory_reserved", "memory_stats", "memory_summary", "reset_max_memory_allocated",
-    "reset_peak_memory_stats", "seed", "seed_all", "set_device", "set_per_process_memory_fraction", "set_rng_state",
-    "set_rng_state_all", "set_stream", "stream", "synchronize", *CUDA_TYPES,
+    "CUDAGraph", "Event", "OutOfMemoryError", "Stream", "amp", "current_device", "current_stream", "default_stream",
+    "device", "device_count", "device_of", "empty_cache", "get_device_capability", "get_device_name",
+    "get_device_properties", "get_rng_state", "get_rng_state_all", "graph", "graph_pool_handle", "init",
+    "initial_seed", "ipc_collect", "is_available", "is_bf16_supported", "is_current_stream_capturing",
+    "is_initialized", "make_graphed_callables", "manual_seed", "manual_seed_all", "max_memory_allocated",
+    "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_reserved", "memory_stats", "memory_summary",
+    "reset_max_memory_allocated", "reset_peak_memory_stats", "seed", "seed_all", "set_device",
+    "set_per_process_memory_fraction", "set_rng_state", "set_rng_state_all", "set_stream", "stream", "synchronize",
+    *CUDA_TYPES,
 ]  # fmt: skip
 
 
@@ -103,7 +105,9 @@ def synchronize(device: Any = None) -> None:
     """Wait until a CUDA device has done all that it was told, on all streams."""
     where = place(device)
     where.activate()
+    where.refuse_if_captured("synchronize()")
     where.module.cuda.Device(where.physical).synchronize()
+    where.check_faults()
 
 
 def get_device_properties(device: Any = None) -> Any:
@@ -167,12 +171,18 @@ class device_of(device):
 
 
 globals().update(CUDA_TYPES)
+#: Imported when they are asked for.
+_GRAPHS = ("CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables")
 _initialized = False
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("amp", "nvtx"):  # `amp` is the older home of mixed precision
+    if name in ("amp", "nvtx", "graphs"):  # `amp` is the older home of mixed precision
         from importlib import import_module
 
         return import_module("." + name, __name__)
+    if name in _GRAPHS:
+        from importlib import import_module
+
+        return getattr(import_module(".graphs", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

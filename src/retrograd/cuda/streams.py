@@ -57,7 +57,9 @@ class Stream:
     def synchronize(self) -> None:
         """Wait until it has done all that it was told."""
         self._place.activate()
+        self._place.refuse_if_captured("synchronize()")
         self._raw.synchronize()
+        self._place.check_faults()
 
     def query(self) -> bool:
         """Has it done all that it was told?"""
@@ -74,6 +76,7 @@ class Stream:
         """What it is told from now on waits for a mark."""
         if event._raw is not None:
             self._place.activate()
+            self._place.wait_captured(event._on, self._class)
             self._raw.wait_event(event._raw)
 
     def wait_stream(self, stream: Stream) -> None:
@@ -119,6 +122,8 @@ class Event:
             self._raw = stream._place.module.cuda.Event(**self._options)
         self._raw.record(stream._raw)
         self._place: Any = stream._place
+        #: The class of arrays of the stream that it stands in.
+        self._on: Any = stream._class
 
     def wait(self, stream: Stream | None = None) -> None:
         """Make a stream wait for it, by default the current one."""
@@ -132,6 +137,7 @@ class Event:
         """Wait until the device has come to it."""
         if self._raw is not None:
             self._place.activate()
+            self._place.refuse_if_captured("synchronize()")
             self._raw.synchronize()
 
     def elapsed_time(self, end_event: Event) -> float:

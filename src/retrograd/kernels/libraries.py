@@ -81,7 +81,9 @@ class Clone:
                 if value is not ours[key]:
                     self._classes[ours[key]] = value
                 scope[key] = ours[key]
-        scope.update(self.overlay.get(name, {}))
+        for key, value in self.overlay.get(name, {}).items():
+            # One that has a `make` stands around ours, and hands on to it what it does not take.
+            scope[key] = value.make(scope[key]) if hasattr(value, "make") else value
         return made
 
     def methods(self, kind: type[Any]) -> dict[str, Any]:
@@ -141,6 +143,10 @@ def _clone_of(args: Any, kwargs: Any) -> Clone | None:
     return None
 
 
+#: What is no array, and holds none.
+_NO_ARRAYS = {int, float, bool, str, type(None)}
+
+
 def _has_arrays(args: Any) -> bool:
     return any(hasattr(value, "__array_ufunc__") or (isinstance(value, (list, tuple)) and _has_arrays(value))
                for value in args)  # fmt: skip
@@ -149,7 +155,10 @@ def _has_arrays(args: Any) -> bool:
 def _chooser(ours: Any, module: str, name: str, asked_for: bool) -> Any:
     """A function that is `ours` for arrays of the CPU, and for others that of their clone."""
 
+    of_clones: dict[Any, Any] = {}
+
     def chosen(*args: Any, **kwargs: Any) -> Any:
+        kind: Any = None
         for value in args:
             kind = value.__class__
             if kind in _BY_CLASS:
@@ -163,8 +172,17 @@ def _chooser(ours: Any, module: str, name: str, asked_for: bool) -> Any:
                     return ours(*args, **kwargs)
             clone = found
         if asked_for:
-            clone.mixes(name, args, kwargs)
-        return getattr(clone.modules[module], name)(*args, **kwargs)
+            for value in args:
+                if value.__class__ is not kind and value.__class__ not in _NO_ARRAYS:
+                    clone.mixes(name, args, kwargs)
+                    break
+            else:
+                if kwargs:
+                    clone.mixes(name, args, kwargs)
+        kernel = of_clones.get(clone)
+        if kernel is None:
+            kernel = of_clones[clone] = getattr(clone.modules[module], name)
+        return kernel(*args, **kwargs)
 
     vars(chosen).update(vars(ours))
     chosen.__name__ = chosen.__qualname__ = getattr(ours, "__name__", name)

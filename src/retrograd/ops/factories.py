@@ -67,7 +67,8 @@ def moved(array: Any, device: Any) -> Any:
         return array
     place = as_device(device).place
     if place is not None:
-        return place.take(array)
+        # What was made of numbers is a constant of a graph that is captured; what was drawn is refused there.
+        return place.from_host(array) if array.__class__ is np.ndarray else place.take(array)
     return array if array.__class__ is np.ndarray or not hasattr(array, "place") else array.get()
 
 

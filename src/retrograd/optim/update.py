@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import repeat
+from itertools import count, repeat
 from types import CodeType
 from typing import Any, TypeVar
 
@@ -31,6 +31,7 @@ import numpy as np
 from numpy import ndarray
 
 from ..autograd.grad_mode import no_grad
+from ..core.devices import accelerators, current_capture
 from ..core.quiet import is_quiet, quietly
 from ..core.state import local
 from ..core.threads import threads
@@ -40,7 +41,7 @@ from ..kernels.compiled import is_used, update
 from ..kernels.updates import ARRAYS
 from ..nn.parameter import Parameter
 from ..ops import namespace as ops
-from ..tensor import Tensor
+from ..tensor import Tensor, wrap
 
 #: Elements in a block of a large parameter: a few blocks (value, gradient, state, temporaries) fit into the cache.
 #: Where blocks are shared, each thread has twice as many.
@@ -183,13 +184,15 @@ def compiled_as(name: str) -> Callable[[Rule], Rule]:
 class Updates:
     """Runs rules, within one call of a step: what holds for the whole call is looked at once."""
 
-    __slots__ = ("bare", "code", "instruction", "quiet", "recorded")
+    __slots__ = ("again", "bare", "code", "instruction", "quiet", "recorded")
 
     def __init__(self) -> None:
         state = local.state
         self.recorded: bool = bool(state.grad_enabled)
         self.bare: bool = not state.grad_enabled and state.interceptor is None and state.mutation_guard is None
         self.quiet: bool = is_quiet()
+        #: The settings of later launches of a graph that is captured, by the number of the launch.
+        self.again: Callable[[int], tuple[Any, ...]] | None = None
         where = user_location(2)
         self.code: CodeType | None = None if where is None else where.code
         self.instruction: int = 0 if where is None else where.instruction
@@ -212,15 +215,23 @@ class Updates:
     def advance(self, steps: Sequence[Tensor]) -> list[float]:
         """Count a step of each parameter."""
         counts = []
+        capture = current_capture() if accelerators else None
         for step in steps:
             if self._is_bare(step):
-                self._count_write(step)
                 array = step._numbers
+                if capture is not None:  # counted when the graph is launched
+                    counts.append(array.item() + 1.0)
+                    capture.before.append(lambda array=array: array.fill(array.item() + 1.0))
+                    continue
+                self._count_write(step)
                 array.fill(array.item() + 1.0)
                 counts.append(array.item())
-            else:
-                with no_grad():
-                    step.add_(1)
+                continue
+            if capture is not None:  # where it cannot be read: the graph counts, and so does the host
+                counts.append(float(step._memory.place.outside(step._memory)) + 1.0)
+            with no_grad():
+                step.add_(1)
+            if capture is None:
                 counts.append(step.item())
         return counts
 
@@ -273,10 +284,14 @@ class Updates:
         dtype: Any = None
         compiled = COMPILED.get(rule) if bare and is_used() else None
         together: dict[Any, list[list[Any]]] = {}
+        devices: dict[Any, list[tuple[tuple[Any, ...], list[Any]]]] = {}
         for row in zip(*[repeat(None) if column is None else column for column in columns]):
             arrays = _arrays(row, whole) if bare else None
+            if arrays is None and bare and not whole and (on_device := _device_arrays(row)) is not None:
+                devices.setdefault((on_device[0].place, on_device[0].dtype), []).append((row, on_device))
+                continue
             if arrays is None:
-                rule(TENSORS, *[as_real(tensor) for tensor in row], *settings)
+                rule(TENSORS, *[as_real(tensor) for tensor in row], *self._settings(settings))
                 continue
             grad = row[1]
             for tensor in row:
@@ -302,6 +317,30 @@ class Updates:
                 for arrays in rows:
                     quietly(_run, rule, arrays, converted, whole)
 
+        for (place, _), found in devices.items():
+            if place.updates(rule, [arrays for _, arrays in found], settings, self.again):
+                for row, _ in found:
+                    for tensor in row:
+                        if tensor is not None and tensor is not row[1]:
+                            self._count_write(tensor)
+            else:
+                for row, _ in found:
+                    rule(TENSORS, *[as_real(tensor) for tensor in row], *self._settings(settings))
+
+    def _settings(self, settings: tuple[Any, ...]) -> Sequence[Any]:
+        """Settings for `TENSORS`: in a graph that is captured those that change from launch to launch are tensors."""
+        capture = current_capture() if accelerators and self.again is not None else None
+        if capture is None:
+            return settings
+        again: Any = self.again
+
+        def told(position: int) -> Tensor:
+            launches = count()
+            draw = lambda: np.array(float(again(next(launches))[position]))
+            return wrap(capture.place.drawn(draw, settings[position]))
+
+        return [told(i) if value.__class__ in (int, float) else value for i, value in enumerate(settings)]
+
     def by_key(
         self, rule: Callable[..., None], keys: list[Any], settings_of: Callable[..., tuple[Any, ...]], *columns: Any,
         whole: bool = False,
@@ -309,9 +348,11 @@ class Updates:
         """Run `rule` with settings that a row's key decides: its count of steps, as a rule, mostly the same for all."""
         if keys.count(keys[0] if keys else None) == len(keys):
             if keys:
+                self.again = lambda launch: settings_of(keys[0] + launch)
                 self(rule, settings_of(keys[0]), *columns, whole=whole)
             return
         for i, key in enumerate(keys):
+            self.again = lambda launch, key=key: settings_of(key + launch)
             self(rule, settings_of(key), *[column and [column[i]] for column in columns], whole=whole)
 
 
@@ -348,6 +389,20 @@ def _arrays(row: tuple[Any, ...], any_shape: bool) -> list[Any] | None:
     if not shape:  # whose results would be scalars of NumPy
         return [array if array is None else array.reshape(1) for array in arrays]
     return arrays
+
+
+def _device_arrays(row: tuple[Any, ...]) -> list[Any] | None:
+    """The arrays of a row that lie on a device, for a kernel of its own; None if it has to be `TENSORS`."""
+    if getattr(row[0]._memory, "updates", None) is None:
+        return None
+    arrays: list[Any] = []
+    for tensor in row:
+        if tensor is not None and (
+            (tensor.__class__ is not Parameter and tensor.__class__ is not Tensor) or tensor._vc is INFERENCE
+        ):
+            return None
+        arrays.append(None if tensor is None else tensor._memory)
+    return arrays if arrays[0].updates(arrays) else None
 
 
 def _own_memory(arrays: list[Any]) -> bool:
