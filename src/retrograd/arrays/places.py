@@ -278,8 +278,7 @@ class Place:
         return made
 
     def raw_of(self, array: DeviceArray) -> Any:
-        """The library's array for one that was made without it."""
-        self.activate()
+        """The library's array for one that was made without it. Nothing is launched, and so no stream is chosen."""
         held = self.held_as(array.dtype)
         root = array.base
         if root is None:
