@@ -46,12 +46,27 @@ def same(found, expected, dtype, what):
 
 
 UNARY = {
-    "neg": lambda x: -x, "exp": torch.exp, "tanh": torch.tanh, "abs": torch.abs, "square": torch.square,
-    "reciprocal": torch.reciprocal, "sin": torch.sin, "cos": torch.cos, "relu": torch.relu, "sigmoid": torch.sigmoid,
-    "silu": F.silu, "gelu": F.gelu, "gelu tanh": lambda x: F.gelu(x, approximate="tanh"), "expm1": torch.expm1,
-    "times number": lambda x: x * 1.5, "number less": lambda x: 2.0 - x, "over": lambda x: 1.0 / (x * x + 1),
-    "sum": torch.sum, "clone": torch.clone, "contiguous": lambda x: x.contiguous() * 1,
-}  # fmt: skip
+    "neg": lambda x: -x,
+    "exp": torch.exp,
+    "tanh": torch.tanh,
+    "abs": torch.abs,
+    "square": torch.square,
+    "reciprocal": torch.reciprocal,
+    "sin": torch.sin,
+    "cos": torch.cos,
+    "relu": torch.relu,
+    "sigmoid": torch.sigmoid,
+    "silu": F.silu,
+    "gelu": F.gelu,
+    "gelu tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "expm1": torch.expm1,
+    "times number": lambda x: x * 1.5,
+    "number less": lambda x: 2.0 - x,
+    "over": lambda x: 1.0 / (x * x + 1),
+    "sum": torch.sum,
+    "clone": torch.clone,
+    "contiguous": lambda x: x.contiguous() * 1,
+}
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -72,8 +87,17 @@ def test_functions_of_one(gpu, name, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "maximum", "minimum"])
 def test_functions_of_two(gpu, name, dtype):
-    pairs = [((4, 5), (4, 5)), ((4, 5), (5,)), ((4, 1), (1, 5)), ((), (3,)), ((2, 3, 4), (3, 1)), ((0, 3), (3,)),
-             ((64, 64), (64, 64)), ((5, 1, 7), (6, 1)), ((2, 2, 2, 2, 2, 2), (2, 1, 2, 1, 2))]  # fmt: skip
+    pairs = [
+        ((4, 5), (4, 5)),
+        ((4, 5), (5,)),
+        ((4, 1), (1, 5)),
+        ((), (3,)),
+        ((2, 3, 4), (3, 1)),
+        ((0, 3), (3,)),
+        ((64, 64), (64, 64)),
+        ((5, 1, 7), (6, 1)),
+        ((2, 2, 2, 2, 2, 2), (2, 1, 2, 1, 2)),
+    ]
     for number, (one, other) in enumerate(pairs):
         for a in layouts(numbers(one, dtype, number)):
             b = numbers(other, dtype, number + 50).abs() + 1
@@ -85,8 +109,13 @@ def test_functions_of_two(gpu, name, dtype):
                 results.append((z, x.grad, y.grad))
             for what, mine, theirs in zip(("value", "first", "second"), *reversed(results), strict=True):
                 digits = 10 if what != "value" else 1  # sums of products
-                torch.testing.assert_close(mine.cpu().double(), theirs.double(), rtol=digits * DIGITS[dtype],
-                                           atol=digits * DIGITS[dtype], equal_nan=True)  # fmt: skip
+                torch.testing.assert_close(
+                    mine.cpu().double(),
+                    theirs.double(),
+                    rtol=digits * DIGITS[dtype],
+                    atol=digits * DIGITS[dtype],
+                    equal_nan=True,
+                )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -105,8 +134,15 @@ def test_not_numbers(gpu, dtype):
 
 def test_in_place_and_overlapping(gpu):
     x = numbers((6, 6), torch.float32, 0)
-    for function in (lambda t: t.add_(t), lambda t: t.mul_(2.0), lambda t: t[::2].add_(t[1::2]), lambda t: t.fill_(3.0),
-                     lambda t: t[:, :3].copy_(t[:, 3:]), lambda t: t.t().sub_(1.5), lambda t: t[1].div_(t[2])):  # fmt: skip
+    for function in (
+        lambda t: t.add_(t),
+        lambda t: t.mul_(2.0),
+        lambda t: t[::2].add_(t[1::2]),
+        lambda t: t.fill_(3.0),
+        lambda t: t[:, :3].copy_(t[:, 3:]),
+        lambda t: t.t().sub_(1.5),
+        lambda t: t[1].div_(t[2]),
+    ):
         here, there = x.clone(), x.to("cuda")
         function(here)
         function(there)
@@ -125,8 +161,10 @@ def test_softmax(gpu, function, dtype):
             results = []
             for device in ("cpu", "cuda"):
                 # The reference is in float64: in narrow dtypes the CPU's sums are not better than ours.
-                x, weight = (one.double() if device == "cpu" else one.to(device)
-                             for one in (numbers(shape, dtype, number) * 3, numbers(shape, dtype, number + 9)))  # fmt: skip
+                x, weight = (
+                    one.double() if device == "cpu" else one.to(device)
+                    for one in (numbers(shape, dtype, number) * 3, numbers(shape, dtype, number + 9))
+                )
                 x.requires_grad_()
                 y = getattr(F, function)(x, dim)
                 (y * weight).sum().backward()
@@ -139,8 +177,9 @@ def test_softmax(gpu, function, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_layer_norm(gpu, dtype):
-    for number, (shape, over) in enumerate([((4, 7), (7,)), ((2, 3, 512), (512,)), ((300, 65), (65,)), ((3, 4, 5), (4, 5)),
-                                            ((2, 3000), (3000,))]):  # fmt: skip
+    for number, (shape, over) in enumerate(
+        [((4, 7), (7,)), ((2, 3, 512), (512,)), ((300, 65), (65,)), ((3, 4, 5), (4, 5)), ((2, 3000), (3000,))]
+    ):
         for affine in (True, False):
             results = []
             for device in ("cpu", "cuda"):
@@ -159,8 +198,14 @@ def test_layer_norm(gpu, dtype):
 def test_cross_entropy(gpu, dtype):
     rng = np.random.default_rng(0)
     for shape in [(5, 7), (64, 10), (4, 3, 6), (2, 3, 4, 5), (3000, 4)]:
-        for options in ({}, {"reduction": "sum"}, {"reduction": "none"}, {"ignore_index": 1}, {"label_smoothing": 0.1},
-                        {"weight": True}):  # fmt: skip
+        for options in (
+            {},
+            {"reduction": "sum"},
+            {"reduction": "none"},
+            {"ignore_index": 1},
+            {"label_smoothing": 0.1},
+            {"weight": True},
+        ):
             target = torch.from_numpy(rng.integers(0, shape[1], (shape[0], *shape[2:])))
             results = []
             for device in ("cpu", "cuda"):
@@ -186,7 +231,9 @@ def test_a_class_that_is_not_there_is_told_later(gpu):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sums(gpu, dtype):
-    for number, shape in enumerate([(5,), (100_000,), (64, 256), (2048, 33), (33, 2048), (3, 4, 5), (2, 3, 4, 5), (1, 9)]):
+    for number, shape in enumerate(
+        [(5,), (100_000,), (64, 256), (2048, 33), (33, 2048), (3, 4, 5), (2, 3, 4, 5), (1, 9)]
+    ):
         x = numbers(shape, dtype, number)
         dims = [None, *range(len(shape)), tuple(range(len(shape) - 1)), (0, -1) if len(shape) > 2 else (0,)]
         for dim in dims:
@@ -201,8 +248,19 @@ def test_sums(gpu, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_products(gpu, dtype):
-    cases = [((3, 4), (4, 5)), ((64, 784), (784, 256)), ((2, 3, 4), (2, 4, 5)), ((2, 3, 4, 5), (2, 3, 5, 6)), ((4,), (4, 3)),
-             ((3, 4), (4,)), ((1, 4), (4, 1)), ((5, 1), (1, 6)), ((0, 4), (4, 2)), ((3, 2, 4), (4, 5)), ((2, 1, 3, 4), (5, 4, 2))]  # fmt: skip
+    cases = [
+        ((3, 4), (4, 5)),
+        ((64, 784), (784, 256)),
+        ((2, 3, 4), (2, 4, 5)),
+        ((2, 3, 4, 5), (2, 3, 5, 6)),
+        ((4,), (4, 3)),
+        ((3, 4), (4,)),
+        ((1, 4), (4, 1)),
+        ((5, 1), (1, 6)),
+        ((0, 4), (4, 2)),
+        ((3, 2, 4), (4, 5)),
+        ((2, 1, 3, 4), (5, 4, 2)),
+    ]
     for one, other in cases:
         for turned in (False, True):
             results = []
@@ -244,10 +302,15 @@ def test_casts(gpu, source, target):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_convolutions(gpu, dtype):
-    cases = [((2, 3, 9, 8), (4, 3, 3, 3), {"padding": 1}), ((2, 3, 9, 8), (4, 3, 3, 2), {"stride": 2}),
-             ((2, 4, 9, 8), (4, 2, 3, 3), {"groups": 2}), ((1, 2, 11, 11), (3, 2, 3, 3), {"dilation": 2, "padding": (2, 1)}),
-             ((3, 2, 20), (5, 2, 4), {"stride": 3, "padding": 2}), ((2, 3, 5, 5), (4, 3, 1, 1), {}),
-             ((5, 1, 28, 28), (32, 1, 3, 3), {"padding": 1})]  # fmt: skip
+    cases = [
+        ((2, 3, 9, 8), (4, 3, 3, 3), {"padding": 1}),
+        ((2, 3, 9, 8), (4, 3, 3, 2), {"stride": 2}),
+        ((2, 4, 9, 8), (4, 2, 3, 3), {"groups": 2}),
+        ((1, 2, 11, 11), (3, 2, 3, 3), {"dilation": 2, "padding": (2, 1)}),
+        ((3, 2, 20), (5, 2, 4), {"stride": 3, "padding": 2}),
+        ((2, 3, 5, 5), (4, 3, 1, 1), {}),
+        ((5, 1, 28, 28), (32, 1, 3, 3), {"padding": 1}),
+    ]
     for shape, kernel, options in cases:
         for turned in (False, True):
             if turned and options.get("groups"):
@@ -270,8 +333,13 @@ def test_convolutions(gpu, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_pools(gpu, dtype):
-    for shape, kernel, options in [((2, 3, 8, 8), 2, {}), ((2, 3, 9, 7), 3, {"stride": 2, "padding": 1}), ((2, 3, 11), 2, {}),
-                                   ((1, 2, 10, 10), 3, {"stride": 1, "dilation": 2}), ((2, 7, 7), 3, {"ceil_mode": True})]:  # fmt: skip
+    for shape, kernel, options in [
+        ((2, 3, 8, 8), 2, {}),
+        ((2, 3, 9, 7), 3, {"stride": 2, "padding": 1}),
+        ((2, 3, 11), 2, {}),
+        ((1, 2, 10, 10), 3, {"stride": 1, "dilation": 2}),
+        ((2, 7, 7), 3, {"ceil_mode": True}),
+    ]:
         for special in (False, True):
             results = []
             for device in ("cpu", "cuda"):
@@ -284,14 +352,17 @@ def test_pools(gpu, dtype):
                 same(mine, theirs, dtype, f"{name} {shape} {options}")
 
 
-@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "NAdam", "RAdam", "Adamax", "ASGD",
-                                  "Rprop"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "NAdam", "RAdam", "Adamax", "ASGD", "Rprop"]
+)
 def test_optimizers_in_one_launch(gpu, name):
     options = {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1, "lr": 0.1} if name == "SGD" else {}
     found = []
     for device in ("cpu", "cuda"):
-        parameters = [numbers(shape, torch.float32, i).to(device).requires_grad_()
-                      for i, shape in enumerate([(5, 7), (), (3000,), (1, 2, 3)] * 20)]  # fmt: skip
+        parameters = [
+            numbers(shape, torch.float32, i).to(device).requires_grad_()
+            for i, shape in enumerate([(5, 7), (), (3000,), (1, 2, 3)] * 20)
+        ]
         optimizer = getattr(torch.optim, name)(parameters, **options)
         for step in range(4):
             for i, parameter in enumerate(parameters):

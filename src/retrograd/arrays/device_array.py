@@ -307,6 +307,7 @@ class DeviceArray:
     def _takes(self, value: Any) -> bool:
         """Write an array or a number everywhere, by one of our kernels; False if it is nothing for them."""
         place = self.place
+        assert place.cast is not None
         if isinstance(value, DeviceArray):
             if value.place is not place or len(value.shape) > len(self.shape):
                 return False
@@ -463,9 +464,9 @@ _reshape_otherwise: Any = DeviceArray.reshape
 def _reshape(self: DeviceArray, *shape: Any, **kwargs: Any) -> Any:
     """Another shape; of a contiguous array, without asking the library."""
     if len(shape) == 1 and shape[0].__class__ is not int:
-        (shape,) = shape
-        if shape.__class__ is not tuple and shape.__class__ is not list:
-            return _reshape_otherwise(self, shape, **kwargs)
+        if not isinstance(shape[0], (tuple, list)):
+            return _reshape_otherwise(self, shape[0], **kwargs)
+        shape = tuple(shape[0])
     own = self.shape
     if not kwargs and 0 not in own:
         size, known, open_at = 1, 1, -1

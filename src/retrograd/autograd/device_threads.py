@@ -121,7 +121,7 @@ def run_whole(
         if grad is not None:
             hand_over(grad, node, False)
     grad = None
-    reached = [(one, one.variable._grad_meta.grad) for one in nodes if one.__class__ is AccumulateGrad]
+    reached = [suspended.before_leaf(one) for one in nodes if one.__class__ is AccumulateGrad]
     stopped: list[Any] = []
     try:
         alone = place_of_class(array_class) is not None and not _runs_users_code(state, node, nodes, reached)
@@ -137,7 +137,8 @@ def run_whole(
             run.wait()
     except OutOfMemoryError:
         if stopped:
-            suspended.suspend(task, *stopped, reached, as_tensors)
+            left, handing = stopped
+            suspended.suspend(task, left, handing, reached, as_tensors)
         raise
     leaves = Leaves()
     if place_of_class(array_class) is not None:

@@ -228,14 +228,14 @@ class Formula:
         """The result of two arrays of one dtype on this device; None if this is nothing for the kernel."""
         dtype = a.dtype
         key: Any = (a.dtype.num, a.shape, a.strides, b.shape, b.strides, out is not None and out.strides, self.dtype)
-        plan = _plans.get(key, self)  # type: ignore[call-overload]
+        plan: Any = _plans.get(key, self)  # type: ignore[call-overload]
         if plan is self:
             item = dtype.itemsize
             plan = plan_of(key, item, ((a.shape, a.strides), (b.shape, b.strides)),
                            None if out is None else out.strides, 1 if self.dtype is not None else item)  # fmt: skip
         if plan is None:
             return None
-        kernel = (self._rows if plan.row else self._apart).get(dtype, self)  # type: ignore[call-overload]
+        kernel: Any = (self._rows if plan.row else self._apart).get(dtype, self)
         if kernel is self:
             kernel = self._kernel(dtype, plan.row)
         if kernel is None:
@@ -262,14 +262,14 @@ class Formula:
         dtype = first.dtype
         shapes = tuple([(x.shape, x.strides) for x in arrays])
         key: Any = (dtype.num, shapes, out is not None and out.strides, self.dtype)
-        plan = _plans.get(key, self)  # type: ignore[call-overload]
+        plan: Any = _plans.get(key, self)  # type: ignore[call-overload]
         if plan is self:
             item = dtype.itemsize
             size = item if self.dtype is None else self.dtype.itemsize
             plan = plan_of(key, item, shapes, None if out is None else out.strides, size)
         if plan is None:
             return None
-        kernel = (self._rows if plan.row else self._apart).get(dtype, self)  # type: ignore[call-overload]
+        kernel: Any = (self._rows if plan.row else self._apart).get(dtype, self)
         if kernel is self:
             kernel = self._kernel(dtype, plan.row)
         if kernel is None:
@@ -313,7 +313,7 @@ class Cast:
 
     def __call__(self, a: Any, dtype: np.dtype, out: Any = None) -> Any:
         """`a` as `dtype`, as it lies; or written to `out`, which it is broadcast to."""
-        formula = self._formulas.get(dtype, self)  # type: ignore[call-overload]
+        formula: Any = self._formulas.get(dtype, self)  # type: ignore[call-overload]
         if formula is self:
             letter = stored(dtype)
             formula = None

@@ -292,6 +292,7 @@ class Rows:
             for i in (1, 2):
                 if mask[i]:
                     half = place.view_of(sums, (parts, width), (width * item, item), (i - 1) * step)
+                    assert place.sums is not None
                     result[i] = place.sums.columns(half, parts, width, shape, a.dtype)
         return tuple(result)
 

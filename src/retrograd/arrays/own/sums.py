@@ -67,8 +67,8 @@ class Sums:
         if axis is None:
             axes = tuple(range(rank))
         else:
-            axes = tuple(sorted([x % rank if -rank <= x < rank else rank for x in (
-                (axis,) if isinstance(axis, (int, np.integer)) else axis)]))  # fmt: skip
+            given: Any = (axis,) if isinstance(axis, (int, np.integer)) else axis
+            axes = tuple(sorted([int(x) % rank if -rank <= x < rank else rank for x in given]))
             if len(set(axes)) != len(axes) or rank in axes:
                 return None  # of which NumPy says what is wrong
         shape = tuple([1 if d in axes else n for d, n in enumerate(a.shape) if keepdims or d not in axes])
