@@ -5,10 +5,10 @@ Each accelerator has one thread, which runs the nodes that take its gradients (t
 whoever calls ``backward()``: work for one device is queued in one place, in the order of `ReadyQueue`.  The threads of
 a pass run at the same time; what they share (the buffers of waiting nodes, the count of nodes that are queued or
 running) is in one `DevicePass`, behind its lock.  A pass all of whose nodes belong to the calling thread does not
-come here: the engine's loop runs it, without a lock.  Nor does a pass whose nodes all belong to one stream of one
-device and have no hooks, but for the hand-over: the thread of the device runs the same loop (`run_whole`).  Without
-threads (``set_multithreading_enabled(False)``) all nodes run on the calling thread, still each on its stream: Note
-[Streams] in streams.py.  So do those of a pass on one stream in which no code of a user runs, which alone could tell.
+come here: the engine's loop runs it, without a lock.  The same loop runs a pass whose nodes all belong to one stream of
+one device and in which no code of a user runs, which alone could tell the thread (`run_whole`).  Without threads
+(``set_multithreading_enabled(False)``) all nodes run on the calling thread, still each on its stream: Note [Streams] in
+streams.py.
 
 Modes: each node gets a copy of the state that the calling thread had when the pass began (grad mode, anomaly mode,
 saved-tensor hooks, dual levels, ...) and runs in a copy of its context, so that what a hook enters and does not leave
@@ -107,42 +107,32 @@ def run_on_devices(
 def run_whole(
     state: ThreadState, task: GraphTask, node: Node, grads: Sequence[Any], as_tensors: bool, array_class: Any
 ) -> bool:
-    """A pass all of whose nodes belong to one stream of one device: its thread runs the engine's loop, once. False: it
-    is to be run node by node, since the thread that asks has a queue of its own to serve, or hooks may enter modes."""
-    name = str(device_of_array_class(array_class))
-    here = state.on_device_thread
-    nodes = task.dependencies
-    if (here is not None and here != name) or node.extras is not None:
+    """A pass all of whose nodes belong to one stream of one device, and in which no code of a user runs: nobody can
+    tell on which thread, and it is this one, by the engine's own loop. False: it is to be run node by node."""
+    if place_of_class(array_class) is None or node.extras is not None:
         return False
+    nodes = task.dependencies
     for one in nodes:
         if one.extras is not None:
             return False
+    reached = [suspended.before_leaf(one) for one in nodes if one.__class__ is AccumulateGrad]
+    if _runs_users_code(state, node, nodes, reached):
+        return False
     for grad in grads:
         if grad is not None:
             hand_over(grad, node, False)
     grad = None
-    reached = [suspended.before_leaf(one) for one in nodes if one.__class__ is AccumulateGrad]
     stopped: list[Any] = []
     try:
-        alone = place_of_class(array_class) is not None and not _runs_users_code(state, node, nodes, reached)
-        if here == name or not state.multithreading or alone:
-            with on_stream_of(array_class):
-                run_pass_fast(state, task, node, grads, as_tensors, call_node, stopped)
-        else:
-            given = list(grads)
-            del grads  # AccumulateGrad steals what nobody else holds
-            run = WholePass(state, task, as_tensors, array_class, stopped)
-            threads.queue_of(name).push(node, given, run)
-            del given
-            run.wait()
+        with on_stream_of(array_class):
+            run_pass_fast(state, task, node, grads, as_tensors, call_node, stopped)
     except OutOfMemoryError:
         if stopped:
             left, handing = stopped
             suspended.suspend(task, left, handing, reached, as_tensors)
         raise
     leaves = Leaves()
-    if place_of_class(array_class) is not None:
-        leaves.classes[array_class] = None
+    leaves.classes[array_class] = None
     leaves.join(task.captured)
     return True
 
@@ -162,70 +152,6 @@ def _runs_users_code(state: ThreadState, root: Node, nodes: Any, leaves: list[An
         if not known:
             return True
     return any(leaf.variable._grad_meta.post_accumulate_grad_hooks is not None for leaf, _ in leaves)
-
-
-class WholePass:
-    """A pass that the thread of one device runs by itself, while the calling thread waits."""
-
-    def __init__(
-        self, state: ThreadState, task: GraphTask, as_tensors: bool, array_class: Any, stopped: list[Any]
-    ) -> None:
-        task.hook_data, task.final_callbacks = {}, []
-        self.task, self.as_tensors, self.array_class, self.stopped = task, as_tensors, array_class, stopped
-        self.reentrant_depth: int = task.reentrant_depth
-        self.modes: ThreadState = state.copy()
-        self.context: contextvars.Context = contextvars.copy_context()
-        self.error: BaseException | None = None
-        self.finished: Any = threading.Lock()
-        self.finished.acquire()
-
-    def wait(self) -> None:
-        """Until the pass is done; its error is ours."""
-        try:
-            self.finished.acquire()
-        except BaseException:  # an interrupt: the pass ends first, since it works on what the caller has
-            self.finished.acquire()
-            raise
-        error, self.error = self.error, None
-        if error is not None:
-            local.state.current_node = None
-            try:
-                raise error
-            finally:
-                del error  # no circle of error, traceback, frame
-
-    def run(self, node: Node, grads: list[Any]) -> None:
-        """Run it, on this thread. `grads` is emptied."""
-        before = local.state
-        state = local.state = self.modes
-        state.on_device_thread, state.sequence_nr = before.on_device_thread, before.sequence_nr
-        learn_modes(state)
-        given: Any = tuple(grads)
-        grads.clear()
-        try:
-            self.context.run(self._run, state, node, [given])
-        except BaseException as error:
-            self.error = error
-        finally:
-            given = None
-            before.sequence_nr = state.sequence_nr
-            local.state = before
-            self.finished.release()
-
-    def _run(self, state: ThreadState, node: Node, given: list[Any]) -> None:
-        try:
-            with on_stream_of(self.array_class):
-                run_pass_fast(state, self.task, node, given.pop(), self.as_tensors, call_node, self.stopped)
-        except Exception as error:
-            if process.modes:
-                explain_error(state, error)
-            raise
-
-    def drop(self, node: Node, grads: list[Any], why: str) -> None:
-        """It cannot run."""
-        grads.clear()
-        self.error = RuntimeError(why)
-        self.finished.release()
 
 
 class DevicePass:

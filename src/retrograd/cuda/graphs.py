@@ -13,6 +13,7 @@ from typing import Any
 
 from ..autograd.function import Function, once_differentiable
 from ..autograd.grad_mode import no_grad
+from ..core.devices import accelerators
 from ..nn import Module
 from ..tensor import Tensor, wrap
 from ..utils._pytree import tree_flatten, tree_unflatten
@@ -40,8 +41,6 @@ def _capturing() -> Any:
 
 def is_current_stream_capturing() -> bool:
     """Is the current stream being captured?"""
-    from ..core.devices import accelerators
-
     return any(known.type == "cuda" for known in accelerators) and _capturing().capture_of(place(None)) is not None
 
 
