@@ -203,6 +203,7 @@ class Entry:
             return tensors[output.argument]
         if output.tensor is not None:
             return output.tensor
+        assert output.value is not None
         result = wrap(self.memory.view(output.value).copy(), local.state.new_vc)
         if output.requires_grad:
             ended(result)

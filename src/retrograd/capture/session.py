@@ -167,7 +167,8 @@ class Recording:
         array: Any = leaf._memory
         if leaf._special is not None or not isinstance(array, (np.ndarray, RecordedArray)):
             raise refuse(f"a result of {type(array).__name__}", "return dense tensors")
-        value = recorder.value(array.array if array.__class__ is RecordedArray else array)
+        bare: Any = array.array if array.__class__ is RecordedArray else array
+        value = recorder.value(bare)
         if leaf._edge is not None and leaf._edge[0] not in recorder.freed:
             raise NeedsGraph
         if value.storage.kind == "argument":
