@@ -61,7 +61,7 @@ _LOOKING = {
 #: Kernels whose result's size hangs on values.
 _SIZED_BY_VALUES = {
     "nonzero", "unique", "unique_dim", "unique_consecutive", "masked_select", "bincount", "repeat_interleave",
-    "argwhere", "nonzero_numpy", "histogram", "histogramdd",
+    "argwhere", "nonzero_numpy", "unique_parts", "histogram", "histogramdd",
 }  # fmt: skip
 
 
@@ -445,7 +445,7 @@ class Recorder(KnownMemory):
         found.clear()  # the functions above hold each other, and these
         same.clear()
         if any(one is not None for one in fresh) or call.writes or impure or call.looks:
-            if name.rpartition(".")[2] in _SIZED_BY_VALUES:
+            if _is_sized_by_values(name.rpartition(".")[2], call):
                 raise refuse(f"{name}, the size of whose result hangs on values", "use masks and where() instead")
             self.calls.append(call)
         return recorded
@@ -516,6 +516,15 @@ def _expect(tensor: Any, array_class: type) -> None:
     node = None if meta is None or meta.grad_accumulator is None else meta.grad_accumulator()
     if node is not None and node.array_class in (np.ndarray, RecordedArray):
         node.array_class = array_class
+
+
+def _is_sized_by_values(name: str, call: Call) -> bool:
+    """Does the size of a result hang on values? A mask of the world is taken for one that stays."""
+    if name in ("index", "getitem"):
+        return any(value.dtype.char == "?" and value.storage.kind != "outside" for value in call.reads[1:])
+    if name == "one_hot":
+        return -1 in call.args[1:2] or call.kwargs.get("num_classes", 0) == -1 or len(call.args) + len(call.kwargs) == 1
+    return name in _SIZED_BY_VALUES
 
 
 def _has_arrays(tree: Any) -> bool:

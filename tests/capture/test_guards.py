@@ -1,0 +1,221 @@
+"""Each guard of captured programs: what changes is seen, and leads to another program or to an error that says where."""
+
+import numpy as np
+import pytest
+
+import retrograd as torch
+from retrograd import nn
+from retrograd.capture import CaptureError
+
+
+def counted(function):
+    """The captured function, and one that tells how many programs and recordings it has."""
+    captured = torch.capture(function, backend="plain")
+    return captured, lambda: sum(len(entries) for entries in captured._entries.values())
+
+
+def test_strides_have_programs_of_their_own():
+    f, programs = counted(lambda x: x.reshape(6) * 2)
+    x = torch.arange(6.0).reshape(2, 3)
+    wide = torch.arange(12.0).reshape(2, 6)[:, ::2]
+    for _ in range(3):
+        for one in (x, x.t(), wide, torch.arange(3.0).expand(2, 3)):
+            assert torch.equal(f(one), one.reshape(6) * 2)
+    assert programs() == 4
+
+
+def test_requires_grad_of_arguments_is_watched():
+    f, programs = counted(lambda x: x * x)
+    for _ in range(3):
+        for requires_grad in (False, True):
+            x = torch.ones(2, requires_grad=requires_grad)
+            y = f(x)
+            assert y.requires_grad == requires_grad
+            if requires_grad:
+                y.sum().backward()
+                assert x.grad.tolist() == [2.0, 2.0]
+    assert programs() == 2
+
+
+def test_modes_are_watched():
+    w = torch.ones(2, requires_grad=True)
+
+    @torch.capture(backend="plain")
+    def f(x):
+        return (w * x).detach().clone() if not torch.is_grad_enabled() else torch.autograd.grad((w * x).sum(), w)[0] * 3
+
+    with torch.no_grad():
+        assert [f(torch.full((2,), 5.0)).tolist() for _ in range(3)] == [[5.0, 5.0]] * 3
+    assert [f(torch.full((2,), 5.0)).tolist() for _ in range(3)] == [[15.0, 15.0]] * 3
+    with torch.inference_mode():
+        found = [f(torch.full((2,), 5.0)) for _ in range(3)]
+    assert [one.tolist() for one in found] == [[5.0, 5.0]] * 3
+
+
+def test_the_default_dtype_is_watched():
+    f = torch.capture(lambda: torch.ones(2) / 3, backend="plain")
+    assert [f().dtype for _ in range(3)] == [torch.float32] * 3
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert [f().dtype for _ in range(3)] == [torch.float64] * 3
+        assert f()[0].item() == 1 / 3
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_state_is_read_where_it_lies():
+    """A tensor that was written to since is another value of the same program; another tensor is another program."""
+    model = nn.Linear(2, 1, bias=False)
+    f, programs = counted(lambda x: model(x).detach().clone())
+    x = torch.ones(1, 2)
+    for value in (1.0, 2.0, 3.0):
+        with torch.no_grad():
+            model.weight.fill_(value)
+        assert f(x).item() == 2 * value
+    assert programs() == 1
+    model.weight = nn.Parameter(torch.full((1, 2), 7.0))
+    assert [f(x).item() for _ in range(3)] == [14.0] * 3
+    assert programs() == 2
+
+
+def test_versions_go_on_as_in_an_eager_run():
+    buffer = torch.zeros(2)
+    f = torch.capture(lambda x: buffer.add_(x).mul_(2).sum(), backend="plain")
+    versions = []
+    for _ in range(5):
+        f(torch.ones(2))
+        versions.append(buffer._version)
+    assert versions == [2, 4, 6, 8, 10]
+    w = torch.ones(2, requires_grad=True)
+    y = w * buffer  # saves the buffer
+    f(torch.ones(2))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_attributes_and_module_hooks_are_watched():
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.factor = 2
+
+        def forward(self, x):
+            return x * self.factor
+
+    model = Scaled()
+    f, programs = counted(lambda x: model(x).clone())
+    assert [f(torch.ones(1)).item() for _ in range(3)] == [2.0] * 3
+    model.factor = 3
+    assert [f(torch.ones(1)).item() for _ in range(3)] == [3.0] * 3
+    handle = model.register_forward_hook(lambda module, args, result: result + 1)
+    assert [f(torch.ones(1)).item() for _ in range(3)] == [4.0] * 3
+    handle.remove()
+    assert f(torch.ones(1)).item() == 3.0
+    assert programs() >= 3
+
+
+def test_too_many_programs_are_said_once_with_the_guard_and_the_line():
+    numbers = [0]
+    f = torch.capture(lambda x: x + numbers[0], backend="plain")
+    with pytest.warns(UserWarning) as said:
+        for number in range(12):
+            numbers[0] = number
+            f(torch.zeros(1))  # this line
+    assert len(said) == 1
+    assert "numbers[0]" in str(said[0].message)
+    with open(said[0].filename) as file:
+        assert "# this line" in file.readlines()[said[0].lineno - 1]
+
+
+@pytest.mark.parametrize("name", ["append", "number", "attribute"])
+def test_hooks_that_act_outside_are_refused(name):
+    seen, total, holder = [], {"calls": 0}, nn.Module()
+    holder.count = 0
+    w = torch.ones(2, requires_grad=True)
+
+    def hook(grad):
+        if name == "append":
+            seen.append(1)
+        elif name == "number":
+            total["calls"] += 1
+        else:
+            holder.count += 1
+        return grad * 2
+
+    def step(x):
+        y = w * x
+        y.register_hook(hook)
+        y.sum().backward()
+
+    with pytest.raises(CaptureError, match="seen|total|holder"):
+        torch.capture(step, backend="plain")(torch.ones(2))
+    assert w.grad is None
+
+
+def test_hooks_that_compute_are_captured():
+    found = []
+    for captured in (False, True):
+        w = torch.ones(2, requires_grad=True)
+
+        def step(x, w=w):
+            w.grad = None
+            y = w * x
+            y.register_hook(lambda grad: grad * 3)
+            y.sum().backward()
+            return w.grad.clone()
+
+        step = torch.capture(step, backend="plain") if captured else step
+        found.append([step(torch.full((2,), float(i))) for i in range(5)])
+    assert all(torch.equal(one, two) for one, two in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.from_numpy(np.sqrt(x.numpy())),
+        lambda x: torch.tensor(np.asarray(x) + 1),
+        lambda x: torch.tensor(float(x.sum())),
+        lambda x: torch.zeros(int(x.sum())),
+        lambda x: x[x > 0],
+        lambda x: x.masked_select(x > 0),
+        lambda x: torch.unique(x),
+        lambda x: torch.nn.functional.one_hot(x.long()),
+        lambda x: [y for y in x if y > 0],
+    ],
+)
+def test_foreign_calls_and_sizes_that_hang_on_values_name_their_line(function):
+    x = torch.ones(3)
+    with pytest.raises(CaptureError, match=r"cannot capture .*test_guards\.py:\d+"):
+        torch.capture(function, backend="plain")(x)
+    assert type(x._memory) is np.ndarray, "the argument was not given back"
+    assert (x + 1).sum().item() == 6
+
+
+def test_a_mask_that_stays_may_index():
+    mask = torch.tensor([True, False, True])
+    f = torch.capture(lambda x: x[mask] * 2, backend="plain")
+    assert [f(torch.arange(3.0)).tolist() for _ in range(4)] == [[0.0, 4.0]] * 4
+    mask.fill_(True)
+    with pytest.raises(CaptureError, match="its size hangs on values"):
+        f(torch.arange(3.0))
+
+
+def test_an_exception_of_the_user_in_the_middle_leaves_everything_as_it_was():
+    buffer, w = torch.zeros(2), torch.ones(2, requires_grad=True)
+    fail = [True]
+
+    def step(x):
+        buffer.add_(1)
+        (w * x).sum().backward()
+        if fail[0]:
+            raise KeyError("mine")
+        return buffer.clone()
+
+    f = torch.capture(step, backend="plain")
+    with pytest.raises(KeyError, match="mine"):
+        f(torch.ones(2))
+    assert buffer.tolist() == [0.0, 0.0]
+    assert buffer._version == 0
+    assert w.grad is None
+    fail[0] = False
+    assert f(torch.ones(2)).tolist() == [1.0, 1.0]
