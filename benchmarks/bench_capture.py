@@ -4,8 +4,8 @@
 
 Each case runs twice, on NumPy ("plain") and with its groups in C ("native"); torch runs eagerly.  Networks are also
 held against this package's own eager steps.  What it costs to capture is the time of the two recorded calls (and of the
-compiler, whose cache is empty), beside an eager step.  Where JAX is installed, its jit stands beside these for the
-chain and for Rosenbrock's gradient, and torch.compile where torch can compile: rows that only inform.
+compiler, whose cache is empty), beside an eager step.  Peak memory is that of a process during its steps.  Where JAX
+is installed, its jit stands beside these, and torch.compile where torch can compile: rows that only inform.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import itertools
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -179,7 +181,61 @@ def cases() -> list[Case]:
             quick_repeats=2,
         )
     )
+    for name in ("mlp", "convnet", "transformer"):
+        for backend in ("plain", "native"):
+            rows.append(
+                Case(
+                    f"peak memory: {name} step, {backend} (a second is a gigabyte)",
+                    functools.partial(peak_memory, name, backend),
+                    functools.partial(peak_memory, name, "eager"),
+                    bar=1.0,
+                    labels=("captured", "eager"),
+                    repeats=3,
+                    quick_repeats=1,
+                )
+            )
     return rows + compilers()
+
+
+_PEAK = """
+import ctypes, gc, sys
+sys.path.insert(0, {folder!r})
+import bench_capture
+import retrograd
+
+def kilobytes(name):
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith(name))
+
+def tidy():
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+
+run = getattr(bench_capture, {name!r})(
+    retrograd, lambda step: step if {backend!r} == "eager" else retrograd.capture(step, backend={backend!r})
+)
+tidy()
+before = kilobytes("VmRSS")
+for _ in range(8):
+    run()
+tidy()
+with open("/proc/self/clear_refs", "w") as file:
+    file.write("5")  # forget the largest size so far
+for _ in range(3):
+    run()
+print(kilobytes("VmHWM") - before)
+"""
+
+
+def peak_memory(name: str, backend: str) -> Sampler:
+    """The most memory that a process has during steps, beyond what it has before the first, in gigabytes (on Linux)."""
+    code = _PEAK.format(folder=os.path.dirname(os.path.abspath(__file__)), name=name, backend=backend)
+
+    def sample() -> float:
+        found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+        return int(found.stdout) / 1e6
+
+    return sample
 
 
 # ------------------------------------------------------------------------------------------ the others, for orientation
@@ -188,19 +244,33 @@ def cases() -> list[Case]:
 def compilers() -> list[Case]:
     rows: list[Case] = []
     if importlib.util.find_spec("jax") is not None:
-        for name, make in (
-            ("chain of 200 x*b + c on 8x8", jax_chain),
-            ("Rosenbrock's gradient, 50 numbers", jax_rosenbrock),
+        for name, make, reference in (
+            ("chain of 200 x*b + c on 8x8", jax_chain, chain),
+            ("Rosenbrock's gradient, 50 numbers", jax_rosenbrock, rosenbrock),
+            ("MLP step", jax_mlp, mlp),
+            ("Hessian of 50 dimensions", jax_hessian, hessian),
+            ("Hessian-vector product", jax_hvp, hvp),
         ):
-            reference = chain if make is jax_chain else rosenbrock
             rows.append(
-                Case(f"{name}, JAX's jit", lambda make=make: harness.in_process(make()),  # type: ignore[misc]
-                     lambda reference=reference: _torch(reference), labels=("jax", "torch"))  # type: ignore[misc]
-            )  # fmt: skip
+                Case(
+                    f"{name}, JAX's jit",
+                    functools.partial(lambda make: harness.in_process(make()), make),
+                    functools.partial(_torch, reference),
+                    labels=("jax", "torch"),
+                )
+            )
     if importlib.util.find_spec("torch") is not None:
-        rows.append(Case("chain of 200 x*b + c on 8x8, torch.compile", lambda: _torch(chain, True),
-                         lambda: _torch(chain),
-                         labels=("compiled", "torch"), repeats=11))  # fmt: skip
+        for name, make in (("chain of 200 x*b + c on 8x8", chain), ("MLP step", mlp), ("convnet step", convnet),
+                           ("transformer step", transformer)):  # fmt: skip
+            rows.append(
+                Case(
+                    f"{name}, torch.compile",
+                    functools.partial(_torch, make, True),
+                    functools.partial(_torch, make),
+                    labels=("compiled", "torch"),
+                    repeats=11,
+                )
+            )
     return rows
 
 
@@ -208,6 +278,12 @@ def _torch(make: Any, compiled: bool = False) -> Sampler:
     lib = importlib.import_module("torch")
     lib.set_num_threads(harness.THREADS)
     return harness.in_process(make(lib, lib.compile if compiled else lambda step: step))
+
+
+def _jax(run: Any, *args: Any) -> Run:
+    """A jitted function of these arguments, which waits for its results."""
+    jax = importlib.import_module("jax")
+    return lambda: jax.block_until_ready(run(*args))
 
 
 def jax_chain() -> Run:
@@ -219,8 +295,7 @@ def jax_chain() -> Run:
             x = x * b + c
         return x.sum()
 
-    run = jax.jit(jax.grad(total))
-    return lambda: run(x).block_until_ready()
+    return _jax(jax.jit(jax.value_and_grad(total)), x)
 
 
 def jax_rosenbrock() -> Run:
@@ -231,8 +306,55 @@ def jax_rosenbrock() -> Run:
     def total(x: Any) -> Any:
         return sum(100 * (x[i + 1] - x[i] ** 2) ** 2 + (1 - x[i]) ** 2 for i in range(49))
 
-    run = jax.jit(jax.grad(total))
-    return lambda: run(x).block_until_ready()
+    return _jax(jax.jit(jax.value_and_grad(total)), x)
+
+
+def jax_mlp() -> Run:
+    """The perceptron of models.py: a function from parameters to parameters."""
+    jax = importlib.import_module("jax")
+    np = importlib.import_module("numpy")
+    rng = np.random.default_rng(0)
+    sizes = [784, 256, 256, 10]
+    weights = [
+        (np.float32(rng.standard_normal((n, m)) * (2 / m) ** 0.5), np.zeros(n, np.float32))
+        for m, n in itertools.pairwise(sizes)
+    ]
+    x, y = np.float32(rng.standard_normal((64, 784))), rng.integers(0, 10, 64)
+
+    def loss(parameters: Any) -> Any:
+        hidden = x
+        for weight, bias in parameters[:-1]:
+            hidden = jax.nn.relu(hidden @ weight.T + bias)
+        weight, bias = parameters[-1]
+        return -jax.nn.log_softmax(hidden @ weight.T + bias)[np.arange(64), y].mean()
+
+    def step(parameters: Any) -> Any:
+        value, grads = jax.value_and_grad(loss)(parameters)
+        return value, jax.tree.map(lambda p, g: p - 0.001 * g, parameters, grads)
+
+    return _jax(jax.jit(step), jax.tree.map(jax.numpy.asarray, weights))
+
+
+def _jax_energy() -> Any:
+    jnp = importlib.import_module("jax").numpy
+    weights = jnp.linspace(-1.0, 1.0, 2500, dtype="float32").reshape(50, 50)
+    return lambda x: (jnp.tanh(weights @ x) ** 2).sum() + (x * x * x).sum() + jnp.sin(x).sum()
+
+
+def jax_hessian() -> Run:
+    jax = importlib.import_module("jax")
+    return _jax(jax.jit(jax.hessian(_jax_energy())), jax.numpy.linspace(-1.0, 1.0, 50, dtype="float32"))
+
+
+def jax_hvp() -> Run:
+    jax = importlib.import_module("jax")
+    function = _jax_energy()
+
+    def product(x: Any, v: Any) -> Any:
+        return function(x), jax.jvp(jax.grad(function), (x,), (v,))[1]
+
+    x, v = (jax.numpy.linspace(a, b, 50, dtype="float32") for a, b in ((-1.0, 1.0), (1.0, 2.0)))
+    return _jax(jax.jit(product), x, v)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 /* What captured programs share: memory that kernels get back as they left it, and threads for long loops.
  *
  * Memory. While a program runs, arrays that NumPy and the kernels make come from here (NumPy lets one choose who hands
- * out memory, NEP 49). A large block that is freed is kept for the next array of about its size, since the system would
- * take it away and hand it out again page by page, zeroed: for steps on large arrays that is a fifth of the time. Blocks
- * in use and blocks kept together are never more than what was in use at once at some time.
+ * out memory, NEP 49). Large ones lie in a region of addresses of which they take the smallest free part that will do;
+ * what is freed stays memory, for the next array, since the system would take it away and hand it out again page by
+ * page, zeroed: for steps on large arrays that is a fifth of the time. A step that frees what it makes finds the same
+ * places each time.
  *
  * Threads. `share` divides the rounds of a loop among the caller and workers. They claim pieces, and the caller goes on
  * as soon as all pieces are done and nobody is at one. One loop has the workers at a time; another thread's meanwhile
@@ -21,109 +22,128 @@
 
 /* ----------------------------------------------------------------------------------------------------------- memory */
 
-#define LARGE (1 << 15)  /* bytes of a block that is kept */
-#define MAPPED (1 << 18) /* and of one that the system is asked for, so that it leaves no hole when it is given back */
-#define HEADER 64 /* bytes before a block, which is aligned as much */
-#define MOST 512  /* blocks that are kept */
+#define LARGE ((size_t)1 << 15)  /* bytes of a block that comes from the region */
+#define HEADER 64                /* bytes before a block, which is aligned as much */
+#define PAGE ((size_t)1 << 12)
 #define HUGE_PAGES ((size_t)1 << 22)
+#define REGION ((size_t)1 << 37) /* bytes, of addresses: what is not touched takes no memory */
 
 typedef struct {
     void *start;
-    size_t size, mapped;
-    int large;
+    size_t size; /* with the header */
 } Header;
 
+typedef struct {
+    char *start;
+    size_t size;
+} Extent;
+
+static char *region;
+static size_t region_size;
 static struct {
-    void *block[MOST];
-    size_t size[MOST];
-    int count;
-} kept;
-static size_t in_use, in_kept, most_in_use;
+    Extent *extents; /* what is free of the region, by address; no two touch */
+    size_t count, room;
+} spare;
 static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static Header *header_of(void *block) { return (Header *)((char *)block - HEADER); }
 
-static void forget(int i)
+static int is_of_region(void *block) { return region && (char *)block >= region && (char *)block < region + region_size; }
+
+static int has_room(size_t count)
 {
-    in_kept -= kept.size[i];
-    kept.count--;
-    memmove(kept.block + i, kept.block + i + 1, (kept.count - i) * sizeof(void *));
-    memmove(kept.size + i, kept.size + i + 1, (kept.count - i) * sizeof(size_t));
+    if (count <= spare.room) return 1;
+    Extent *more = realloc(spare.extents, 2 * count * sizeof(Extent));
+    if (!more) return 0;
+    spare.extents = more, spare.room = 2 * count;
+    return 1;
 }
 
-static void *new_block(size_t size, int large, int zeroed)
+static void reserve(void)
 {
-    void *start = NULL;
-    size_t whole = size + 2 * HEADER, mapped = 0;
-#ifdef MAP_ANONYMOUS
-    if (size >= MAPPED) {
-        start = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (start == MAP_FAILED) return NULL;
-        mapped = whole;
+#ifdef MAP_NORESERVE
+    static int tried;
+    if (tried) return;
+    tried = 1;
+    if (!has_room(64)) return;
+    for (size_t size = REGION; size >= (size_t)1 << 28 && !region; size /= 2) {
+        void *found = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (found == MAP_FAILED) continue;
+        region = found, region_size = size;
+        spare.extents[0] = (Extent){region, size};
+        spare.count = 1;
     }
 #endif
-    if (!start) start = zeroed ? calloc(1, whole) : malloc(whole);
-    if (!start) return NULL;
-    char *block = (char *)(((uintptr_t)start + 2 * HEADER - 1) & ~(uintptr_t)(HEADER - 1));
-    *header_of(block) = (Header){start, size, mapped, large};
-#ifdef MADV_HUGEPAGE
-    if (size >= HUGE_PAGES) {
-        uintptr_t first = ((uintptr_t)block + 4095) & ~(uintptr_t)4095;
-        madvise((void *)first, size - (first - (uintptr_t)block), MADV_HUGEPAGE);
-    }
-#endif
-    return block;
 }
 
-static void give_back(void *block)
+/* The smallest part that is free and will do: its beginning. */
+static char *take(size_t size)
 {
-    Header *header = header_of(block);
-#ifdef MAP_ANONYMOUS
-    if (header->mapped) {
-        munmap(header->start, header->mapped);
-        return;
+    size_t best = spare.count;
+    for (size_t i = 0; i < spare.count; i++)
+        if (spare.extents[i].size >= size && (best == spare.count || spare.extents[i].size < spare.extents[best].size))
+            best = i;
+    if (best == spare.count) return NULL;
+    char *start = spare.extents[best].start;
+    spare.extents[best].start += size;
+    spare.extents[best].size -= size;
+    if (!spare.extents[best].size) {
+        spare.count--;
+        memmove(spare.extents + best, spare.extents + best + 1, (spare.count - best) * sizeof(Extent));
     }
-#endif
-    free(header->start);
+    return start;
 }
 
-/* The smallest kept block that will do and is not much larger. */
-static void *take(size_t size)
+static void put_back(char *start, size_t size)
 {
-    int best = -1;
-    for (int i = kept.count - 1; i >= 0; i--)
-        if (kept.size[i] >= size && kept.size[i] <= size + size / 4 && (best < 0 || kept.size[i] < kept.size[best])) best = i;
-    if (best < 0) return NULL;
-    void *block = kept.block[best];
-    in_use += kept.size[best];
-    forget(best);
-    return block;
+    size_t low = 0, high = spare.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (spare.extents[middle].start < start) low = middle + 1;
+        else high = middle;
+    }
+    Extent *next = spare.extents + low;
+    int after = low < spare.count && start + size == next->start;
+    int before = low && next[-1].start + next[-1].size == start;
+    if (before && after) {
+        next[-1].size += size + next->size;
+        spare.count--;
+        memmove(next, next + 1, (spare.count - low) * sizeof(Extent));
+    } else if (before) {
+        next[-1].size += size;
+    } else if (after) {
+        next->start = start, next->size += size;
+    } else if (has_room(spare.count + 1)) {
+        next = spare.extents + low;
+        memmove(next + 1, next, (spare.count - low) * sizeof(Extent));
+        *next = (Extent){start, size};
+        spare.count++;
+    } /* else these addresses are lost */
 }
 
 static void *allocate(size_t size, int zeroed)
 {
-    if (size < LARGE) return new_block(size, 0, zeroed);
-    void *given_up[MOST];
-    int many = 0;
-    pthread_mutex_lock(&memory_lock);
-    void *block = take(size);
-    if (!block) {
-        in_use += size;
-        if (in_use > most_in_use) most_in_use = in_use;
-        while (kept.count && in_use + in_kept > most_in_use) {
-            given_up[many++] = kept.block[0];
-            forget(0);
-        }
-    } else if (in_use > most_in_use) most_in_use = in_use;
-    pthread_mutex_unlock(&memory_lock);
-    while (many) give_back(given_up[--many]);
-    if (block) return zeroed ? memset(block, 0, size) : block;
-    block = new_block(size, 1, zeroed);
-    if (!block) {
+    if (size > SIZE_MAX - 2 * PAGE) return NULL;
+    if (size >= LARGE) {
+        size_t whole = (size + HEADER + PAGE - 1) & ~(PAGE - 1);
         pthread_mutex_lock(&memory_lock);
-        in_use -= size;
+        reserve();
+        char *start = region ? take(whole) : NULL;
         pthread_mutex_unlock(&memory_lock);
+        if (start) {
+            char *block = start + HEADER;
+#ifdef MADV_HUGEPAGE
+            if (size >= HUGE_PAGES) madvise(start, whole, MADV_HUGEPAGE);
+#endif
+            *header_of(block) = (Header){start, whole};
+            return zeroed ? memset(block, 0, size) : block;
+        }
     }
+    size_t whole = size + 2 * HEADER;
+    void *start = zeroed ? calloc(1, whole) : malloc(whole);
+    if (!start) return NULL;
+    char *block = (char *)(((uintptr_t)start + 2 * HEADER - 1) & ~(uintptr_t)(HEADER - 1));
+    *header_of(block) = (Header){start, size + HEADER};
     return block;
 }
 
@@ -132,20 +152,11 @@ static void release(void *ctx, void *block, size_t size)
     (void)ctx, (void)size;
     if (!block) return;
     Header *header = header_of(block);
-    if (header->large) {
-        int keep;
+    if (is_of_region(block)) {
         pthread_mutex_lock(&memory_lock);
-        in_use -= header->size;
-        keep = kept.count < MOST && in_use + in_kept + header->size <= most_in_use;
-        if (keep) {
-            kept.block[kept.count] = block;
-            kept.size[kept.count++] = header->size;
-            in_kept += header->size;
-        }
+        put_back(header->start, header->size);
         pthread_mutex_unlock(&memory_lock);
-        if (keep) return;
-    }
-    give_back(block);
+    } else free(header->start);
 }
 
 static void *plain(void *ctx, size_t size) { return (void)ctx, allocate(size, 0); }
@@ -160,22 +171,20 @@ static void *resized(void *ctx, void *block, size_t size)
 {
     void *other = allocate(size, 0);
     if (other && block) {
-        size_t before = header_of(block)->size;
+        size_t before = header_of(block)->size - HEADER;
         memcpy(other, block, before < size ? before : size);
         release(ctx, block, before);
     }
     return other;
 }
 
-/* Give back what is kept: no program is left. */
+/* Give back the memory of what is free: no program is left. */
 void retrograd_trim(void)
 {
     pthread_mutex_lock(&memory_lock);
-    while (kept.count) {
-        give_back(kept.block[kept.count - 1]);
-        forget(kept.count - 1);
-    }
-    most_in_use = in_use;
+#ifdef MAP_NORESERVE
+    for (size_t i = 0; i < spare.count; i++) madvise(spare.extents[i].start, spare.extents[i].size, MADV_DONTNEED);
+#endif
     pthread_mutex_unlock(&memory_lock);
 }
 
