@@ -78,7 +78,7 @@ def test_signs_are_those_of_python_to_the_last_bit(sign: str, dtype: Any) -> Non
     ]
     for a, b in operands:
         found, expected = operate(a, b), straight(a, b)
-        assert bits(found._numbers) == bits(expected._numbers)
+        assert bits(found._numbers_) == bits(expected._numbers_)
         assert found.grad_fn.name() == expected.grad_fn.name()
         assert found.grad_fn.topological_nr == expected.grad_fn.topological_nr
         assert found.grad_fn.input_metadata == expected.grad_fn.input_metadata
@@ -86,9 +86,9 @@ def test_signs_are_those_of_python_to_the_last_bit(sign: str, dtype: Any) -> Non
     numbers = [*SPECIAL, 3, -7, 2**24 + 1, 2**53 + 1, -(2**63), np.float64(0.1), np.int64(3)]
     for number in [*numbers, True] if sign != "sub" else numbers:  # (a bool is not subtracted)
         with np.errstate(all="ignore"):
-            assert bits(operate(x, number)._numbers) == bits(straight(x, number)._numbers), number
+            assert bits(operate(x, number)._numbers_) == bits(straight(x, number)._numbers_), number
             if not isinstance(number, np.generic):  # NumPy's numbers ask for an array first
-                assert bits(operate(number, x)._numbers) == bits(reflected(x, number)._numbers), number
+                assert bits(operate(number, x)._numbers_) == bits(reflected(x, number)._numbers_), number
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -99,7 +99,7 @@ def test_sums_are_those_of_python_to_the_last_bit(dtype: Any) -> None:
     arrays = [rng.standard_normal(shape) for shape in (*shapes, (8, 8), (3, 5, 7), (2, 0), (64, 64), ())]
     for array in (*arrays, np.array([-0.0]), np.array([-0.0] * 9), np.array([np.inf, 1]), np.array([np.nan, 1])):
         x = leaf(array, dtype)
-        assert bits(x.sum()._numbers) == bits(functions.sum(x)._numbers), array.shape
+        assert bits(x.sum()._numbers_) == bits(functions.sum(x)._numbers_), array.shape
         assert x.sum().grad_fn.name() == "SumBackward0"
 
 
@@ -108,9 +108,9 @@ def test_powers(exponent: Any) -> None:
     x = leaf([0.0, 1.5, -2.0, np.inf], np.float64)
     with np.errstate(all="ignore"):
         found, expected = x**exponent, functions.pow_Tensor_Scalar(x, exponent)
-        assert bits(found._numbers) == bits(expected._numbers)
+        assert bits(found._numbers_) == bits(expected._numbers_)
         (a,), (b,) = (retrograd.autograd.grad(y.sum(), x) for y in (found, expected))
-    assert bits(a._numbers) == bits(b._numbers)
+    assert bits(a._numbers_) == bits(b._numbers_)
 
 
 @pytest.mark.parametrize("of", ["a leaf", "a result", "a view", "no grad", "written to", "not contiguous"])
@@ -148,15 +148,15 @@ def test_subscripts_are_views_as_python_takes_them(of: str) -> None:
         sources = made(), made()
         views = take(sources[0]), right(sources[1])
         for view in views:
-            assert view._vc is not None
-        assert bits(views[0]._numbers) == bits(views[1]._numbers)
-        assert views[0]._numbers.base is not None
-        assert not views[0].numel() or np.shares_memory(views[0]._numbers, sources[0]._numbers)
-        places = [v._numbers.ctypes.data - s._numbers.ctypes.data for v, s in zip(views, sources, strict=True)]
+            assert view._vc_ is not None
+        assert bits(views[0]._numbers_) == bits(views[1]._numbers_)
+        assert views[0]._numbers_.base is not None
+        assert not views[0].numel() or np.shares_memory(views[0]._numbers_, sources[0]._numbers_)
+        places = [v._numbers_.ctypes.data - s._numbers_.ctypes.data for v, s in zip(views, sources, strict=True)]
         assert places[0] == places[1]
         for name in ("requires_grad", "_version", "is_leaf"):
             assert getattr(views[0], name) == getattr(views[1], name)
-        assert [step[1:] for step in views[0]._grad_meta.replay] == [step[1:] for step in views[1]._grad_meta.replay]
+        assert [step[1:] for step in views[0]._grad_meta_.replay] == [step[1:] for step in views[1]._grad_meta_.replay]
         assert (views[0]._base is sources[0]) == (views[1]._base is sources[1])
         if views[0].requires_grad:
             assert views[0].grad_fn.name() == views[1].grad_fn.name()
@@ -220,7 +220,7 @@ def test_a_class_of_tensors_may_define_its_own_signs() -> None:
 
 def comparable(value: Any) -> Any:
     if isinstance(value, retrograd.Tensor):
-        return type(value), value._special if value._special is not None else bits(value._numbers)
+        return type(value), value._special_ if value._special_ is not None else bits(value._numbers_)
     if isinstance(value, (tuple, list)):
         return [comparable(one) for one in value]
     if isinstance(value, (VersionCounter, SavedVariable)):
@@ -249,9 +249,9 @@ def run_sample(op: Op, sample: Any) -> Any:
     built = sample.build(retrograd, None)
     result = op.call(retrograd, built.args, built.kwargs)
     outputs = result if isinstance(result, (tuple, list)) else [result]
-    tensors = [out for out in outputs if isinstance(out, retrograd.Tensor) and out._special is None]
+    tensors = [out for out in outputs if isinstance(out, retrograd.Tensor) and out._special_ is None]
     return [
-        (bits(out._numbers), out.requires_grad, out._version, None if out.grad_fn is None else state_of(out.grad_fn))
+        (bits(out._numbers_), out.requires_grad, out._version, None if out.grad_fn is None else state_of(out.grad_fn))
         for out in tensors
     ]
 
@@ -381,7 +381,7 @@ def test_formulas_are_those_of_python_to_the_last_bit(op: Op) -> None:
         built = sample.build(retrograd, None)
         result = op.call(retrograd, built.args, built.kwargs)
         outputs = result if isinstance(result, (tuple, list)) else [result]
-        tensors = [out for out in outputs if isinstance(out, retrograd.Tensor) and out._special is None]
+        tensors = [out for out in outputs if isinstance(out, retrograd.Tensor) and out._special_ is None]
         roots = [out for out in tensors if out.requires_grad]
         if not roots:
             continue
@@ -393,15 +393,15 @@ def test_formulas_are_those_of_python_to_the_last_bit(op: Op) -> None:
             continue
         assert [g is None for g in ours] == [g is None for g in python]
         for a, b in zip(python, ours, strict=True):
-            if a is not None and a._special is None:
-                assert bits(a._numbers) == bits(b._numbers), sample.name
+            if a is not None and a._special_ is None:
+                assert bits(a._numbers_) == bits(b._numbers_), sample.name
         python, ours = both_passes(roots, built.leaves, cotangents, recorded=True)
         if isinstance(python, str):
             assert ours == python
             continue
         for a, b in zip(python, ours, strict=True):
-            if a is not None and a._special is None:
-                assert bits(a._numbers) == bits(b._numbers), sample.name
+            if a is not None and a._special_ is None:
+                assert bits(a._numbers_) == bits(b._numbers_), sample.name
                 assert graph_below(a) == graph_below(b), sample.name
 
 
@@ -429,19 +429,19 @@ def test_first_gradients_that_nobody_else_sees_are_kept_and_others_copied() -> N
     x = retrograd.ones(3, requires_grad=True)
     given = retrograd.ones(3)
     (x * 2).backward(given)
-    assert not np.shares_memory(x.grad._numbers, given._numbers)
+    assert not np.shares_memory(x.grad._numbers_, given._numbers_)
     x.grad = None
     x.backward(given)  # the root is the leaf: the gradient is the caller's
-    assert not np.shares_memory(x.grad._numbers, given._numbers)
+    assert not np.shares_memory(x.grad._numbers_, given._numbers_)
     y, z = retrograd.ones(3, requires_grad=True), retrograd.ones(3, requires_grad=True)
     (y + z).sum().backward()  # one array arrives at both
-    assert not np.shares_memory(y.grad._numbers, z.grad._numbers)
+    assert not np.shares_memory(y.grad._numbers_, z.grad._numbers_)
     seen = []
     x.grad = None
     product = x * 2
     product.register_hook(seen.append)
     product.sum().backward()
-    assert not np.shares_memory(x.grad._numbers, seen[0]._numbers)
+    assert not np.shares_memory(x.grad._numbers_, seen[0]._numbers_)
 
 
 def test_saved_tensors_are_let_go_and_errors_say_where(capsys: pytest.CaptureFixture[str]) -> None:

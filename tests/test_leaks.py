@@ -289,7 +289,7 @@ def test_tensors_die_at_once():
         y = x.exp()
         z = (y * 2).tanh()
         total = z.sum()
-        references = [weakref.ref(t) for t in (y, z, total)] + [weakref.ref(t._numbers) for t in (y, z)]
+        references = [weakref.ref(t) for t in (y, z, total)] + [weakref.ref(t._numbers_) for t in (y, z)]
         references += [weakref.ref(t.grad_fn) for t in (y, z, total)]
         total.backward()
         del y, z, total

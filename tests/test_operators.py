@@ -60,7 +60,7 @@ def to_numpy(tensor: Any) -> np.ndarray:
 def memory(tensor: Any) -> np.ndarray:
     """A tensor's numbers, where they are."""
     if isinstance(tensor, retrograd.Tensor):
-        return tensor._memory  # also of a conjugated view, which has no array of its values
+        return tensor._memory_  # also of a conjugated view, which has no array of its values
     return tensor.detach().numpy()
 
 

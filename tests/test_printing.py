@@ -28,8 +28,8 @@ class Tensor:
     device = "cpu"
 
     def __init__(self, data, requires_grad=False, grad_fn=None):
-        self._numbers = self._memory = np.asarray(data)  # two names of one slot
-        self.dtype = dtypes.from_numpy_dtype(self._numbers.dtype)
+        self._numbers_ = self._memory_ = np.asarray(data)  # two names of one slot
+        self.dtype = dtypes.from_numpy_dtype(self._numbers_.dtype)
         self.requires_grad = requires_grad or grad_fn is not None
         self.grad_fn = None if grad_fn is None else GradFn(grad_fn)
         self.is_leaf = grad_fn is None

@@ -497,14 +497,14 @@ def test_promotion(torch, left, right, result):
 def test_subclass_of_nothing_strange():
     """An AutogradMeta appears only when something needs it."""
     x = retrograd.ones(2)
-    assert x._grad_meta is None and (x * 2)._grad_meta is None and x.detach()._grad_meta is None
+    assert x._grad_meta_ is None and (x * 2)._grad_meta_ is None and x.detach()._grad_meta_ is None
     x.requires_grad
     x.grad
-    assert x._grad_meta is None
+    assert x._grad_meta_ is None
     x.requires_grad_(False)
-    assert x._grad_meta is None
+    assert x._grad_meta_ is None
     x.requires_grad_()
-    assert x._grad_meta is not None
+    assert x._grad_meta_ is not None
 
 
 def test_deepcopy_keeps_views_on_one_memory(torch):

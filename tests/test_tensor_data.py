@@ -15,7 +15,7 @@ from retrograd.tensor.data import infer_array
 
 class FakeTensor:
     def __init__(self, data, dtype=None):
-        self._numbers = np.array(data, dtype=dtype)
+        self._numbers_ = np.array(data, dtype=dtype)
 
 
 def infer(data, dtype=None, default="float32"):
@@ -134,7 +134,7 @@ def test_always_a_copy():
     source = np.ones(3, np.float32)
     for data in (source, FakeTensor(source), [source]):
         array = infer(data)
-        assert not np.shares_memory(array, getattr(data, "_numbers", source))
+        assert not np.shares_memory(array, getattr(data, "_numbers_", source))
         assert array.flags.owndata or array.base is not source
         assert array.flags.writeable
 

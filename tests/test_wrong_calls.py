@@ -71,7 +71,7 @@ def test_torch_refuses_the_same(calls: list[Call]) -> None:
 @pytest.mark.parametrize(
     ("kind", "message", "expected"),
     [
-        ("AttributeError", "'int' object has no attribute '_numbers'", ["leak"]),
+        ("AttributeError", "'int' object has no attribute '_numbers_'", ["leak"]),
         ("MemoryError", "", ["leak"]),
         ("ValueError", "operands could not be broadcast together with shapes (2,) (3,)", ["leak"]),
         ("TypeError", "helper() missing 1 required positional argument: 'x'", ["bare"]),

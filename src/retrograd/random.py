@@ -101,9 +101,9 @@ class Generator:
         """Go back to a state that `get_state`, here or in torch, gave."""
         if not isinstance(state, Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
-        if state._memory.dtype != np.uint8:
+        if state._memory_.dtype != np.uint8:
             raise TypeError(f"RNG state must be a torch.ByteTensor, but has dtype {state.dtype}")
-        raw = state._numbers.tobytes()
+        raw = state._numbers_.tobytes()
         if self.device.type == "cuda":
             if len(raw) != _STATE_OF_DEVICE.size:
                 raise RuntimeError(
@@ -195,7 +195,7 @@ class Generator:
     def uniform_where(self, where: np.ndarray, np_dtype: np.dtype) -> np.ndarray:
         """Numbers in [0, 1) where `where` is true, drawn for these alone, and zeros elsewhere."""
         result = np.zeros_like(where, dtype=np_dtype)
-        result[where] = beside(wrap(where), self.uniform((int(where.sum()),), np_dtype))._memory
+        result[where] = beside(wrap(where), self.uniform((int(where.sum()),), np_dtype))._memory_
         return result
 
     # Those that torch draws by rules of its own, and these NumPy's, from the same words.

@@ -168,8 +168,8 @@ def _sparse_difference(actual: Any, expected: Any, options: tuple, where: str) -
             f"The number of specified values in sparse tensors of layout {actual.layout} does not match: "
             f"{actual._nnz()} != {expected._nnz()}{where}"
         )
-    for name in actual._memory.parts:
-        one, other = (wrap(getattr(sparse._memory, name)) for sparse in (actual, expected))
+    for name in actual._memory_.parts:
+        one, other = (wrap(getattr(sparse._memory_, name)) for sparse in (actual, expected))
         place = f"{where}\n\nThe failure occurred for the {name} of {actual.layout}"
         found = _tensor_difference(one, other, options, place)
         if found is not None:
@@ -179,7 +179,7 @@ def _sparse_difference(actual: Any, expected: Any, options: tuple, where: str) -
 
 def _wide(tensor: Tensor) -> np.ndarray:
     """The numbers, in double precision."""
-    data = tensor.detach()._numbers
+    data = tensor.detach()._numbers_
     return data.astype(np.complex128 if data.dtype.kind == "c" else np.float64)
 
 

@@ -152,7 +152,7 @@ def observe(machine: Machine) -> dict[str, Any]:
 
 def leads_nowhere(t: Any) -> bool:
     """A view from no_grad, which requires grad because its base does but has no way to it."""
-    return t._is_view() and t.requires_grad and not t._has_edge() and not t._grad_meta.requires_grad
+    return t._is_view() and t.requires_grad and not t._has_edge() and not t._grad_meta_.requires_grad
 
 
 #: After ``base.transpose_()`` and its like, views of another dtype find their place in the base by other steps.
@@ -341,7 +341,7 @@ def _oracle_view(ours: Machine, oracle: Machine) -> str | None:
         expected = oracle.names[name]
         if not same(array(t), expected.values):
             return f"{name}: {array(t)!r} instead of {expected.values!r}"
-        grad = t._grad_meta.grad if t._grad_meta is not None else None
+        grad = t._grad_meta_.grad if t._grad_meta_ is not None else None
         mine = np.zeros(t.shape) if grad is None else array(grad)
         wanted = np.zeros(expected.shape) if expected.grad is None else expected.grad
         if not same(mine, wanted):

@@ -169,7 +169,7 @@ def test_boxes_that_nobody_holds_do_not_keep_gradients():
         def hook(grad):
             gc.collect()
             alive.append(sum(reference() is not None for reference in references))
-            references.append(weakref.ref(grad._numbers))
+            references.append(weakref.ref(grad._numbers_))
 
         y.register_hook(hook)
     y.sum().backward()
@@ -179,9 +179,9 @@ def test_boxes_that_nobody_holds_do_not_keep_gradients():
 def test_an_array_of_another_box_is_not_mistaken():
     boxes = Boxes()
     first = retrograd.ones(2)
-    array = first._numbers
+    array = first._numbers_
     box = boxes.box(array)
     assert boxes.box(array) is box and boxes.box(None) is None
-    box._numbers = first._numbers + 1  # as `grad.data = ...` does
+    box._numbers_ = first._numbers_ + 1  # as `grad.data = ...` does
     assert boxes.box(array) is not box
-    assert boxes.unbox([box, None]) == [box._numbers, None]
+    assert boxes.unbox([box, None]) == [box._numbers_, None]

@@ -65,12 +65,12 @@ class Move(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, x, where):
-        ctx.back = type(x._numbers)
-        return wrap(np.array(x._numbers).view(where))
+        ctx.back = type(x._numbers_)
+        return wrap(np.array(x._numbers_).view(where))
 
     @staticmethod
     def backward(ctx, grad):
-        return wrap(np.array(grad._numbers).view(ctx.back)), None
+        return wrap(np.array(grad._numbers_).view(ctx.back)), None
 
 
 def meet(*tensors):
@@ -232,7 +232,7 @@ def test_grad_captures_on_device_threads(device):
     y, z = a * a, b * b
     grads = torch.autograd.grad([y * 2, z * 3], [y, b, a], [ones(FIRST), ones(SECOND)])
     assert [g.item() for g in grads] == [2.0, 12.0, 4.0] and a.grad is None
-    assert [type(g._numbers) for g in grads] == [FIRST, SECOND, FIRST]
+    assert [type(g._numbers_) for g in grads] == [FIRST, SECOND, FIRST]
 
 
 def test_create_graph_on_device_threads(device):
@@ -494,7 +494,7 @@ def test_random_graphs_over_three_devices(device, seed):
     values = list(leaves)
     for _ in range(25):
         x, y = rng.choice(values), rng.choice(values)
-        x, y = (t if type(t._numbers) is FIRST else Move.apply(t, FIRST) for t in (x, y))
+        x, y = (t if type(t._numbers_) is FIRST else Move.apply(t, FIRST) for t in (x, y))
         values.append(Move.apply(x * 0.5 + y * 0.5, rng.choice((CPU, FIRST, SECOND))))
     loss = sum(Move.apply(value, CPU) for value in values).sum()
     with torch.autograd.set_multithreading_enabled(False):

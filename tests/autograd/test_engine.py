@@ -196,7 +196,7 @@ class GivesNothing(Node):
 
     def __init__(self, tensor):
         init_node(self, (retrograd.autograd.edge.gradient_edge(tensor),))
-        self.shape, self.dtype, self.array_class = tensor._numbers.shape, tensor._numbers.dtype, np.ndarray
+        self.shape, self.dtype, self.array_class = tensor._numbers_.shape, tensor._numbers_.dtype, np.ndarray
         self.runs = []
 
     def apply(self, edges, grads):
@@ -208,7 +208,7 @@ class GivesNothing(Node):
 
 def through(node, array):
     result = wrap(array)
-    result._edge = (node, 0)
+    result._edge_ = (node, 0)
     return result
 
 
@@ -459,7 +459,7 @@ def test_saved_tensors_die_while_the_pass_runs():
     first = x * 2
     second = first.sin()  # saves `first`
     third = second.exp()  # saves `third`
-    alive = {"first": weakref.ref(first._numbers), "third": weakref.ref(third._numbers)}
+    alive = {"first": weakref.ref(first._numbers_), "third": weakref.ref(third._numbers_)}
     seen = []
     second.register_hook(lambda grad: seen.append(("second", {k: r() is not None for k, r in alive.items()})))
     x.register_hook(lambda grad: seen.append(("x", {k: r() is not None for k, r in alive.items()})))
@@ -472,7 +472,7 @@ def test_saved_tensors_die_while_the_pass_runs():
 def test_retained_tensors_stay():
     x = retrograd.ones(2, requires_grad=True)
     first = x * 2
-    reference = weakref.ref(first._numbers)
+    reference = weakref.ref(first._numbers_)
     total = first.sin().sum()
     del first
     total.backward(retain_graph=True)

@@ -297,7 +297,7 @@ def test_a_tensor_that_never_required_grad_was_not_cut():
 def test_remembered_cuts_keep_nothing_alive():
     x = torch.ones(2, requires_grad=True)
     y = x * 2
-    array, node = weakref.ref(y._numbers), weakref.ref(y.grad_fn)
+    array, node = weakref.ref(y._numbers_), weakref.ref(y.grad_fn)
     d = y.detach()
     del y, d
     assert array() is None and node() is None

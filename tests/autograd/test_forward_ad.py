@@ -1224,7 +1224,7 @@ def test_packed_tensors_have_tangents_of_their_own():
         with retrograd.autograd.graph.saved_tensors_hooks(lambda t: t.detach(), lambda t: t):
             y = x * x
         unpacked = y.grad_fn._saved_self
-        assert unpacked._grad_meta.fw_grad is not x._grad_meta.fw_grad
+        assert unpacked._grad_meta_.fw_grad is not x._grad_meta_.fw_grad
         assert fwAD.unpack_dual(unpacked).tangent.tolist() == [1.0, 1.0]
 
 

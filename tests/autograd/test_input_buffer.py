@@ -105,7 +105,7 @@ def test_what_a_node_keeps_is_never_written_to(uses):
     results = []
     for array in kept:
         result = wrap(np.zeros(2, dtype=np.float32))
-        result._edge = (Gives((x.grad_fn, 0), array), 0)
+        result._edge_ = (Gives((x.grad_fn, 0), array), 0)
         results.append(result)
     retrograd.autograd.backward(results, [retrograd.ones(2)] * uses)
     total = sum(range(1, uses + 1))

@@ -502,7 +502,7 @@ def test_gradients_of_numbers(dtype, hooked):
         assert all(type(g) is lib.Tensor for g in gradients)
         found.append([g.tolist() for g in gradients])
         if lib is retrograd:
-            assert all(isinstance(g._numbers, np.ndarray) for g in gradients)
+            assert all(isinstance(g._numbers_, np.ndarray) for g in gradients)
     assert len(found[0]) == len(found[1]) == (11 if hooked else 7)
     for ours, theirs in zip(*found, strict=True):
         assert np.isfinite(ours).all()

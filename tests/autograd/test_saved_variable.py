@@ -30,7 +30,7 @@ def test_only_what_a_formula_that_will_run_needs(torch):
 def test_only_shapes_where_shapes_will_do():
     x = retrograd.ones(2, 3, requires_grad=True)
     array = x * 1
-    reference = weakref.ref(array._numbers)
+    reference = weakref.ref(array._numbers_)
     total = array.sum()
     del array
     assert reference() is None
@@ -78,7 +78,7 @@ def test_a_saved_result_makes_no_cycle(name, no_cycles):
     with no_cycles():
         x = retrograd.ones(2, requires_grad=True)
         y = getattr(x, name)()
-        references = [weakref.ref(y), weakref.ref(y.grad_fn), weakref.ref(y._numbers)]
+        references = [weakref.ref(y), weakref.ref(y.grad_fn), weakref.ref(y._numbers_)]
         del y
         assert [r() for r in references] == [None] * 3
 
@@ -320,7 +320,7 @@ def test_save_list():
 def test_unpacking():
     node = (retrograd.ones(1, requires_grad=True) * 2).grad_fn
     tensor = retrograd.ones(2)
-    assert unpack_array(node, "self", tensor) is tensor._numbers
+    assert unpack_array(node, "self", tensor) is tensor._numbers_
     assert unpack_tensor(node, "self", tensor) is tensor
     assert unpack_array(node, "self", 2.5) == 2.5 and unpack_tensor(node, "self", None) is None
     for unpack in (unpack_array, unpack_tensor):
@@ -332,12 +332,12 @@ def test_saved_arrays_are_never_written_to_by_the_pass():
     x = retrograd.tensor([1.0, 2.0], requires_grad=True)
     w = retrograd.tensor([3.0, 4.0])
     y = x.exp()
-    before = y._numbers.copy()
+    before = y._numbers_.copy()
     z = (y * w + y.sin() * y).sum()
     z.backward(retain_graph=True)
     z.backward(create_graph=True)
     z.backward()
-    np.testing.assert_array_equal(y._numbers, before)
+    np.testing.assert_array_equal(y._numbers_, before)
     assert w.tolist() == [3.0, 4.0]
     x.grad = None
 

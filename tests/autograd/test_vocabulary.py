@@ -100,7 +100,7 @@ class Passing(TensorNode):
 
 def made_by(node: Any, like: Any) -> Any:
     tensor = like.detach()
-    tensor._edge = (node, node.add_input_metadata(like))
+    tensor._edge_ = (node, node.add_input_metadata(like))
     return tensor
 
 
@@ -188,7 +188,7 @@ def test_nodes_that_are_needed():
 def test_buffers(as_tensors: bool):
     def number(value: float) -> Any:
         tensor = retrograd.tensor(value)
-        return tensor if as_tensors else tensor._numbers
+        return tensor if as_tensors else tensor._numbers_
 
     buffer = InputBuffer(2, 3)
     assert buffer.num_inputs == len(buffer) == 2 and buffer.get(0) is None
@@ -209,7 +209,7 @@ def test_tangents_by_number():
     x = retrograd.ones(2)
     with fwAD.dual_level(), fwAD.dual_level():
         dual = fwAD.make_dual(x, retrograd.zeros(2), level=0)
-        tangents = dual._grad_meta.fw_grad
+        tangents = dual._grad_meta_.fw_grad
         assert tangents.contains(0) and not tangents.contains(1) and not tangents.contains(2)
         assert tangents.value(0).tolist() == [0, 0] and tangents.value(1) is None
         tangents.set_value(retrograd.ones(2), 1)

@@ -187,7 +187,7 @@ def test_foreign_calls_and_sizes_that_hang_on_values_name_their_line(function):
     x = torch.ones(3)
     with pytest.raises(CaptureError, match=r"cannot capture .*test_guards\.py:\d+"):
         torch.capture(function, backend="plain")(x)
-    assert type(x._memory) is np.ndarray, "the argument was not given back"
+    assert type(x._memory_) is np.ndarray, "the argument was not given back"
     assert (x + 1).sum().item() == 6
 
 

@@ -78,13 +78,13 @@ def test_messages(group: Any) -> None:
     """To oneself, which ``dist.send`` refuses: with one rank there is nobody else."""
     x, out, backend = cuda(1, 2), cuda(0, 0), group.backend
     with backend.together():
-        works = [backend.send(x._numbers, 0, 0), backend.recv(out._numbers, 0, 0)]
+        works = [backend.send(x._numbers_, 0, 0), backend.recv(out._numbers_, 0, 0)]
     for work in works:
         work._group = group
         assert work.wait()
     assert out.tolist() == [1, 2]
     with pytest.raises(ValueError, match="no tags"):
-        backend.send(x._numbers, 0, 3)
+        backend.send(x._numbers_, 0, 3)
 
 
 def test_objects(group: Any) -> None:

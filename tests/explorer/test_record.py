@@ -151,7 +151,7 @@ def test_nothing_is_left_on():
 def test_nothing_is_kept_alive():
     x = torch.ones(100, requires_grad=True)
     y = x.exp()
-    node, array = weakref.ref(y.grad_fn), weakref.ref(y._numbers)
+    node, array = weakref.ref(y.grad_fn), weakref.ref(y._numbers_)
     gc.disable()
     try:
         page = explorer.record((y * y).sum(), open=False).backward(retain_graph=True)

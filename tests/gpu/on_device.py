@@ -105,7 +105,7 @@ class Side:
         rng = np.random.default_rng(self.sample.seed + 2)
         used, seeds = [], []
         for grad in grads:
-            shape, dtype = ((), np.dtype(float)) if grad is None else (tuple(grad.shape), grad._memory.dtype)
+            shape, dtype = ((), np.dtype(float)) if grad is None else (tuple(grad.shape), grad._memory_.dtype)
             drawn = random_cotangent(rng, shape, dtype)
             if grad is not None and grad.requires_grad:
                 used.append(grad)

@@ -351,8 +351,8 @@ def tensors() -> Iterator[tuple[str, bytes]]:
     for name, code in {
         "attributes that are a list": of_type(state=[1]), "attributes that are numbered": of_type(state={1: 2}),
         "attributes that are text": of_type(state="ab"), "attributes that are pairs": of_type(state=(("a", 1),)),
-        "slots of a tensor": of_type(state=(None, {"_numbers": 1})),
-        "the edge of a tensor": of_type(state=({}, {"_edge": 1})),
+        "slots of a tensor": of_type(state=(None, {"_numbers_": 1})),
+        "the edge of a tensor": of_type(state=({}, {"_edge_": 1})),
         "a tensor made by a tensor": of_type(func=Raw(FROM_TYPE)),
         "a tensor of no arguments": of_type(arguments=Raw(b")")),
         "a tensor of a list of arguments": of_type(arguments=[1]), "a parameter of a number": parameter(data=7),

@@ -82,7 +82,7 @@ def test_files_are_torchs(layout: str) -> None:
 
 def test_a_file_cannot_bring_wrong_coordinates() -> None:
     x = some(retrograd, "sparse_coo")
-    x._memory.indices[0, 0] = 7
+    x._memory_.indices[0, 0] = 7
     file = io.BytesIO()
     retrograd.save(x, file)
     file.seek(0)

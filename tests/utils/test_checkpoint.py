@@ -687,7 +687,7 @@ def test_saved_results_die_when_they_are_used_and_with_the_graph():
 
     def f(x):
         y = x.exp()
-        arrays.append(weakref.ref(y._numbers))
+        arrays.append(weakref.ref(y._numbers_))
         return y.sin()
 
     context_fn = functools.partial(torch.utils.checkpoint.create_selective_checkpoint_contexts, policy)

@@ -31,7 +31,7 @@ KINDS = (
 )  # fmt: skip
 #: What Python and NumPy say of their own accord: the message of an accident, not of a check.
 INTERNALS = re.compile(
-    r"(?<!\w)(_numbers|_memory|_grad_meta|_edge|_viewed)\b|numpy(?!\(\))|ndarray|ufunc|\bnp\.|NoneType' object|"
+    r"(?<!\w)_(numbers|memory|grad_meta|edge|viewed)_\b|numpy(?!\(\))|ndarray|ufunc|\bnp\.|NoneType' object|"
     r"NoneType and|object has no attribute|has no attribute '|"
     r"object is not (subscriptable|iterable|callable|reversible)|"
     r"not supported between instances|cannot unpack|to unpack \(|has no len\(\)|must be real number|"

@@ -27,7 +27,7 @@
 
 /* Slots of those classes that are read or written here. */
 #define SLOTS(X) \
-    X(Tensor, _numbers) X(Tensor, _edge) X(Tensor, _grad_meta) X(Tensor, _vc) \
+    X(Tensor, _numbers_) X(Tensor, _edge_) X(Tensor, _grad_meta_) X(Tensor, _vc_) \
     X(AutogradMeta, requires_grad) X(AutogradMeta, grad) X(AutogradMeta, grad_accumulator) \
     X(AutogradMeta, post_accumulate_grad_hooks) X(AutogradMeta, detached) \
     X(DifferentiableViewMeta, edge) X(DifferentiableViewMeta, attr_version) X(DifferentiableViewMeta, base) \
@@ -98,7 +98,7 @@ static inline int is_float_array(PyObject *object)
  * autograd/saved_variable.py), and is read so. */
 static inline int is_as_saved(PyObject *tensor)
 {
-    PyObject *counter = SLOT(tensor, Tensor, _vc), *meta = SLOT(tensor, Tensor, _grad_meta);
+    PyObject *counter = SLOT(tensor, Tensor, _vc_), *meta = SLOT(tensor, Tensor, _grad_meta_);
     if (counter == Py_None) return 1;
     if (!counter || (PyObject *)Py_TYPE(counter) != core.VersionCounter || counter == core.INFERENCE) return 0;
     if (SLOT(counter, VersionCounter, version) != core.zero) return 0;

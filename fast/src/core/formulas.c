@@ -76,7 +76,7 @@ static PyObject *saved_tensor(Expression *e, Evaluation *run)
         PyErr_Format(PyExc_AttributeError, "%U was not saved", e->object);
         return NULL;
     }
-    if (is_plain(saved) && is_as_saved(saved)) return Py_XNewRef(run->tensors ? saved : SLOT(saved, Tensor, _numbers));
+    if (is_plain(saved) && is_as_saved(saved)) return Py_XNewRef(run->tensors ? saved : SLOT(saved, Tensor, _numbers_));
     if (PyArray_CheckExact(saved)) /* what a kernel gave beside its result */
         return run->tensors ? tensor_of(Py_NewRef(saved)) : Py_NewRef(saved);
     return unpacked(e, run, run->tensors ? core.unpack_tensor : core.unpack_array, saved, NULL);
@@ -95,7 +95,7 @@ static PyObject *saved_output(Expression *e, Evaluation *run)
 static PyObject *conjugate(PyObject *value)
 {
     if (PyFloat_CheckExact(value) || PyLong_CheckExact(value) || is_float_array(value)) return Py_NewRef(value);
-    if (is_plain(value) && is_float_array(SLOT(value, Tensor, _numbers))) return Py_NewRef(value);
+    if (is_plain(value) && is_float_array(SLOT(value, Tensor, _numbers_))) return Py_NewRef(value);
     return PyObject_CallMethod(value, "conjugate", NULL);
 }
 

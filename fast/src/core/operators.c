@@ -86,17 +86,17 @@ PyObject *tensor_of(PyObject *array)
         Py_XDECREF(array);
         return NULL;
     }
-    SLOT(tensor, Tensor, _numbers) = array;
-    SLOT(tensor, Tensor, _vc) = Py_NewRef(Py_None);
-    SLOT(tensor, Tensor, _grad_meta) = Py_NewRef(Py_None);
-    SLOT(tensor, Tensor, _edge) = Py_NewRef(Py_None);
+    SLOT(tensor, Tensor, _numbers_) = array;
+    SLOT(tensor, Tensor, _vc_) = Py_NewRef(Py_None);
+    SLOT(tensor, Tensor, _grad_meta_) = Py_NewRef(Py_None);
+    SLOT(tensor, Tensor, _edge_) = Py_NewRef(Py_None);
     return tensor;
 }
 
 /* Where the gradient of a tensor goes, or None: gradient_edge() of autograd/edge.py. */
 PyObject *edge_of(PyObject *tensor)
 {
-    PyObject *edge = SLOT(tensor, Tensor, _edge), *meta = SLOT(tensor, Tensor, _grad_meta);
+    PyObject *edge = SLOT(tensor, Tensor, _edge_), *meta = SLOT(tensor, Tensor, _grad_meta_);
     if (is_there(edge)) return Py_NewRef(edge);
     if (!is_there(meta)) Py_RETURN_NONE;
     if ((PyObject *)Py_TYPE(meta) == core.AutogradMeta) {
@@ -107,7 +107,7 @@ PyObject *edge_of(PyObject *tensor)
             if (is_there(node)) return PyTuple_Pack(2, node, core.zero);
         }
     } else if ((PyObject *)Py_TYPE(meta) == core.DifferentiableViewMeta) {
-        PyObject *counter = SLOT(tensor, Tensor, _vc);
+        PyObject *counter = SLOT(tensor, Tensor, _vc_);
         edge = SLOT(meta, DifferentiableViewMeta, edge);
         /* (two ints may be equal and not the same: then Python looks) */
         if (is_there(edge) && counter && (PyObject *)Py_TYPE(counter) == core.VersionCounter &&
@@ -184,7 +184,7 @@ static PyObject *saved_value(const Save *save, PyObject *const *args, PyObject *
 static int record(const Operator *op, PyObject *state, PyObject *const *args, PyObject *const *arrays, PyObject *result,
                   PyObject *given)
 {
-    PyObject *edges = PyTuple_New(op->edges), *array = SLOT(result, Tensor, _numbers);
+    PyObject *edges = PyTuple_New(op->edges), *array = SLOT(result, Tensor, _numbers_);
     unsigned there = 0;
     if (!edges) return -1;
     for (int i = 0; i < op->edges; i++) {
@@ -207,7 +207,7 @@ static int record(const Operator *op, PyObject *state, PyObject *const *args, Py
             SLOT(counter, VersionCounter, version) = Py_NewRef(core.zero);
             SLOT_AT(node, save->offset) = Py_NewRef(array);
             SLOT_AT(node, save->counter) = Py_NewRef(counter);
-            set_slot(&SLOT(result, Tensor, _vc), counter);
+            set_slot(&SLOT(result, Tensor, _vc_), counter);
         } else if (save->kind == 'k') {
             SLOT_AT(node, save->offset) = Py_NewRef(PyTuple_GetItem(given, save->argument));
         } else if (save->kind != 't' || there & save->edges) {
@@ -217,7 +217,7 @@ static int record(const Operator *op, PyObject *state, PyObject *const *args, Py
     PyObject *edge = PyTuple_Pack(2, node, core.zero);
     if (!edge) goto node_failed;
     Py_DECREF(node);
-    set_slot(&SLOT(result, Tensor, _edge), edge);
+    set_slot(&SLOT(result, Tensor, _edge_), edge);
     return 0;
 failed:
     Py_DECREF(edges);
@@ -269,7 +269,7 @@ static int is_ints(PyObject *arg)
 static PyObject *array_of(char kind, PyObject *arg)
 {
     if (kind == 'T' || kind == 'A' || ((kind == 'N' || kind == 'O') && is_plain(arg))) {
-        PyObject *array = is_plain(arg) ? SLOT(arg, Tensor, _numbers) : NULL;
+        PyObject *array = is_plain(arg) ? SLOT(arg, Tensor, _numbers_) : NULL;
         if (kind != 'A') return is_float_array(array) ? array : NULL;
         return array && PyArray_CheckExact(array) &&
                (PyArray_ISINTEGER((PyArrayObject *)array) || PyArray_ISBOOL((PyArrayObject *)array)) ? array : NULL;
@@ -304,7 +304,7 @@ static PyObject *operate(const Operator *op, PyObject *const *given)
     if (!array || !PyArray_CheckExact(array)) goto done;
     result = tensor_of(Py_NewRef(array));
     if (!result) goto done;
-    set_slot(&SLOT(result, Tensor, _vc), Py_XNewRef(SLOT(state, ThreadState, new_vc)));
+    set_slot(&SLOT(result, Tensor, _vc_), Py_XNewRef(SLOT(state, ThreadState, new_vc)));
     if (op->node && SLOT(state, ThreadState, grad_enabled) == Py_True &&
         record(op, state, args, arrays, result, kernels_result))
         Py_CLEAR(result);
@@ -322,15 +322,15 @@ done:
 static PyObject *view_of(const View *what, PyObject *tensor, PyObject *view, PyObject *args)
 {
     PyObject *edge = NULL, *result = NULL, *step = NULL, *done = NULL;
-    PyObject *array = Py_XNewRef(SLOT(tensor, Tensor, _numbers)), *meta = Py_XNewRef(SLOT(tensor, Tensor, _grad_meta));
-    PyObject *counter = SLOT(tensor, Tensor, _vc); /* which, once there, stays */
+    PyObject *array = Py_XNewRef(SLOT(tensor, Tensor, _numbers_)), *meta = Py_XNewRef(SLOT(tensor, Tensor, _grad_meta_));
+    PyObject *counter = SLOT(tensor, Tensor, _vc_); /* which, once there, stays */
     PyObject *state = PyObject_GetAttr(core.local, state_name);
     if (!view || !args || !state || is_watched(state) || !array || !counter || !meta) goto done;
     if (counter == Py_None) {
         PyObject *made = PyObject_CallFunctionObjArgs(core.version_counter, tensor, NULL);
         if (!made) goto done;
         Py_DECREF(made);
-        counter = SLOT(tensor, Tensor, _vc);
+        counter = SLOT(tensor, Tensor, _vc_);
     }
     if ((PyObject *)Py_TYPE(counter) != core.VersionCounter) goto done;
     edge = SLOT(state, ThreadState, grad_enabled) == Py_True ? edge_of(tensor) : Py_NewRef(Py_None);
@@ -351,7 +351,7 @@ static PyObject *view_of(const View *what, PyObject *tensor, PyObject *view, PyO
     step = PyTuple_Pack(4, what->kernel, what->function, args, Py_None);
     result = step ? tensor_of(Py_NewRef(view)) : NULL;
     if (!result) goto done;
-    set_slot(&SLOT(result, Tensor, _vc), Py_NewRef(counter));
+    set_slot(&SLOT(result, Tensor, _vc_), Py_NewRef(counter));
     if (edge != Py_None && (meta == Py_None || (PyObject *)Py_TYPE(meta) == core.AutogradMeta)) {
         PyObject *own = PyType_GenericAlloc((PyTypeObject *)core.DifferentiableViewMeta, 0);
         if (!own) goto done;
@@ -359,7 +359,7 @@ static PyObject *view_of(const View *what, PyObject *tensor, PyObject *view, PyO
         SLOT(own, DifferentiableViewMeta, attr_version) = Py_XNewRef(SLOT(counter, VersionCounter, version));
         SLOT(own, DifferentiableViewMeta, base) = Py_NewRef(tensor);
         SLOT(own, DifferentiableViewMeta, step) = Py_NewRef(step);
-        set_slot(&SLOT(result, Tensor, _grad_meta), own);
+        set_slot(&SLOT(result, Tensor, _grad_meta_), own);
         done = Py_NewRef(result);
     } else {
         PyObject *none = PyObject_CallFunctionObjArgs(core.as_view, state, tensor, result, step, edge, NULL);
@@ -377,7 +377,7 @@ static PyObject *select_first(PyObject *tensor, PyObject *index)
 {
     Py_ssize_t at = PyLong_AsSsize_t(index);
     if (at == -1 && PyErr_Occurred()) return PyErr_Clear(), NULL;
-    PyObject *view = small_select(SLOT(tensor, Tensor, _numbers), at);
+    PyObject *view = small_select(SLOT(tensor, Tensor, _numbers_), at);
     return view ? view_of(&views[VIEW_SELECT], tensor, view, PyTuple_Pack(2, core.zero, index)) : (PyErr_Clear(), NULL);
 }
 
@@ -392,7 +392,7 @@ static PyObject *slice_first(PyObject *tensor, PyObject *key)
     PyObject *done = NULL, *start = PyObject_GetAttrString(key, "start"), *stop = PyObject_GetAttrString(key, "stop");
     PyObject *steps = PyObject_GetAttrString(key, "step");
     if (steps == Py_None && is_bound(start) && is_bound(stop) && !PySlice_Unpack(key, &first, &last, &step)) {
-        PyObject *view = small_slice(SLOT(tensor, Tensor, _numbers), first, last);
+        PyObject *view = small_slice(SLOT(tensor, Tensor, _numbers_), first, last);
         if (view) done = view_of(&views[VIEW_SLICE], tensor, view, PyTuple_Pack(4, core.zero, start, stop, core.one));
     }
     if (!done) PyErr_Clear();
@@ -490,7 +490,7 @@ static PyObject *python_view;
 static PyObject *view_method(PyObject *self, PyObject *args, PyObject *keywords)
 {
     if (is_plain(self) && (!keywords || !PyDict_Size(keywords))) {
-        PyObject *view = small_reshape(SLOT(self, Tensor, _numbers), args);
+        PyObject *view = small_reshape(SLOT(self, Tensor, _numbers_), args);
         PyObject *result = view ? view_of(&views[VIEW_VIEW], self, view, PyTuple_Pack(1, args)) : (PyErr_Clear(), NULL);
         if (result) return result;
     }

@@ -71,10 +71,10 @@ static int keep_gradient(PyObject *node, PyObject *grads)
 {
     PyObject *variable = SLOT(node, AccumulateGrad, variable);
     if (!core.counts || !variable || !is_plain(variable)) return 0;
-    PyObject *meta = SLOT(variable, Tensor, _grad_meta), *like = SLOT(variable, Tensor, _numbers);
+    PyObject *meta = SLOT(variable, Tensor, _grad_meta_), *like = SLOT(variable, Tensor, _numbers_);
     if (!meta || (PyObject *)Py_TYPE(meta) != core.AutogradMeta || !like || !PyArray_CheckExact(like)) return 0;
     if (SLOT(meta, AutogradMeta, requires_grad) != Py_True || SLOT(meta, AutogradMeta, grad) != Py_None ||
-        SLOT(meta, AutogradMeta, post_accumulate_grad_hooks) != Py_None || is_there(SLOT(variable, Tensor, _edge)))
+        SLOT(meta, AutogradMeta, post_accumulate_grad_hooks) != Py_None || is_there(SLOT(variable, Tensor, _edge_)))
         return 0;
     PyObject *grad = PyTuple_CheckExact(grads)  ? PyTuple_GetItem(grads, 0)
                      : PyList_CheckExact(grads) ? PyList_GetItem(grads, 0)
@@ -290,7 +290,7 @@ static Py_ssize_t inputs_of(PyObject *node)
 
 static int fits(PyObject *grad, PyObject *node, PyObject *as_tensors)
 {
-    if (as_tensors == Py_True && !(is_plain(grad) && (grad = SLOT(grad, Tensor, _numbers)))) return 0;
+    if (as_tensors == Py_True && !(is_plain(grad) && (grad = SLOT(grad, Tensor, _numbers_)))) return 0;
     if (SLOT(node, Node, array_class) != (PyObject *)&PyArray_Type || !PyArray_CheckExact(grad)) return 0;
     PyArrayObject *array = (PyArrayObject *)grad;
     return (PyObject *)PyArray_DESCR(array) == SLOT(node, Node, dtype) && has_shape(array, SLOT(node, Node, shape));

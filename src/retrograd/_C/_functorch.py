@@ -58,10 +58,10 @@ def reshape_dim_into(src: int, dst: int, x: Tensor) -> Tensor:
     >>> reshape_dim_into(0, 1, torch.zeros(2, 3, 5)).shape
     torch.Size([3, 10])
     """
-    ndim = x._memory.ndim
+    ndim = x._memory_.ndim
     source, target = src % ndim, dst % (ndim - 1)
     moved = move(x, source, target)
-    shape = moved._memory.shape
+    shape = moved._memory_.shape
     return moved.reshape(*shape[:target], shape[target] * shape[target + 1], *shape[target + 2 :])
 
 
@@ -72,8 +72,8 @@ def reshape_dim_outof(src: int, size1: int, x: Tensor) -> Tensor:
     >>> reshape_dim_outof(0, 2, torch.zeros(6, 5)).shape
     torch.Size([2, 3, 5])
     """
-    source = src % x._memory.ndim
-    shape = x._memory.shape
+    source = src % x._memory_.ndim
+    shape = x._memory_.shape
     if shape[source] % size1:
         raise RuntimeError(f"reshape_dim_outof: {shape[source]} cannot be divided by {size1}")
     return x.reshape(*shape[:source], size1, shape[source] // size1, *shape[source + 1 :])

@@ -105,7 +105,7 @@ class GradScaler:
                 grad = param.grad
                 if grad is None:
                     continue
-                data = grad._numbers
+                data = grad._numbers_
                 if not allow_half and data.dtype == np.float16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
                 overflow = overflow or not bool(np.isfinite(data).all())

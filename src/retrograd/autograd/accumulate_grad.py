@@ -40,13 +40,13 @@ class AccumulateGrad(Node):
     def apply(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
         # `grads` alone holds the gradient, no variable: see Note [Ownership].
         variable = self.variable
-        meta: Any = variable._grad_meta
+        meta: Any = variable._grad_meta_
         if grads[0] is not None and ((meta.requires_grad and not meta.is_view) or _is_leaf_still(variable)):
             with graph_lock:
                 old = meta.grad
                 try:
                     if old is None:
-                        like = variable._memory
+                        like = variable._memory_
                         meta.grad = wrap(grads[0]) if _may_keep(grads, like) else _written(grads[0], like)
                     else:
                         _add_in_place(old, grads[0])
@@ -62,20 +62,20 @@ class AccumulateGrad(Node):
     def apply_tensors(self, edges: tuple[Any, ...], grads: Sequence[Any]) -> tuple[Any, ...]:
         grad = grads[0]
         variable = self.variable
-        meta: Any = variable._grad_meta
+        meta: Any = variable._grad_meta_
         if grad is not None and ((meta.requires_grad and not meta.is_view) or _is_leaf_still(variable)):
             with graph_lock:
                 old = meta.grad
                 if local.state.grad_enabled:
                     # The sum is part of the new graph: out of place, and never the very tensor that others may hold.
-                    meta.grad = _recorded_copy(grad, variable._memory) if old is None else _sum(old, grad)
-                elif grad._special is not None or (old is not None and old._special is not None):
+                    meta.grad = _recorded_copy(grad, variable._memory_) if old is None else _sum(old, grad)
+                elif grad._special_ is not None or (old is not None and old._special_ is not None):
                     meta.grad = grad.clone() if old is None else _add_special(old, grad)
                 elif old is None:
                     alias = grad if local.state.interceptor is None else grad.detach()  # which modes are asked about
-                    meta.grad = _written(alias._numbers, variable._memory)
+                    meta.grad = _written(alias._numbers_, variable._memory_)
                 else:
-                    _add_in_place(old, grad._numbers)
+                    _add_in_place(old, grad._numbers_)
         if meta.post_accumulate_grad_hooks is not None:
             run_post_accumulate_grad_hooks(variable)
         return ()
@@ -98,15 +98,15 @@ class OutdatedAccumulateGrad(AccumulateGrad):
         return super().apply_tensors(edges, grads)
 
     def _check(self, grad: Any) -> None:
-        meta: Any = self.variable._grad_meta
+        meta: Any = self.variable._grad_meta_
         target = self.variable if meta.grad is None else meta.grad
-        if grad is not None and tuple(grad.shape) != target._memory.shape:
-            raise _mismatch(target._memory.shape, tuple(grad.shape))
+        if grad is not None and tuple(grad.shape) != target._memory_.shape:
+            raise _mismatch(target._memory_.shape, tuple(grad.shape))
 
 
 def outdate_accumulator(tensor: Tensor) -> None:
     """`tensor` has other memory now: graphs to come get an accumulator of their own."""
-    meta = tensor._grad_meta
+    meta = tensor._grad_meta_
     node = None if meta is None or meta.grad_accumulator is None else meta.grad_accumulator()
     if node is not None:
         node.__class__ = OutdatedAccumulateGrad
@@ -136,12 +136,12 @@ def _is_leaf_still(variable: Tensor) -> bool:
             "leaf variable has been moved into the graph interior: it was used as a leaf that requires grad, and "
             "written to in place later"
         )
-    return variable._grad_meta.requires_grad  # type: ignore[union-attr]
+    return variable._grad_meta_.requires_grad  # type: ignore[union-attr]
 
 
 def grad_accumulator(tensor: Tensor) -> AccumulateGrad:
     """The accumulator of a leaf that requires grad, made at its first use and shared while somebody holds it."""
-    meta: Any = tensor._grad_meta
+    meta: Any = tensor._grad_meta_
     reference = meta.grad_accumulator
     if reference is not None:
         node = reference()
@@ -156,7 +156,7 @@ def grad_accumulator(tensor: Tensor) -> AccumulateGrad:
             node.next_edges = ()
             node.sequence_nr = LAST_SEQUENCE_NR
             node.topological_nr = 0
-            data = tensor._memory
+            data = tensor._memory_
             node.shape, node.array_class = data.shape, data.__class__
             if data.__class__ is not ndarray and hasattr(data, "place"):
                 node.array_class = data.place.class_now()  # Note [Streams]
@@ -192,19 +192,19 @@ def _written(grad: Any, like: Any) -> Tensor:
     if vc is None:
         vc = VersionCounter()
         vc.version = 1
-    result._vc = vc
+    result._vc_ = vc
     return result
 
 
 def _recorded_copy(grad: Any, like: Any) -> Tensor:
     """The same by operations that are recorded."""
-    if grad._special is not None:
+    if grad._special_ is not None:
         return grad.clone()
-    return wrap(kernels.empty_with_layout_of(like, grad._memory.dtype)).copy_(grad)  # type: ignore[attr-defined]
+    return wrap(kernels.empty_with_layout_of(like, grad._memory_.dtype)).copy_(grad)  # type: ignore[attr-defined]
 
 
 def _sum(old: Any, grad: Any) -> Any:
-    return old + grad if old._special is None or grad._special is not None else grad + old
+    return old + grad if old._special_ is None or grad._special_ is not None else grad + old
 
 
 def _special_grad(grads: Sequence[Any]) -> Tensor:
@@ -216,21 +216,21 @@ def _special_grad(grads: Sequence[Any]) -> Tensor:
 
 def _add_special(old: Tensor, grad: Any) -> Tensor:
     """The new ``.grad`` where one of two gradients is special: the old one, unless it cannot hold the sum."""
-    if old._special is not None and grad._special != old._special:
+    if old._special_ is not None and grad._special_ != old._special_:
         return grad + old
     return old.add_(grad)  # type: ignore[attr-defined]
 
 
 def _add_in_place(old: Tensor, grad: Any) -> None:
-    vc = old._vc or version_counter(old)
+    vc = old._vc_ or version_counter(old)
     if vc is INFERENCE and not local.state.inference:
         raise inference_error()
-    array = old._numbers
+    array = old._numbers_
     try:
         accumulate(array, grad, array)
     except ValueError:
         raise _mismatch(array.shape, grad.shape) from None
-    if array is not old._memory:
+    if array is not old._memory_:
         write_back(old, array)
     if vc is INFERENCE:
         return

@@ -75,7 +75,7 @@ class NotImplementedInPlace(Node):
 
     def __init__(self, tensor: Tensor, operation: str) -> None:
         init_node(self, (gradient_edge(tensor),))
-        data = tensor._memory
+        data = tensor._memory_
         self.shape: tuple[int, ...] | None = data.shape
         self.dtype: Any = data.dtype
         self.array_class: type[Any] | None = data.__class__

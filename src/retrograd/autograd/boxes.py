@@ -48,7 +48,7 @@ class Boxes:
     def _open(self, box: Tensor) -> Any:
         array = bare(box)
         self._known[id(array)] = weakref.ref(box)
-        own_class = box.__class__ is not Tensor and box._special is None
-        if own_class or box.__dict__ or box._edge is not None or box._grad_meta is not None:
+        own_class = box.__class__ is not Tensor and box._special_ is None
+        if own_class or box.__dict__ or box._edge_ is not None or box._grad_meta_ is not None:
             self._kept[id(box)] = box
         return array

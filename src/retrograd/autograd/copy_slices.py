@@ -39,8 +39,8 @@ class CopySlices(Node):
     def __init__(
         self, base: Tensor, replay: tuple[Step, ...], fn: Node, bits: tuple[bool, bool] | None = None
     ) -> None:
-        init_node(self, (base._edge or gradient_edge(base), *fn.next_edges[1:]))
-        data = base._memory
+        init_node(self, (base._edge_ or gradient_edge(base), *fn.next_edges[1:]))
+        data = base._memory_
         self.shape: tuple[int, ...] | None = data.shape
         self.dtype: Any = data.dtype
         self.array_class: type[Any] | None = data.__class__
@@ -72,10 +72,10 @@ class CopySlices(Node):
         grad = grads[0]
         if grad is None:
             return (None,) * len(edges)
-        if grad._special is not None:
+        if grad._special_ is not None:
             result = grad.new_empty(grad.shape)
         else:
-            result = wrap(kernels.empty_of_layout(self.like, grad._numbers))
+            result = wrap(kernels.empty_of_layout(self.like, grad._numbers_))
         result.copy_(grad)
         part = replay_on_tensor(self.replay, result)
         outputs = self.fn.apply_tensors(self._edges_of_fn(edges), (part.clone(),))

@@ -151,7 +151,7 @@ def _runs_users_code(state: ThreadState, root: Node, nodes: Any, leaves: list[An
             known = _known_nodes[kind] = kind.__module__.startswith("retrograd._generated.") or kind is AccumulateGrad
         if not known:
             return True
-    return any(leaf.variable._grad_meta.post_accumulate_grad_hooks is not None for leaf, _ in leaves)
+    return any(leaf.variable._grad_meta_.post_accumulate_grad_hooks is not None for leaf, _ in leaves)
 
 
 class DevicePass:

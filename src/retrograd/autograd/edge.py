@@ -28,7 +28,7 @@ class Sink(Node):
 
     def __init__(self, tensor: Tensor) -> None:
         init_node(self, ())
-        data = tensor._memory
+        data = tensor._memory_
         self.shape: tuple[int, ...] | None = data.shape
         self.dtype: Any = data.dtype
         self.array_class: type[Any] | None = data.__class__
@@ -59,14 +59,14 @@ class Edge(NamedTuple):
 
 def gradient_edge(tensor: Tensor) -> EdgeTuple | None:
     """Where the gradient of `tensor` goes: its grad_fn, or the accumulator of a leaf; None if it requires no grad."""
-    edge = tensor._edge
+    edge = tensor._edge_
     if edge is not None:
         return edge
-    meta: Any = tensor._grad_meta
+    meta: Any = tensor._grad_meta_
     if meta is None:
         return None
     if meta.is_view:
-        edge, vc = meta.edge, tensor._vc
+        edge, vc = meta.edge, tensor._vc_
         if edge is not None and vc is not None and vc.version == meta.attr_version:
             return edge  # `view_edge` without the call
         edge = view_edge(tensor)

@@ -120,9 +120,9 @@ class Engine:
 
         root: Any = roots[0][0]
         try:
-            array = grads[0]._numbers
+            array = grads[0]._numbers_
         except NoArray:
-            array = grads[0]._memory
+            array = grads[0]._memory_
             as_tensors = as_tensors or grads[0]._transparent or grads[0].needs_tensors  # type: ignore[attr-defined]  # batched: all nodes need Tensors
         first: Sequence[Any]
         if (
@@ -134,7 +134,7 @@ class Engine:
         ):
             first = (array,)  # loss.backward(): `_root` without the call
         else:
-            special: list[Any] = [g for g in grads if g._special is not None]
+            special: list[Any] = [g for g in grads if g._special_ is not None]
             as_tensors = as_tensors or any(g._transparent or g.needs_tensors for g in special)
             root, first = _root(roots, grads, as_tensors)
         if wanted:

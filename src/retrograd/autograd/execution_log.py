@@ -29,7 +29,8 @@ def logging_each(call: Call) -> Call:
 
     def logged(node: Node, edges: tuple[Any, ...], grads: Sequence[Any], as_tensors: bool) -> Sequence[Any]:
         if node.input_metadata:  # not the GraphRoot
-            shapes = ",".join(_abbreviated(grad._memory if as_tensors and grad is not None else grad) for grad in grads)
+            arrays = (grad._memory_ if as_tensors and grad is not None else grad for grad in grads)
+            shapes = ",".join(map(_abbreviated, arrays))
             log.debug("Executing: %r with grad_outputs: [%s]", node, shapes)
         return call(node, edges, grads, as_tensors)
 

@@ -89,7 +89,7 @@ def why_no_grad(tensor: Tensor, outputs: Tensor | GradientEdge | Sequence[Tensor
 def _reason(tensor: Tensor, outputs: Any) -> str:
     if not tensor.requires_grad:
         return _why_not_required(tensor)
-    meta: Any = tensor._grad_meta
+    meta: Any = tensor._grad_meta_
     if meta is not None and meta.grad is not None:
         return "has a gradient."
     node = tensor.grad_fn
@@ -123,14 +123,14 @@ def _reason(tensor: Tensor, outputs: Any) -> str:
 
 
 def _why_not_required(tensor: Tensor) -> str:
-    if tensor._memory.dtype.kind not in "fcVW":
+    if tensor._memory_.dtype.kind not in "fcVW":
         return (
             f"does not require grad: its dtype is {tensor.dtype}, and only floating point and complex tensors have "
             "gradients."
         )
-    if tensor._vc is INFERENCE:
+    if tensor._vc_ is INFERENCE:
         return "does not require grad: it was made in inference_mode(), where nothing is recorded."
-    meta: Any = tensor._grad_meta
+    meta: Any = tensor._grad_meta_
     if meta is not None and meta.is_view and meta.creation_meta is CreationMeta.NO_GRAD_MODE:
         return "does not require grad: it is a view that was taken under no_grad()."
     state = local.state
@@ -149,7 +149,7 @@ def _why_not_required(tensor: Tensor) -> str:
 
 def _cut_of(state: ThreadState, tensor: Tensor) -> Location | None:
     """Where the tensor, or one that shares its memory, was detached."""
-    vc = tensor._vc
+    vc = tensor._vc_
     if vc is None or vc is INFERENCE:
         return None
     return next((where for _, cut, where in cuts_of(state) if cut is vc), None)
@@ -170,7 +170,7 @@ def _last_cuts(state: ThreadState) -> str:
 
 
 def _accumulator(tensor: Tensor) -> Any:
-    meta: Any = tensor._grad_meta
+    meta: Any = tensor._grad_meta_
     reference = None if meta is None else meta.grad_accumulator
     return None if reference is None else reference()
 
@@ -194,7 +194,7 @@ def _why_not_reached(tensor: Tensor, outputs: Any) -> str:
             f"{_last_cuts(local.state)}"
         )
     if tensor._version and any(edge is not None and edge[0] in nodes for edge in node.next_edges):
-        by = "" if tensor._vc is None else tensor._vc.last_write
+        by = "" if tensor._vc_ is None else tensor._vc_.last_write
         return (
             f"it was modified in place{by}: what is differentiated was computed from its former value, not from "
             "this one."
@@ -259,7 +259,7 @@ def saved_memory(outputs: Any) -> SavedMemory:
     by_operation: dict[str, int] = {}
     by_line: dict[str, int] = {}
     nodes = list(walk(outputs))
-    leaves = {id(_storage(node.variable._memory)) for node in nodes if isinstance(node, AccumulateGrad)}
+    leaves = {id(_storage(node.variable._memory_)) for node in nodes if isinstance(node, AccumulateGrad)}
     of_leaves = 0
     for node in nodes:
         for array in _saved_arrays(node):
@@ -291,7 +291,7 @@ def _arrays_in(values: Iterable[Any]) -> Iterator[Any]:
         if isinstance(value, SavedVariable):
             value = value.data
         if isinstance(value, Tensor):
-            yield value._memory
+            yield value._memory_
         elif isinstance(value, (tuple, list)):
             yield from _arrays_in(value)
         elif value is not None and not isinstance(value, Freed) and hasattr(value, "nbytes") and hasattr(value, "base"):

@@ -112,7 +112,7 @@ def run_pass_fast(
                 if grad is None:
                     pass
                 elif as_tensors:
-                    array = grad._memory
+                    array = grad._memory_
                     if (
                         array.__class__ is not array_class
                         or array.shape != successor.shape

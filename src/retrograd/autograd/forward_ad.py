@@ -193,7 +193,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if not isinstance(tensor, Tensor) or not isinstance(tangent, Tensor):
         name, value = ("tangent", tangent) if isinstance(tensor, Tensor) else ("tensor", tensor)
         raise TypeError(f"make_dual(): argument '{name}' must be Tensor, not {type(value).__name__}")
-    if tensor._special is not None:
+    if tensor._special_ is not None:
         own = tensor.make_dual(tangent, level)  # type: ignore[attr-defined]
         if own is not NotImplemented:
             return own
@@ -202,25 +202,25 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
         )
-    if tensor._memory.dtype.kind not in "fcVW":
+    if tensor._memory_.dtype.kind not in "fcVW":
         raise ValueError(f"Expected primal to be floating point or complex, but got: {tensor.dtype}")
-    if tangent._memory.dtype.kind not in "fcVW":
+    if tangent._memory_.dtype.kind not in "fcVW":
         raise ValueError(f"Expected tangent to be floating point or complex, but got: {tangent.dtype}")
-    if local.state.batch_levels and tangent._special is not None and tangent._transparent:  # type: ignore[attr-defined]
+    if local.state.batch_levels and tangent._special_ is not None and tangent._transparent:  # type: ignore[attr-defined]
         return transforms("levels").dual(tensor, tangent, level)
-    if tensor._grad_meta is not None or tangent._grad_meta is not None:
+    if tensor._grad_meta_ is not None or tangent._grad_meta_ is not None:
         _check_dual(tensor, tangent, at)
     dual = _alias(tensor, at)
     if (
-        dual._grad_meta is None
+        dual._grad_meta_ is None
         or dual.__class__ is not Tensor
-        or tangent._grad_meta is not None
-        or tensor._special is not None
-        or tangent._special is not None
-        or not _laid_out_alike(tensor._memory, tangent._memory)
+        or tangent._grad_meta_ is not None
+        or tensor._special_ is not None
+        or tangent._special_ is not None
+        or not _laid_out_alike(tensor._memory_, tangent._memory_)
     ):
         return set_fw_grad(dual, tangent, at, layout=tensor)
-    dual._grad_meta.fw_grad = attach(tangent, at)
+    dual._grad_meta_.fw_grad = attach(tangent, at)
     return dual
 
 
@@ -255,14 +255,14 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"unpack_dual(): argument 'tensor' must be Tensor, not {type(tensor).__name__}")
-    if tensor._special is not None:
+    if tensor._special_ is not None:
         own = tensor.unpack_dual(level)  # type: ignore[attr-defined]
         if own is not NotImplemented:
             return own
     at = _level(level)
     tangent = None if at is None else _fw_tangent(tensor, at)
-    if tangent is None and tensor._grad_meta is not None and tensor._grad_meta.fw_grad is not None:
-        ended = getattr(tensor._grad_meta.fw_grad, "ended", None)
+    if tangent is None and tensor._grad_meta_ is not None and tensor._grad_meta_.fw_grad is not None:
+        ended = getattr(tensor._grad_meta_.fw_grad, "ended", None)
         if ended is not None:
             raise ended.error(tensor)
     return UnpackedDualTensor(tensor if at is None else _fw_primal(tensor, at), tangent)
@@ -280,7 +280,7 @@ def _alias(tensor: Tensor, level: Level) -> Tensor:
     else:
         with seeing_levels_outside(level):
             result = ops.alias(tensor)
-    meta: Any = result._grad_meta
+    meta: Any = result._grad_meta_
     if meta is not None and meta.is_view:
         meta.forward = FORWARD_BASE
     return result

@@ -67,7 +67,7 @@ class ForwardGrad:
     >>> import retrograd as torch
     >>> import retrograd.autograd.forward_ad as fwAD
     >>> with fwAD.dual_level() as level:
-    ...     tangents = fwAD.make_dual(torch.ones(2), torch.zeros(2))._grad_meta.fw_grad
+    ...     tangents = fwAD.make_dual(torch.ones(2), torch.zeros(2))._grad_meta_.fw_grad
     ...     print(tangents.contains(level), tangents.value(level))
     True tensor([0., 0.])
     >>> tangents.contains(level)
@@ -180,7 +180,7 @@ class Level:
 
 def fw_grad(tensor: Tensor, level: Level) -> Tensor | None:
     """The tangent of `tensor` at `level`, or None."""
-    meta: Any = tensor._grad_meta
+    meta: Any = tensor._grad_meta_
     if meta is None or not local.state.fw_grad_enabled:
         return None
     forward_grad = meta.fw_grad
@@ -193,7 +193,7 @@ def fw_grad(tensor: Tensor, level: Level) -> Tensor | None:
 
 def has_fw_grad(tensor: Tensor) -> bool:
     """Does `tensor` have a tangent at any level that is open?"""
-    return tensor._grad_meta is not None and any(fw_grad(tensor, level) is not None for level in process.dual_levels)
+    return tensor._grad_meta_ is not None and any(fw_grad(tensor, level) is not None for level in process.dual_levels)
 
 
 def forward_view(meta: Any) -> tuple[Tensor, tuple[Step, ...]]:
@@ -206,7 +206,7 @@ def forward_view(meta: Any) -> tuple[Tensor, tuple[Step, ...]]:
 
 def _steps_from(base: Tensor, view: Tensor, steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """The steps to a view, also if its base has been given another shape in place since."""
-    return (base._grad_meta is not None and base._grad_meta.restrided and steps_by_place(view, base)) or steps
+    return (base._grad_meta_ is not None and base._grad_meta_.restrided and steps_by_place(view, base)) or steps
 
 
 def _from_base(tensor: Tensor, meta: Any, level: Level) -> Tensor | None:
@@ -255,16 +255,16 @@ def set_fw_grad(
             "Cannot set a forward grad that is an undefined Tensor: unpack_dual(tensor).primal is the tensor without "
             "one"
         )
-    if tangent._grad_meta is not None and fw_grad(tangent, level) is not None:
+    if tangent._grad_meta_ is not None and fw_grad(tangent, level) is not None:
         raise RuntimeError(
             f"Setting a forward grad that itself has a forward gradient at the same level {level.index} is not "
             "supported. Use unpack_dual(tangent).primal to leave that one out."
         )
-    if tensor._memory.dtype.kind not in "fcVW" or tangent._memory.dtype.kind not in "fcVW":
+    if tensor._memory_.dtype.kind not in "fcVW" or tangent._memory_.dtype.kind not in "fcVW":
         raise RuntimeError("Expected both tensor and its forward grad to be floating point or complex")
-    meta: Any = tensor._grad_meta
+    meta: Any = tensor._grad_meta_
     if meta is None:
-        meta = tensor._grad_meta = AutogradMeta()
+        meta = tensor._grad_meta_ = AutogradMeta()
     forward_grad = meta.fw_grad
     if forward_grad is None:
         forward_grad = _materialize(meta)
@@ -277,7 +277,7 @@ def set_fw_grad(
                 "inplace."
             )
         return tensor
-    if tangent._memory.shape != tensor._memory.shape:
+    if tangent._memory_.shape != tensor._memory_.shape:
         raise RuntimeError(
             "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
             f"supported. Tensor is of size {list(tensor.shape)} while the given forward gradient is of size "
@@ -332,7 +332,7 @@ def attach(tangent: Tensor, level: Level) -> ForwardGrad:
 
 def attach_view(view: Tensor, tangent: Tensor, level: Level) -> None:
     """`set_fw_grad` for a fresh view and the same view of the base's tangent: they are laid out alike as those are."""
-    meta = view._grad_meta
+    meta = view._grad_meta_
     if meta is None:
         set_fw_grad(view, tangent, level)
     elif meta.fw_grad is None:
@@ -346,10 +346,10 @@ def attach_view(view: Tensor, tangent: Tensor, level: Level) -> None:
 
 def has_same_meta(a: Tensor, b: Tensor) -> bool:
     """Do the same indices mean the same places in storages of the same size, to be read with the same bits?"""
-    one, other = a._memory, b._memory
+    one, other = a._memory_, b._memory_
     if one.shape != other.shape or (a.__class__ is not b.__class__ and bits_of(a) != bits_of(b)):
         return False
-    if a._special is not None or b._special is not None:
+    if a._special_ is not None or b._special_ is not None:
         return True  # it has no storage, and no places
     if one.base is None and other.base is None:
         # Arrays that own their memory are dense.
@@ -366,9 +366,9 @@ def has_same_meta(a: Tensor, b: Tensor) -> bool:
 
 def zeros_of_layout(tensor: Tensor) -> Tensor:
     """Zeros that have the same meta as `tensor`."""
-    if tensor._special is not None:
+    if tensor._special_ is not None:
         return ops.zeros_like(tensor)
-    result = wrap(kernels.zeros_of_layout(tensor._memory))
+    result = wrap(kernels.zeros_of_layout(tensor._memory_))
     if tensor.__class__ is not Tensor:
         keep_bits(tensor, result)
     return result

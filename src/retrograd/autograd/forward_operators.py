@@ -87,7 +87,7 @@ def hide_levels(state: ThreadState, outputs: Any, grads: Sequence[Tensor]) -> No
 
 def _varies(tensor: Tensor, level: Level) -> bool:
     """Has a tensor a tangent at a level, or what it is made of?"""
-    if tensor._special is not None and not tensor.needs_tensors:  # type: ignore[attr-defined]
+    if tensor._special_ is not None and not tensor.needs_tensors:  # type: ignore[attr-defined]
         return any(_varies(held, level) for held in tensor._held)  # type: ignore[attr-defined]
     return fw_grad(tensor, level) is not None
 
@@ -107,7 +107,7 @@ def tangents_by_level(tensor: Tensor) -> dict[Level, Tensor]:
 def set_tangent(result: Tensor, tangent: Tensor | None, level: Level, inplace: bool = False) -> None:
     """Give a result its tangent; `inplace`: `result` is an argument that was written to, and may have one already."""
     old = fw_grad(result, level) if inplace else None
-    if result._memory.dtype.kind not in "fcVW":
+    if result._memory_.dtype.kind not in "fcVW":
         return
     if old is not None:
         if tangent is None:
@@ -225,7 +225,7 @@ def _tangents(formula: ForwardFormula, args: tuple[Any, ...], level: Level) -> d
     for position in formula.positions:
         arg = args[position]
         if arg.__class__ is Tensor or isinstance(arg, Tensor):
-            tangent: Any = None if arg._grad_meta is None else fw_grad(arg, level)
+            tangent: Any = None if arg._grad_meta_ is None else fw_grad(arg, level)
         else:
             tangent = tangents_of(arg, level) if formula.plan[position] is list else None
         if tangent is not None:
@@ -276,7 +276,7 @@ def _short_cuts() -> dict[Any, Callable[..., Any]]:
 
 def tangent_array(state: ThreadState, tensor: Tensor, level: Level) -> Any:
     """The tangent of a tensor, if it has one, as an array; RECORDED if operations on either are recorded."""
-    meta: Any = tensor._grad_meta
+    meta: Any = tensor._grad_meta_
     recording = state.grad_enabled
     if meta is None:
         return RECORDED if recording else None  # it has an edge, or it would not be here
@@ -287,13 +287,13 @@ def tangent_array(state: ThreadState, tensor: Tensor, level: Level) -> Any:
             tangent = fw_grad(tensor, level)
         if recording and (meta.edge is not None or meta.requires_grad or meta.base.requires_grad):
             return RECORDED
-    elif recording and (tensor._edge is not None or meta.requires_grad):
+    elif recording and (tensor._edge_ is not None or meta.requires_grad):
         return RECORDED
     if tangent is None:
         return None
-    if recording and (tangent._edge is not None or (tangent._grad_meta is not None and tangent.requires_grad)):
+    if recording and (tangent._edge_ is not None or (tangent._grad_meta_ is not None and tangent.requires_grad)):
         return RECORDED
-    return tangent._numbers
+    return tangent._numbers_
 
 
 def dual_result(state: ThreadState, level: Level, array: Any, made: Any, is_given: bool) -> Tensor | None:
@@ -309,13 +309,13 @@ def dual_result(state: ThreadState, level: Level, array: Any, made: Any, is_give
     ):
         return _fitted(state, level, array, made)
     result = new(Tensor)
-    result._numbers = array
-    result._vc = state.new_vc
-    result._edge = None
+    result._numbers_ = array
+    result._vc_ = state.new_vc
+    result._edge_ = None
     tangent = new(Tensor)
-    tangent._numbers = made
-    tangent._vc = tangent._grad_meta = tangent._edge = None
-    meta = result._grad_meta = AutogradMeta()
+    tangent._numbers_ = made
+    tangent._vc_ = tangent._grad_meta_ = tangent._edge_ = None
+    meta = result._grad_meta_ = AutogradMeta()
     meta.fw_grad = attach(tangent, level)
     return result
 
@@ -339,10 +339,10 @@ def _view(operator: Callable[..., Any], state: ThreadState, level: Level, *args:
     tensor = args[0]
     if not isinstance(tensor, Tensor):
         return None
-    tangent = None if tensor._grad_meta is None else fw_grad(tensor, level)
+    tangent = None if tensor._grad_meta_ is None else fw_grad(tensor, level)
     if tangent is None:
         return UNVARIED
-    if tensor._special is not None:
+    if tensor._special_ is not None:
         return None
     interceptor, state.interceptor = state.interceptor, None
     try:
@@ -351,7 +351,7 @@ def _view(operator: Callable[..., Any], state: ThreadState, level: Level, *args:
     finally:
         state.interceptor = interceptor
     for one, its in zip(result, made) if isinstance(result, tuple) else ((result, made),):
-        if one._memory.dtype.kind in "fcVW":
+        if one._memory_.dtype.kind in "fcVW":
             attach_view(one, its, level)
     return result
 
@@ -427,9 +427,9 @@ def _unless_overwritten(arg: Any, target: Tensor) -> Any:
 
 def _written_with(tensor: Tensor, target: Tensor) -> bool:
     """Is a write to `target` one to `tensor`? Without elements they have no memory in common, but a version."""
-    if np.may_share_memory(tensor._memory, target._memory):
+    if np.may_share_memory(tensor._memory_, target._memory_):
         return True
-    return not target._memory.size and tensor._vc is not None and tensor._vc is target._vc
+    return not target._memory_.size and tensor._vc_ is not None and tensor._vc_ is target._vc_
 
 
 def _tangent_apart(tangent: Any, target: Tensor, level: Level) -> Any:
@@ -437,7 +437,7 @@ def _tangent_apart(tangent: Any, target: Tensor, level: Level) -> Any:
     if tangent is None or not _written_with(tangent, target):
         return tangent
     apart = tangent.clone()
-    forward_grad = None if target._grad_meta is None else target._grad_meta.fw_grad
+    forward_grad = None if target._grad_meta_ is None else target._grad_meta_.fw_grad
     if forward_grad is not None and forward_grad.values.get(level) is tangent:
         forward_grad.values[level] = apart
     return apart
@@ -477,17 +477,17 @@ def _parameters(
 
 def primal_of(tensor: Tensor, level: Level) -> Tensor:
     """The same values with the same history, and all tangents but that of `level`."""
-    if tensor._special is None:
+    if tensor._special_ is None:
         primal = new(Tensor)
-        primal._memory = tensor._memory
+        primal._memory_ = tensor._memory_
     else:
         primal = boxed(bare(tensor))
-    primal._vc = version_counter(tensor)
-    primal._edge = gradient_edge(tensor)
-    primal._grad_meta = None
+    primal._vc_ = version_counter(tensor)
+    primal._edge_ = gradient_edge(tensor)
+    primal._grad_meta_ = None
     if tensor.__class__ is not Tensor:
         keep_bits(tensor, primal)
-    if tensor._grad_meta is not None:
+    if tensor._grad_meta_ is not None:
         for other in process.dual_levels:
             tangent = None if other is level else fw_grad(tensor, other)
             if tangent is not None:
@@ -502,7 +502,7 @@ def _set_results(formula: ForwardFormula, result: Any, made: Any, tangents: dict
     results = result if isinstance(result, tuple) else (result,)
     made = made if isinstance(made, (tuple, list)) else (made,)
     for one, tangent in zip(results, made, strict=False):
-        if isinstance(tangent, Tensor) and one._memory.dtype.kind in "fcVW":
+        if isinstance(tangent, Tensor) and one._memory_.dtype.kind in "fcVW":
             if formula.view:
                 attach_view(one, tangent, level)
             else:
@@ -510,7 +510,7 @@ def _set_results(formula: ForwardFormula, result: Any, made: Any, tangents: dict
 
 
 def _set_inplace(tensor: Tensor, made: Any, tangents: dict[int, Any], level: Level) -> None:
-    if tensor._memory.dtype.kind not in "fcVW":
+    if tensor._memory_.dtype.kind not in "fcVW":
         return
     if not isinstance(made, Tensor):
         made = None
@@ -523,12 +523,12 @@ def _set_inplace(tensor: Tensor, made: Any, tangents: dict[int, Any], level: Lev
 
 def _as_result(tangent: Tensor, result: Tensor, tangents: dict[int, Any], level: Level) -> Tensor:
     """A formula's tangent in the shape and dtype of the result, and in memory of its own."""
-    mine, theirs = tangent._memory, result._memory
+    mine, theirs = tangent._memory_, result._memory_
     if mine.shape != theirs.shape:
         tangent = tangent.expand(theirs.shape)  # type: ignore[attr-defined]
     if mine.dtype != theirs.dtype and (mine.dtype.kind not in "cW" or theirs.dtype.kind in "cW"):
         return tangent.to(result.dtype)  # type: ignore[attr-defined]
-    meta: Any = tangent._grad_meta
+    meta: Any = tangent._grad_meta_
     if meta is not None and meta.is_view:
         return tangent.clone()  # type: ignore[attr-defined]
     for given in tangents.values():
@@ -546,7 +546,7 @@ def _tell_node(node: Any, formula: ForwardFormula, result: Any, original: Tensor
     for output_nr, name in enumerate(formula.results):
         if hasattr(node, name + "_vc"):
             saved = raw_saved_output(node, name, output_nr)
-            meta = results[output_nr]._grad_meta
+            meta = results[output_nr]._grad_meta_
             saved.fw_grad = None if meta is None else meta.fw_grad
     if original is not None and isinstance(getattr(node, "self_", None), Tensor):
         node.self_ = original

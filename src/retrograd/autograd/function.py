@@ -277,7 +277,7 @@ def _leaf_alias(value: Any) -> Any:
     if not isinstance(value, Tensor):
         return value
     alias = value.detach()
-    return alias.requires_grad_() if alias._memory.dtype.kind in "fcVW" else alias
+    return alias.requires_grad_() if alias._memory_.dtype.kind in "fcVW" else alias
 
 
 class InplaceFunction(Function):

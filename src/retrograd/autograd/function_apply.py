@@ -179,9 +179,9 @@ def _is_plain(ctx: Any, output: Any, inputs: list[Tensor]) -> bool:
     """Is `output` one new tensor about which nothing was said? Most functions return such a one."""
     return (
         output.__class__ is Tensor
-        and output._grad_meta is None
-        and output._edge is None
-        and output._memory.dtype.kind in "fcVW"
+        and output._grad_meta_ is None
+        and output._edge_ is None
+        and output._memory_.dtype.kind in "fcVW"
         and ctx.dirty_tensors is None
         and ctx.non_differentiable is None
         and not ctx._is_pure_view
@@ -191,10 +191,10 @@ def _is_plain(ctx: Any, output: Any, inputs: list[Tensor]) -> bool:
 
 def _record_plain(ctx: Any, output: Tensor) -> None:
     """What `_Outputs` comes to for such an output."""
-    data = output._numbers
+    data = output._numbers_
     ctx._output_structures, ctx._is_tensor_output, ctx._undifferentiable = (LEAF,), (True,), frozenset()
     ctx.metadata_of_inputs = ((data.shape, data.dtype, data.__class__),)
-    output._edge = (ctx, 0)
+    output._edge_ = (ctx, 0)
     ctx.saved_for_forward = None
     ctx._save()
 
@@ -241,7 +241,7 @@ class _Outputs:
 
         ctx._is_tensor_output = tuple([isinstance(value, Tensor) for value in raw])
         ctx.metadata_of_inputs = tuple([_metadata(value) for value in raw])
-        special: list[tuple[int, Any]] = [(i, t) for i, t in enumerate(raw) if isinstance(t, Tensor) and t._special]
+        special: list[tuple[int, Any]] = [(i, t) for i, t in enumerate(raw) if isinstance(t, Tensor) and t._special_]
         makers = {i: t.gradient_maker() for i, t in special}
         ctx._gradient_makers = {i: maker for i, maker in makers.items() if maker is not None} or None
         differentiable = [self._is_differentiable(value) for value in raw]
@@ -258,7 +258,7 @@ class _Outputs:
         return (
             self.recording
             and isinstance(value, Tensor)
-            and value._memory.dtype.kind in "fcVW"
+            and value._memory_.dtype.kind in "fcVW"
             and id(value) not in self.undifferentiable
         )
 
@@ -293,10 +293,10 @@ class _Outputs:
 
     def _check_dirty(self, tensor: Tensor) -> None:
         """May the history of an input that was modified be rebased?"""
-        meta: Any = tensor._grad_meta
+        meta: Any = tensor._grad_meta_
         is_input = id(tensor) in self.input_ids
         if not tensor._is_view():
-            if tensor._edge is None and meta is not None and meta.requires_grad:
+            if tensor._edge_ is None and meta is not None and meta.requires_grad:
                 raise RuntimeError(
                     "a leaf Variable that requires grad has been used in an in-place operation. "
                     f"{self._who} gave it to mark_dirty: pass it x.clone(), or write the function out of place"
@@ -347,7 +347,7 @@ class _Outputs:
             if is_input:
                 tensor = _returned_as_is(tensor)
             _set_gradient_edge(tensor, (ctx, position))
-        meta: Any = tensor._grad_meta
+        meta: Any = tensor._grad_meta_
         if meta is not None and meta.is_view and not is_dirty:
             if several:
                 meta.creation_meta = CreationMeta.MULTI_OUTPUT_NODE
@@ -358,10 +358,10 @@ class _Outputs:
     def _rebase(self, tensor: Tensor, position: int) -> None:
         ctx = self.ctx
         if not tensor._is_view():
-            old = tensor._edge
-            edge = tensor._edge = (ctx, position)
-            if tensor._grad_meta is not None:
-                tensor._grad_meta.requires_grad = False
+            old = tensor._edge_
+            edge = tensor._edge_ = (ctx, position)
+            if tensor._grad_meta_ is not None:
+                tensor._grad_meta_.requires_grad = False
                 rebase_hooks(tensor, old, edge)
             return
         written = next(i for i, other in enumerate(self.inputs) if other is tensor)
@@ -375,15 +375,15 @@ _NOT_A_TENSOR = ((), float32.np, ndarray)
 def _metadata(value: Any) -> InputMetadata:
     if not isinstance(value, Tensor):
         return _NOT_A_TENSOR
-    data = value._memory
-    if value._special is not None and value.gradient_maker() is not None:  # type: ignore[attr-defined]
-        data = value.plain_gradient()._memory  # type: ignore[attr-defined]
+    data = value._memory_
+    if value._special_ is not None and value.gradient_maker() is not None:  # type: ignore[attr-defined]
+        data = value.plain_gradient()._memory_  # type: ignore[attr-defined]
     return data.shape, data.dtype, data.__class__
 
 
 def _returned_as_is(tensor: Tensor) -> Tensor:
     """An input that forward returned: a view of it. Classes that override functions say what a view of theirs is."""
-    if tensor.__class__ is Tensor or tensor._special is not None or not overrides(tensor.__class__):
+    if tensor.__class__ is Tensor or tensor._special_ is not None or not overrides(tensor.__class__):
         return _alias(tensor)
     state = local.state
     recording = state.grad_enabled
@@ -410,16 +410,16 @@ def _alias(tensor: Tensor) -> Tensor:
 
 
 def _set_gradient_edge(tensor: Tensor, edge: tuple[Node, int]) -> None:
-    meta: Any = tensor._grad_meta
+    meta: Any = tensor._grad_meta_
     if meta is None:
-        tensor._edge = edge
+        tensor._edge_ = edge
         return
     meta.requires_grad = False
     if meta.is_view:
         meta.edge = edge
         meta.attr_version = tensor._version
     else:
-        tensor._edge = edge
+        tensor._edge_ = edge
 
 
 class _WrittenFirst(TensorNode):

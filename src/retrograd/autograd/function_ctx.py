@@ -245,7 +245,7 @@ class BackwardCFunction(TensorNode, FunctionCtx):
                         f"expected Variable or None (got {type(grad).__name__}): {name_of(self)} must return a Tensor "
                         f"or None as the gradient of argument {position}, e.g. torch.as_tensor(...)"
                     )
-                if grad is not None and grad._special is not None:
+                if grad is not None and grad._special_ is not None:
                     grad = grad.plain_gradient()  # type: ignore[attr-defined]
                 gradients.append(grad)
             elif grad is not None:
@@ -393,7 +393,7 @@ class _SavedDirtyView(SavedVariable):
                 )
             return result
         result = result.detach()
-        result._edge = (node, self.history[1])
+        result._edge_ = (node, self.history[1])
         return result
 
 

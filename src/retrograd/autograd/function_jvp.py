@@ -47,7 +47,7 @@ def _run_at(
     leaves = _answers(cls, ctx, answer)
     undifferentiable = ctx.non_differentiable or ()
     for position, (value, result, tangent) in enumerate(zip(raw, results, leaves)):
-        if not isinstance(value, Tensor) or value._memory.dtype.kind not in "fcVW" or _among(value, undifferentiable):
+        if not isinstance(value, Tensor) or value._memory_.dtype.kind not in "fcVW" or _among(value, undifferentiable):
             if tangent is not None:
                 raise RuntimeError(
                     f"{cls.__name__}.jvp returned a gradient at position {position}, but the corresponding forward "
@@ -86,7 +86,7 @@ def _arguments(ctx: Any, tensors: Sequence[Tensor], tangents: Sequence[Tensor | 
             leaves.append(None)
             continue
         tensor, tangent = next(given)
-        data = tensor._memory
+        data = tensor._memory_
         if tangent is None and ctx.materialize_grads and data.dtype.kind in "fcVW":
             tangent = zeros_of((data.shape, data.dtype, data.__class__))
         leaves.append(tangent)
@@ -137,7 +137,7 @@ def _check_view(
 
 def _forward_base(tensor: Tensor) -> Tensor | None:
     """Whose tangent the tangent of `tensor` is a view of."""
-    meta: Any = tensor._grad_meta
+    meta: Any = tensor._grad_meta_
     if meta is None or not meta.is_view or meta.forward is FORWARD_BASE:
         return None
     return forward_view(meta)[0]

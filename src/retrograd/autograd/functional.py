@@ -104,7 +104,7 @@ def _own(tensors: Sequence[Tensor], create_graph: bool, requires_grad: bool = Tr
     for tensor in tensors:
         if create_graph and tensor.requires_grad:
             made.append(tensor.view_as(tensor))
-        elif tensor.__class__ is Tensor and not requires_grad and tensor._grad_meta is None and tensor._edge is None:
+        elif tensor.__class__ is Tensor and not requires_grad and tensor._grad_meta_ is None and tensor._edge_ is None:
             made.append(tensor)  # which has nothing to be cut off from
         else:
             made.append(tensor.detach().requires_grad_(requires_grad))
@@ -280,7 +280,7 @@ def _swept(outputs: Sequence, inputs: Sequence, vectors: Sequence) -> tuple[Tens
     if state.observers or state.batch_levels or any(x.__class__ is not Tensor for x in (*inputs, *vectors)):
         return None
     found = transforms("sweep").tangents(outputs, inputs, vectors)
-    if found is None or any(output is None or output._special is not None for output in outputs):
+    if found is None or any(output is None or output._special_ is not None for output in outputs):
         return None
     return tuple(
         output.new_zeros(output.shape) if array is None else wrap(array)
@@ -294,7 +294,7 @@ def _has_symmetric_hessian(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) 
     It is of real numbers, if all nodes are the package's own, whose formulas are derivatives of one function.
     Somebody's own node may have another gradient, and a hook may change one.
     """
-    if any(x.__class__ is not Tensor or x._memory.dtype.kind != "f" for x in (*outputs, *inputs)):
+    if any(x.__class__ is not Tensor or x._memory_.dtype.kind != "f" for x in (*outputs, *inputs)):
         return False
     return transforms("rows").own_nodes(outputs) is not None
 

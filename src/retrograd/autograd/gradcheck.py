@@ -198,7 +198,7 @@ def _random_like(output: Tensor, spread: bool) -> Tensor:
     result = ops.randn_like(output)
     if spread:
         # Every other element of twice the memory.
-        wide = np.zeros((*output.shape, 2), output._memory.dtype)
+        wide = np.zeros((*output.shape, 2), output._memory_.dtype)
         wide[..., 0] = to_array(result)
         result = wrap(wide).select(-1, 0).to(output.device)  # type: ignore[attr-defined]
     return result.detach().requires_grad_()
@@ -206,9 +206,9 @@ def _random_like(output: Tensor, spread: bool) -> Tensor:
 
 def _with_all_elements(x: Any) -> Any:
     """A sparse tensor with a value for every element."""
-    if not isinstance(x, Tensor) or x._special is None or not x.requires_grad or by_class(x):
+    if not isinstance(x, Tensor) or x._special_ is None or not x.requires_grad or by_class(x):
         return x
-    array: Any = x._memory
+    array: Any = x._memory_
     ones = wrap(np.ones(array.shape, bool))
     mask: Any = (
         ones.to_sparse(array.sparse_dim)  # type: ignore[attr-defined]
@@ -238,7 +238,7 @@ def _check_inputs(check: Check) -> None:
                 "check will likely fail if all the inputs are not of double precision floating point or complex.",
                 stacklevel=3,
             )
-        if x._special is None and any(step == 0 and n > 1 for step, n in zip(x.stride(), x.shape, strict=True)):
+        if x._special_ is None and any(step == 0 and n > 1 for step, n in zip(x.stride(), x.shape, strict=True)):
             raise RuntimeError(
                 f"The {position}th input has a dimension with stride 0. gradcheck only supports inputs that are "
                 "non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous "
@@ -360,7 +360,7 @@ class _Fast:
         x = self.check.tensors[k]
         step = self.u[k][direction] * (direction if x.is_complex() else 1)
         moved = np.asarray(step)[moved_elements(x)]
-        return moved.reshape(moved_array(x).shape).astype(x._memory.dtype)
+        return moved.reshape(moved_array(x).shape).astype(x._memory_.dtype)
 
     def _atol(self, k: int, v: np.ndarray) -> float:
         # Each element of a Jacobian may be off by atol.
@@ -380,7 +380,7 @@ class _Fast:
                     x = check.tensors[k]
                     if not same_values(products[k], again[k], check.nondet_tol):
                         raise GradcheckError(_not_reentrant(check))
-                    if check.check_grad_dtypes and products[k].dtype != x._memory.dtype:
+                    if check.check_grad_dtypes and products[k].dtype != x._memory_.dtype:
                         raise GradcheckError("Gradient has dtype mismatch")
                     along = {d: np.sum(self.v[place] * part(js[place])) for d, js in self.numerical[k].items()}
                     expected = as_gradient(along, np.real)

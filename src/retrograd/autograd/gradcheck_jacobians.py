@@ -34,31 +34,31 @@ def varies(tensor: Any) -> bool:
 
 def by_class(tensor: Any) -> bool:
     """Is it a tensor whose class says what operators do, so that they alone can look into it?"""
-    return isinstance(tensor, Tensor) and tensor._special is not None and tensor.needs_tensors  # type: ignore[attr-defined]
+    return isinstance(tensor, Tensor) and tensor._special_ is not None and tensor.needs_tensors  # type: ignore[attr-defined]
 
 
 def to_array(tensor: Tensor) -> np.ndarray:
     """The values, copied to the host; of a sparse tensor, all elements."""
     if by_class(tensor):
         elements = [one.item() for one in tensor.detach().reshape(-1).unbind()]  # type: ignore[attr-defined]
-        return np.array(elements, tensor._memory.dtype).reshape(tensor._memory.shape)
-    if tensor._special is not None:
+        return np.array(elements, tensor._memory_.dtype).reshape(tensor._memory_.shape)
+    if tensor._special_ is not None:
         tensor = tensor.detach().to_dense()  # type: ignore[attr-defined]
-    return np.array(tensor.detach().cpu()._numbers)  # type: ignore[attr-defined]
+    return np.array(tensor.detach().cpu()._numbers_)  # type: ignore[attr-defined]
 
 
 def moved_array(tensor: Tensor) -> np.ndarray:
     """What is changed to move a tensor: its array, or the values of a sparse one (else something of that shape)."""
     if by_class(tensor):
-        return np.zeros(tensor._memory.shape, tensor._memory.dtype)
-    return tensor._numbers if tensor._special is None else tensor._memory.values
+        return np.zeros(tensor._memory_.shape, tensor._memory_.dtype)
+    return tensor._numbers_ if tensor._special_ is None else tensor._memory_.values
 
 
 def moved_elements(tensor: Tensor) -> Any:
     """Which elements of a tensor, counted from the first, that array holds."""
-    if tensor._special is None or by_class(tensor):
+    if tensor._special_ is None or by_class(tensor):
         return slice(None)
-    array = tensor._memory
+    array = tensor._memory_
     # Each value is numbered by where it lies; the tensor of the numbers then says which element that is.
     numbers = array.with_values(np.arange(array.values.size).reshape(array.values.shape))
     numbers = numbers if tensor.is_sparse else numbers.to_coo()
@@ -94,7 +94,7 @@ class Numerical:
         data = self.inputs[position].data
         before = data.clone()
         try:
-            data.copy_(before + ops.from_numpy(np.asarray(step, before._memory.dtype)))
+            data.copy_(before + ops.from_numpy(np.asarray(step, before._memory_.dtype)))
             return self._values()
         finally:
             data.copy_(before)
@@ -142,7 +142,7 @@ class Numerical:
 
 def _all_rows(tensor: Tensor, moved: np.ndarray) -> np.ndarray:
     """A Jacobian of all elements of a tensor, of which some have not been moved."""
-    if tensor._special is None or by_class(tensor):
+    if tensor._special_ is None or by_class(tensor):
         return moved
     result = np.zeros((tensor.numel(), moved.shape[1]), moved.dtype)
     result[moved_elements(tensor)] = moved
@@ -152,7 +152,7 @@ def _all_rows(tensor: Tensor, moved: np.ndarray) -> np.ndarray:
 def unit_steps(tensor: Tensor, direction: complex) -> Iterator[np.ndarray]:
     """One step an element."""
     shape = moved_array(tensor).shape
-    dtype = tensor._memory.dtype
+    dtype = tensor._memory_.dtype
     for cell in np.ndindex(shape):
         step = np.zeros(shape, dtype)
         step[cell] = direction if dtype.kind == "c" else 1
@@ -175,19 +175,19 @@ def vector_products(output: Tensor, inputs: Sequence[Tensor], v: np.ndarray) -> 
 
 def pull(output: Tensor, inputs: Sequence[Tensor], v: np.ndarray) -> tuple[Tensor | None, ...]:
     """The gradients of the inputs; None where the output does not depend on one."""
-    vector = ops.from_numpy(v.reshape(tuple(output.shape)).astype(output._memory.dtype)).to(output.device)
+    vector = ops.from_numpy(v.reshape(tuple(output.shape)).astype(output._memory_.dtype)).to(output.device)
     return grad([output], list(inputs), [vector], retain_graph=True, allow_unused=True)
 
 
 def _flat(gradient: Tensor | None, like: Tensor) -> np.ndarray:
-    return np.zeros(like.numel(), like._memory.dtype) if gradient is None else to_array(gradient).reshape(-1)
+    return np.zeros(like.numel(), like._memory_.dtype) if gradient is None else to_array(gradient).reshape(-1)
 
 
 class Analytical:
     """The Jacobians of one real output, from one backward pass per element, each run twice."""
 
     def __init__(self, output: Tensor, inputs: Sequence[Tensor], nondet_tol: float) -> None:
-        self.jacobians: list[np.ndarray] = [np.zeros((x.numel(), output.numel()), x._memory.dtype) for x in inputs]
+        self.jacobians: list[np.ndarray] = [np.zeros((x.numel(), output.numel()), x._memory_.dtype) for x in inputs]
         self.reentrant: bool = True
         self.sizes_match: bool = True
         self.dtypes_match: bool = True
@@ -242,7 +242,7 @@ def steps_of(
     inputs: tuple[Any, ...], wanted: Sequence[int], moving: int, step: np.ndarray
 ) -> dict[int, np.ndarray | None]:
     """A step for one of the `wanted` inputs, and zeros for the others."""
-    return {i: step if i == moving else np.zeros(tuple(inputs[i].shape), inputs[i]._memory.dtype) for i in wanted}
+    return {i: step if i == moving else np.zeros(tuple(inputs[i].shape), inputs[i]._memory_.dtype) for i in wanted}
 
 
 def tangents(

@@ -60,7 +60,7 @@ def differentiable(outputs: tuple[Any, ...]) -> list[Tensor]:
     for output in outputs:
         if not isinstance(output, Tensor):
             raise TypeError(f"gradcheck: the function must return Tensors, but returned a {type(output).__name__}")
-        if output._special is not None and output.layout is not strided:
+        if output._special_ is not None and output.layout is not strided:
             raise ValueError(
                 "Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output "
                 "of fn for gradcheck."
@@ -83,7 +83,7 @@ def shown(jacobian: Any) -> str:
 
 def check_batched(check: Check, outputs: list[Tensor]) -> None:
     """A batch of two gradients gives what each of them gives."""
-    if any(x._special is not None and not by_class(x) for x in check.tensors):
+    if any(x._special_ is not None and not by_class(x) for x in check.tensors):
         raise GradcheckError(
             "gradcheck or gradgradcheck failed while testing batched gradient computation: there are no batches of "
             "sparse gradients. To adjust the test, use check_batched_grad=False."
@@ -154,7 +154,7 @@ def _random_step(rng: np.random.Generator, x: Tensor) -> np.ndarray:
     step = rng.standard_normal(tuple(x.shape))
     if x.is_complex():
         step = step + 1j * rng.standard_normal(tuple(x.shape))
-    return np.asarray(step).astype(x._memory.dtype)
+    return np.asarray(step).astype(x._memory_.dtype)
 
 
 def check_zero_gradient(check: Check, outputs: list[Tensor]) -> None:
@@ -235,7 +235,7 @@ def check_undefined_forward(check: Check) -> None:
     for position in check.wanted:
         if len(check.wanted) == 1:
             # There is no other input: no variation, then.
-            step = np.zeros(tuple(check.inputs[position].shape), check.inputs[position]._memory.dtype)
+            step = np.zeros(tuple(check.inputs[position].shape), check.inputs[position]._memory_.dtype)
             for _, tangent in push(check.func, check.inputs, {position: step}):
                 if tangent is not None and np.any(to_array(tangent) != 0):
                     raise GradcheckError(

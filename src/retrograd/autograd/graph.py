@@ -319,7 +319,7 @@ def _node_of(tensor: Tensor) -> Callable[[], Any]:
 
     def accumulator() -> Any:
         leaf = reference()
-        accumulator = None if leaf is None or leaf._grad_meta is None else leaf._grad_meta.grad_accumulator
+        accumulator = None if leaf is None or leaf._grad_meta_ is None else leaf._grad_meta_.grad_accumulator
         return None if accumulator is None else accumulator()
 
     return accumulator

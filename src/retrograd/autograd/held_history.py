@@ -3,7 +3,7 @@
 Note [Held histories]
 Such a tensor is a plain tensor, ``_values``, and something beside it that says how it is to be read (where components
 begin, which elements count).  Operators on it are operators on the values, and what is recorded are plain nodes: its
-``_edge``, ``_grad_meta`` and ``_vc`` are those of its values.  So the engine, saved tensors, version counters and
+``_edge_``, ``_grad_meta_`` and ``_vc_`` are those of its values.  So the engine, saved tensors, version counters and
 in-place writes need not know of it.  What users see of all this is wrapped where they look: ``x.grad``, hooks, what
 ``grad()`` returns, what a custom function is given and returns, dual tensors.
 
@@ -38,8 +38,8 @@ class HeldHistory(SpecialTensor):
         """Take `values`, a tensor that nobody else has."""
         self._values = values
         self._shown_grad: Tensor | None = None
-        if values._grad_meta is None and values._vc is not INFERENCE:
-            values._grad_meta = OwnedMeta(weakref.ref(self))
+        if values._grad_meta_ is None and values._vc_ is not INFERENCE:
+            values._grad_meta_ = OwnedMeta(weakref.ref(self))
 
     # ------------------------------------------------------------------------------------------------ what a class says
 
@@ -60,19 +60,19 @@ class HeldHistory(SpecialTensor):
     if not TYPE_CHECKING:  # (the names are slots of Tensor)
 
         @property
-        def _edge(self) -> Any:
+        def _edge_(self) -> Any:
             """Where its gradient goes; of a leaf, the accumulator of its values."""
             values = self._values
-            return values._edge or (None if values._grad_meta is None else gradient_edge(values))
+            return values._edge_ or (None if values._grad_meta_ is None else gradient_edge(values))
 
-        @_edge.setter
-        def _edge(self, edge: Any) -> None:
-            self._values._edge = edge
+        @_edge_.setter
+        def _edge_(self, edge: Any) -> None:
+            self._values._edge_ = edge
 
-        _grad_meta = property(
-            lambda self: self._values._grad_meta, lambda self, meta: setattr(self._values, "_grad_meta", meta)
+        _grad_meta_ = property(
+            lambda self: self._values._grad_meta_, lambda self, meta: setattr(self._values, "_grad_meta_", meta)
         )
-        _vc = property(lambda self: self._values._vc, lambda self, vc: setattr(self._values, "_vc", vc))
+        _vc_ = property(lambda self: self._values._vc_, lambda self, vc: setattr(self._values, "_vc_", vc))
 
     @property
     def requires_grad(self) -> bool:

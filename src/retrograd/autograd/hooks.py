@@ -152,8 +152,8 @@ def run_tensor_hooks(extras: NodeHooks, grads: Sequence[Any], as_tensors: bool) 
 
 def _is_of_a_batch(grad: Any, tensor: Any) -> bool:
     """Is it the gradients of a batch (of `is_grads_batched`, or of a transform around the pass), and the tensor not?"""
-    special = grad._special
-    return special is not None and grad._transparent and special != tensor._special
+    special = grad._special_
+    return special is not None and grad._transparent and special != tensor._special_
 
 
 def run_pre_hooks(extras: NodeHooks, grads: Sequence[Any], as_tensors: bool) -> list[Any]:
@@ -212,7 +212,7 @@ def check_replacement(before: Tensor | None, after: Any, hook: Callable[..., Any
         raise RuntimeError(f"can't replace a None gradient with a non-None value (hook '{hook_name(hook)}')")
     if not isinstance(after, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(after).__name__}' (hook '{hook_name(hook)}')")
-    if before.dtype != after.dtype or before._special != after._special:
+    if before.dtype != after.dtype or before._special_ != after._special_:
         raise RuntimeError(
             f"hook '{hook_name(hook)}' has changed the type of value (was {type_name(before)} got {type_name(after)})"
         )
@@ -244,7 +244,7 @@ def register_tensor_hook(tensor: Tensor, hook: Callable[..., Any]) -> RemovableH
 
 def _live_accumulator_edge(tensor: Tensor) -> tuple[Node, int] | None:
     # A leaf's hooks wait in its meta; an accumulator that is made later takes them from there.
-    accumulator = tensor._grad_meta.grad_accumulator  # type: ignore[union-attr]
+    accumulator = tensor._grad_meta_.grad_accumulator  # type: ignore[union-attr]
     node = accumulator() if accumulator is not None else None
     return None if node is None else (node, 0)
 
@@ -260,7 +260,7 @@ def register_post_accumulate_grad_hook(tensor: Tensor, hook: Callable[..., Any])
 
 def run_post_accumulate_grad_hooks(variable: Tensor) -> None:
     """Step 4, called by AccumulateGrad."""
-    meta: Any = variable._grad_meta
+    meta: Any = variable._grad_meta_
     state = local.state
     recording = state.grad_enabled
     for hook in _now(meta.post_accumulate_grad_hooks):
@@ -279,7 +279,7 @@ def run_post_accumulate_grad_hooks(variable: Tensor) -> None:
 
 def rebase_hooks(tensor: Tensor, old: tuple[Node, int] | None, new: tuple[Node, int] | None) -> None:
     """The history of `tensor` was replaced: see Note [Hooks and in-place writes]."""
-    meta: Any = tensor._grad_meta
+    meta: Any = tensor._grad_meta_
     meta.hooks = None
     if not meta.retains_grad or old is None or new is None:
         return

@@ -34,29 +34,29 @@ def begin_inplace(state: ThreadState, tensor: Tensor, record: bool, may_overlap:
 
     `may_overlap`: the operator allows that several elements lie in one place, as those of an expanded tensor do.
     """
-    if tensor._vc is INFERENCE and not state.inference:
+    if tensor._vc_ is INFERENCE and not state.inference:
         raise inference_error()
-    if record and (tensor._grad_meta is not None or tensor._edge is None):
+    if record and (tensor._grad_meta_ is not None or tensor._edge_ is None):
         check_record(tensor)
-    if 0 in tensor._memory.strides and (not may_overlap or tensor.is_conj() or tensor.is_neg()):
-        check_no_internal_overlap(tensor._memory)
+    if 0 in tensor._memory_.strides and (not may_overlap or tensor.is_conj() or tensor.is_neg()):
+        check_no_internal_overlap(tensor._memory_)
     if state.mutation_guard is not None:
         state.mutation_guard.before_write(tensor)
 
 
 def check_record(tensor: Tensor) -> None:
     """May a write to `tensor` become part of its history?"""
-    meta: Any = tensor._grad_meta
+    meta: Any = tensor._grad_meta_
     if meta is not None and meta.is_view:
         check_view(tensor, meta)
-        if meta.base._edge is None and tensor.requires_grad:
+        if meta.base._edge_ is None and tensor.requires_grad:
             raise RuntimeError(
                 "a view of a leaf Variable that requires grad is being used in an in-place operation."
                 + _INSTEAD.replace("x", "view")
             )
     if meta is not None and meta.requires_grad and not tensor._has_edge():
         raise RuntimeError(f"a leaf Variable that requires grad is being used in an in-place operation.{_INSTEAD}")
-    if tensor._memory.dtype.kind not in "fcVW":
+    if tensor._memory_.dtype.kind not in "fcVW":
         raise RuntimeError(
             f"result type can't be cast to the desired output type {tensor.dtype}: an integer tensor cannot hold a "
             "differentiable result"
@@ -100,11 +100,11 @@ def check_overlap(written: Any, read: Any, strict: bool = False) -> None:
 
 def end_inplace(tensor: Tensor, written: Any, node: Node | None, operation: str) -> None:
     """`written` has been written to: raise the version and, if it was recorded, rebase the history onto `node`."""
-    if written is not tensor._memory:
+    if written is not tensor._memory_:
         write_back(tensor, written)  # the values of a lazy tensor lie in an array of their own
-    vc = tensor._vc
+    vc = tensor._vc_
     if vc is None:
-        vc = tensor._vc = new_version_counter()
+        vc = tensor._vc_ = new_version_counter()
     if vc is not INFERENCE:
         vc.version += 1
         vc.operation = operation
@@ -118,15 +118,15 @@ def end_inplace(tensor: Tensor, written: Any, node: Node | None, operation: str)
     if node is not None:
         if node.array_class is not ndarray and hasattr(node.array_class, "place"):
             node.array_class = node.array_class.place.class_now()  # type: ignore[union-attr]  # Note [Streams]
-        if tensor._grad_meta is None:
-            tensor._edge = (node, 0)
+        if tensor._grad_meta_ is None:
+            tensor._edge_ = (node, 0)
         else:
             rebase_history(tensor, node)
 
 
 def bump_version(tensor: Tensor, operation: str | None = None) -> None:
     """Count a write, and remember which line of the user's code made it, and by which function of this package."""
-    vc = tensor._vc or version_counter(tensor)
+    vc = tensor._vc_ or version_counter(tensor)
     if vc is not INFERENCE:
         vc.version += 1
         _remember(vc)
@@ -150,11 +150,11 @@ def _remember(vc: VersionCounter, operation: str | None = None) -> None:
 
 def rebase_history(tensor: Tensor, node: Node) -> None:
     """Make `node` what the values of `tensor` come from, in place of their former history."""
-    meta: Any = tensor._grad_meta
+    meta: Any = tensor._grad_meta_
     if meta is not None and meta.is_view:
         base = meta.base
         steps = meta.replay
-        if base._grad_meta is not None and base._grad_meta.restrided:
+        if base._grad_meta_ is not None and base._grad_meta_.restrided:
             # The steps were taken from another shape of the base: go by where the elements lie.
             steps = steps_by_place(tensor, base) or steps
         plain = tensor.__class__ is Tensor and base.__class__ is Tensor
@@ -171,38 +171,38 @@ def can_rebase_part(state: ThreadState, tensor: Tensor) -> bool:
     It may where nothing hangs on the tensor, or on what it is a view of, but its history; `begin_inplace` would have
     nothing to say then. Where it may not, write to the view.
     """
-    meta: Any = tensor._grad_meta
+    meta: Any = tensor._grad_meta_
     if meta is not None:
         if not meta.is_view or meta.hooks is not None or meta.retains_grad:
             return False
         if meta.creation_meta is not CreationMeta.DEFAULT:
             return False
         base = meta.base
-        if base._edge is None or base._grad_meta is not None:
+        if base._edge_ is None or base._grad_meta_ is not None:
             return False
-    memory = tensor._memory
-    if 0 in memory.strides or tensor._special is not None or memory is not tensor._numbers:  # expanded, or lazy
+    memory = tensor._memory_
+    if 0 in memory.strides or tensor._special_ is not None or memory is not tensor._numbers_:  # expanded, or lazy
         return False
-    return state.mutation_guard is None and tensor._vc is not INFERENCE
+    return state.mutation_guard is None and tensor._vc_ is not INFERENCE
 
 
 def rebase_part(tensor: Tensor, key: Any, part: Any, node: Node) -> None:
     """Make `node` what the values of ``tensor[key]``, the array `part`, come from: `rebase_history` of such a view."""
     node.shape, node.dtype, node.array_class = part.shape, part.dtype, part.__class__
     step = (getitem, getitem, (key,), None)
-    meta: Any = tensor._grad_meta
+    meta: Any = tensor._grad_meta_
     if meta is None:
-        tensor._edge = (CopySlices(tensor, (step,), node), 0)
+        tensor._edge_ = (CopySlices(tensor, (step,), node), 0)
     else:
         base = meta.base
-        base._edge = (CopySlices(base, (*meta.replay, step), node), 0)
+        base._edge_ = (CopySlices(base, (*meta.replay, step), node), 0)
 
 
 def _set_edge(tensor: Tensor, node: Node) -> None:
-    old = tensor._edge
-    tensor._edge = (node, 0)
-    meta = tensor._grad_meta
+    old = tensor._edge_
+    tensor._edge_ = (node, 0)
+    meta = tensor._grad_meta_
     if meta is None:
         return
     meta.requires_grad = False
-    rebase_hooks(tensor, old, tensor._edge)
+    rebase_hooks(tensor, old, tensor._edge_)

@@ -60,7 +60,7 @@ class InputBuffer:
         if old is None:
             grads[position] = grad
         elif as_tensors:
-            grads[position] = old + grad if old._special is None or grad._special is not None else grad + old
+            grads[position] = old + grad if old._special_ is None or grad._special_ is not None else grad + old
         else:
             try:
                 if self.owned >> position & 1:
@@ -73,5 +73,5 @@ class InputBuffer:
             except NoArray:
                 first, second = boxed(old), boxed(grad)
                 # A plain one comes first: what it and a special one give is plain.
-                grads[position] = bare(first + second if second._special is not None else second + first)
+                grads[position] = bare(first + second if second._special_ is not None else second + first)
                 self.owned &= ~(1 << position)

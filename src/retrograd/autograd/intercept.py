@@ -156,11 +156,11 @@ def results_of(result: Any) -> list[Tensor]:
 def new_node(result: Any, since: int) -> Any:
     """The node that an operator has recorded, if it has: made after the thread's sequence number was `since`."""
     for tensor in results_of(result):
-        meta: Any = tensor._grad_meta
-        edges = [tensor._edge]
+        meta: Any = tensor._grad_meta_
+        edges = [tensor._edge_]
         if meta is not None and meta.is_view:
             # Of a view that was written to, the base has the new history.
-            edges = [meta.base._edge, meta.edge]
+            edges = [meta.base._edge_, meta.edge]
         for edge in edges:
             if edge is None:
                 continue

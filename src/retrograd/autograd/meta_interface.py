@@ -62,7 +62,7 @@ class _AutogradMetaOf(AutogradMetaInterface):
         return materialize_autograd_meta(self.tensor).grad
 
     def grad(self) -> Tensor | None:
-        meta = self.tensor._grad_meta
+        meta = self.tensor._grad_meta_
         return None if meta is None else meta.grad
 
     def fw_grad(self, level: int, self_: Tensor) -> Tensor | None:

@@ -95,7 +95,7 @@ class Node:
         if len(grads) != expected:
             raise TypeError(f"expected {expected} arguments, got {len(grads)} instead (by {name_of(self)})")
         for position, grad in enumerate(grads):
-            if grad is not None and not hasattr(grad, "_memory"):
+            if grad is not None and not hasattr(grad, "_memory_"):
                 raise TypeError(f"argument {position} is not a Variable")
         outputs = self.apply_tensors(self.next_edges, grads)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
@@ -194,7 +194,7 @@ class Node:
 
     def add_input_metadata(self, tensor: Tensor) -> int:
         """One more incoming gradient, which must look like `tensor`; its number."""
-        data = tensor._memory
+        data = tensor._memory_
         if isinstance(self, MultiOutputNode):
             self.metadata_of_inputs += ((data.shape, data.dtype, data.__class__),)
             self.num_inputs += 1
@@ -230,7 +230,7 @@ class Node:
     def _register_hook_dict(self, tensor: Tensor) -> None:
         """Call the hooks in ``tensor._backward_hooks`` on the gradient of `tensor`, a result of this node."""
         hooks = getattr(tensor, "_backward_hooks", None)
-        if not hasattr(tensor, "_memory"):
+        if not hasattr(tensor, "_memory_"):
             raise TypeError("_register_hook_dict expected a Tensor")
         if not isinstance(hooks, dict):
             raise RuntimeError("_register_hook_dict(): the tensor has no dict of hooks: set its _backward_hooks first")
@@ -338,8 +338,8 @@ def init_node(node: Node, next_edges: tuple[EdgeTuple | None, ...]) -> None:
 
 def set_history(tensor: Tensor, node: MultiOutputNode) -> None:
     """Make `tensor` the next output of `node`: record its metadata and set its gradient edge."""
-    data = tensor._memory
+    data = tensor._memory_
     output_nr = node.num_inputs
     node.metadata_of_inputs += ((data.shape, data.dtype, data.__class__),)
     node.num_inputs = output_nr + 1
-    tensor._edge = (node, output_nr)
+    tensor._edge_ = (node, output_nr)

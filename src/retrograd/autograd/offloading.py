@@ -46,7 +46,7 @@ class Kept:
     __slots__ = ("__weakref__", "before", "fetched", "host", "place", "window")
 
     def __init__(self, tensor: Tensor, last: Kept | None, window: Window) -> None:
-        array: Any = tensor._numbers
+        array: Any = tensor._numbers_
         self.place: Any = array.place
         now, copies = self.place.class_now(), self.place.class_of_copies()
         self.place.join(now, copies)

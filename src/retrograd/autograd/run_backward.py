@@ -168,7 +168,7 @@ def grad(
     given = _as_tuple(grad_outputs, len(outputs))
     keep_graph = create_graph if retain_graph is None else retain_graph
     if local.state.batch_levels and any(
-        isinstance(t, Tensor) and t._special is not None and not t.needs_tensors for t in (*outputs, *inputs)  # type: ignore[attr-defined]
+        isinstance(t, Tensor) and t._special_ is not None and not t.needs_tensors for t in (*outputs, *inputs)  # type: ignore[attr-defined]
     ):
         of_batched = transforms("levels").grad_of_batched
         results = of_batched(outputs, inputs, given, keep_graph, create_graph, is_grads_batched)
@@ -183,7 +183,7 @@ def grad(
     wanted = [_wanted_edge(t) for t in inputs]
     results = engine.execute(roots, grads, keep_graph, create_graph, False, wanted, outputs)
     for position, tensor in enumerate(inputs):
-        if isinstance(tensor, Tensor) and tensor._special is not None and results[position] is not None:
+        if isinstance(tensor, Tensor) and tensor._special_ is not None and results[position] is not None:
             results[position] = tensor.as_gradient(results[position])  # type: ignore[attr-defined]
     return _check_used(outputs, inputs, results, allow_unused, materialize_grads, create_graph)
 
@@ -245,9 +245,9 @@ def run_as_engine(
 
 
 def _zeros_like(tensor: Tensor, requires_grad: bool) -> Tensor:
-    if tensor._special is not None:
+    if tensor._special_ is not None:
         return ops.zeros_like(tensor).requires_grad_(requires_grad)
-    return wrap(zeros_like(tensor._numbers)).requires_grad_(requires_grad)
+    return wrap(zeros_like(tensor._numbers_)).requires_grad_(requires_grad)
 
 
 def _grad_per_sample(outputs: Sequence, inputs: Sequence, given: tuple, keep: bool, refused: bool) -> Any:
@@ -274,7 +274,7 @@ def _grad_batched(
     if len(sizes) != 1:
         raise RuntimeError("is_grads_batched=True needs grad_outputs that all have the same first dimension")
     for position, (output, g) in enumerate(zip(outputs, given, strict=True)):
-        if g is not None and isinstance(output, Tensor) and g._memory.shape[1:] != output._memory.shape:
+        if g is not None and isinstance(output, Tensor) and g._memory_.shape[1:] != output._memory_.shape:
             raise RuntimeError(
                 "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
                 "dimension. "
@@ -331,14 +331,14 @@ def make_grad(output: TensorOrEdge, grad: Tensor | None, position: int) -> Tenso
     """The gradient of one output: as given, or 1 for a scalar."""
     if isinstance(output, Tensor):
         try:
-            array = output._numbers
+            array = output._numbers_
             shape, np_dtype = array.shape, array.dtype
         except NoArray:
             own = output.root_gradient(grad, position)  # type: ignore[attr-defined]
             if own is not NotImplemented:
                 return own
             array = None
-            shape, np_dtype = output._memory.shape, output._memory.dtype
+            shape, np_dtype = output._memory_.shape, output._memory_.dtype
     else:
         array = None
         shape, np_dtype, _ = output.node.input_metadata[output.output_nr]
@@ -392,7 +392,7 @@ def _root_edge(output: TensorOrEdge, position: int) -> EdgeTuple:
     """Where differentiating an output starts."""
     if not isinstance(output, Tensor):
         return (output.node, output.output_nr)
-    edge = output._edge or gradient_edge(output)
+    edge = output._edge_ or gradient_edge(output)
     if edge is None or edge[0].is_sink:
         raise RuntimeError(
             f"element {position} of tensors does not require grad and does not have a grad_fn. {why_no_grad(output)}"
@@ -411,7 +411,7 @@ def _wanted_edge(tensor: TensorOrEdge, retain: bool = False) -> EdgeTuple:
         raise RuntimeError(
             f"One of the differentiated Tensors does not require grad{such}. {why_no_grad(tensor)}"
         )
-    meta: Any = tensor._grad_meta
+    meta: Any = tensor._grad_meta_
     node = tensor.grad_fn
     if node is not None:
         return (node, tensor.output_nr)

@@ -102,10 +102,10 @@ class save_on_cpu(saved_tensors_hooks):
         offload = Offload()
 
         def pack(tensor: Tensor) -> Any:
-            if pin_memory and hasattr(tensor._memory, "place"):  # of a device: copied beside the computation
+            if pin_memory and hasattr(tensor._memory_, "place"):  # of a device: copied beside the computation
                 return offload.pack(tensor.detach())
             copy = tensor.detach().cpu()
-            return tensor.device, copy.clone() if copy._memory is tensor._memory else copy
+            return tensor.device, copy.clone() if copy._memory_ is tensor._memory_ else copy
 
         def unpack(packed: Any) -> Tensor:
             if isinstance(packed, Kept):
@@ -183,7 +183,7 @@ class _MutationContext:
         self.by_storage.clear()
 
     def pack(self, tensor: Tensor) -> _Handle:
-        data = tensor._memory
+        data = tensor._memory_
         memory = id(kernels.storage_root(data))
         key = (memory, (tensor.data_ptr(), data.shape, data.strides, bits_of(tensor)), tensor._version)
         handle = self.tid_to_weakhandle.get(key)
@@ -216,7 +216,7 @@ class _MutationContext:
 
     def before_write(self, tensor: Tensor) -> None:
         """Clone every saved value that a write to this tensor's memory would change."""
-        for handle in list(self.by_storage.get(id(kernels.storage_root(tensor._memory)), ())):
+        for handle in list(self.by_storage.get(id(kernels.storage_root(tensor._memory_)), ())):
             if handle not in self.cloned and handle in self.original:
                 self.cloned[handle] = self.original.pop(handle).clone()
 

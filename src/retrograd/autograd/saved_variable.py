@@ -2,9 +2,9 @@
 
 Most saved tensors have never been written to and have no alias: their version counter is still None.  The wrapper
 then puts the tensor itself into the node's slot, and `apply` reads it back after one test
-(``tensor._vc is None``: still never written to).  So does one that has an alias and was not written to either; whoever
+(``tensor._vc_ is None``: still never written to).  So does one that has an alias and was not written to either; whoever
 reads that sees a version counter, and looks whether it still is at 0.  Everything else is a `SavedVariable`, which
-remembers the version at which it was saved; its own ``_vc`` is never None, so that the same test sends the reader here.
+remembers the version at which it was saved; its own ``_vc_`` is never None, so that the same test sends readers here.
 
 An output saved by its own node would keep itself alive in a circle (tensor, node, tensor).  So for an output the slot
 holds the bare array, and a second slot ``NAME_vc`` the version counter that it shares with the tensor.
@@ -63,7 +63,7 @@ class SavedVariable:
     )
 
     #: Never None: see the module's docstring.
-    _vc = True
+    _vc_ = True
 
     tensor: Tensor | None
     version: int
@@ -93,7 +93,7 @@ class SavedVariable:
         if tensor is None:
             return
         assert isinstance(tensor, Tensor)
-        if tensor._vc is INFERENCE:
+        if tensor._vc_ is INFERENCE:
             raise RuntimeError(
                 "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode "
                 "in computation tracked by autograd. To work around this, you can make a clone to get a normal tensor "
@@ -156,7 +156,7 @@ class SavedVariable:
             )
         if not self.is_output:
             self.edge = gradient_edge(original)
-            self.fw_grad = None if original._grad_meta is None else original._grad_meta.fw_grad
+            self.fw_grad = None if original._grad_meta_ is None else original._grad_meta_.fw_grad
         self.packed, self.unpack_hook, self.tensor = packed, unpack_hook, None
 
     @property
@@ -183,7 +183,7 @@ class SavedVariable:
                 raise detached_error()
             return tensor
         result = tensor.detach()
-        result._edge = (saved_for, self.output_nr)
+        result._edge_ = (saved_for, self.output_nr)
         if self.fw_grad is not None:
             materialize_autograd_meta(result).fw_grad = self.fw_grad.copy()
         return result
@@ -205,17 +205,17 @@ class SavedVariable:
         if self.is_leaf:
             # Gradients of the unpacked leaf go where those of the original go.
             result.requires_grad_()
-            result._grad_meta.grad_accumulator = weakref.ref(edge[0])  # type: ignore[union-attr]
+            result._grad_meta_.grad_accumulator = weakref.ref(edge[0])  # type: ignore[union-attr]
         else:
-            result._edge = edge
+            result._edge_ = edge
         return result
 
 
 def _history(tensor: Tensor) -> Any:
     """The gradient edge of a non-leaf: `Tensor._history`, which has to look for the function first."""
-    edge = tensor._edge
+    edge = tensor._edge_
     if edge is None:
-        meta: Any = tensor._grad_meta
+        meta: Any = tensor._grad_meta_
         if meta is not None and meta.is_view:
             return view_edge(tensor)
     return edge
@@ -249,7 +249,7 @@ class Freed:
 
     __slots__ = ("where",)
 
-    _vc = True
+    _vc_ = True
     version = True
 
     def __init__(self, location: where.Location | None) -> None:
@@ -280,17 +280,17 @@ def save(tensor: Tensor) -> Tensor | SavedVariable:
     (One that was detached in place is told by its mark from those that are so after they were saved; it is without
     history from the start, and a SavedVariable knows that.)
     """
-    vc = tensor._vc
-    if vc is not None and (vc is INFERENCE or vc.version or ((meta := tensor._grad_meta) and meta.detached)):
+    vc = tensor._vc_
+    if vc is not None and (vc is INFERENCE or vc.version or ((meta := tensor._grad_meta_) and meta.detached)):
         return SavedVariable(tensor)
     return tensor
 
 
 def save_output(node: Any, name: str, tensor: Tensor) -> None:
     """Fill the two slots of a saved output (wrappers do this inline for results that are new)."""
-    vc = tensor._vc
+    vc = tensor._vc_
     if vc is None:
-        vc = tensor._vc = new_version_counter()
+        vc = tensor._vc_ = new_version_counter()
     if vc.version == 0:
         setattr(node, name + "_", bare(tensor))
         setattr(node, name + "_vc", vc)
@@ -309,14 +309,14 @@ def save_output(node: Any, name: str, tensor: Tensor) -> None:
 def unpack_array(node: Node, name: str, value: Any) -> Any:
     """The values of a saved input as an array (or the number that was saved in a tensor's place)."""
     if value.__class__ is Tensor:
-        vc, meta = value._vc, value._grad_meta
+        vc, meta = value._vc_, value._grad_meta_
         if (vc is None or vc.version == 0) and (meta is None or not meta.detached):
-            return value._numbers  # `unpack_tensor` without the call
+            return value._numbers_  # `unpack_tensor` without the call
     if value.__class__ is SavedVariable:
         value = value.unpack(node, name)
     else:
         value = unpack_tensor(node, name, value)
-    return value._numbers if isinstance(value, Tensor) else value
+    return value._numbers_ if isinstance(value, Tensor) else value
 
 
 def unpack_tensor(node: Node, name: str, value: Any) -> Any:
@@ -324,7 +324,7 @@ def unpack_tensor(node: Node, name: str, value: Any) -> Any:
     if isinstance(value, Tensor):
         if value._version != 0:
             raise modified_error(node, name, value, 0)
-        if value._grad_meta is not None and value._grad_meta.detached:
+        if value._grad_meta_ is not None and value._grad_meta_.detached:
             raise detached_error()
         return value
     if isinstance(value, SavedVariable):
@@ -357,8 +357,8 @@ def unpack_output_tensor(node: Node, name: str, value: Any, output_nr: int = 0) 
 
 def _output(node: Node, array: Any, vc: VersionCounter, output_nr: int) -> Tensor:
     result = boxed(array)
-    result._vc = vc
-    result._edge = (node, output_nr)
+    result._vc_ = vc
+    result._edge_ = (node, output_nr)
     return result
 
 
@@ -463,7 +463,7 @@ def raw_saved_output(node: Any, name: str, output_nr: int) -> SavedVariable:
         return _raw_of(value)
     saved = SavedVariable(None)
     saved.tensor, saved.is_output, saved.is_leaf = boxed(value), True, False
-    saved.tensor._vc = getattr(node, name + "_vc")
+    saved.tensor._vc_ = getattr(node, name + "_vc")
     saved.output_nr = output_nr
     saved.owner = weakref.ref(node), name + "_"
     setattr(node, name + "_", saved)
@@ -505,7 +505,7 @@ def pack_saved(node: Any, pack_hook: Callable[..., Any], unpack_hook: Callable[.
         if tensor is None:
             continue
         if saved is not value and saved.is_output and value.dtype.kind in "fcVW":
-            tensor = _output(node, value, tensor._vc, saved.output_nr)  # type: ignore[arg-type]
+            tensor = _output(node, value, tensor._vc_, saved.output_nr)  # type: ignore[arg-type]
         saved.pack(pack_hook, unpack_hook, tensor)
     if isinstance(getattr(node, "indices_", None), (list, tuple)):
         _pack_each(raw_saved_indices(node, "indices"), pack_hook, unpack_hook)

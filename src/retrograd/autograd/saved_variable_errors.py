@@ -21,13 +21,13 @@ def modified_error(node: Any, name: str, tensor: Tensor, expected: int) -> Runti
     except RuntimeError:  # a view whose history the modification has made undefined
         grad_fn = None
     what = "" if grad_fn is None else f", which is output {tensor.output_nr} of {forward_name(grad_fn)},"
-    write = "" if tensor._vc is None else tensor._vc.last_write
+    write = "" if tensor._vc_ is None else tensor._vc_.last_write
     modified = f" It was last modified{write}." if write else ""
     saver = "" if node is None else f" {name_of(node)} saved it as '{name}' for its gradient{_forward_line(node)}."
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"{kind}{what} is at version {tensor._version}; expected version {expected} instead.{saver}{modified} "
-        f"{_instead(getattr(tensor._vc, 'operation', ''))} {_hint(node)}"
+        f"{_instead(getattr(tensor._vc_, 'operation', ''))} {_hint(node)}"
     )
 
 

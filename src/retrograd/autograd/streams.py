@@ -67,7 +67,7 @@ def on_stream_of(array_class: Any) -> Iterator[None]:
 
 def hand_over(grad: Any, taker: Any, warn: bool) -> None:
     """Make the stream of the node `taker` wait for the current one, on which `grad` was computed."""
-    array = getattr(grad, "_memory", grad)
+    array = getattr(grad, "_memory_", grad)
     place = place_of_class(array.__class__)
     if place is None:
         return
@@ -109,7 +109,7 @@ class Leaves:
             place.join(array_class, place.class_now())
         for grad in captured or ():
             if grad is not None:
-                array = getattr(grad, "_memory", grad)
+                array = getattr(grad, "_memory_", grad)
                 place = place_of_class(array.__class__)
                 if place is not None and array.__class__ is not place.class_now():
                     place.use_on(array, place.class_now())

@@ -65,14 +65,14 @@ def suspend(task: GraphTask, left: list[Any], handing: list[Any], leaves: list[A
     """Keep what is left of a pass. `leaves`: those that were to get a gradient, with the ``.grad`` before."""
     made = Suspended(task, left, handing, as_tensors)
     for node, before in leaves:
-        meta = node.variable._grad_meta
+        meta = node.variable._grad_meta_
         if meta.post_accumulate_grad_hooks is not None or meta.grad is None:
             continue
         if before is not None:
             made.written.append((node.variable, before, before._version))
         else:
             grad, meta.grad = meta.grad, None
-            made.left.append((node, [grad if as_tensors else grad._memory]))
+            made.left.append((node, [grad if as_tensors else grad._memory_]))
     passes[task.graph_roots[0]] = made
 
 
@@ -104,5 +104,5 @@ def before_leaf(node: Any) -> tuple[Any, Any] | None:
     """A leaf that is about to get its gradient, and the one that it has."""
     if not isinstance(node, AccumulateGrad):
         return None
-    meta: Any = node.variable._grad_meta
+    meta: Any = node.variable._grad_meta_
     return node, None if meta is None else meta.grad

@@ -83,17 +83,17 @@ def _validate_special(
 ) -> Any:
     """The same where the gradient, or the tensor that it is the gradient of, is special."""
     expected = getattr(array_class, "layout_name", "Strided")
-    got = getattr(grad._memory, "layout_name", "Strided")
+    got = getattr(grad._memory_, "layout_name", "Strided")
     if got not in ("Strided", "Sparse", expected):  # of these two, any tensor may have gradients
         raise RuntimeError(
             f"Function {name_of(node)} returned an invalid gradient at index {position} - expected layout {expected} "
             f"but got {got}"
         )
-    if grad._memory.shape != shape:
-        _check_expandable(grad._memory.shape, shape, node, position)
+    if grad._memory_.shape != shape:
+        _check_expandable(grad._memory_.shape, shape, node, position)
         grad = grad.sum_to_size(shape)
-    if np_dtype is not None and grad._memory.dtype != np_dtype:
-        grad = grad.real if grad._memory.dtype.kind == "c" and np_dtype.kind != "c" else grad
+    if np_dtype is not None and grad._memory_.dtype != np_dtype:
+        grad = grad.real if grad._memory_.dtype.kind == "c" and np_dtype.kind != "c" else grad
         grad = grad.to(np_dtype)
     return grad
 

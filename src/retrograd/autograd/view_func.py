@@ -40,10 +40,10 @@ def view_func(
     """
     if not isinstance(new_base, Tensor):
         raise TypeError(f"_view_func(): argument 'new_base' (position 1) must be Tensor, not {type(new_base).__name__}")
-    meta: Any = view._grad_meta
+    meta: Any = view._grad_meta_
     if meta is None or not meta.is_view:
         return None
-    if check and kernels.geometry(new_base._memory) != kernels.geometry(meta.base._memory):
+    if check and kernels.geometry(new_base._memory_) != kernels.geometry(meta.base._memory_):
         return None
     steps = meta.replay
     if symint_visitor_fn is not None or tensor_visitor_fn is not None:
@@ -71,17 +71,17 @@ def reverse_view_func(view: Tensor, new_view: Tensor) -> Tensor | None:
 
     It lies in that memory as the base of `view` lies in its own.
     """
-    meta: Any = view._grad_meta
+    meta: Any = view._grad_meta_
     if meta is None or not meta.is_view:
         return None
     owner: Any = view._base
     if owner is not meta.base:
         return owner.of_values(new_view)
-    base = meta.base._memory
+    base = meta.base._memory_
     conj, neg = relative_bits(view, meta.base)
     new_view = ops._conj(new_view) if conj else new_view
     new_view = ops._neg_view(new_view) if neg else new_view
-    kinds = new_view._memory.dtype.kind + base.dtype.kind
+    kinds = new_view._memory_.dtype.kind + base.dtype.kind
     if kinds == "cf":
         new_view = ops.view_as_real(new_view)
     elif kinds == "fc":

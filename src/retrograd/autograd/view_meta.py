@@ -1,8 +1,8 @@
 """Views: what a tensor knows when it shares memory with another one.
 
 Note [Views and in-place]
-A view operator gives a tensor that shares memory with its input.  Its ``_grad_meta`` is a `DifferentiableViewMeta`: the
-*base* (the tensor at the root, never itself a view), and how to get from the base to the view (`replay`, a chain of
+A view operator gives a tensor that shares memory with its input.  Its ``_grad_meta_`` is a `DifferentiableViewMeta`:
+the *base* (the tensor at the root, never itself a view), and how to get from the base to the view (`replay`, a chain of
 view operators: a view of a view has the same base and a longer chain).
 
 All of them share one version counter.  When one is written to in place, two things happen:
@@ -12,7 +12,7 @@ All of them share one version counter.  When one is written to in place, two thi
   (copy_slices.py).
 * **Everybody else notices later.**  A view compares the version at which its own gradient edge was made
   (`attr_version`) with the current one when it is next asked; if they differ, the edge is made anew from
-  the base's present history.  So a view's edge is not in ``_edge`` but in its meta, behind that question.
+  the base's present history.  So a view's edge is not in ``_edge_`` but in its meta, behind that question.
 
 Views that come out of `no_grad`, `inference_mode`, operators with several outputs or custom functions may not be
 written to with grad mode on: `creation_meta` remembers which it was, and later views inherit it.
@@ -108,17 +108,17 @@ def as_view(
     state: ThreadState, source: Tensor, view: Tensor, step: Step, edge: EdgeTuple | None, multiple: bool = False
 ) -> None:
     """Make `view`, fresh from a view operator on `source`, know its base. `multiple`: one of several outputs."""
-    vc: Any = view._vc
+    vc: Any = view._vc_
     if source.__class__ is not Tensor:
         inherit_bits(source, view, step[1])
     if vc is INFERENCE:
-        view._grad_meta = None  # nothing is ever recorded of it
+        view._grad_meta_ = None  # nothing is ever recorded of it
         return
     meta = new(DifferentiableViewMeta)
     meta.edge = edge
     meta.attr_version = vc.version
     meta.step = step
-    above: Any = source._grad_meta
+    above: Any = source._grad_meta_
     if above is not None and above.is_view:
         meta.base = above.base
         meta.before = (above.before, above.step)
@@ -127,7 +127,7 @@ def as_view(
         meta.base = source
         if multiple or not state.grad_enabled:
             meta.creation_meta = _creation(state, multiple)
-    view._grad_meta = meta
+    view._grad_meta_ = meta
 
 
 def _creation(state: ThreadState, multiple: bool) -> CreationMeta:
@@ -148,7 +148,7 @@ def _inherit(state: ThreadState, meta: DifferentiableViewMeta, source: Tensor, a
 
 def view_edge(view: Tensor) -> EdgeTuple | None:
     """The gradient edge of a view, made anew if its memory was written to since."""
-    meta: Any = view._grad_meta
+    meta: Any = view._grad_meta_
     if meta.edge is None and not meta.base.requires_grad:
         return None
     version = view._version
@@ -170,8 +170,8 @@ def _regenerate(view: Tensor, meta: DifferentiableViewMeta) -> EdgeTuple | None:
     if interceptor is not None:  # where there is none, another thread may set one now
         state.interceptor = None
     try:
-        base, data, steps = meta.base, view._memory, meta.replay
-        if base._grad_meta is not None and base._grad_meta.restrided:
+        base, data, steps = meta.base, view._memory_, meta.replay
+        if base._grad_meta_ is not None and base._grad_meta_.restrided:
             # The steps were taken from another shape of the base.
             steps = steps_by_place(view, base) or steps
         if state.view_replay:
@@ -188,8 +188,8 @@ def _regenerate(view: Tensor, meta: DifferentiableViewMeta) -> EdgeTuple | None:
         state.grad_enabled = recording
         if interceptor is not None:
             state.interceptor = interceptor
-    meta_again: Any = again._grad_meta
-    return again._edge if meta_again is None else meta_again.edge
+    meta_again: Any = again._grad_meta_
+    return again._edge_ if meta_again is None else meta_again.edge
 
 
 def steps_by_place(view: Tensor, base: Tensor) -> tuple[Step, ...] | None:
@@ -198,7 +198,7 @@ def steps_by_place(view: Tensor, base: Tensor) -> tuple[Step, ...] | None:
         args = (shape, strides, offset, kernels.geometry(origin))
         return (kernels.as_strided_geometry, ops.as_strided_geometry, args, None)
 
-    data, origin = view._memory, base._memory
+    data, origin = view._memory_, base._memory_
     shape, strides, offset = data.shape, kernels.strides(data), kernels.storage_offset(data)
     flips = [
         (kernels.alias, operator, (), None)
@@ -226,9 +226,9 @@ def _with_sink(base: Tensor) -> Tensor:
     """The base of a view with a history that it itself does not have any more: gradients end there."""
     from .edge import Sink  # edges know views
 
-    result = boxed(base._memory)
-    result._vc = base._vc
-    result._edge = (Sink(base), 0)
+    result = boxed(base._memory_)
+    result._vc_ = base._vc_
+    result._edge_ = (Sink(base), 0)
     return result
 
 

@@ -101,10 +101,10 @@ class Entry:
 
     def _bind(self, param: Any, array: Any) -> None:
         """Give a parameter its gradient, for an optimizer that looks there."""
-        meta = param._grad_meta
+        meta = param._grad_meta_
         if array is None:
             meta.grad = None
-        elif meta.grad is None or meta.grad._memory is not array:
+        elif meta.grad is None or meta.grad._memory_ is not array:
             meta.grad = wrap(array)
 
     # ------------------------------------------------------------------------------------------------------- guards
@@ -112,18 +112,18 @@ class Entry:
     def fits(self, tensors: list[Any]) -> str | None:
         """Why this program is not for this call; None if it is."""
         for tensor, array, requires_grad in self._expected:
-            if tensor._memory is not array:
+            if tensor._memory_ is not array:
                 return f"the memory of a tensor of shape {list(array.shape)}"
-            meta = tensor._grad_meta
-            if (meta is not None and meta.requires_grad) != requires_grad and tensor._edge is None:
+            meta = tensor._grad_meta_
+            if (meta is not None and meta.requires_grad) != requires_grad and tensor._edge_ is None:
                 return f"requires_grad of a tensor of shape {list(array.shape)}"
         for tensor, position, array in self.recording.grads_expected:
             owner = tensor if position is None else tensors[position]
-            grad = None if owner._grad_meta is None else owner._grad_meta.grad
+            grad = None if owner._grad_meta_ is None else owner._grad_meta_.grad
             if (grad is None) != (array is None) or (
-                grad is not None and position is None and grad._memory is not array
+                grad is not None and position is None and grad._memory_ is not array
             ):
-                return f"the .grad of a tensor of shape {list(owner._memory.shape)}"
+                return f"the .grad of a tensor of shape {list(owner._memory_.shape)}"
             if grad is not None and position is not None:
                 return "the .grad of an argument"
         return self.recording.world.changed()
@@ -135,7 +135,7 @@ class Entry:
             self._bind_memory()  # somebody keeps the gradients of the last run
         recording = self.recording
         for place, tensor in zip(self.inputs, tensors):
-            np.copyto(place, tensor._memory)
+            np.copyto(place, tensor._memory_)
         if self._saved or self._moving:
             before = [array.copy() for array in self._saved]
             states = [part.state() for part in self._moving]
@@ -152,10 +152,10 @@ class Entry:
             with np.errstate(all="ignore"):
                 self.run()
         for position in self.written:
-            np.copyto(tensors[position]._memory, self.inputs[position])
+            np.copyto(tensors[position]._memory_, self.inputs[position])
         for tensor, argument, more in recording.versions:
             owner = tensor if argument is None else tensors[argument]
-            counter = owner._vc or version_counter(owner)
+            counter = owner._vc_ or version_counter(owner)
             counter.version += more
         self._set_grads(tensors)
         return tree_unflatten([self._leaf(one, tensors) for one in recording.leaves], recording.structure)
@@ -165,16 +165,16 @@ class Entry:
         for effect in self.recording.grads:
             owner = effect.tensor if effect.argument is None else tensors[effect.argument]
             if effect.value is None:
-                owner._grad_meta.grad = None
+                owner._grad_meta_.grad = None
                 continue
             array = self.memory.view(effect.value)
             if effect.argument is not None:
                 array = array.copy()
             grad = wrap(array)
             if effect.version:
-                grad._vc = VersionCounter()
-                grad._vc.version = effect.version
-            owner._grad_meta.grad = grad
+                grad._vc_ = VersionCounter()
+                grad._vc_.version = effect.version
+            owner._grad_meta_.grad = grad
             last.append((owner, grad))
         if self._kept:
             self._last = last
@@ -186,8 +186,8 @@ class Entry:
         """How often the gradients of the last run are held, by the tensors and by others."""
         found = []
         for owner, grad in self._last:
-            held = count(grad) - (owner._grad_meta.grad is grad)
-            found += [held, count(grad._memory)]
+            held = count(grad) - (owner._grad_meta_.grad is grad)
+            found += [held, count(grad._memory_)]
         for number in self.recording.program.kept:
             found.append(count(self.memory.own[number]))
         return found
@@ -305,7 +305,7 @@ class Captured:
             return self._record_now(args, kwargs, tensors, key, first)
 
     def _record_now(self, args: Any, kwargs: Any, tensors: list[Any], key: Any, first: Entry | None) -> Any:
-        if local.state.grad_enabled and any(tensor._edge is not None for tensor in tensors):
+        if local.state.grad_enabled and any(tensor._edge_ is not None for tensor in tensors):
             return self._record_graph(args, kwargs, tensors, key)
         try:
             recording = Recording(self.function, args, kwargs, tensors, self.split, self.backend == "native")

@@ -43,34 +43,34 @@ class _World:
                 )
             }.values()
         )
-        self.values: list[np.ndarray] = [tensor._memory.copy() for tensor in self.tensors]
-        self.grads: list[Any] = [None if t._grad_meta is None else t._grad_meta.grad for t in self.tensors]
-        self.grad_values: list[Any] = [None if grad is None else grad._memory.copy() for grad in self.grads]
-        self.versions: list[Any] = [(t._vc, None if t._vc is None else t._vc.version) for t in self.tensors]
+        self.values: list[np.ndarray] = [tensor._memory_.copy() for tensor in self.tensors]
+        self.grads: list[Any] = [None if t._grad_meta_ is None else t._grad_meta_.grad for t in self.tensors]
+        self.grad_values: list[Any] = [None if grad is None else grad._memory_.copy() for grad in self.grads]
+        self.versions: list[Any] = [(t._vc_, None if t._vc_ is None else t._vc_.version) for t in self.tensors]
         self.generator: Any = random.default_generator.get_state()
         self.optimizers: list[Any] = [(one, one.state_dict()) for one in entry.recording.world.optimizers]
         self.states: list[Any] = [_copied(state) for _, state in self.optimizers]
 
     def now(self) -> list[Any]:
         grads = [
-            None if t._grad_meta is None or t._grad_meta.grad is None else t._grad_meta.grad._memory.copy()
+            None if t._grad_meta_ is None or t._grad_meta_.grad is None else t._grad_meta_.grad._memory_.copy()
             for t in self.tensors
         ]
-        return [tensor._memory.copy() for tensor in self.tensors] + grads
+        return [tensor._memory_.copy() for tensor in self.tensors] + grads
 
     def put_back(self) -> None:
         for tensor, value, grad, content, (counter, version) in zip(
             self.tensors, self.values, self.grads, self.grad_values, self.versions, strict=True
         ):
-            np.copyto(tensor._memory, value)
+            np.copyto(tensor._memory_, value)
             if grad is not None:
-                np.copyto(grad._memory, content)
-            if tensor._grad_meta is not None:
-                tensor._grad_meta.grad = grad
+                np.copyto(grad._memory_, content)
+            if tensor._grad_meta_ is not None:
+                tensor._grad_meta_.grad = grad
             if counter is not None:
                 counter.version = version
-            elif tensor._vc is not None:
-                tensor._vc.version = 0
+            elif tensor._vc_ is not None:
+                tensor._vc_.version = 0
         random.default_generator.set_state(self.generator)
         for (optimizer, _), state in zip(self.optimizers, self.states, strict=True):
             optimizer.load_state_dict(state)
@@ -81,7 +81,7 @@ def _copied(tree: Any) -> Any:
 
 
 def _arrays(tree: Any) -> list[Any]:
-    return [one._memory for one in tree_leaves(tree) if isinstance(one, Tensor)]
+    return [one._memory_ for one in tree_leaves(tree) if isinstance(one, Tensor)]
 
 
 def _compare(what: str, expected: list[Any], found: list[Any], exact: bool) -> None:

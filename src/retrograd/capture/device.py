@@ -28,7 +28,7 @@ def _graphs() -> Any:
 def on_device(tensors: list[Any]) -> Any:
     """The place of the first tensor that is on a CUDA device; None if there is none."""
     for tensor in tensors:
-        place = getattr(tensor._memory, "place", None)
+        place = getattr(tensor._memory_, "place", None)
         if place is not None:
             return place
     return None
@@ -46,7 +46,7 @@ def _settings(optimizers: list[Optimizer]) -> list[Any]:
         for group in optimizer.param_groups:
             for name, value in group.items():
                 if name != "params":
-                    on_host = isinstance(value, Tensor) and not hasattr(value._memory, "place")
+                    on_host = isinstance(value, Tensor) and not hasattr(value._memory_, "place")
                     found.append((name, value.item() if on_host and value.numel() == 1 else value))
     return found
 
@@ -60,36 +60,36 @@ class _Leaf:
 
     def __init__(self, tensor: Any) -> None:
         self.tensor: Any = tensor
-        self.array: Any = tensor._memory
+        self.array: Any = tensor._memory_
         self.requires_grad: bool = tensor.requires_grad
-        self.before: Any = tensor._grad_meta.grad if tensor._grad_meta is not None else None
+        self.before: Any = tensor._grad_meta_.grad if tensor._grad_meta_ is not None else None
         self.version: int = self._version()
         self.more: int = 0
         self.after: Any = None
 
     def _version(self) -> int:
-        return 0 if self.tensor._vc is None else self.tensor._vc.version
+        return 0 if self.tensor._vc_ is None else self.tensor._vc_.version
 
     def end(self) -> None:
         """The step has been captured."""
         self.more = self._version() - self.version
-        self.after = self.tensor._grad_meta.grad if self.tensor._grad_meta is not None else None
+        self.after = self.tensor._grad_meta_.grad if self.tensor._grad_meta_ is not None else None
 
     def undo(self) -> None:
         """The capture has failed."""
-        if self.tensor._grad_meta is not None:
-            self.tensor._grad_meta.grad = self.before
+        if self.tensor._grad_meta_ is not None:
+            self.tensor._grad_meta_.grad = self.before
 
     def fits(self) -> bool:
         tensor = self.tensor
-        if tensor._memory is not self.array or tensor.requires_grad != self.requires_grad:
+        if tensor._memory_ is not self.array or tensor.requires_grad != self.requires_grad:
             return False
-        now = tensor._grad_meta.grad if tensor._grad_meta is not None else None
+        now = tensor._grad_meta_.grad if tensor._grad_meta_ is not None else None
         if self.before is None:
             return now is None or self.after is None  # else it would have been added to
         if self.after is None or self.after is not self.before:
             return True  # the step begins with a gradient of its own
-        return now is not None and now._memory is self.before._memory
+        return now is not None and now._memory_ is self.before._memory_
 
 
 class DeviceEntry:
@@ -103,7 +103,7 @@ class DeviceEntry:
         self.leaves: list[_Leaf] = [_Leaf(tensor) for tensor in unique.values()]
         self.inputs: list[Any] = []
         for tensor in tensors:
-            given = tensor.detach().clone() if hasattr(tensor._memory, "place") else tensor.detach()
+            given = tensor.detach().clone() if hasattr(tensor._memory_, "place") else tensor.detach()
             self.inputs.append(given.requires_grad_() if tensor.requires_grad else given)
         places = {id(tensor): static for tensor, static in zip(tensors, self.inputs, strict=True)}
         flat, structure = tree_flatten((args, kwargs))
@@ -121,7 +121,7 @@ class DeviceEntry:
         self.results, self.structure = tree_flatten(result)
         self._requires: list[bool] = [isinstance(one, Tensor) and one.requires_grad for one in self.results]
         self.results = [
-            one.detach() if isinstance(one, Tensor) and one._edge is not None else one for one in self.results
+            one.detach() if isinstance(one, Tensor) and one._edge_ is not None else one for one in self.results
         ]
         self._known: set[int] = {id(leaf.tensor) for leaf in self.leaves}
 
@@ -131,7 +131,7 @@ class DeviceEntry:
             if not leaf.fits():
                 return f"a tensor of shape {list(leaf.array.shape)}, or its .grad"
         for tensor, static in zip(tensors, self.inputs, strict=True):
-            if not hasattr(static._memory, "place") and tensor._memory is not static._memory:
+            if not hasattr(static._memory_, "place") and tensor._memory_ is not static._memory_:
                 return "an argument on the CPU"
         now = _settings(self.world.optimizers)
         for (name, value), (_, before) in zip(now, self.settings):
@@ -149,9 +149,9 @@ class DeviceEntry:
         self.graph.replay()
         for leaf in self.leaves:
             if leaf.more:
-                (leaf.tensor._vc or version_counter(leaf.tensor)).version += leaf.more
+                (leaf.tensor._vc_ or version_counter(leaf.tensor)).version += leaf.more
             if leaf.after is not leaf.before or leaf.after is not None:
-                leaf.tensor._grad_meta.grad = leaf.after
+                leaf.tensor._grad_meta_.grad = leaf.after
         results = []
         for one, requires_grad in zip(self.results, self._requires, strict=True):
             if isinstance(one, Tensor):
@@ -165,7 +165,7 @@ class DeviceEntry:
         for static, tensor in zip(self.inputs, tensors, strict=True):
             if one is static:
                 return tensor
-        array = one._memory
+        array = one._memory_
         made = wrap(array.copy() if hasattr(array, "place") else array, local.state.new_vc)
         if requires_grad:
             ended(made)

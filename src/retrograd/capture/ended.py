@@ -32,6 +32,6 @@ def ended(result: Tensor) -> None:
     node.sequence_nr = state.sequence_nr
     state.sequence_nr += 1
     node.extras = None
-    array = result._memory
+    array = result._memory_
     node.shape, node.dtype, node.array_class = array.shape, array.dtype, array.__class__
-    result._edge = (node, 0)
+    result._edge_ = (node, 0)

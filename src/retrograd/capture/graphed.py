@@ -66,7 +66,7 @@ class GraphRecording(Recording):
         self.differentiable = [position for position, one in enumerate(flat) if one.requires_grad]
         self.parameters = [
             tensor for tensor, _ in recorder.swapped.values()
-            if tensor.requires_grad and tensor._edge is None and not any(tensor is one for one in stand_ins)
+            if tensor.requires_grad and tensor._edge_ is None and not any(tensor is one for one in stand_ins)
         ]  # fmt: skip
         self.inputs = [one for one in stand_ins if one.requires_grad]
         middle = Call("middle", "middle", None, (), {})
@@ -74,19 +74,19 @@ class GraphRecording(Recording):
         recorder.calls.append(middle)
         given = []
         for position in self.differentiable:
-            array = np.ones(flat[position].shape, flat[position]._memory.dtype)
+            array = np.ones(flat[position].shape, flat[position]._memory_.dtype)
             recorder.add_storage(array, "argument", whole=False)
             self.grad_outputs.append(recorder.value(array))
             given.append(wrap(recorder.box(array)))
         wanted = [*self.inputs, *self.parameters]
         found = gradients([flat[position] for position in self.differentiable], wanted, given, allow_unused=True)
         for one in flat:
-            recorder.freed.add(one._edge[0]) if one._edge is not None else None
+            recorder.freed.add(one._edge_[0]) if one._edge_ is not None else None
         return result, tuple(found)
 
 
 def _stand_in(tensor: Any) -> Any:
-    one = wrap(tensor._memory)
+    one = wrap(tensor._memory_)
     return one.requires_grad_() if tensor.requires_grad else one
 
 
@@ -142,7 +142,7 @@ class GraphEntry:
 
     def fits(self, tensors: list[Any]) -> str | None:
         for tensor, array, requires_grad in self._expected:
-            if tensor._memory is not array or tensor.requires_grad != requires_grad:
+            if tensor._memory_ is not array or tensor.requires_grad != requires_grad:
                 return f"a tensor of shape {list(array.shape)}"
         return self.recording.world.changed()
 
@@ -161,7 +161,7 @@ class GraphEntry:
     def forward(self, instance: Instance, tensors: list[Any]) -> tuple[list[Any], Any]:
         recording = self.recording
         for place, tensor in zip(instance.places, tensors):
-            np.copyto(place, tensor._memory)
+            np.copyto(place, tensor._memory_)
         program = instance.start()
         saved = [array.copy() for array in self._written]
         states = [part.state() for part in self._moving]
@@ -176,7 +176,7 @@ class GraphEntry:
             raise
         for tensor, position, more in recording.versions:
             owner = tensor if position is None else tensors[position]
-            (owner._vc or version_counter(owner)).version += more
+            (owner._vc_ or version_counter(owner)).version += more
         results = []
         for output in recording.result_leaves:
             if output.__class__ is not Output:
@@ -190,7 +190,7 @@ class GraphEntry:
         recording = self.recording
         for place, position in zip(instance.grad_places, recording.differentiable):
             grad = grads[position]
-            place.fill(0) if grad is None else np.copyto(place, grad._numbers)
+            place.fill(0) if grad is None else np.copyto(place, grad._numbers_)
         with np.errstate(all="ignore"):
             instance.go_on(program)
         found = recording.leaves[len(recording.result_leaves) :]

@@ -41,11 +41,11 @@ def _one(arg: Any, tensors: list[Any]) -> Any:
             if other is arg:
                 return "the same", position
         tensors.append(arg)
-        array, meta = arg._memory, arg._grad_meta
-        if array is None or arg._special is not None:
+        array, meta = arg._memory_, arg._grad_meta_
+        if array is None or arg._special_ is not None:
             return arg.__class__, id(arg)
         return (
-            arg.__class__, array.shape, array.strides, array.dtype, arg._edge is not None,
+            arg.__class__, array.shape, array.strides, array.dtype, arg._edge_ is not None,
             meta is not None and (meta.requires_grad, meta.is_view, meta.hooks is None),
         )  # fmt: skip
     if isinstance(arg, _SCALARS):

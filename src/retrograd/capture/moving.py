@@ -36,7 +36,7 @@ class MovingOptimizer:
 
     def state(self) -> Any:
         tensors = {
-            key: {name: (value, value._memory.copy()) if isinstance(value, Tensor) else (value, None)
+            key: {name: (value, value._memory_.copy()) if isinstance(value, Tensor) else (value, None)
                   for name, value in state.items()}
             for key, state in self._optimizer.state.items() if isinstance(state, dict)
         }  # fmt: skip
@@ -50,7 +50,7 @@ class MovingOptimizer:
             optimizer.state[key].clear()
             for name, (value, content) in entries.items():
                 if content is not None:
-                    np.copyto(value._memory, content)
+                    np.copyto(value._memory_, content)
                 optimizer.state[key][name] = value
         for group, numbers in zip(optimizer.param_groups, groups, strict=True):
             group.update(numbers)

@@ -229,7 +229,7 @@ def _draw(name: str, method: Any) -> Any:
 
 def _get_state(method: Any) -> Any:
     def array(generator: Any) -> Any:
-        return method(generator)._memory
+        return method(generator)._memory_
 
     def get_state(generator: Any) -> Any:
         recorder = active.get(get_ident())
@@ -250,7 +250,7 @@ def _set_state(method: Any) -> Any:
             return method(generator, state)
         recorder.take(state)
         recorder.call(
-            from_array, (generator, state._memory), {}, name="Generator.set_state", impure=True, metadata=True
+            from_array, (generator, state._memory_), {}, name="Generator.set_state", impure=True, metadata=True
         )
         return generator
 
@@ -329,8 +329,8 @@ def record_step(recorder: Recorder, optimizer: Any, method: Any) -> Any:
             grad = param.grad
             if grad is not None:
                 _unbox(recorder, grad)
-                reads += [param._memory, grad._memory]
-                writes.append(param._memory)
+                reads += [param._memory_, grad._memory_]
+                writes.append(param._memory_)
             grads.append((param, grad))
     for state in optimizer.state.values():
         for value in state.values() if isinstance(state, dict) else ():
@@ -340,7 +340,7 @@ def record_step(recorder: Recorder, optimizer: Any, method: Any) -> Any:
         recorder.keep(recorder.value(array))
     part = MovingOptimizer(optimizer)
     recorder.steps.append((part, part.state()))
-    versions = [(param._vc, 0 if param._vc is None else param._vc.version) for param, _ in grads]
+    versions = [(param._vc_, 0 if param._vc_ is None else param._vc_.version) for param, _ in grads]
     state = local.state
     observers, interceptor = state.observers, state.interceptor
     recorder.busy += 1
@@ -351,18 +351,18 @@ def record_step(recorder: Recorder, optimizer: Any, method: Any) -> Any:
         state.observers, state.interceptor = observers, interceptor
         recorder.busy -= 1
     for (before, version), (param, _) in zip(versions, grads, strict=True):
-        counter = param._vc
+        counter = param._vc_
         if counter is not None:
             more = counter.version - (version if before is counter else 0)
             recorder.live_writes[id(counter)] = recorder.live_writes.get(id(counter), 0) + more
     call = recorder.python(method, (optimizer,), {}, f"{type(optimizer).__name__}.step", reads, writes)
-    call.kwargs = {"grads": [(param, None if grad is None else recorder.value(grad._memory)) for param, grad in grads]}
+    call.kwargs = {"grads": [(param, None if grad is None else recorder.value(grad._memory_)) for param, grad in grads]}
     return result
 
 
 def _unbox(recorder: Recorder, tensor: Any) -> None:
-    if tensor._memory.__class__ is RecordedArray:
-        tensor._memory = tensor._memory.array
+    if tensor._memory_.__class__ is RecordedArray:
+        tensor._memory_ = tensor._memory_.array
 
 
 def _scheduler_step(method: Any) -> Any:

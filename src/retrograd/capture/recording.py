@@ -123,7 +123,7 @@ class Recorder(KnownMemory):
 
     def take(self, tensor: Any) -> None:
         """Have a tensor of the world hold a recorded array."""
-        array = tensor._memory
+        array = tensor._memory_
         if array.__class__ is not np.ndarray:
             if array.__class__ is not RecordedArray:
                 raise refuse(f"a tensor of {type(array).__name__}", "only dense tensors on the CPU are captured")
@@ -132,22 +132,22 @@ class Recorder(KnownMemory):
             return
         if id(tensor) not in self.swapped:
             self.swapped[id(tensor)] = tensor, array
-            counter = tensor._vc
+            counter = tensor._vc_
             if counter is not None and id(counter) not in self.versions:
                 try:
                     self.versions[id(counter)] = counter, counter.version
                 except RuntimeError:  # an inference tensor has none
                     pass
         self.value(array)
-        tensor._memory = self.box(array)
+        tensor._memory_ = self.box(array)
         _expect(tensor, RecordedArray)
 
     def give_back(self) -> None:
         """Let every tensor that was taken have its own array again."""
         for tensor, array in self.swapped.values():
-            now = tensor._memory
+            now = tensor._memory_
             if now.__class__ is RecordedArray:
-                tensor._memory = array if now.array is array else now.array
+                tensor._memory_ = array if now.array is array else now.array
             _expect(tensor, np.ndarray)
 
     def _take_all(self, values: Any) -> None:
@@ -161,14 +161,14 @@ class Recorder(KnownMemory):
         """As an observer among others."""
         if local.state.grad_enabled and getattr(operator, "__name__", "") != "detach":
             for tensor in args:
-                if isinstance(tensor, Tensor) and tensor._edge is not None and tensor._memory.__class__ is np.ndarray:
+                if isinstance(tensor, Tensor) and tensor._edge_ is not None and tensor._memory_.__class__ is np.ndarray:
                     self._refuse_history(tensor)
         self._take_all(args)
         self._take_all(kwargs.values())
         return proceed()
 
     def _refuse_history(self, tensor: Any) -> None:
-        node = tensor._edge[0]
+        node = tensor._edge_[0]
         if node.sequence_nr < self.first_node and node.next_edges:
             raise refuse(
                 f"the result of {type(node).__name__}, which was recorded before the captured call",
@@ -469,7 +469,7 @@ class Recorder(KnownMemory):
         for counter, version in self.versions.values():
             counter.version = version
         for tensor, _ in self.swapped.values():
-            counter = tensor._vc
+            counter = tensor._vc_
             if counter is not None and id(counter) not in self.versions and counter is not INFERENCE:
                 counter.version = 0  # it was made meanwhile
 
@@ -512,7 +512,7 @@ class Recorder(KnownMemory):
 
 def _expect(tensor: Any, array_class: type) -> None:
     """Have the accumulator of a leaf, if there is one, expect gradients of this class."""
-    meta = tensor._grad_meta
+    meta = tensor._grad_meta_
     node = None if meta is None or meta.grad_accumulator is None else meta.grad_accumulator()
     if node is not None and node.array_class in (np.ndarray, RecordedArray):
         node.array_class = array_class

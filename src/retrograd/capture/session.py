@@ -65,7 +65,7 @@ class Recording:
         self._run(function, args, kwargs)
 
     def _note_grad(self, tensor: Any) -> None:
-        meta = tensor._grad_meta
+        meta = tensor._grad_meta_
         if id(tensor) not in self._grads_before:
             self._grads_before[id(tensor)] = tensor, None if meta is None else meta.grad
 
@@ -87,10 +87,10 @@ class Recording:
     def _take_arguments(self) -> None:
         recorder = self.recorder
         for tensor in self.tensors:
-            array = tensor._memory
+            array = tensor._memory_
             if array.__class__ is not np.ndarray:
                 raise refuse(f"an argument of {type(array).__name__}", "only dense tensors on the CPU are captured")
-            if tensor._edge is not None:
+            if tensor._edge_ is not None:
                 raise refuse("an argument with a history", "use capture on a module, or detach() the argument")
             if array.size and recorder.find(array) is not None:
                 raise refuse("arguments that share memory", "give the function tensors of their own")
@@ -102,12 +102,12 @@ class Recording:
         """Leave the world as it was before the call."""
         recorder = self.recorder
         for tensor, array in recorder.swapped.values():
-            tensor._memory = array
+            tensor._memory_ = array
         recorder.give_back()
         self.result = None
         for tensor, grad in self._grads_before.values():
-            if tensor._grad_meta is not None and tensor._grad_meta.grad is not grad:
-                tensor._grad_meta.grad = grad
+            if tensor._grad_meta_ is not None and tensor._grad_meta_.grad is not grad:
+                tensor._grad_meta_.grad = grad
         recorder.undo()
         for part, state in reversed(recorder.steps):
             part.put_back(state)
@@ -127,7 +127,7 @@ class Recording:
         self._grads(positions)
         self._versions(positions)
         for tensor, array in recorder.swapped.values():
-            if tensor._memory.__class__ is RecordedArray and tensor._memory.array is not array:
+            if tensor._memory_.__class__ is RecordedArray and tensor._memory_.array is not array:
                 raise CaptureError(
                     f"cannot capture a step that gives a tensor of shape {list(array.shape)} other memory (.data = …, "
                     "set_, resize_): write to it in place instead, as with copy_()"
@@ -164,17 +164,17 @@ class Recording:
         position = positions.get(id(leaf))
         if position is not None or id(leaf) in recorder.swapped:
             return Output(leaf, position, None, False)
-        array: Any = leaf._memory
-        if leaf._special is not None or not isinstance(array, (np.ndarray, RecordedArray)):
+        array: Any = leaf._memory_
+        if leaf._special_ is not None or not isinstance(array, (np.ndarray, RecordedArray)):
             raise refuse(f"a result of {type(array).__name__}", "return dense tensors")
         bare: Any = array.array if array.__class__ is RecordedArray else array
         value = recorder.value(bare)
-        if leaf._edge is not None and leaf._edge[0] not in recorder.freed:
+        if leaf._edge_ is not None and leaf._edge_[0] not in recorder.freed:
             raise NeedsGraph
         if value.storage.kind == "argument":
             raise refuse("a result that is a view of an argument", "return its clone()")
         if array.__class__ is RecordedArray:
-            leaf._memory = array.array
+            leaf._memory_ = array.array
         return Output(None, None, value, leaf.requires_grad)
 
     def _grads(self, positions: dict[int, int]) -> None:
@@ -189,32 +189,32 @@ class Recording:
             if v.storage.kind == "outside"
         }
         for tensor, before in self._grads_before.values():
-            now = None if tensor._grad_meta is None else tensor._grad_meta.grad
+            now = None if tensor._grad_meta_ is None else tensor._grad_meta_.grad
             position = positions.get(id(tensor))
-            if now is not None and now._memory.__class__ is RecordedArray:
+            if now is not None and now._memory_.__class__ is RecordedArray:
                 if now is before:
-                    before_array = recorder.swapped[id(now)][1] if id(now) in recorder.swapped else now._memory.array
-                    now._memory = before_array
+                    before_array = recorder.swapped[id(now)][1] if id(now) in recorder.swapped else now._memory_.array
+                    now._memory_ = before_array
                 else:
-                    now._memory = now._memory.array
+                    now._memory_ = now._memory_.array
             if now is before:
                 if now is not None:
-                    value = recorder.find(now._memory) if isinstance(now._memory, np.ndarray) else None
+                    value = recorder.find(now._memory_) if isinstance(now._memory_, np.ndarray) else None
                     if value is not None and value.storage.start in used:
-                        self.grads_expected.append((tensor, position, now._memory))
+                        self.grads_expected.append((tensor, position, now._memory_))
                 continue
             if before is None:
                 self.grads_expected.append((tensor, position, None))
-            elif isinstance(before._memory, np.ndarray):
-                value = recorder.find(before._memory)
+            elif isinstance(before._memory_, np.ndarray):
+                value = recorder.find(before._memory_)
                 if value is not None and value.storage.start in used:
-                    self.grads_expected.append((tensor, position, before._memory))
-            value = None if now is None else recorder.value(now._memory)
-            if now is not None and now._edge is not None:
+                    self.grads_expected.append((tensor, position, before._memory_))
+            value = None if now is None else recorder.value(now._memory_)
+            if now is not None and now._edge_ is not None:
                 raise refuse(
                     "a .grad with a history (create_graph=True)", "use torch.autograd.grad() and return its result"
                 )
-            version = 0 if now is None or now._vc is None else now._vc.version
+            version = 0 if now is None or now._vc_ is None else now._vc_.version
             self.grads.append(GradEffect(tensor if position is None else None, position, value, version))
 
     def _versions(self, positions: dict[int, int]) -> None:
@@ -223,7 +223,7 @@ class Recording:
         self.versions: list[tuple[Any, int | None, int]] = []
         seen: set[int] = set()
         for tensor, _ in recorder.swapped.values():
-            counter = tensor._vc
+            counter = tensor._vc_
             if counter is None or id(counter) in seen:
                 continue
             seen.add(id(counter))
@@ -248,12 +248,12 @@ class Recording:
         found = gc.get_referrers(*alive)
         for referrer in found:
             if isinstance(referrer, Tensor):
-                array = referrer._memory
+                array = referrer._memory_
                 if array.__class__ is RecordedArray:
                     holders = gc.get_referrers(referrer)
                     others = [one for one in holders if not _is_ours(one) and one is not found]
                     if not others:
-                        referrer._memory = array.array
+                        referrer._memory_ = array.array
                         continue
                     raise CaptureError(
                         f"cannot capture a step that keeps a tensor of shape {list(array.shape)} which it made "

@@ -101,7 +101,7 @@ def _unwrap(entry: Entry, operator: str | None = None, inplace: bool = False) ->
         call = f"{public}, {where}, {p}, ({arguments}), {keywords}"
         if a.type == "Tensor" or (inplace and position == 1):
             # A view is taken of the memory, whatever its bits say. See Note [Lazy conjugation].
-            data = "_viewed" if entry.view and position == 1 else "_numbers"
+            data = "_viewed_" if entry.view and position == 1 else "_numbers_"
             lines += ["try:", f"    {arr} = {p}.{data}", "except AttributeError:"]
             if operator and position == 2:
                 lines.append(f"    return no_array({call}) if isinstance({p}, Tensor) else NotImplemented")
@@ -110,7 +110,7 @@ def _unwrap(entry: Entry, operator: str | None = None, inplace: bool = False) ->
             else:
                 lines.append(f"    return no_array({call})")
         elif a.type == "Tensor?":
-            lines += ["try:", f"    {arr} = None if {p} is None else {p}._numbers", "except AttributeError:"]
+            lines += ["try:", f"    {arr} = None if {p} is None else {p}._numbers_", "except AttributeError:"]
             lines.append(f"    return no_array({call})")
         elif a.type == "Tensor|Scalar":
             number = [f"{is_plain_number(p)}:", f"    {arr} = {p}"] if operator and entry.ufunc else []
@@ -118,7 +118,7 @@ def _unwrap(entry: Entry, operator: str | None = None, inplace: bool = False) ->
                 lines += ["if " + number[0], number[1]]
             test = "elif" if number and lines[-1] == number[1] else "if"
             lines += [f"{test} {p}.__class__ is Tensor or isinstance({p}, Tensor):"]
-            lines += ["    try:", f"        {arr} = {p}._numbers", "    except AttributeError:"]
+            lines += ["    try:", f"        {arr} = {p}._numbers_", "    except AttributeError:"]
             lines += [f"        return no_array({call})"]
             if number and operator and not operator.startswith("__r"):
                 lines += ["elif " + number[0], number[1]]
@@ -236,21 +236,22 @@ def _run_ufunc(entry: Entry, reflected: bool) -> list[str]:
 
 def _make_results(entry: Entry) -> list[str]:
     lines = []
-    data = "_memory" if entry.view else "_numbers"
+    data = "_memory_" if entry.view else "_numbers_"
     cls = f'class_with_flipped_bit(input, "{entry.flips}")' if entry.flips else "Tensor"
     if entry.view:
-        lines.append("vc = input._vc or version_counter(input)")
+        lines.append("vc = input._vc_ or version_counter(input)")
     if entry.schema.returns_list:
         lines += ["results = []", "for array in arrays:", "    result = new(Tensor)", f"    result.{data} = array"]
-        lines += [f"    result._vc = {'vc' if entry.view else 'state.new_vc'}"]
-        lines += ["    result._grad_meta = result._edge = None"]
+        lines += [f"    result._vc_ = {'vc' if entry.view else 'state.new_vc'}"]
+        lines += ["    result._grad_meta_ = result._edge_ = None"]
         lines += ["    results.append(result)"]
         return lines
     for r in entry.schema.results:
         lines += [f"{r} = new({cls})", f"{r}.{data} = {r}_array"]
-        lines += [f"{r}._vc = {'vc' if entry.view else 'state.new_vc'}"]
+        lines += [f"{r}._vc_ = {'vc' if entry.view else 'state.new_vc'}"]
         # (A view gets its meta below.)
-        lines += [f"{r}._edge = None" if entry.view and entry.differentiable else f"{r}._grad_meta = {r}._edge = None"]
+        made_below = entry.view and entry.differentiable
+        lines += [f"{r}._edge_ = None" if made_below else f"{r}._grad_meta_ = {r}._edge_ = None"]
     return lines
 
 

@@ -2,7 +2,7 @@
 
 The same wrappers once more, for Note [Python dispatch] in ops/dispatch.py: what a kernel would compute from arrays
 comes, as tensors, from ``call()``; around it the operator records its history as it always does.  Where a wrapper has
-arrays, these have what stands for them (``_memory``): shapes and dtypes are all that is read of it.
+arrays, these have what stands for them (``_memory_``): shapes and dtypes are all that is read of it.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ def _stand_ins(entry: Entry) -> list[str]:
     for position, a in enumerate(entry.schema.arguments, 1):
         p, array = a.parameter, _array(a)
         if a.is_list:
-            lines += [f"{p} = tuple({p})", f"{array} = [None if t is None else t._memory for t in {p}]"]
+            lines += [f"{p} = tuple({p})", f"{array} = [None if t is None else t._memory_ for t in {p}]"]
         elif a.type == "Tensor":
-            lines.append(f"{array} = {p}._memory")
+            lines.append(f"{array} = {p}._memory_")
         elif a.is_tensor:
-            lines.append(f"{array} = {p}._memory if isinstance({p}, Tensor) else {p}")
+            lines.append(f"{array} = {p}._memory_ if isinstance({p}, Tensor) else {p}")
         elif a.type == "dtype?":
             lines.append(f"{array} = as_numpy_dtype({p})")
         elif a.type == "int[]...":
@@ -89,7 +89,7 @@ def _results(entry: Entry) -> list[str]:
     if entry.schema.returns_list:
         lines = ["results = list(call())", "arrays = [bare(result) for result in results]"]
         if entry.view:
-            lines += ["vc = input._vc or version_counter(input)", "for result in results:", "    result._vc = vc"]
+            lines += ["vc = input._vc_ or version_counter(input)", "for result in results:", "    result._vc_ = vc"]
         return lines
     if len(results) > 1:
         names = ", ".join(results)
@@ -99,7 +99,7 @@ def _results(entry: Entry) -> list[str]:
     lines = [saves if entry.saves else "result = call()"]
     lines += ["if result is None:", "    return None", "result_array = bare(result)"]
     if entry.view:
-        lines += ["vc = input._vc or version_counter(input)", "result._vc = vc", "shape = result_array.shape"]
+        lines += ["vc = input._vc_ or version_counter(input)", "result._vc_ = vc", "shape = result_array.shape"]
     elif entry.inline:
         lines += ["shape = result_array.shape"]
     return lines
@@ -139,9 +139,9 @@ def _inplace_function(entry: Entry) -> str:
         body += ["if record:", *("    " + line for line in inner), "else:", "    node = None"]
     else:
         body += [f'node = NotImplementedInPlace(input, "{entry.schema.base}_") if record else None']
-    body += ["version = input._version", "call()", "if input._vc is not None and input._vc is not INFERENCE:"]
-    body += ["    input._vc.version = version  # (what the kernel itself has counted is counted here)"]
-    body += [f'end_inplace(input, input._memory, node, "{entry.schema.base}_")']
+    body += ["version = input._version", "call()", "if input._vc_ is not None and input._vc_ is not INFERENCE:"]
+    body += ["    input._vc_.version = version  # (what the kernel itself has counted is counted here)"]
+    body += [f'end_inplace(input, input._memory_, node, "{entry.schema.base}_")']
     if recorded and slots.results:
         body += ["if record:", '    save_output(node, "result", input)']
     body.append("return input")

@@ -105,7 +105,7 @@ def _check_overlap(entry: Entry) -> list[str]:
         if a.type not in ("Tensor", "Tensor|Scalar") or a.name == "value":
             continue
         p, arr, strict = a.parameter, _array(a), a.name in entry.apart
-        test = f"{p}._vc is not None and {p}._vc is input._vc"
+        test = f"{p}._vc_ is not None and {p}._vc_ is input._vc_"
         if not strict:
             test += f" and {p} is not input"
         if a.type == "Tensor|Scalar":

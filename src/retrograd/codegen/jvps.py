@@ -140,9 +140,9 @@ def _taken(a: Argument, name: str, differentiable: bool) -> list[str]:
     if not a.is_tensor:
         lines = [f"    if {p}.__class__ not in NUMBERS:", "        return None"]
         return lines if name == p else [*lines, f"    {name} = {p}"]
-    lines = [f"    if {p}.__class__ is Tensor or isinstance({p}, Tensor):", f"        {name} = {p}._numbers"]
+    lines = [f"    if {p}.__class__ is Tensor or isinstance({p}, Tensor):", f"        {name} = {p}._numbers_"]
     if differentiable:
-        lines += [f"        if {p}._grad_meta is not None or {p}._edge is not None:"]
+        lines += [f"        if {p}._grad_meta_ is not None or {p}._edge_ is not None:"]
         lines += [f"            {a.name}_t = tangent_array(state, {p}, level)"]
     if a.type != "Tensor":
         lines += [f"    elif {p}.__class__ in NUMBERS:", f"        {name} = {p}"]

@@ -305,15 +305,15 @@ def _unpack_tensor(a: Argument, arrays: bool) -> list[str]:
     if a.is_list:
         return [f'{name} = unpack_list_{"arrays" if arrays else "tensors"}(node, "{name}", node.{name}_)']
     if a.type == "Tensor":
-        test = f"{name}._vc is None"
+        test = f"{name}._vc_ is None"
     else:  # a number, or None, may stand here
-        test = f"{name}.__class__ is Tensor and {name}._vc is None"
+        test = f"{name}.__class__ is Tensor and {name}._vc_ is None"
     lines = [f"{name} = node.{name}_"]
     if arrays:
         unpacked = f'unpack_array(node, "{name}", {name})'
         if a.type == "Tensor|Scalar":
             unpacked = f"{name} if {name}.__class__ in PYTHONS_REALS else {unpacked}"
-        return [*lines, f"{name} = {name}._numbers if {test} else {unpacked}"]
+        return [*lines, f"{name} = {name}._numbers_ if {test} else {unpacked}"]
     return [*lines, f"if not ({test}):", f'    {name} = unpack_tensor(node, "{name}", {name})']
 
 
@@ -322,7 +322,7 @@ def _unpack_result(entry: Entry, r: str, position: int, arrays: bool) -> list[st
     if arrays:
         return [*lines, f"if node.{r}_vc.version:", f'    {r} = unpack_output_array(node, "{r}", {r})']
     lines.append(f'{r} = unpack_output_tensor(node, "{r}", {r}, {entry.output_nr(position)})')
-    return lines if entry.output_differentiability[position] else [*lines, f"{r}._edge = None"]
+    return lines if entry.output_differentiability[position] else [*lines, f"{r}._edge_ = None"]
 
 
 def _saved_properties(entry: Entry, slots: Slots, names: Names, of_numbers: Slots | None = None) -> list[str]:

@@ -11,13 +11,13 @@ from .table import Entry
 def _edge(a: Argument) -> list[str]:
     p, edge = a.parameter, f"edge_{a.name}"
     if a.is_list:
-        return [f"edges = tuple(t._edge or t._grad_meta and gradient_edge(t) for t in {p})"]
+        return [f"edges = tuple(t._edge_ or t._grad_meta_ and gradient_edge(t) for t in {p})"]
     if a.type == "Tensor|Scalar":
         # A number (or None) is its own array.
-        return [f"{edge} = None if {p} is {_array(a)} else {p}._edge or {p}._grad_meta and gradient_edge({p})"]
+        return [f"{edge} = None if {p} is {_array(a)} else {p}._edge_ or {p}._grad_meta_ and gradient_edge({p})"]
     if a.type == "Tensor?":
-        return [f"{edge} = None if {p} is None else {p}._edge or {p}._grad_meta and gradient_edge({p})"]
-    return [f"{edge} = {p}._edge or {p}._grad_meta and gradient_edge({p})"]
+        return [f"{edge} = None if {p} is None else {p}._edge_ or {p}._grad_meta_ and gradient_edge({p})"]
+    return [f"{edge} = {p}._edge_ or {p}._grad_meta_ and gradient_edge({p})"]
 
 
 def _connect(entry: Entry, inplace: bool = False) -> list[str]:
@@ -81,13 +81,13 @@ def _save(entry: Entry, original: str | None = None) -> list[str]:
             continue
         value = original if original and a.name == "self" else p
         if a.type == "Tensor":
-            save = f"node.{a.name}_ = {value} if {value}._vc is None else save({value})"
+            save = f"node.{a.name}_ = {value} if {value}._vc_ is None else save({value})"
         elif a.type == "Tensor?":
-            save = f"node.{a.name}_ = {value} if {value} is None or {value}._vc is None else save({value})"
+            save = f"node.{a.name}_ = {value} if {value} is None or {value}._vc_ is None else save({value})"
         else:
             # A number (or None) is its own array.
             save = (
-                f"node.{a.name}_ = {value} if {value} is {_array(a)} or {value}._vc is None else save({value})"
+                f"node.{a.name}_ = {value} if {value} is {_array(a)} or {value}._vc_ is None else save({value})"
             )
         readers = needed_by(entry, a.name)
         if several and len(readers) < len(entry.differentiable_arguments):
@@ -139,15 +139,15 @@ def _record(entry: Entry) -> list[str]:
     if entry.schema.returns_list:
         inner += ["node.metadata_of_inputs = tuple((a.shape, a.dtype, a.__class__) for a in arrays)"]
         inner += ["node.num_inputs = len(arrays)", "node.shape = None"]
-        inner += ["for position, result in enumerate(results):", "    result._edge = (node, position)"]
+        inner += ["for position, result in enumerate(results):", "    result._edge_ = (node, position)"]
     else:
         inner += _metadata(entry)
         for r, _ in slots.results:
-            inner += ["vc = VersionCounter()", "vc.version = 0", f"{r}._vc = vc"]
+            inner += ["vc = VersionCounter()", "vc.version = 0", f"{r}._vc_ = vc"]
             inner += [f"node.{r}_ = {r}_array", f"node.{r}_vc = vc"]
         for position, r in enumerate(entry.schema.results):
             if entry.output_differentiability[position]:
-                inner += [f"{r}._edge = (node, {entry.output_nr(position)})"]
+                inner += [f"{r}._edge_ = (node, {entry.output_nr(position)})"]
     body = [f"if {_any_edge(entry)}:", *("    " + line for line in inner)]
     return ["if state.grad_enabled:", *("    " + line for line in lines + body)]
 
@@ -165,9 +165,9 @@ def _record_view(entry: Entry, edges: list[str], inner: list[str]) -> list[str]:
     else:
         inner += [*_metadata(entry), "edge = (node, 0)"]
         # as_view(), for the commonest case inline.
-        plain = "(meta := input._grad_meta) is None or meta.__class__ is AutogradMeta and input.__class__ is Tensor"
+        plain = "(meta := input._grad_meta_) is None or meta.__class__ is AutogradMeta and input.__class__ is Tensor"
         inner += [f"if ({plain}) and vc is not INFERENCE:"]
-        inner += ["    result._grad_meta = meta = new(DifferentiableViewMeta)"]
+        inner += ["    result._grad_meta_ = meta = new(DifferentiableViewMeta)"]
         inner += ["    meta.edge = edge", "    meta.attr_version = vc.version", "    meta.base = input"]
         inner += [f"    meta.step = ({step}, None)", "    return result"]
         after = [f"as_view(state, input, result, ({step}, None), edge)"]

@@ -1,9 +1,9 @@
 """AutogradMeta: what autograd knows of a tensor beyond its history.
 
-A tensor's ``_grad_meta`` is None until something needs it: ``requires_grad_()``, a hook, ``retain_grad()``, a name.
+A tensor's ``_grad_meta_`` is None until something needs it: ``requires_grad_()``, a hook, ``retain_grad()``, a name.
 
 The one thing that every result of a recorded operation has, the gradient edge ``(grad_fn, output_nr)``, is not in
-here but in a slot of the tensor itself (``_edge``): results are made by the million, and an AutogradMeta for each
+here but in a slot of the tensor itself (``_edge_``): results are made by the million, and an AutogradMeta for each
 would be one more object to allocate, to follow and for the garbage collector to walk.
 """
 
@@ -79,10 +79,10 @@ class OwnedMeta(AutogradMeta):
 
 def materialize_autograd_meta(tensor: TensorAutograd) -> AutogradMeta:
     """The tensor's AutogradMeta, made now if there was none."""
-    meta = tensor._grad_meta
+    meta = tensor._grad_meta_
     if meta is None:
         with graph_lock:
-            meta = tensor._grad_meta
+            meta = tensor._grad_meta_
             if meta is None:
-                meta = tensor._grad_meta = AutogradMeta()
+                meta = tensor._grad_meta_ = AutogradMeta()
     return meta

@@ -2,7 +2,7 @@
 
 Note [Version counters]
 A counter belongs to one piece of memory and is shared by every tensor that aliases it (views, ``detach()``; not
-``.data``).  Each in-place write adds one.  ``_vc`` is None while a tensor has never been written to and has no alias,
+``.data``).  Each in-place write adds one.  ``_vc_`` is None while a tensor has never been written to and has no alias,
 which is the case of nearly every tensor: `version_counter` makes the counter when somebody has to share or raise it.
 """
 
@@ -76,10 +76,10 @@ def new_version_counter() -> VersionCounter:
 
 def version_counter(tensor: Tensor) -> VersionCounter:
     """The tensor's version counter, to be shared or raised; made now if there was none."""
-    vc = tensor._vc
+    vc = tensor._vc_
     if vc is None:
         with graph_lock:  # two threads that alias one tensor must share one counter
-            vc = tensor._vc
+            vc = tensor._vc_
             if vc is None:
-                vc = tensor._vc = new_version_counter()
+                vc = tensor._vc_ = new_version_counter()
     return vc

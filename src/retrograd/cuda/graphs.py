@@ -218,7 +218,7 @@ def warm_up(function: Callable[[], Any]) -> Any:
 
 def copy_in(static: Tensor, value: Tensor) -> None:
     """Put the values of an argument where the graph reads them."""
-    if static._memory is not value._memory:
+    if static._memory_ is not value._memory_:
         with no_grad():
             static.copy_(value, non_blocking=True)
 
@@ -313,7 +313,7 @@ class _Graphed(Function):
         for static, value in zip(both.inputs, tensors):
             copy_in(static, value)
         both.forward_graph.replay()
-        outs = [wrap(one._memory) if isinstance(one, Tensor) else one for one in both.outputs]
+        outs = [wrap(one._memory_) if isinstance(one, Tensor) else one for one in both.outputs]
         fixed = [one for i, one in enumerate(outs) if isinstance(one, Tensor) and i not in both.differentiable]
         ctx.mark_non_differentiable(*fixed)
         ctx.set_materialize_grads(True)
@@ -330,5 +330,5 @@ class _Graphed(Function):
         results = []
         for one in (*both.inputs, *both.parameters):
             value = next(found) if one.requires_grad else None
-            results.append(None if value is None else wrap(value._memory))
+            results.append(None if value is None else wrap(value._memory_))
         return (None, *results)

@@ -56,14 +56,14 @@ def _check_alike(first: Tensor, others: Sequence[Tensor], what: str) -> None:
 
 
 def _check_plain(tensor: Tensor) -> None:
-    if tensor._special is not None or tensor.layout is not strided:
+    if tensor._special_ is not None or tensor.layout is not strided:
         raise RuntimeError(f"Tensors must be dense, but this one is of layout {tensor.layout}: to_dense() it")
 
 
 def _read(tensor: Tensor) -> Any:
     """The memory of a tensor that is sent."""
     _check_plain(tensor)
-    array = tensor._numbers
+    array = tensor._numbers_
     return array if array.flags.c_contiguous else array.copy()
 
 
@@ -72,8 +72,8 @@ def _written(tensor: Tensor, after: Steps) -> Any:
     if tensor.requires_grad and tensor.grad_fn is not None:
         raise RuntimeError("a tensor with a history cannot be received into: detach() it, or use torch.distributed.nn")
     _check_plain(tensor)
-    array = tensor._numbers
-    if tensor._memory is not array:
+    array = tensor._numbers_
+    if tensor._memory_ is not array:
         raise RuntimeError("a lazily conjugated or negated tensor cannot be received into: resolve_conj() it")
     if array.flags.c_contiguous:
         if not array.flags.writeable:
@@ -118,7 +118,7 @@ def _root(group: ProcessGroup, rank: int | None, group_rank: int | None, name: s
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
     """`tensor` becomes the sum (or what `op` says) of everybody's `tensor`, everywhere."""
     _check_tensor(tensor, "tensor")
-    check(op, tensor._memory.dtype, "all_reduce")
+    check(op, tensor._memory_.dtype, "all_reduce")
     found = resolve(group)
     if found is None:
         return None
@@ -134,7 +134,7 @@ def reduce(
 ) -> Work | None:  # fmt: skip
     """`tensor` of process `dst` becomes the sum (or what `op` says) of everybody's."""
     _check_tensor(tensor, "tensor")
-    check(op, tensor._memory.dtype, "reduce")
+    check(op, tensor._memory_.dtype, "reduce")
     found = resolve(group)
     if found is None:
         return None
@@ -202,7 +202,7 @@ def reduce_scatter(
 ) -> Work | None:
     """`output` becomes the sum (or what `op` says) of everybody's ``input_list[rank]``."""
     _check_tensor(output, "output")
-    check(op, output._memory.dtype, "reduce_scatter")
+    check(op, output._memory_.dtype, "reduce_scatter")
     found = resolve(group)
     if found is None:
         return None
@@ -222,7 +222,7 @@ def reduce_scatter_tensor(
     _check_tensor(output, "output")
     _check_tensor(input, "input")
     _check_alike(output, [input], "input")
-    check(op, output._memory.dtype, "reduce_scatter_tensor")
+    check(op, output._memory_.dtype, "reduce_scatter_tensor")
     found = resolve(group)
     if found is None:
         return None

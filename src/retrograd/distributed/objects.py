@@ -30,7 +30,7 @@ def _pickled(thing: Any, group: Any) -> Any:
 
 
 def _restored(data: Tensor) -> Any:
-    return pickle.loads(data._numbers.tobytes())
+    return pickle.loads(data._numbers_.tobytes())
 
 
 def _empty(count: int, group: Any) -> Any:

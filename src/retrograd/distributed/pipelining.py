@@ -103,7 +103,7 @@ class PipelineStage:
             sizes = list(tensor.shape)
             if len(sizes) > _HEADER - 3:
                 raise ValueError(f"stages send tensors of up to {_HEADER - 3} dimensions, not {len(sizes)}")
-            kind = _DTYPES.index(str(tensor._memory.dtype))
+            kind = _DTYPES.index(str(tensor._memory_.dtype))
             header = [len(outputs), kind, len(sizes), *sizes, *[0] * (_HEADER - 3 - len(sizes))]
             collectives.isend(ops.tensor(header, device=self.group.device), after, self.group, _TAG)
             tokens.append(send(tensor, after, self.group, _TAG))

@@ -141,7 +141,7 @@ class TCPStore:
         timeout: timedelta = timedelta(seconds=300),
         wait_for_workers: bool = True,
     ) -> None:
-        self._numbers: dict[str, bytes] = {}
+        self._numbers_: dict[str, bytes] = {}
         self._changed = threading.Condition()
         self._server = Server("127.0.0.1" if _is_local(host_name) else "", port, self._reply) if is_master else None
         self.host = host_name
@@ -168,20 +168,20 @@ class TCPStore:
         with self._changed:
             match asked["do"]:
                 case "set":
-                    self._numbers[key] = value
+                    self._numbers_[key] = value
                 case "add":
-                    self._numbers[key] = str(int(self._numbers.get(key, b"0")) + int(value)).encode()
+                    self._numbers_[key] = str(int(self._numbers_.get(key, b"0")) + int(value)).encode()
                 case "compare_set":
-                    if self._numbers.get(key, b"") == asked["expected"].encode("latin-1"):
-                        self._numbers[key] = value
+                    if self._numbers_.get(key, b"") == asked["expected"].encode("latin-1"):
+                        self._numbers_[key] = value
                 case "get":
-                    self._changed.wait_for(lambda: key in self._numbers, asked["seconds"])
+                    self._changed.wait_for(lambda: key in self._numbers_, asked["seconds"])
                 case "delete":
-                    return {"value": "1" if self._numbers.pop(key, None) is not None else "0"}
+                    return {"value": "1" if self._numbers_.pop(key, None) is not None else "0"}
                 case "number":
-                    return {"value": str(len(self._numbers))}
+                    return {"value": str(len(self._numbers_))}
             self._changed.notify_all()
-            found = self._numbers.get(key)
+            found = self._numbers_.get(key)
         return {} if found is None else {"value": found.decode("latin-1")}
 
     # ------------------------------------------------------------------------------------------------- in every process

@@ -94,7 +94,7 @@ class GraphBuilder:
                     queue.append(edge[0])
         for node in queue:
             if isinstance(node, AccumulateGrad):
-                self.own_storages.update(id(storage) for storage in _storages(node.variable._memory))
+                self.own_storages.update(id(storage) for storage in _storages(node.variable._memory_))
         for node in queue:
             self._add_node(node)
         for node in queue:
@@ -306,9 +306,9 @@ def _short(dtype: Any) -> str:
 
 
 def _meta_of(tensor: Tensor) -> str:
-    array = tensor._memory
-    device = device_of_array_class(array.__class__) if tensor._special is None else tensor.device
-    dtype = from_numpy_dtype(array.dtype) if tensor._special is None else tensor.dtype
+    array = tensor._memory_
+    device = device_of_array_class(array.__class__) if tensor._special_ is None else tensor.device
+    dtype = from_numpy_dtype(array.dtype) if tensor._special_ is None else tensor.dtype
     return f"{tuple(array.shape)} {_short(dtype)} {device}"
 
 
@@ -328,7 +328,7 @@ def _describe(name: str, value: Any) -> list[list[Any]]:
     if isinstance(value, Freed) or value is None:
         return []
     if isinstance(value, Tensor):
-        value = value._memory
+        value = value._memory_
     if hasattr(value, "nbytes") and hasattr(value, "shape"):
         size = getattr(value, "nbytes", 0)
         return [[name, str(tuple(value.shape)), _short(value.dtype), size, flags_of(value)]]
@@ -346,7 +346,7 @@ def _arguments_of_checkpoints(node: Any) -> Iterator[Any]:
             for argument in frame.args:
                 tensor = argument.data if isinstance(argument, SavedVariable) else None
                 if isinstance(tensor, Tensor):
-                    yield tensor._memory
+                    yield tensor._memory_
 
 
 def _hooks_of(node: Any) -> list[str]:
@@ -367,7 +367,7 @@ def hooks_before(node: Any) -> list[tuple[str, str]]:
 def hooks_after(node: Any) -> list[tuple[str, str]]:
     found = []
     if isinstance(node, AccumulateGrad):
-        meta: Any = node.variable._grad_meta
+        meta: Any = node.variable._grad_meta_
         hooks = getattr(meta, "post_accumulate_grad_hooks", None) or {}
         found += [("post-accumulate hook", hook) for hook in list(hooks.values())]
     if node.extras is not None:

@@ -67,7 +67,7 @@ class Recording(Watcher):
         self._running: list[weakref.ref[GraphTask]] = []
         #: thread -> [node that has run, position of its next edge]
         self._giving: dict[int, list[int]] = {}
-        self._memory: list[int] = []
+        self._memory_: list[int] = []
         #: What operators have made in passes, weakly: storage -> (reference, node that was running, pass, bytes)
         self._alive: dict[int, tuple[Any, int, int, int]] = {}
         #: Those of them that have died since the last event.
@@ -105,8 +105,8 @@ class Recording(Watcher):
         for key, (tensor, name) in names_around(depth + 1).items():
             if tensor.is_leaf and tensor.requires_grad:
                 self._names.setdefault(key, (tensor, name))
-            elif tensor._edge is not None and not name.startswith("_"):
-                others.append((tensor._edge[0], name))
+            elif tensor._edge_ is not None and not name.startswith("_"):
+                others.append((tensor._edge_[0], name))
         self._builder.names.update(self._names)
         return others
 
@@ -171,7 +171,7 @@ class Recording(Watcher):
             if task.reentrant_depth == 0:
                 self._roots += task.graph_roots
             self._add(ev.BEGIN, builder.nodes[task.root], number, value=task.reentrant_depth)
-            self._memory.append(grown)
+            self._memory_.append(grown)
             self._add(ev.READY, builder.nodes[task.root], number)
 
         def watched(node: Node, edges: tuple[Any, ...], grads: Sequence[Any], as_tensors: bool) -> Sequence[Any]:
@@ -196,8 +196,8 @@ class Recording(Watcher):
         task, node = state.graph_task, state.current_node
         if task is not None and node is not None and task.id in self._passes:
             for tensor in results_of(result):
-                if tensor.requires_grad and tensor._special is None:
-                    self._note_new(self._passes[task.id], node, tensor._memory)
+                if tensor.requires_grad and tensor._special_ is None:
+                    self._note_new(self._passes[task.id], node, tensor._memory_)
         return result
 
     def _note_new(self, number: int, node: Node, array: Any) -> None:
@@ -297,7 +297,7 @@ class Recording(Watcher):
             title = self.title or "backward of " + " and ".join(dict.fromkeys(map(name_of, self._roots)))
             run = {"name": title, "kind": "backward", "error": self.error, **builder.data()}
             run["events"] = _with_ends(self._events.data())
-            run["memory"] = self._memory
+            run["memory"] = self._memory_
             run["answers"] = answers(run, reasons)
             return run
 
@@ -431,8 +431,8 @@ def show(
         builder.name_models(watcher.models())
     builder.roots = builder.add(roots)
     for tensor, name in given.values():
-        if tensor._edge is not None and not name.startswith("_"):
-            builder.name_node(tensor._edge[0], name)
+        if tensor._edge_ is not None and not name.startswith("_"):
+            builder.name_node(tensor._edge_[0], name)
     reasons = unreached(builder, roots, [cut for watcher in _watchers() for cut in watcher.cuts()])
     run: dict[str, Any] = {
         "name": title or "graph of " + " and ".join(dict.fromkeys(map(name_of, roots))), "kind": "graph", "error": None,

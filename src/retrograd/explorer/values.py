@@ -18,7 +18,7 @@ WORDS = {0: "", NAN: "NaN", INF: "Inf", NAN | INF: "NaN and Inf"}
 def arrays_of(value: Any) -> list[Any]:
     """The array of a tensor, or the arrays that a special tensor has its values in: none without values."""
     if isinstance(value, Tensor):
-        value = value._memory
+        value = value._memory_
     if isinstance(value, Description):
         found: list[Any] = []
         for name in value.parts:

@@ -180,7 +180,7 @@ class Watcher:
             return 0
         found = 0
         for tensor in tensors:
-            if tensor._special is None and tensor._memory.dtype.kind in "fcVW":
+            if tensor._special_ is None and tensor._memory_.dtype.kind in "fcVW":
                 found |= flags_of(tensor)
         return found
 

@@ -126,7 +126,7 @@ class _Memory(Description):
 class BatchedTensor(SpecialTensor):
     """Many tensors that are handled as one: `value`, whose dimension `bdim` counts them."""
 
-    __slots__ = ("_special", "bdim", "level", "value")
+    __slots__ = ("_special_", "bdim", "level", "value")
 
     _transparent = True
 
@@ -137,16 +137,16 @@ class BatchedTensor(SpecialTensor):
     if not TYPE_CHECKING:
 
         @property
-        def _numbers(self) -> NoReturn:
+        def _numbers_(self) -> NoReturn:
             """No operator finds an array here. (Without words of its own: nobody sees this error, and it is
             frequent.)"""
             raise NoArray
 
-        _viewed = _numbers
+        _viewed_ = _numbers_
 
     @property
-    def _memory(self) -> Description:  # type: ignore[override]
-        memory, bdim = self.value._memory, self.bdim
+    def _memory_(self) -> Description:  # type: ignore[override]
+        memory, bdim = self.value._memory_, self.bdim
         shape, strides = memory.shape, memory.strides
         result = _new(_Memory)
         result.tensor = self
@@ -205,7 +205,7 @@ class BatchedTensor(SpecialTensor):
             raise RuntimeError(
                 "NYI: querying is_contiguous inside of vmap for memory_format other than torch.contiguous_format"
             )
-        return self._memory.flags.c_contiguous
+        return self._memory_.flags.c_contiguous
 
     def storage_offset(self) -> int:
         """Elements between the start of the memory and the first element of the first example."""
@@ -344,11 +344,11 @@ BatchedTensor.__name__ = BatchedTensor.__qualname__ = "BatchedTensor"
 def wrap(value: Tensor, level: Level, bdim: int = 0) -> BatchedTensor:
     """`value`, whose dimension `bdim` counts the examples of `level`."""
     result = _new(BatchedTensor)
-    result._vc = result._grad_meta = result._edge = None
+    result._vc_ = result._grad_meta_ = result._edge_ = None
     result.value = value
     result.bdim = bdim
     result.level = level
-    result._special = 100 + level.number
+    result._special_ = 100 + level.number
     return result
 
 
@@ -377,7 +377,7 @@ def to_front(value: Tensor, bdim: int) -> Tensor:
     """A value with its dimension `bdim` moved to the front."""
     if bdim == 0:
         return value
-    ndim = value._memory.ndim
+    ndim = value._memory_.ndim
     return generated.permute(value, bdim, *range(bdim), *range(bdim + 1, ndim))
 
 
@@ -385,7 +385,7 @@ def move(value: Tensor, source: int, to: int) -> Tensor:
     """A value with one dimension moved: a view, or itself if there is nothing to move."""
     if source == to:
         return value
-    order = [i for i in range(value._memory.ndim) if i != source]
+    order = [i for i in range(value._memory_.ndim) if i != source]
     order.insert(to, source)
     return generated.permute(value, *order)
 
@@ -394,16 +394,16 @@ def spread(tensor: Any, level: Level) -> Tensor:
     """The value of a tensor with the examples in front, repeated (without a copy) if it is the same for all."""
     if is_batched(tensor, level):
         return front(tensor)
-    return generated.expand(tensor, level.size, *tensor._memory.shape)
+    return generated.expand(tensor, level.size, *tensor._memory_.shape)
 
 
 def reshaped(value: Tensor, shape: tuple[int, ...]) -> Tensor:
     """A value in another shape, for a rule's own use: where nothing is recorded, without the trappings of a view."""
     if value.__class__ is Tensor:
         state = local.state
-        array = value._numbers
+        array = value._numbers_
         if array.flags.c_contiguous:
-            recorded = state.grad_enabled and not (value._edge is None and value._grad_meta is None)
+            recorded = state.grad_enabled and not (value._edge_ is None and value._grad_meta_ is None)
             if state.interceptor is None and not recorded:
                 return plain(array.reshape(shape))
             return generated.view(value, shape)
@@ -414,7 +414,7 @@ def escaped(tensor: BatchedTensor, name: str) -> RuntimeError:
     """The error for a tensor that has outlived its vmap."""
     return RuntimeError(
         f"{name}(): your tensor may have escaped from inside a function being vmapped (what torch says of its "
-        f"gen_vmap_plumbing): one of shape {list(tensor._memory.shape)} is of the {tensor.level!r}, which has "
+        f"gen_vmap_plumbing): one of shape {list(tensor._memory_.shape)} is of the {tensor.level!r}, which has "
         f"returned, and is used outside of it ({user_location()}). Return it from the function that is mapped "
         "instead of keeping it elsewhere"
     )

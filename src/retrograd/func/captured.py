@@ -53,7 +53,7 @@ class Guard:
         ):
             raise NotImplementedError(
                 "Cannot access storage of TensorWrapper: copy.deepcopy() of an argument of "
-                f"{getattr(self.function, '__name__', 'the function')}, of shape {list(tensor._memory.shape)}, which "
+                f"{getattr(self.function, '__name__', 'the function')}, of shape {list(tensor._memory_.shape)}, which "
                 f"is being differentiated ({user_location()}): the copy would not depend on it. Write x.clone(), or "
                 "x.detach().clone() if a constant is what is wanted"
             )
@@ -66,13 +66,13 @@ class Guard:
             raise RuntimeError(
                 "mutating directly with `.data` inside functorch transform is not allowed: "
                 f"{getattr(self.function, '__name__', 'the function')} sets that of a tensor of shape "
-                f"{list(tensor._memory.shape)} at {user_location()}. Use copy_(), or a new tensor"
+                f"{list(tensor._memory_.shape)} at {user_location()}. Use copy_(), or a new tensor"
             )
         if self.outer is not None:
             self.outer.before_data(tensor)
 
     def before_write(self, tensor: Tensor) -> None:
-        meta: Any = tensor._grad_meta
+        meta: Any = tensor._grad_meta_
         base = meta.base if meta is not None and meta.is_view else tensor
         if not self._made_inside(base) and (self._captures(tensor) or self._captures(base)):
             raise RuntimeError(
@@ -80,14 +80,14 @@ class Guard:
                 "operation that would mutate a captured Tensor. This is not supported; please rewrite the function "
                 "being transformed to explicitly accept the mutated Tensor(s) as inputs. "
                 f"{getattr(self.function, '__name__', 'The function')} captures a tensor of shape "
-                f"{list(base._memory.shape)} and writes to it at {user_location()}: give it that tensor as an "
+                f"{list(base._memory_.shape)} and writes to it at {user_location()}: give it that tensor as an "
                 "argument, or write to a clone()"
             )
         if self.outer is not None:
             self.outer.before_write(tensor)
 
     def _made_inside(self, base: Tensor) -> bool:
-        edge = base._edge
+        edge = base._edge_
         return edge is not None and edge[0].sequence_nr >= self.first
 
     def _captures(self, tensor: Tensor) -> bool:
@@ -95,7 +95,7 @@ class Guard:
             found = captured_tensors(self.function, self.replaced)
             for leaf in tree_flatten(self.arguments)[0]:
                 found.pop(id(leaf), None)
-                while isinstance(leaf, Tensor) and leaf._special is not None and leaf._held:  # type: ignore[attr-defined]
+                while isinstance(leaf, Tensor) and leaf._special_ is not None and leaf._held:  # type: ignore[attr-defined]
                     leaf = leaf._held[0]  # type: ignore[attr-defined]
                     found.pop(id(leaf), None)
             self.captured = found
@@ -138,7 +138,7 @@ class EscapedTangent:
     def error(self, tensor: Tensor) -> RuntimeError:
         return RuntimeError(
             f"a tensor may have escaped from inside a function being transformed: one of shape "
-            f"{list(tensor._memory.shape)} was computed inside of {self.name}({self.function}), in the call at "
+            f"{list(tensor._memory_.shape)} was computed inside of {self.name}({self.function}), in the call at "
             f"{self.where}, and its derivative there is asked for after that call has returned, where there is none. "
             "Return it from the function (has_aux=True), or keep a detach() of it"
         )
@@ -166,12 +166,12 @@ def close(variables: Sequence[Tensor], name: str, function: Any) -> None:
     """A transform has returned, and nothing that it gave leads to its `variables`: what does has escaped."""
     where = None
     for tensor in variables:
-        meta: Any = tensor._grad_meta
+        meta: Any = tensor._grad_meta_
         reference = None if meta is None else meta.grad_accumulator
         node: Any = None if reference is None else reference()
         if node is not None and node.__class__ is AccumulateGrad:
             where = where or user_location(2)
-            node.metadata["escaped"] = Escape(name, function, tensor._memory.shape, where)
+            node.metadata["escaped"] = Escape(name, function, tensor._memory_.shape, where)
             node.__class__ = EscapedVariable
 
 

@@ -94,7 +94,7 @@ def _by_rule(cls: Any, level: Level, values: list[Any], dims: list[Any], spec: A
             f"of the output is {output_spec}, that of out_dims {tree_flatten(out_dims)[1]}"
         )
     made = [
-        wrap(part, level, dim % part._memory.ndim) if isinstance(part, Tensor) and dim is not None else part
+        wrap(part, level, dim % part._memory_.ndim) if isinstance(part, Tensor) and dim is not None else part
         for part, dim in zip(parts, where, strict=True)
     ]
     return tree_unflatten(made, output_spec)
@@ -253,7 +253,7 @@ def _as_input(grad: Any, dim: int | None, shape: Any, level: Level) -> Any:
     """A gradient as the input has it: the examples along `dim`, or summed if they share it."""
     if not isinstance(grad, Tensor) or shape is None:
         return None
-    if grad._memory.shape != tuple(shape):
+    if grad._memory_.shape != tuple(shape):
         grad = grad.sum_to_size(shape)
     if dim is not None:
         return _at(grad, dim, level)
@@ -270,13 +270,13 @@ def _at(value: Any, dim: int | None, level: Level) -> Any:
         return move(value.value, value.bdim, dim)
     if dim is None:
         return value
-    return move(generated.expand(value, level.size, *value._memory.shape), 0, dim)
+    return move(generated.expand(value, level.size, *value._memory_.shape), 0, dim)
 
 
 def _by_mapping(cls: Any, level: Level, values: list[Any], dims: list[Any], spec: Any) -> Any:
     shapes = []
     for value, dim in zip(values, dims, strict=True):
-        shape = value._memory.shape if isinstance(value, Tensor) else None
+        shape = value._memory_.shape if isinstance(value, Tensor) else None
         shapes.append(shape if shape is None or dim is None else shape[:dim] + shape[dim + 1 :])
     call = _Call(level, dims, spec, shapes)
     output = _mapped(cls).apply(call, *values)

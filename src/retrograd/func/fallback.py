@@ -97,7 +97,7 @@ def example(value: Any, level: Level, index: int) -> Any:
 def _stacked(rows: list[Any], level: Level, name: str) -> Any:
     first = rows[0]
     if isinstance(first, Tensor):
-        shapes = {row._memory.shape for row in rows}
+        shapes = {row._memory_.shape for row in rows}
         if len(shapes) > 1:
             raise dynamic_shape(name, f"the results have the shapes {sorted(shapes)}")
         return wrap(generated.stack(rows), level)

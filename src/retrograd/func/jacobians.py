@@ -20,12 +20,12 @@ from .vmap import vmap_impl
 
 def _basis(tensors: list[Tensor]) -> list[Tensor]:
     """For each of `tensors`, the part of all unit vectors that belongs to it: one row per element of them all."""
-    sizes = [tensor._memory.size for tensor in tensors]
+    sizes = [tensor._memory_.size for tensor in tensors]
     total, start, found = sum(sizes), 0, []
     for tensor, size in zip(tensors, sizes, strict=True):
-        rows = np.zeros((total, size), tensor._memory.dtype)
+        rows = np.zeros((total, size), tensor._memory_.dtype)
         rows[np.arange(start, start + size), np.arange(size)] = 1
-        found.append(plain(rows.reshape(total, *tensor._memory.shape)))
+        found.append(plain(rows.reshape(total, *tensor._memory_.shape)))
         start += size
     return found
 
@@ -35,7 +35,7 @@ def _check_real(tensors: list[Any], what: str) -> None:
     for one in tensors:
         if not isinstance(one, Tensor):
             raise RuntimeError(f"{what} to be Tensors, got unsupported type {type(one)}")
-        if one._memory.dtype.kind == "c":
+        if one._memory_.dtype.kind == "c":
             raise RuntimeError(
                 f"{what} to be real but received a complex tensor, of dtype {one.dtype}. Please use "
                 "torch.view_as_real"
@@ -44,13 +44,13 @@ def _check_real(tensors: list[Any], what: str) -> None:
 
 def _filled(row: Callable[..., Any], basis: tuple[Tensor, ...], chunk_size: int) -> list[Tensor]:
     """The rows, `chunk_size` at a time, written to where they will stay: never all of them twice."""
-    total = basis[0]._memory.shape[0]
+    total = basis[0]._memory_.shape[0]
     columns: list[Tensor] = []
     for start in range(0, total, chunk_size):
         count = min(chunk_size, total - start)
         chunk = tuple([generated.slice(one, 0, start, start + count, 1) for one in basis])
         parts = vmap_impl(row, 0, 0, "error", None, chunk, {})
-        columns = columns or [part.new_empty((total, *part._memory.shape[1:])) for part in parts]
+        columns = columns or [part.new_empty((total, *part._memory_.shape[1:])) for part in parts]
         for column, part in zip(columns, parts, strict=True):
             generated.slice(column, 0, start, start + count, 1).copy_(part)
     return columns
@@ -86,7 +86,7 @@ def jacrev(
         output, back = result[:2]
         outputs, output_spec = tree_flatten(output)
         _check_real(outputs, "jacrev: Expected all outputs")
-        sizes = [one._memory.size for one in outputs]
+        sizes = [one._memory_.size for one in outputs]
         if sum(sizes) == 1:
             # One row: nothing to map over.
             ones = [one.detach().new_ones(one.shape) for one in outputs]
@@ -109,7 +109,7 @@ def jacrev(
         for leaf, column in zip(leaves, columns, strict=True):
             rows = generated.split_with_sizes(column, sizes, 0) if len(sizes) > 1 else (column,)
             for i, (one, part) in enumerate(zip(outputs, rows, strict=True)):
-                parts[i].append(part.reshape(*one._memory.shape, *leaf._memory.shape))
+                parts[i].append(part.reshape(*one._memory_.shape, *leaf._memory_.shape))
         found = tree_unflatten([tree_unflatten(each, spec) for each in parts], output_spec)
         return (found, result[2]) if has_aux else found
 
@@ -146,7 +146,7 @@ def jacfwd(
             result = jvp_of(func, tuple(given), along, argnums, False, has_aux, kwargs, "jacfwd")
             flat, output_spec = tree_flatten(result[1])
             _check_real(flat, "jacfwd: Expected all outputs")
-            specs.append((output_spec, [one._memory.shape for one in flat]))
+            specs.append((output_spec, [one._memory_.shape for one in flat]))
             if not has_aux:
                 return tuple(flat), ()
             aux, aux_spec = tree_flatten(result[2])
@@ -161,22 +161,22 @@ def jacfwd(
                 columns, aux = vmap_impl(column, 0, 0, randomness, None, basis, {})
                 break
             except SharedWrite as error:
-                memory = getattr(error.target, "_vc", None)  # what aliases of one tensor have in common
-                found = [i for i, one in enumerate(args) if isinstance(one, Tensor) and one._vc is memory]
+                memory = getattr(error.target, "_vc_", None)  # what aliases of one tensor have in common
+                found = [i for i, one in enumerate(args) if isinstance(one, Tensor) and one._vc_ is memory]
                 if memory is None or not found or found[0] in written or before != _versions(args):
                     raise  # it is no argument; or something was written already, and cannot be done once more
                 written[found[0]] = None
         for position, batched in written.items():
             args[position].copy_(generated.select(batched.value.detach(), batched.bdim, 0))
         output_spec, shapes = specs[-1]
-        sizes = [leaf._memory.size for leaf in leaves]
+        sizes = [leaf._memory_.size for leaf in leaves]
         parted = []
         for shape, rows in zip(shapes, columns, strict=True):
             parts = generated.split_with_sizes(rows, sizes, 0) if len(sizes) > 1 else (rows,)
             made = []
             for leaf, part in zip(leaves, parts, strict=True):
-                moved = generated.permute(part, *range(1, part._memory.ndim), 0)
-                made.append(moved.reshape(*shape, *leaf._memory.shape))
+                moved = generated.permute(part, *range(1, part._memory_.ndim), 0)
+                made.append(moved.reshape(*shape, *leaf._memory_.shape))
             parted.append(tree_unflatten(made, spec))
         result = tree_unflatten(parted, output_spec)
         if not has_aux:

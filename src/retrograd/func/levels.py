@@ -63,18 +63,18 @@ def variable(tensor: Tensor, linked: bool) -> Tensor:
     levels = state.batch_levels
     if (
         (tensor.__class__ is Tensor or tensor.__class__ is Parameter)
-        and tensor._edge is None
+        and tensor._edge_ is None
         and len(levels) < 2
         and not process.dual_levels
         and not (linked and tensor.requires_grad)
-        and tensor._vc is not INFERENCE
+        and tensor._vc_ is not INFERENCE
         and not state.observers
     ):
         # The commonest case, without views of what has no history: a leaf on the same memory.
-        array = tensor._numbers
+        array = tensor._numbers_
         leaf = plain(kernels.expand(array, (levels[0].size, *array.shape)) if levels else array)
-        leaf._vc = tensor._vc or version_counter(tensor)
-        leaf._grad_meta = meta = AutogradMeta()
+        leaf._vc_ = tensor._vc_ or version_counter(tensor)
+        leaf._grad_meta_ = meta = AutogradMeta()
         meta.requires_grad = True
         return wrap(leaf, levels[0]) if levels else leaf
     value = physical(tensor, levels)
@@ -88,7 +88,7 @@ def variable(tensor: Tensor, linked: bool) -> Tensor:
             state.grad_enabled = recording
         result.requires_grad_()
     else:
-        result = (value.detach() if value._vc is not INFERENCE else value.clone()).requires_grad_()
+        result = (value.detach() if value._vc_ is not INFERENCE else value.clone()).requires_grad_()
     return logical(result, levels)
 
 
@@ -137,7 +137,7 @@ def grad_of_batched(
     roots, grads = [], []
     for output, cotangent in zip(outputs, given, strict=True):
         value = physical(output, levels)
-        if cotangent is None and output._memory.size != 1:
+        if cotangent is None and output._memory_.size != 1:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
         roots.append(value)
         grads.append(_one(value) if cotangent is None else physical(cotangent, levels))
@@ -154,9 +154,9 @@ def _depth(tensor: Tensor) -> int:
 
 
 def _one(value: Tensor) -> Tensor:
-    if value._special is not None:
+    if value._special_ is not None:
         return value.detach().new_ones(value.shape)
-    return plain(kernels.ones_like(value._numbers))
+    return plain(kernels.ones_like(value._numbers_))
 
 
 # --------------------------------------------------------------------------------------------------------- forward mode
@@ -166,7 +166,7 @@ def dual(primal: Tensor, tangent: Tensor, level: int | None = None) -> Tensor:
     """`make_dual` of tensors of which one is batched."""
     levels = local.state.batch_levels
     values = [physical(tensor, levels) for tensor in (primal, tangent)]
-    if 0 in values[0]._memory.strides:
+    if 0 in values[0]._memory_.strides:
         values[0] = values[0].clone()  # a tangent lies as its primal does, and examples have tangents of their own
     return logical(make_dual(values[0], values[1], level=level), levels)
 

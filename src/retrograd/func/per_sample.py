@@ -61,7 +61,7 @@ def per_sample_gradients(
     outputs: Sequence[Tensor], inputs: Sequence[Tensor], given: Sequence[Tensor | None], keep_graph: bool
 ) -> list[Tensor | None]:
     """For each of `inputs`, the gradient of each sample's outputs, along a new first dimension."""
-    sizes = {output._memory.shape[:1] for output in outputs}
+    sizes = {output._memory_.shape[:1] for output in outputs}
     if len(sizes) != 1 or () in sizes:
         raise RuntimeError(
             "is_outputs_batched=True needs outputs that all have a first dimension of the same size, one element (or "
@@ -76,7 +76,7 @@ def per_sample_gradients(
     except Exception:  # whatever the reason: the other way is always right
         found = None
     together = autograd_grad(outputs, inputs, weights, True, allow_unused=True)
-    scale = max([float(np.abs(whole._numbers).max(initial=0)) for whole in together if whole is not None], default=0.0)
+    scale = max([float(np.abs(whole._numbers_).max(initial=0)) for whole in together if whole is not None], default=0.0)
     if found is None or not all(_adds_up(mine, whole, scale) for mine, whole in zip(found, together, strict=True)):
         found = _one_by_one(outputs, inputs, weights, size)
     if not keep_graph:
@@ -99,13 +99,13 @@ def _release(outputs: Sequence[Tensor]) -> None:
 
 def _weight(output: Tensor, weight: Tensor | None, position: int) -> Tensor:
     if weight is None:
-        if output._memory.ndim != 1:
+        if output._memory_.ndim != 1:
             raise RuntimeError(
                 f"grad can be implicitly created only for one number per sample; output {position} has the shape "
                 f"{list(output.shape)}: reduce it over all dimensions but the first, or pass grad_outputs"
             )
         return output.detach().new_ones(output.shape)
-    if weight._memory.shape != output._memory.shape:
+    if weight._memory_.shape != output._memory_.shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{position}] has a shape of {weight.shape} and output[{position}] has a "
             "shape "
@@ -122,7 +122,7 @@ def _adds_up(found: Tensor | None, whole: Tensor | None, scale: float) -> bool:
     """
     if found is None or whole is None:
         return found is None and whole is None
-    each, total = found._numbers, whole._numbers
+    each, total = found._numbers_, whole._numbers_
     if each.shape[1:] != total.shape:
         return False
     precision = 1e-9 if total.dtype in (np.float64, np.complex128) else 1e-4 if total.dtype.itemsize >= 4 else 2e-2
@@ -200,16 +200,16 @@ class _Reading:
         shape, dtype, _ = node.input_metadata[position]
         if place is not None:
             shape = of_one(shape, place, self.size)
-        if grad._memory.shape != shape:
+        if grad._memory_.shape != shape:
             grad = grad.sum_to_size(shape)
-        if dtype is not None and grad._memory.dtype != dtype:
-            grad = grad.real if grad._memory.dtype.kind == "c" and dtype.kind != "c" else grad
+        if dtype is not None and grad._memory_.dtype != dtype:
+            grad = grad.real if grad._memory_.dtype.kind == "c" and dtype.kind != "c" else grad
             grad = grad.to(dtype)
         return grad
 
     def _samples(self, tensor: Tensor, place: Place) -> Tensor:
         """A tensor that holds the batch, as samples."""
-        shape, (dim, outer) = tensor._memory.shape, place
+        shape, (dim, outer) = tensor._memory_.shape, place
         one = of_one(shape, place, self.size)
         apart = tensor.detach().reshape(*shape[:dim], outer, self.size, one[dim] // outer, *shape[dim + 1 :])
         return wrap(move(apart, dim + 1, 0).reshape(self.size, *one), self.level)
@@ -307,7 +307,7 @@ class _Reader:
             tensor = plain(value)
         else:
             return value
-        place = None if tensor is None else self.place(name, tensor._memory.shape)
+        place = None if tensor is None else self.place(name, tensor._memory_.shape)
         if place is None:
             return value
         assert self.record is not None
@@ -329,4 +329,4 @@ def _tensor_arguments(record: OperatorRecord) -> tuple[str, ...]:
 
 
 def _edge(tensor: Tensor) -> Any:
-    return tensor._edge or gradient_edge(tensor)
+    return tensor._edge_ or gradient_edge(tensor)

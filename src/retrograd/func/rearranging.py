@@ -29,9 +29,9 @@ def rearrange(tensor: Tensor | list[Tensor] | tuple[Tensor, ...], pattern: str, 
     if not arrow or "->" in right:
         raise ValueError(f"rearrange: a pattern has one '->' with dimensions on both sides, but got {pattern!r}")
     before, after = _groups(left, pattern), _groups(right, pattern)
-    spare = tensor._memory.ndim - sum(group is not _REST for group in before)
+    spare = tensor._memory_.ndim - sum(group is not _REST for group in before)
     if spare < 0 or (spare and not any(group is _REST for group in before)):
-        raise ValueError(f"rearrange: {pattern!r} does not fit a tensor of {tensor._memory.ndim} dimensions")
+        raise ValueError(f"rearrange: {pattern!r} does not fit a tensor of {tensor._memory_.ndim} dimensions")
     rest = [f"...{i}" for i in range(spare)]
     before = _spread(before, [[name] for name in rest])
     after = [_flat(group, rest) for group in _spread(after, [[name] for name in rest])]
@@ -40,7 +40,7 @@ def rearrange(tensor: Tensor | list[Tensor] | tuple[Tensor, ...], pattern: str, 
         [n for n in given if n != "1"]
     ):
         raise ValueError(f"rearrange: the names on both sides of {pattern!r} have to be the same, each once")
-    sizes = _sizes(before, tensor._memory.shape, axes_lengths, pattern)
+    sizes = _sizes(before, tensor._memory_.shape, axes_lengths, pattern)
     order = [n for n in given if n != "1"]
     kept = [n for n in names if n != "1"]
     apart = tensor.reshape([sizes[n] for n in kept])

@@ -87,7 +87,7 @@ def can_be_many(outputs: Sequence[Tensor]) -> bool:
     state = local.state
     if state.observers or state.batch_levels or any(output.__class__ is not Tensor for output in outputs):
         return False
-    rows = sum([output._memory.size for output in outputs])
+    rows = sum([output._memory_.size for output in outputs])
     below = own_nodes(outputs)
     return below is not None and not any(
         [rows * math.prod(metadata[0]) > _MANY for node in below for metadata in node.input_metadata]
@@ -141,7 +141,7 @@ def _run(state: ThreadState, task: GraphTask, root: Node, first: Sequence[Any]) 
     arrival = 0
     heap: list[tuple[int, int, Any, list[Any]]] = []
     node: Any = root
-    grads = [None if grad is None else spread(grad, level)._numbers for grad in first]
+    grads = [None if grad is None else spread(grad, level)._numbers_ for grad in first]
     while True:
         edges = node.next_edges
         needed = True
@@ -192,7 +192,7 @@ def _outputs(node: Any, edges: tuple[Any, ...], grads: list[Any], level: Level) 
         except NoArray:  # it has saved a special tensor
             pass
     given = [None if grad is None else wrap(plain(grad), level) for grad in grads]
-    return [None if one is None else spread(one, level)._numbers for one in node.apply_tensors(edges, given)]
+    return [None if one is None else spread(one, level)._numbers_ for one in node.apply_tensors(edges, given)]
 
 
 def _fitted(grad: Any, edge: Any, node: Any, position: int, size: int) -> Any:
@@ -231,7 +231,7 @@ def _with_rows(array: Any, grad: Any) -> Any:
 def _saved(node: Any, name: str) -> Any:
     """The array that a node has saved."""
     value = getattr(node, name + "_")
-    return value._numbers if value._vc is None else unpack_array(node, name, value)
+    return value._numbers_ if value._vc_ is None else unpack_array(node, name, value)
 
 
 def _reshape(node: Any, edges: tuple[Any, ...], grad: Any) -> Sequence[Any]:

@@ -39,14 +39,14 @@ def tangents(outputs: Sequence[Any], inputs: Sequence[Tensor], vectors: Sequence
     """
     if not ROWS:
         _register()
-    vectors_of = [vector._memory for vector in vectors]
+    vectors_of = [vector._memory_ for vector in vectors]
     made: dict[Any, Any] = {}
     for tensor, vector in zip(inputs, vectors, strict=True):
         edge = gradient_edge(tensor)
-        plain = vector.__class__ is Tensor and vector._memory.dtype.kind == "f"
+        plain = vector.__class__ is Tensor and vector._memory_.dtype.kind == "f"
         if edge is None or not plain or edge[0].__class__ is not AccumulateGrad or edge[0] in made:
             return None
-        made[edge[0]] = vector._numbers
+        made[edge[0]] = vector._numbers_
     roots = [None if output is None else gradient_edge(output) for output in outputs]
     order = _in_order([root[0] for root in roots if root is not None])
     if order is None:

@@ -55,7 +55,7 @@ class transforming:
 
     def reaches_outside(self, tensors: list[Tensor], variables: list[Tensor]) -> bool:
         """Does the history of `tensors` lead to anything but `variables` that have none themselves?"""
-        own = {_accumulator(leaf) for leaf in map(plain_of, variables) if leaf._edge is None and leaf.is_leaf}
+        own = {_accumulator(leaf) for leaf in map(plain_of, variables) if leaf._edge_ is None and leaf.is_leaf}
         own.add(None)
         nodes = [_accumulator(plain_of(tensor)) for tensor in tensors]
         first = self.first
@@ -73,7 +73,7 @@ class transforming:
 
 def _accumulator(tensor: Tensor) -> Any:
     """The node that the gradient of a tensor goes to."""
-    edge = tensor._edge or gradient_edge(tensor)
+    edge = tensor._edge_ or gradient_edge(tensor)
     return None if edge is None else edge[0]
 
 
@@ -183,7 +183,7 @@ def vjp_of(
             )
         _tensors_alone(given, "vjp_fn(cotangents): expected the cotangents to be Tensors")
         for one, its in zip(outputs, given, strict=True):
-            if one._memory.shape != its._memory.shape:
+            if one._memory_.shape != its._memory_.shape:
                 raise RuntimeError(
                     f"Mismatch in shape: a cotangent has a shape of {its.shape} and the output has a shape of "
                     f"{one.shape}."
@@ -201,7 +201,7 @@ def vjp_of(
 
 
 def _check_differentiable(leaf: Tensor, name: str) -> None:
-    if leaf._memory.dtype.kind not in "fcV":
+    if leaf._memory_.dtype.kind not in "fcV":
         raise RuntimeError(
             f"{name}: only Tensors of floating point and complex dtype can require gradients: an input has the dtype "
             f"{leaf.dtype}. Convert it first, or leave it out of argnums"
@@ -285,13 +285,13 @@ def _grad_and_value(
                 "Expected the given function to return a single tensor but got unsupported type "
                 f"{type(output)}" if not has_aux else f"Expected f(*args)[0] to be a Tensor, got {type(output)}"
             )
-        if output._memory.ndim:
+        if output._memory_.ndim:
             raise RuntimeError(
                 "Expected the given function to return a scalar tensor (0 dims), got tensor with "
-                f"{output._memory.ndim} "
+                f"{output._memory_.ndim} "
                 "dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
             )
-        if output._memory.dtype.kind not in "fV":
+        if output._memory_.dtype.kind not in "fV":
             raise RuntimeError(f"grad: the function has to return a real number, but it is {output.dtype}")
         linked = inside.outside and inside.reaches_outside([output], variables)
         found = gradients([output], variables, [None], levels, linked or has_aux, linked)
@@ -402,7 +402,7 @@ def jvp_of(
                     f"jvp(f, primals, tangents): Expected {what} to only contain Tensors, got unsupported type "
                     f"{type(value)}"
                 )
-        if one._memory.shape != its._memory.shape:
+        if one._memory_.shape != its._memory_.shape:
             raise RuntimeError(
                 f"jvp(f, primals, tangents): a tangent has the shape {list(its.shape)}, and its primal "
                 f"{list(one.shape)}"
@@ -466,9 +466,9 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
                 f"{given_spec} is not compatible with {spec}"
             )
         for one, its in zip(leaves, given, strict=True):
-            if not isinstance(its, Tensor) or one._memory.shape != its._memory.shape:
+            if not isinstance(its, Tensor) or one._memory_.shape != its._memory_.shape:
                 raise RuntimeError(f"Expected a tangent of shape {list(one.shape)}, got {getattr(its, 'shape', its)}")
-            if one._memory.dtype != its._memory.dtype:
+            if one._memory_.dtype != its._memory_.dtype:
                 raise RuntimeError(f"Expected a tangent of dtype {one.dtype}, got {its.dtype}")
         # The graph that it runs over is its own; a result has a history where `func` or the tangents have one.
         recorded = linked or (local.state.grad_enabled is True and any(one.requires_grad for one in given))

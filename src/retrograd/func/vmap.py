@@ -194,13 +194,13 @@ def _examples(in_dims: Any, args: tuple[Any, ...], func: Any) -> tuple[list[Any]
             )
         if dim is None:
             continue
-        if not -leaf._memory.ndim <= dim < leaf._memory.ndim:
+        if not -leaf._memory_.ndim <= dim < leaf._memory_.ndim:
             raise ValueError(
-                f"{said} some input, but that input is a Tensor of dimensionality {leaf._memory.ndim} so expected "
-                f"in_dim to satisfy -{leaf._memory.ndim} <= in_dim < {leaf._memory.ndim}."
+                f"{said} some input, but that input is a Tensor of dimensionality {leaf._memory_.ndim} so expected "
+                f"in_dim to satisfy -{leaf._memory_.ndim} <= in_dim < {leaf._memory_.ndim}."
             )
-        dims[position] = dim % leaf._memory.ndim
-        sizes.append(leaf._memory.shape[dim])
+        dims[position] = dim % leaf._memory_.ndim
+        sizes.append(leaf._memory_.shape[dim])
     if not sizes:
         raise ValueError("vmap: at least one Tensor has to be mapped over: in_dims are all None")
     if any(size != sizes[0] for size in sizes):
@@ -214,7 +214,7 @@ def _examples(in_dims: Any, args: tuple[Any, ...], func: Any) -> tuple[list[Any]
 
 def _wrapped(leaves: Iterable[Any], dims: Iterable[Any], level: Level) -> list[Any]:
     return [
-        wrap(leaf, level, dim % leaf._memory.ndim) if dim is not None and isinstance(leaf, Tensor) else leaf
+        wrap(leaf, level, dim % leaf._memory_.ndim) if dim is not None and isinstance(leaf, Tensor) else leaf
         for leaf, dim in zip(leaves, dims, strict=True)
     ]
 
@@ -275,10 +275,10 @@ def _one(value: Any, dim: Any, level: Level, name: str) -> Any:
         )
     if value.__class__ is BatchedTensor and not value.level.open:  # type: ignore[attr-defined]
         raise escaped(value, name)  # type: ignore[arg-type]
-    ndim = value._memory.ndim + 1
+    ndim = value._memory_.ndim + 1
     if not -ndim <= dim < ndim:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")
     to = dim % ndim
     if is_batched(value, level):
         return move(value.value, value.bdim, to)  # type: ignore[attr-defined]
-    return move(generated.expand(value, level.size, *value._memory.shape), 0, to)
+    return move(generated.expand(value, level.size, *value._memory_.shape), 0, to)

@@ -123,9 +123,9 @@ def as_nested_tensor(
 
 def _from_batch(whole: Tensor) -> NestedTensor:
     """A contiguous plain tensor as a jagged one: a view."""
-    batch, length = whole._memory.shape[:2]
+    batch, length = whole._memory_.shape[:2]
     structure = Ragged(wrap(np.arange(batch + 1) * length), None, 1, {"min_seqlen": length, "max_seqlen": length})
-    values = ops.view(whole, (batch * length, *whole._memory.shape[2:]))
+    values = ops.view(whole, (batch * length, *whole._memory_.shape[2:]))
     return view_of_values(values, structure)
 
 
@@ -150,7 +150,7 @@ def nested_tensor_from_jagged(
     if offsets is None:
         if lengths is None:
             raise RuntimeError("nested_tensor_from_jagged(): At least one of offsets or lengths is required.")
-        offsets = wrap(np.concatenate([[0], np.cumsum(np.asarray(lengths._numbers, np.int64))]))
+        offsets = wrap(np.concatenate([[0], np.cumsum(np.asarray(lengths._numbers_, np.int64))]))
         lengths = None
     if jagged_dim is None:
         jagged_dim = 1
@@ -194,9 +194,9 @@ def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
     """
     if tensor.layout is not strided or mask.layout is not strided:
         raise RuntimeError(f"torch.nested.masked_select requires a strided tensor and mask, given {tensor.layout}")
-    shape = np.broadcast_shapes(tensor._memory.shape, mask._memory.shape)
+    shape = np.broadcast_shapes(tensor._memory_.shape, mask._memory_.shape)
     values = ops.masked_select(tensor, mask)
-    rows = np.broadcast_to(mask._numbers, shape)
+    rows = np.broadcast_to(mask._numbers_, shape)
     counts = np.count_nonzero(rows, axis=-1).reshape(-1)
     return view_of_values(values, Ragged(wrap(np.concatenate([[0], np.cumsum(counts)])), None, 1, None))
 

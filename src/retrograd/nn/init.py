@@ -137,11 +137,11 @@ def _share(mean: float, std: float, a: float, b: float) -> float:
 
 def _by_normals(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Generator | None) -> Tensor:
     """Draw normal numbers, and those that are outside again; in each round as many as there are elements, as torch."""
-    low, high = tensor._memory.dtype.type(a), tensor._memory.dtype.type(b)
-    result = tensor.normal_(mean, std, generator=generator)._numbers
+    low, high = tensor._memory_.dtype.type(a), tensor._memory_.dtype.type(b)
+    result = tensor.normal_(mean, std, generator=generator)._numbers_
     while (outside := (result < low) | (result > high)).any():
         again = wrap(np.empty_like(result)).normal_(mean, std, generator=generator)  # type: ignore[attr-defined]
-        result = np.where(outside, again._numbers, result)
+        result = np.where(outside, again._numbers_, result)
     return tensor.copy_(wrap(result))
 
 
@@ -151,10 +151,10 @@ def _by_uniforms(tensor: Tensor, mean: float, std: float, a: float, b: float, ge
     Where little of the distribution lies between the bounds, normal numbers would seldom do.
     """
     peak = ((max(a, min(mean, b)) - mean) / std) ** 2
-    result, pending = tensor._numbers, np.ones(tensor.shape, bool)
+    result, pending = tensor._numbers_, np.ones(tensor.shape, bool)
     while pending.any():
-        candidates = wrap(np.empty_like(result)).uniform_(a, b, generator=generator)._numbers  # type: ignore[attr-defined]
-        chance = wrap(np.empty_like(result)).uniform_(generator=generator)._numbers  # type: ignore[attr-defined]
+        candidates = wrap(np.empty_like(result)).uniform_(a, b, generator=generator)._numbers_  # type: ignore[attr-defined]
+        chance = wrap(np.empty_like(result)).uniform_(generator=generator)._numbers_  # type: ignore[attr-defined]
         result = np.where(pending, candidates, result)
         with np.errstate(divide="ignore"):
             pending &= np.log(chance) > -0.5 * (((candidates - mean) / std) ** 2 - peak)
@@ -191,7 +191,7 @@ def eye_(tensor: Tensor) -> Tensor:
     if _mode.skipping:
         return tensor
     with no_grad():
-        return tensor.copy_(wrap(np.eye(*tensor.shape, dtype=tensor._memory.dtype)))
+        return tensor.copy_(wrap(np.eye(*tensor.shape, dtype=tensor._memory_.dtype)))
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
@@ -204,7 +204,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     if _mode.skipping:
         return tensor
     per_group = outputs // groups
-    values = np.zeros(tensor.shape, tensor._memory.dtype)
+    values = np.zeros(tensor.shape, tensor._memory_.dtype)
     middle = tuple(n // 2 for n in kernel)
     for group in range(groups):
         for channel in range(min(per_group, inputs)):
@@ -274,7 +274,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
     if _mode.skipping:
         return tensor
     rows = tensor.shape[0]
-    flat = normal_(wrap(np.empty((rows, tensor.numel() // rows), tensor._memory.dtype)), generator=generator)._numbers
+    flat = normal_(wrap(np.empty((rows, tensor.numel() // rows), tensor._memory_.dtype)), generator=generator)._numbers_
     q, r = np.linalg.qr(flat if flat.shape[0] >= flat.shape[1] else flat.T)
     q = q * np.sign(np.diag(r))  # which makes it uniform among the orthogonal ones
     with no_grad():

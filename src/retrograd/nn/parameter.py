@@ -45,13 +45,13 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         elif isinstance(data, Tensor):
             if type(data) is not Tensor and not isinstance(data, (Parameter, LazyTensor)):
                 return _of_own_class(data, requires_grad)  # type: ignore[return-value]
-            array = data._numbers  # shared, as in torch
+            array = data._numbers_  # shared, as in torch
         else:
             raise TypeError(f"Parameter(): argument 'data' must be Tensor, not {type(data).__name__}")
         result = new(cls)
-        result._numbers = array
-        result._vc = None if data is None else data.detach()._vc
-        result._grad_meta = result._edge = None
+        result._numbers_ = array
+        result._vc_ = None if data is None else data.detach()._vc_
+        result._grad_meta_ = result._edge_ = None
         if requires_grad:
             result.requires_grad_()
         return result
@@ -110,19 +110,19 @@ class UninitializedTensorMixin:
     __slots__ = ()
     #: What it is once it has a shape.
     cls_to_become: Any
-    _memory: Any
+    _memory_: Any
 
     @property
-    def _numbers(self) -> Any:
+    def _numbers_(self) -> Any:
         raise ValueError(
             "Attempted to use an uninitialized parameter. This error happens when you are using a `LazyModule` or "
             f"explicitly manipulating `torch.nn.parameter.{type(self).__name__}` objects. When using LazyModules Call "
             "`forward` with a dummy batch to initialize the parameters before calling torch functions"
         )
 
-    @_numbers.setter
-    def _numbers(self, array: Any) -> None:
-        self._memory = array
+    @_numbers_.setter
+    def _numbers_(self, array: Any) -> None:
+        self._memory_ = array
 
     @property
     def shape(self) -> Any:
@@ -138,7 +138,7 @@ class UninitializedTensorMixin:
         filled = factories.empty(
             shape, device=me.device if device is None else device, dtype=me.dtype if dtype is None else dtype
         )
-        self._memory = filled._numbers
+        self._memory_ = filled._numbers_
         me.__class__ = self.cls_to_become
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
@@ -166,7 +166,7 @@ class UninitializedTensorMixin:
     def data(self, value: Any) -> None:
         if not is_lazy(value):
             raise ValueError("an uninitialized parameter cannot be given data: call materialize() first")
-        self._memory = value._memory
+        self._memory_ = value._memory_
 
     def share_memory_(self) -> Any:
         """Refused: there is no memory yet."""
@@ -214,7 +214,7 @@ for _name in ("half", "float", "double", "bfloat16", "cpu", "cuda", "short", "in
 
 def _plain(tensor: Any) -> Any:
     """An empty tensor of the same dtype on the same device."""
-    return wrap(tensor._memory)
+    return wrap(tensor._memory_)
 
 
 def _rebuild_uninitialized(kind: Any, requires_grad: bool, device: str, dtype: Any) -> Any:
@@ -259,8 +259,8 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[mis
 
 def _uninitialized(cls: Any, requires_grad: bool, device: Any, dtype: Any) -> Any:
     result = new(cls)
-    result._memory = factories.empty(0, device=device, dtype=dtype)._numbers
-    result._vc = result._grad_meta = result._edge = None
+    result._memory_ = factories.empty(0, device=device, dtype=dtype)._numbers_
+    result._vc_ = result._grad_meta_ = result._edge_ = None
     if requires_grad:
         result.requires_grad_()
     return result

@@ -59,7 +59,7 @@ _OPCODES_TELL = _opcodes_tell()
 def describe(value: Any) -> str:
     """An argument in a few words."""
     if isinstance(value, Tensor):
-        return f"{value.dtype} Tensor of shape {list(value._memory.shape)}"
+        return f"{value.dtype} Tensor of shape {list(value._memory_.shape)}"
     if isinstance(value, (tuple, list)) and len(value) < 9:
         inside = ", ".join(describe(one) for one in value)
         return f"[{inside}]" if isinstance(value, list) else f"({inside})"

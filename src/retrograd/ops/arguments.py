@@ -32,7 +32,7 @@ def _zero_dim(value: Any, kinds: str) -> bool:
     """A tensor that may stand for a number: of these kinds of dtype, 0-d, and without a gradient."""
     if not isinstance(value, Tensor) or value.requires_grad:
         return False
-    return not value._memory.ndim and value._memory.dtype.kind in kinds
+    return not value._memory_.ndim and value._memory_.dtype.kind in kinds
 
 
 def _is_int(value: Any) -> bool:

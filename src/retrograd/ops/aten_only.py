@@ -54,8 +54,8 @@ def _new_zeros_with_same_feature_meta(self: Tensor, other: Tensor, *, self_num_b
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    data = other._numbers
-    batch = self._memory.shape[:self_num_batch_dims]
+    data = other._numbers_
+    batch = self._memory_.shape[:self_num_batch_dims]
     if not batch:
         return wrap(kernels.zeros_of_layout(data))
     each = kernels.storage_numel(data)
@@ -109,7 +109,7 @@ def _is_any_true(self: Tensor) -> Tensor:
 
 
 def _bools(tensor: Tensor, name: str) -> Tensor:
-    if tensor._memory.dtype.kind != "b":
+    if tensor._memory_.dtype.kind != "b":
         raise RuntimeError(f"{name}(): expected a tensor of bools, but got one of {tensor.dtype}")
     return tensor
 
@@ -170,7 +170,7 @@ def max_pool2d_with_indices_backward(
     tensor([[[0., 0.],
              [1., 0.]]])
     """
-    if indices._memory.shape != grad_output._memory.shape:
+    if indices._memory_.shape != grad_output._memory_.shape:
         raise RuntimeError(
             f"Expected the indices to have the shape of the gradient, {list(grad_output.shape)}, but got "
             f"{list(indices.shape)}"

@@ -151,7 +151,7 @@ _PLAIN = frozenset((Tensor, int, float, bool, str, type(None), Dtype))
 def _test(p: str, type_: Type) -> str:
     """A test that a value passes only if it is plainly of the type."""
     in_range = f"({p}.__class__ is int and {LOWEST} <= {p} <= {HIGHEST})"
-    tensor = f"{p}.__class__ is Tensor or (isinstance({p}, Tensor) and {p}._special is None)"
+    tensor = f"{p}.__class__ is Tensor or (isinstance({p}, Tensor) and {p}._special_ is None)"
     match type_.base:
         case "Tensor":
             test = tensor

@@ -74,11 +74,11 @@ class Wrapped(Description):
 
     def as_tensor(self) -> Any:
         result = new(self.cls)
-        result._vc = result._grad_meta = result._edge = None
+        result._vc_ = result._grad_meta_ = result._edge_ = None
         result.__dict__.update(self.attributes)
         for name, value in self.own.items():
             setattr(result, name, value)
-        result._memory = self.like(result.__dict__)
+        result._memory_ = self.like(result.__dict__)
         return result
 
 
@@ -96,27 +96,27 @@ class DispatchTensor(SpecialTensor):
 
     __slots__ = ()
 
-    _special: int = 50
+    _special_: int = 50
     needs_tensors = True
 
     if not TYPE_CHECKING:
 
         @property
-        def _numbers(self) -> Any:
+        def _numbers_(self) -> Any:
             """Its memory, while nobody is asked."""
-            if local.state.dispatch_off and self._memory.array is not None:
-                return self._memory.array
+            if local.state.dispatch_off and self._memory_.array is not None:
+                return self._memory_.array
             raise NoArray(f"{type(self).__name__}: what operators do is up to its __torch_dispatch__")
 
-        _viewed = _numbers
+        _viewed_ = _numbers_
 
     def _hold(self, array: Any) -> None:
         """Have other memory of its own."""
-        memory = self._memory
+        memory = self._memory_
         memory.array, memory.shape, memory.strides, memory.dtype = array, array.shape, array.strides, array.dtype
 
     def _travelling(self) -> Any:
-        memory = self._memory
+        memory = self._memory_
         names = _own_slots(type(self))
         if names:
             memory.own = {name: getattr(self, name) for name in names if hasattr(self, name)}
@@ -140,10 +140,10 @@ class DispatchTensor(SpecialTensor):
     def root_gradient(self, grad: Tensor | None, position: int) -> Any:
         if grad is not None:
             return NotImplemented
-        if self._memory.size != 1:
+        if self._memory_.size != 1:
             raise RuntimeError(
                 f"grad can be implicitly created only for scalar outputs; output {position} has shape "
-                f"{list(self._memory.shape)}: pass a gradient of its shape: y.backward(gradient)"
+                f"{list(self._memory_.shape)}: pass a gradient of its shape: y.backward(gradient)"
             )
         return ops.ones_like(self)
 
@@ -152,17 +152,17 @@ class DispatchTensor(SpecialTensor):
         return ask_arguments(getattr(getattr(getattr(overload, space), packet), form), (self,), {})
 
     def _asks(self, what: str) -> bool:
-        return what in self._memory.asks and not local.state.dispatch_off
+        return what in self._memory_.asks and not local.state.dispatch_off
 
     def _alias(self) -> Any:
         """Another object like this one, on the same memory, without history."""
         result = self._travelling().as_tensor()
-        result._vc = self._vc or version_counter(self)
+        result._vc_ = self._vc_ or version_counter(self)
         return result
 
     def _described(self) -> tuple[Any, ...]:
         """What `_make_wrapper_subclass` made it of, in the order in which torch's files have it."""
-        memory = self._memory
+        memory = self._memory_
         steps = tuple(step // memory.itemsize for step in memory.strides)
         return (
             type(self), dtypes.from_numpy_dtype(memory.dtype), memory.shape, steps, memory.offset, memory.layout,
@@ -176,9 +176,9 @@ class DispatchTensor(SpecialTensor):
 def wrap_memory(tensor: DispatchTensor) -> Tensor:
     """The memory of a tensor as a plain one."""
     result = new(Tensor)
-    result._numbers = tensor._memory.array
-    result._vc = tensor._vc or version_counter(tensor)
-    result._grad_meta = result._edge = None
+    result._numbers_ = tensor._memory_.array
+    result._vc_ = tensor._vc_ or version_counter(tensor)
+    result._grad_meta_ = result._edge_ = None
     return result
 
 
@@ -305,7 +305,7 @@ def _disabled_torch_dispatch_impl(
 def _dispatch_isTensorSubclassLike(tensor: Tensor) -> bool:
     """Does its class, or a mode, say what operators do to it?"""
     modes = any(isinstance(observer, ModeObserver) for observer in local.state.observers)
-    return modes or (tensor._special is not None and tensor._special >= DispatchTensor._special)
+    return modes or (tensor._special_ is not None and tensor._special_ >= DispatchTensor._special_)
 
 
 def without_dispatch(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
@@ -402,8 +402,8 @@ def detached(tensor: Tensor, ask: Callable[..., Any]) -> Any:
     with recording_off():
         result = checked_result(func, ask(func, (tensor,), {}))
     if isinstance(result, Tensor) and result is not tensor:
-        result._vc = tensor._vc or version_counter(tensor)
-        result._grad_meta = result._edge = None
+        result._vc_ = tensor._vc_ or version_counter(tensor)
+        result._grad_meta_ = result._edge_ = None
     return result
 
 

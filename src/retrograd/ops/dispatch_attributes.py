@@ -27,11 +27,11 @@ class OfDispatchTensors:
     @property
     def shape(self: Any) -> Size:
         told = self._told("sym_size") if self._asks("sizes") else None
-        return Size(self._memory.shape if told is None else told)
+        return Size(self._memory_.shape if told is None else told)
 
     def size(self: Any, dim: int | None = None) -> Any:
         if not self._asks("sizes"):
-            shape = Size(self._memory.shape)
+            shape = Size(self._memory_.shape)
         else:
             shape = self.shape
         return shape if dim is None else shape[normalize_dim(dim, len(shape))]
@@ -42,15 +42,15 @@ class OfDispatchTensors:
 
     def dim(self: Any) -> int:
         told = self._told("dim") if self._asks("sizes") else None
-        return self._memory.ndim if told is None else told
+        return self._memory_.ndim if told is None else told
 
     def numel(self: Any) -> int:
         told = self._told("numel") if self._asks("sizes") else None
-        return self._memory.size if told is None else told
+        return self._memory_.size if told is None else told
 
     def stride(self: Any, dim: int | None = None) -> Any:
         told = self._told("sym_stride") if self._asks("strides") else None
-        memory = self._memory
+        memory = self._memory_
         steps = tuple([step // memory.itemsize for step in memory.strides] if told is None else told)
         return steps if dim is None else steps[normalize_dim(dim, len(steps))]
 
@@ -58,7 +58,7 @@ class OfDispatchTensors:
         told = self._told("sym_storage_offset") if self._asks("sizes") else None
         if told is not None:
             return told
-        memory = self._memory
+        memory = self._memory_
         if memory.array is None:
             return memory.offset
         return wrap_memory(self).storage_offset()
@@ -73,27 +73,27 @@ class OfDispatchTensors:
             if told is not None:
                 return told
         if memory_format is None:
-            return self._memory.flags.c_contiguous
-        return wrap_memory(self).is_contiguous(memory_format) if self._memory.array is not None else False
+            return self._memory_.flags.c_contiguous
+        return wrap_memory(self).is_contiguous(memory_format) if self._memory_.array is not None else False
 
     @property
     def device(self: Any) -> Any:
         told = self._told("device", space="prim") if self._asks("device") else None
-        return self._memory.device if told is None else told
+        return self._memory_.device if told is None else told
 
     @property
     def layout(self: Any) -> Any:
         told = self._told("layout", space="prim") if self._asks("layout") else None
-        return self._memory.layout if told is None else told
+        return self._memory_.layout if told is None else told
 
     def data_ptr(self: Any) -> int:
         self.numel()
-        array = self._memory.array
+        array = self._memory_.array
         return 0 if array is None or not array.size else array.ctypes.data
 
     def untyped_storage(self: Any) -> Any:
         """Its storage; that of one without memory has no address."""
-        memory = self._memory
+        memory = self._memory_
         if memory.storage is None:
             memory.storage = NoStorage(self) if memory.array is None else wrap_memory(self).untyped_storage()  # type: ignore[attr-defined]
         return memory.storage
@@ -116,7 +116,7 @@ class OfDispatchTensors:
             with recording_off():
                 result = ask_arguments(overload.aten.detach.default, (self,), {})
         if isinstance(result, Tensor):
-            result._vc = result._grad_meta = result._edge = None
+            result._vc_ = result._grad_meta_ = result._edge_ = None
         return result
 
     @data.setter
@@ -150,10 +150,10 @@ class OfDispatchTensors:
         raise RuntimeError(".tolist() is not supported for tensor subclasses.")
 
     def __repr__(self: Any, *, tensor_contents: str | None = None) -> str:
-        if tensor_contents is None and self._memory.array is not None:
+        if tensor_contents is None and self._memory_.array is not None:
             tensor_contents = repr(wrap_memory(self)).removeprefix("tensor(").removesuffix(")")
         if tensor_contents is None:
-            tensor_contents = f"..., size={tuple(self._memory.shape)}, dtype={self.dtype}, device='{self.device}'"
+            tensor_contents = f"..., size={tuple(self._memory_.shape)}, dtype={self.dtype}, device='{self.device}'"
         suffix = f", grad_fn=<{self.grad_fn.name()}>" if self.grad_fn is not None else ""
         if not suffix and self.requires_grad:
             suffix = ", requires_grad=True"
@@ -197,16 +197,16 @@ class OfDispatchTensors:
 
 def set_data(tensor: Tensor, value: Any) -> None:
     """``tensor.data = value``, one of which has a class with ``__torch_dispatch__``."""
-    memory = tensor._memory
-    if isinstance(value, Tensor) and value._special is None and memory.array is not None:
-        tensor._hold(value._numbers)  # type: ignore[attr-defined]
+    memory = tensor._memory_
+    if isinstance(value, Tensor) and value._special_ is None and memory.array is not None:
+        tensor._hold(value._numbers_)  # type: ignore[attr-defined]
         return
     if not isinstance(value, DispatchTensor) or not isinstance(tensor, DispatchTensor):
         raise RuntimeError(
             "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type: "
             f"{type(tensor).__name__} and {type(value).__name__}"
         )
-    tensor._memory = value._memory.like(tensor.__dict__)
+    tensor._memory_ = value._memory_.like(tensor.__dict__)
     for name, attribute in (*value.__dict__.items(), *value._travelling().own.items()):
         setattr(tensor, name, attribute)
 
@@ -215,9 +215,9 @@ class NoStorage:
     """The storage of a tensor without memory: it is told from others, and no more."""
 
     def __init__(self, tensor: DispatchTensor) -> None:
-        self.device: Any = tensor._memory.device
-        self._size = tensor._memory.storage_size
-        self._nbytes = tensor._memory.nbytes
+        self.device: Any = tensor._memory_.device
+        self._size = tensor._memory_.storage_size
+        self._nbytes = tensor._memory_.nbytes
 
     def _refused(self, *args: Any, what: str = "access the data pointer") -> NoReturn:
         raise RuntimeError(f"Attempted to {what} on an invalid python storage. The tensor has no memory of its own")
@@ -245,9 +245,9 @@ def rebuild_wrapper(
 ) -> Any:  # fmt: skip
     """A tensor without memory of a class with ``__torch_dispatch__``, from a pickle."""
     result = new(cls)
-    result._vc = result._grad_meta = result._edge = None
+    result._vc_ = result._grad_meta_ = result._edge_ = None
     steps = tuple(step * dtype.np.itemsize for step in stride)
-    result._memory = Wrapped(
+    result._memory_ = Wrapped(
         cls, result.__dict__, tuple(size), dtype.np, steps, device=device, layout=layout, offset=storage_offset
     )
     for name, value in (state or {}).items():

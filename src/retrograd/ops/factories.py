@@ -161,7 +161,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     if isinstance(data, Tensor):
         if device is not None and data.is_meta:
             data = data.to(device)  # which refuses
-        return data if np_dtype is None or data._memory.dtype == np_dtype else data.to(dtype)
+        return data if np_dtype is None or data._memory_.dtype == np_dtype else data.to(dtype)
     if isinstance(data, np.ndarray):
         result = from_numpy(data)
         return result if np_dtype is None or data.dtype == np_dtype else result.to(dtype)
@@ -217,22 +217,22 @@ def legacy_tensor(cls: type, *args: Any, device: Any = None) -> Tensor:
     legacy_device(device)
     if len(args) == 1 and isinstance(args[0], Tensor) and cls is not Tensor:
         return args[0].as_subclass(cls)  # type: ignore[attr-defined]
-    if cls._special is not None:  # type: ignore[attr-defined]
+    if cls._special_ is not None:  # type: ignore[attr-defined]
         return extension("subclasses").make_subclass(cls, legacy_tensor(Tensor, *args))
     result: Tensor = new(cls)
-    result._vc = None
-    result._grad_meta = None
-    result._edge = None
+    result._vc_ = None
+    result._grad_meta_ = None
+    result._edge_ = None
     if len(args) == 1 and isinstance(args[0], Tensor):
-        result._numbers = args[0]._numbers
+        result._numbers_ = args[0]._numbers_
     elif len(args) == 1 and _is_array(args[0]):
-        result._numbers = as_tensor(args[0], dtypes.get_default_dtype())._numbers
+        result._numbers_ = as_tensor(args[0], dtypes.get_default_dtype())._numbers_
     elif len(args) == 1 and isinstance(args[0], (list, tuple)) and not _is_size(args[0]):
-        result._numbers = infer_array(args[0], dtypes.default[0], dtypes.default[0])
+        result._numbers_ = infer_array(args[0], dtypes.default[0], dtypes.default[0])
     elif not args:
-        result._numbers = np.empty((0,), dtypes.default[0])
+        result._numbers_ = np.empty((0,), dtypes.default[0])
     else:
-        result._numbers = np.empty(_shape("new", args), dtypes.default[0])
+        result._numbers_ = np.empty(_shape("new", args), dtypes.default[0])
     return result
 
 
@@ -348,7 +348,7 @@ def full(
 def _like(input: Tensor, dtype: Any) -> np.dtype:
     if not isinstance(input, Tensor):
         raise TypeError(f"argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    return input._memory.dtype if dtype is None else dtypes.as_numpy_dtype(dtype)  # type: ignore[return-value]
+    return input._memory_.dtype if dtype is None else dtypes.as_numpy_dtype(dtype)  # type: ignore[return-value]
 
 
 def _laid_out(input: Tensor, np_dtype: np.dtype) -> np.ndarray:
@@ -369,7 +369,7 @@ def zeros_like(
     input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, **kw: Any
 ) -> Tensor:
     """Zeros of the same size and dtype."""
-    if isinstance(input, Tensor) and input._special is not None:
+    if isinstance(input, Tensor) and input._special_ is not None:
         own = _by_class(zeros_like, input, dtype=dtype, requires_grad=requires_grad or None, device=device, **kw)
         if own is not NotImplemented:
             return own
@@ -382,7 +382,7 @@ def ones_like(
     input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, **kw: Any
 ) -> Tensor:
     """Ones of the same size and dtype."""
-    if isinstance(input, Tensor) and input._special is not None:
+    if isinstance(input, Tensor) and input._special_ is not None:
         own = _by_class(ones_like, input, dtype=dtype, requires_grad=requires_grad or None, device=device, **kw)
         if own is not NotImplemented:
             return own
@@ -395,7 +395,7 @@ def empty_like(
     input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None, **kw: Any
 ) -> Tensor:
     """Uninitialised memory of the same size and dtype."""
-    if isinstance(input, Tensor) and input._special is not None:
+    if isinstance(input, Tensor) and input._special_ is not None:
         own = _by_class(empty_like, input, dtype=dtype, requires_grad=requires_grad or None, device=device, **kw)
         if own is not NotImplemented:
             return own
@@ -511,7 +511,7 @@ def range(start: Any, end: Any, step: Any = 1, **kw: Any) -> Tensor:
 def _target_dtype(dtype: Any, kw: dict) -> np.dtype | None:
     """The dtype that was asked for: that of ``out=`` where there is one."""
     out = kw.get("out")
-    return dtypes.as_numpy_dtype(dtype) if out is None else out._memory.dtype
+    return dtypes.as_numpy_dtype(dtype) if out is None else out._memory_.dtype
 
 
 def _ends(name: str, start: Any, end: Any, steps: int, dtype: np.dtype | None) -> tuple[Any, Any, np.dtype]:
@@ -589,7 +589,7 @@ def _generator(given: Generator | None, device: Any = None) -> Generator:
 
 
 def _where(input: Tensor, device: Any) -> Any:
-    return input.device if device is None and input._memory.__class__ is not np.ndarray else device
+    return input.device if device is None and input._memory_.__class__ is not np.ndarray else device
 
 
 def _check_drawable(kernel: str, np_dtype: np.dtype) -> None:
@@ -739,7 +739,7 @@ def normal(
     drawn = (
         randn(result.shape, generator=generator, dtype=like.dtype, device=like.device) * _values(std) + _values(mean)
     ).to(like.dtype)
-    return overwrite(result, drawn._numbers) if kw.get("out") is None else _out(drawn._numbers, False, device, kw)
+    return overwrite(result, drawn._numbers_) if kw.get("out") is None else _out(drawn._numbers_, False, device, kw)
 
 
 def _values(value: Any) -> Any:

@@ -29,7 +29,7 @@ def overwrite_by(input: Tensor, make: Callable[[], Any]) -> Tensor:
     values = make()
     if record or state.interceptor is not None:
         return generated.copy_(input, wrap(values), False)
-    array = input._numbers
+    array = input._numbers_
     array[...] = values if array.dtype.num < 256 else convert(values, array.dtype)
     write_back(input, array)
     bump_version(input)

@@ -50,17 +50,17 @@ def make_subclass(
         raise TypeError(f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}")
     check_no_other_class(data, cls)
     result = new(cls)
-    result._vc = data._vc or version_counter(data)
-    result._grad_meta = result._edge = None
+    result._vc_ = data._vc_ or version_counter(data)
+    result._grad_meta_ = result._edge_ = None
     if isinstance(result, DispatchTensor):
-        array = data._memory.array if isinstance(data, DispatchTensor) else data._numbers
+        array = data._memory_.array if isinstance(data, DispatchTensor) else data._numbers_
         asks = _asked(dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
-        result._memory = Wrapped(
+        result._memory_ = Wrapped(
             cls, result.__dict__, array.shape, array.dtype, array.strides, device=data.device, layout=data.layout,
             array=array, asks=asks,
         )  # fmt: skip
     else:
-        result._numbers = data._numbers
+        result._numbers_ = data._numbers_
     if require_grad:
         _want_gradients(result)
     return result
@@ -102,8 +102,8 @@ def make_wrapper_subclass(
     if steps is not None and len(steps) != len(shape):
         raise RuntimeError(f"_make_wrapper_subclass(): {len(steps)} strides for {len(shape)} dimensions")
     result = new(cls)
-    result._vc = result._grad_meta = result._edge = None
-    result._memory = Wrapped(
+    result._vc_ = result._grad_meta_ = result._edge_ = None
+    result._memory_ = Wrapped(
         cls, result.__dict__, shape, kind, steps, device=devices.device("cpu" if device is None else device),
         layout=layout, offset=int(storage_offset or 0), size=storage_size,
         asks=_asked(dispatch_sizes_strides_policy, dispatch_device, dispatch_layout),
@@ -115,7 +115,7 @@ def make_wrapper_subclass(
 
 def check_no_other_class(data: Tensor, cls: Any) -> None:
     """Refuse to make a `cls` of a tensor whose own class says what operators do to it."""
-    if data._special is not None and not (isinstance(data, DispatchTensor) and isinstance(data, cls)):
+    if data._special_ is not None and not (isinstance(data, DispatchTensor) and isinstance(data, cls)):
         raise RuntimeError(
             f"Creating a new Tensor subclass {cls.__name__} but the raw Tensor object is already associated to a "
             f"python object of type {type(data).__name__}"
@@ -126,11 +126,11 @@ def as_special_subclass(view: Tensor, cls: Any) -> Any:
     """`Tensor.as_subclass` where the class, or the tensor, has ``__torch_dispatch__``: `view` is an alias of it."""
     check_no_other_class(view, cls)
     result = new(cls)
-    array = view._memory.array if isinstance(view, DispatchTensor) else view._numbers
-    result._memory = Wrapped(
+    array = view._memory_.array if isinstance(view, DispatchTensor) else view._numbers_
+    result._memory_ = Wrapped(
         cls, result.__dict__, array.shape, array.dtype, array.strides, device=view.device, layout=view.layout,
     array=array )
-    result._vc, result._grad_meta, result._edge = view._vc, view._grad_meta, view._edge
+    result._vc_, result._grad_meta_, result._edge_ = view._vc_, view._grad_meta_, view._edge_
     return result
 
 

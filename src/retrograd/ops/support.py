@@ -175,7 +175,7 @@ def tensor_list(operator: str, name: str, position: int, values: Any) -> Sequenc
 
 
 def tensor_list_arrays(tensors: Sequence[Tensor]) -> list[Any]:
-    return [tensor._numbers for tensor in tensors]
+    return [tensor._numbers_ for tensor in tensors]
 
 
 def merge_aliases(
@@ -239,7 +239,7 @@ def write_out(
     state = local.state
     tensors, apart = _tensors_in((*args, *kwargs.values())), _apart(function, args, kwargs)
     for tensor in (*tensors, *outs):
-        if tensor._special is not None:
+        if tensor._special_ is not None:
             if tensor.is_meta:
                 return extension("meta").write_out(function, outs, out, args, kwargs)
             if tensor.needs_tensors and not state.dispatch_off:
@@ -258,16 +258,16 @@ def write_out(
     if isinstance(out, Tensor) and isinstance(result, Tensor):
         _check_exact(name, out, result)
         _check_target(out, result, tensors, apart)
-        return store(out, result._numbers, True)
+        return store(out, result._numbers_, True)
     if not isinstance(result, tuple) or len(result) != len(outs):
         count = len(result) if isinstance(result, tuple) else 1
         raise TypeError(f"{name}(): argument 'out' must be tuple of {count} Tensors, one for each result")
     for target, value in zip(outs, result, strict=True):
-        if target._memory.dtype != value._memory.dtype:
+        if target._memory_.dtype != value._memory_.dtype:
             raise RuntimeError(_other_dtype(value.dtype, target.dtype))
         _check_target(target, value, tensors, apart)
     for target, value in zip(outs, result, strict=True):
-        store(target, value._numbers, True)
+        store(target, value._numbers_, True)
     return result._make(outs) if hasattr(result, "_make") else outs
 
 
@@ -297,7 +297,7 @@ def _exact() -> dict[str, str]:
 
 
 def _check_exact(name: str, out: Tensor, result: Tensor) -> None:
-    if out._memory.dtype == result._memory.dtype:
+    if out._memory_.dtype == result._memory_.dtype:
         return
     words = _exact().get(name)
     if words is not None:
@@ -311,30 +311,30 @@ def _check_exact(name: str, out: Tensor, result: Tensor) -> None:
 
 def _check_target(out: Tensor, result: Tensor, read: list[Tensor], apart: list[Tensor]) -> None:
     """May `result` be written to `out`?"""
-    if not can_cast(result._memory.dtype, out._memory.dtype):
+    if not can_cast(result._memory_.dtype, out._memory_.dtype):
         raise RuntimeError(
             f"result type {result._type_name()[:-6]} can't be cast to the desired output type {out._type_name()[:-6]}"
         )
-    resized = out._memory.shape != result._memory.shape
+    resized = out._memory_.shape != result._memory_.shape
     for tensor in read:
-        check_overlap(out._memory, tensor._memory, resized or any(tensor is one for one in apart))
+        check_overlap(out._memory_, tensor._memory_, resized or any(tensor is one for one in apart))
 
 
 def store(out: Tensor, result: Any, warn: bool = False) -> Tensor:
     """Make the array `result` the values of `out`, which takes its shape."""
-    if out._memory.shape != result.shape:
-        if warn and out._memory.size:
+    if out._memory_.shape != result.shape:
+        if warn and out._memory_.size:
             warnings.warn(
                 "An output with one or more elements was resized since it had shape "
-                f"{list(out._memory.shape)}, which does not match the required output shape {list(result.shape)}. This "
+                f"{list(out._memory_.shape)}, which does not match the required output shape {list(result.shape)}. This "
                 "behavior is deprecated, and in a future release outputs will not be resized unless they have zero "
                 "elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with "
                 "t.resize_(0).",
                 UserWarning,
                 stacklevel=users_level(),
             )
-        out._memory = np.empty_like(result, out._memory.dtype)
-    array = out._numbers
+        out._memory_ = np.empty_like(result, out._memory_.dtype)
+    array = out._numbers_
     if array.dtype != result.dtype:
         with np.errstate(over="ignore", invalid="ignore"):  # what does not fit is infinite
             result = convert(result, array.dtype) if array.dtype.num >= 256 else result.astype(array.dtype)
@@ -350,7 +350,7 @@ def store(out: Tensor, result: Any, warn: bool = False) -> Tensor:
 def zero_tangent(primal: Any) -> Any:
     """The tangent of something that does not vary: zeros for a Tensor or array, 0 for a number, None for None."""
     if isinstance(primal, Tensor):
-        return wrap(np.zeros_like(primal._numbers))
+        return wrap(np.zeros_like(primal._numbers_))
     if hasattr(primal, "strides"):  # an array
         return np.zeros_like(primal)
     return None if primal is None else 0
@@ -363,4 +363,4 @@ def zero_tangents(primals: Sequence[Any], tangents: Sequence[Any] | None) -> lis
 
 
 def conj_tangent(tangent: Tensor) -> Tensor:
-    return tangent.conj() if tangent._memory.dtype.kind in "cW" else tangent
+    return tangent.conj() if tangent._memory_.dtype.kind in "cW" else tangent

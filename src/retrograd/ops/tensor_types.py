@@ -55,7 +55,7 @@ def legacy_new(dtype: dtypes.dtype, *args: Any) -> Tensor:
     if len(args) == 1 and isinstance(args[0], Tensor):
         if args[0].dtype is not dtype:
             raise TypeError(f"expected a tensor of {dtype} (got {args[0].dtype})")
-        return wrap(args[0]._numbers)
+        return wrap(args[0]._numbers_)
     if len(args) == 1 and _is_array(args[0]):
         return as_tensor(args[0], dtype=dtype)
     if len(args) == 1 and isinstance(args[0], (float, np.inexact)):

@@ -196,10 +196,10 @@ def _remember_curvature(state: dict[str, Any], y: Tensor, s: Tensor, history_siz
 
 def _direction(state: dict[str, Any], grad: Tensor, history_size: int) -> Tensor:
     """Minus the gradient times the inverse Hessian, as far as the remembered steps tell it."""
-    changes, steps = ([tensor._numbers for tensor in state[name]] for name in ("old_dirs", "old_stps"))
+    changes, steps = ([tensor._numbers_ for tensor in state[name]] for name in ("old_dirs", "old_stps"))
     ro = [_get_value(value) for value in state["ro"]]
     direction, coefficients = once(
-        two_loops, grad._numbers, changes, steps, ro, _get_value(state["H_diag"])
+        two_loops, grad._numbers_, changes, steps, ro, _get_value(state["H_diag"])
     )
     al = state.setdefault("al", [None] * history_size)
     al[: len(coefficients)] = [wrap(coefficient) for coefficient in coefficients]

@@ -218,7 +218,7 @@ class Updates:
         capture = current_capture() if accelerators else None
         for step in steps:
             if self._is_bare(step):
-                array = step._numbers
+                array = step._numbers_
                 if capture is not None:  # counted when the graph is launched
                     counts.append(array.item() + 1.0)
                     capture.before.append(lambda array=array: array.fill(array.item() + 1.0))
@@ -228,7 +228,7 @@ class Updates:
                 counts.append(array.item())
                 continue
             if capture is not None:  # where it cannot be read: the graph counts, and so does the host
-                counts.append(float(step._memory.place.outside(step._memory)) + 1.0)
+                counts.append(float(step._memory_.place.outside(step._memory_)) + 1.0)
             with no_grad():
                 step.add_(1)
             if capture is None:
@@ -239,7 +239,7 @@ class Updates:
         """Multiply a number of the state, in its own precision, and return it as `number` does."""
         if self._is_bare(number):
             self._count_write(number)
-            return np.multiply(number._numbers, factor, number._numbers).item()
+            return np.multiply(number._numbers_, factor, number._numbers_).item()
         if self.recorded and number.requires_grad:
             return number.mul_(factor).clone()
         with no_grad():
@@ -250,22 +250,22 @@ class Updates:
         """Set a number of the state."""
         if self._is_bare(number):
             self._count_write(number)
-            number._numbers.fill(value)
+            number._numbers_.fill(value)
         else:
             with no_grad():
                 number.fill_(value)
 
     def _is_bare(self, number: Tensor) -> bool:
-        array = number._numbers
+        array = number._numbers_
         return (
             self.bare
             and array.__class__ is ndarray
             and (array.dtype is _FLOAT32 or array.dtype is _FLOAT64)
-            and number._vc is not INFERENCE
+            and number._vc_ is not INFERENCE
         )
 
     def _count_write(self, tensor: Tensor) -> None:
-        vc = tensor._vc or version_counter(tensor)
+        vc = tensor._vc_ or version_counter(tensor)
         vc.version += 1
         vc.operation = "step"
         vc.code, vc.instruction = self.code, self.instruction
@@ -296,7 +296,7 @@ class Updates:
             grad = row[1]
             for tensor in row:
                 if tensor is not None and tensor is not grad:
-                    vc = tensor._vc or version_counter(tensor)
+                    vc = tensor._vc_ or version_counter(tensor)
                     vc.version += 1
                     vc.operation = "step"
                     vc.code, vc.instruction = code, instruction
@@ -365,19 +365,19 @@ def _converted(settings: tuple[Any, ...], dtype: Any) -> list[Any]:
 def _arrays(row: tuple[Any, ...], any_shape: bool) -> list[Any] | None:
     """The arrays of a row, for `ARRAYS`; None if it has to be `TENSORS`."""
     arrays: list[Any] = []
-    first = row[0]._memory
+    first = row[0]._memory_
     dtype, shape = first.dtype, first.shape
     for tensor in row:
         if tensor is None:
             arrays.append(None)
             continue
-        array = tensor._memory
+        array = tensor._memory_
         if (
             array.__class__ is not ndarray
             or array.dtype is not dtype
             or (array.shape != shape and not any_shape)
             or (tensor.__class__ is not Parameter and tensor.__class__ is not Tensor)
-            or tensor._vc is INFERENCE
+            or tensor._vc_ is INFERENCE
             or (array.base is not None and not array.flags.c_contiguous and 0 in array.strides)
         ):
             return None
@@ -393,15 +393,15 @@ def _arrays(row: tuple[Any, ...], any_shape: bool) -> list[Any] | None:
 
 def _device_arrays(row: tuple[Any, ...]) -> list[Any] | None:
     """The arrays of a row that lie on a device, for a kernel of its own; None if it has to be `TENSORS`."""
-    if getattr(row[0]._memory, "updates", None) is None:
+    if getattr(row[0]._memory_, "updates", None) is None:
         return None
     arrays: list[Any] = []
     for tensor in row:
         if tensor is not None and (
-            (tensor.__class__ is not Parameter and tensor.__class__ is not Tensor) or tensor._vc is INFERENCE
+            (tensor.__class__ is not Parameter and tensor.__class__ is not Tensor) or tensor._vc_ is INFERENCE
         ):
             return None
-        arrays.append(None if tensor is None else tensor._memory)
+        arrays.append(None if tensor is None else tensor._memory_)
     return arrays if arrays[0].updates(arrays) else None
 
 

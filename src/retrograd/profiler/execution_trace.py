@@ -31,7 +31,7 @@ class _Arguments(Recorder):
 
     def value(self, value: Any) -> Any:
         if isinstance(value, Tensor):
-            memory = value._memory
+            memory = value._memory_
             base = getattr(memory, "base", None)
             return [self.number(value), self.number(memory if base is None else base), value.storage_offset(),
                     value.numel(), value.element_size(), str(value.device)]  # fmt: skip

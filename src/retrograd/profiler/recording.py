@@ -139,8 +139,8 @@ class Recorder:
             if isinstance(value, Tensor):
                 kind = _DTYPE_NAMES.get(value.dtype.name, value.dtype.name)
                 if not value.is_nested:  # whose components differ
-                    shape = list(value._memory.shape)
-                    strides = [step // (value._memory.itemsize or 1) for step in value._memory.strides]
+                    shape = list(value._memory_.shape)
+                    strides = [step // (value._memory_.itemsize or 1) for step in value._memory_.strides]
             elif isinstance(value, (list, tuple)):
                 tensors = any(isinstance(one, Tensor) for one in value)
                 kind, number = ("TensorList", "") if tensors else ("ScalarList", list(value))
@@ -204,11 +204,11 @@ class Recorder:
         """Count the memory of results that no argument has, to the event and to those around it."""
         given: set[int] | None = None
         for tensor in results_of(result):
-            owner = _owner(tensor._memory)
+            owner = _owner(tensor._memory_)
             if owner is None or id(owner) in self.memory:
                 continue
             if given is None:
-                given = {id(_owner(value._memory)) for value in args if isinstance(value, Tensor)}
+                given = {id(_owner(value._memory_)) for value in args if isinstance(value, Tensor)}
             if id(owner) in given:
                 continue
             self.memory[id(owner)] = weakref.ref(owner, self.watch(id(owner), owner.nbytes, owner.ctypes.data))

@@ -150,16 +150,16 @@ _OWN = (Tensor.__reduce_ex__, LazyTensor.__reduce_ex__)
 
 def _reduce_tensor(tensor: Tensor) -> Any:
     cls = type(tensor)
-    if isinstance(tensor._memory, (SparseArray, CompressedArray)):
-        parts = [wrap(getattr(tensor._memory, name)) for name in tensor._memory.parts]
-        coalesced = (tensor._memory.coalesced,) if tensor.is_sparse else ()
+    if isinstance(tensor._memory_, (SparseArray, CompressedArray)):
+        parts = [wrap(getattr(tensor._memory_, name)) for name in tensor._memory_.parts]
+        coalesced = (tensor._memory_.coalesced,) if tensor.is_sparse else ()
         return rebuild._rebuild_sparse_tensor, (tensor.layout, (*parts, tensor.shape, *coalesced))
     if isinstance(tensor, MetaTensor):
         of_meta = tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), tensor.requires_grad
         if not tensor.__dict__.get("_is_param"):
             return rebuild._rebuild_meta_tensor_no_storage, of_meta
         return rebuild._rebuild_parameter, (tensor.data, tensor.requires_grad, OrderedDict())
-    if tensor._special is not None and tensor.needs_tensors and tensor._memory.array is None:  # type: ignore[attr-defined]
+    if tensor._special_ is not None and tensor.needs_tensors and tensor._memory_.array is None:  # type: ignore[attr-defined]
         memory = tensor._travelling()  # type: ignore[attr-defined]
         described = tensor._described()  # type: ignore[attr-defined]
         state = {**memory.attributes, **memory.own}
@@ -170,11 +170,11 @@ def _reduce_tensor(tensor: Tensor) -> Any:
         warn_if_has_hooks(tensor)
     state = tensor.__dict__
     if cls is Parameter:
-        data: Any = wrap(tensor._memory)
+        data: Any = wrap(tensor._memory_)
         if state:
             return rebuild._rebuild_parameter_with_state, (data, tensor.requires_grad, OrderedDict(), state)
         return rebuild._rebuild_parameter, (data, tensor.requires_grad, OrderedDict())
-    array = tensor._memory
+    array = tensor._memory_
     root = storage_root(array)
     if not (root.flags.c_contiguous or root.flags.f_contiguous):  # memory with gaps: a copy
         root = array = np.ascontiguousarray(array).reshape(array.shape)

@@ -83,7 +83,7 @@ def _finish(tensor: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
             name in ("conj", "neg") and type(value) is bool for name, value in metadata.items()
         ):
             raise LoadError("the memory of a tensor in the file is to be read in a way that is not known")
-        if metadata.get("conj") and tensor._memory.dtype.kind not in "cW":
+        if metadata.get("conj") and tensor._memory_.dtype.kind not in "cW":
             raise LoadError(f"a tensor in the file is conjugated and {tensor.dtype}")
         if any(metadata.values()):
             set_bits(tensor, (metadata.get("conj", False), metadata.get("neg", False)))
@@ -120,11 +120,11 @@ def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Te
     made = func(*args)
     if type(made) is not new_type and new_type is not Tensor:
         result = new(new_type)
-        result._numbers, result._vc, result._grad_meta, result._edge = made._numbers, None, None, None
+        result._numbers_, result._vc_, result._grad_meta_, result._edge_ = made._numbers_, None, None, None
         if made.requires_grad:
             result.requires_grad_()
         made = result
-    if made._special is not None and not made.needs_tensors:
+    if made._special_ is not None and not made.needs_tensors:
         return made  # what torch has in the state of a nested tensor is what it was made of
     if "__setstate__" in vars(new_type):
         made.__setstate__(state)  # type: ignore[attr-defined]
@@ -158,7 +158,7 @@ def _nested() -> Any:
 
 def _rebuild_nested_tensor(buffer: Any, sizes: Any, strides: Any, storage_offsets: Any) -> Tensor:
     """A nested tensor of the strided layout on a buffer."""
-    if not all(isinstance(t, Tensor) and t._special is None for t in (buffer, sizes, strides, storage_offsets)):
+    if not all(isinstance(t, Tensor) and t._special_ is None for t in (buffer, sizes, strides, storage_offsets)):
         raise LoadError("a nested tensor in the file is described in a way that makes no sense")
     requires_grad = buffer.requires_grad
     result = _nested().strided.nested_view_from_buffer(buffer.detach(), sizes, strides, storage_offsets)
@@ -171,7 +171,7 @@ def _rebuild_njt(constructor_kwargs: Any) -> Tensor:
     parts = [given.get(name) for name in ("values", "offsets", "lengths")]
     cache = given.get("_metadata_cache")
     if set(given) != {"values", "offsets", "lengths", "_ragged_idx", "_metadata_cache", "requires_grad"} or not (
-        all(isinstance(t, Tensor) and t._special is None for t in parts if t is not None)
+        all(isinstance(t, Tensor) and t._special_ is None for t in parts if t is not None)
         and type(given["_ragged_idx"]) is int
         and type(given["requires_grad"]) is bool
         and (cache is None or type(cache) is dict)
@@ -191,7 +191,7 @@ def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
     else:
         size, options = data[-1] if parts else None, {}
     number = 2 if layout is layouts.sparse_coo else 3
-    if len(parts) != number or not all(isinstance(t, Tensor) and t._special is None for t in parts) or not (
+    if len(parts) != number or not all(isinstance(t, Tensor) and t._special_ is None for t in parts) or not (
         isinstance(size, tuple) and all(type(n) is int and n >= 0 for n in size)
     ):
         raise LoadError("a sparse tensor in the file is described in a way that makes no sense")
@@ -225,7 +225,7 @@ def _rebuild_wrapper_subclass(
     made_of_ints = all(type(n) is int for n in (*size, *stride, storage_offset))
     if not (isinstance(dtype, dtypes.dtype) and made_of_ints and type(requires_grad) is bool):
         raise LoadError("a tensor in the file is described in a way that makes no sense")
-    if not (isinstance(cls, type) and issubclass(cls, Tensor) and cls._special is not None):
+    if not (isinstance(cls, type) and issubclass(cls, Tensor) and cls._special_ is not None):
         raise LoadError("a tensor without memory in the file is of a class that has no __torch_dispatch__")
     rebuild = extension("dispatch_attributes").rebuild_wrapper
     return rebuild(cls, dtype, size, stride, storage_offset, layout, device, requires_grad)

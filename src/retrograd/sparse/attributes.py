@@ -33,7 +33,7 @@ from .inplace import begin, write
 
 
 def _need_coalesced(tensor: Any, what: str) -> None:
-    if not tensor._memory.coalesced:
+    if not tensor._memory_.coalesced:
         raise RuntimeError(f"Cannot get {what} on an uncoalesced tensor, please call .coalesce() first")
 
 
@@ -44,12 +44,12 @@ def coalesce(input: Any) -> Any:
 
 @coo()
 def is_coalesced(input: Any) -> bool:
-    return input._memory.coalesced
+    return input._memory_.coalesced
 
 
 @coo()
 def _coalesced_(input: Any, coalesced: bool) -> Any:
-    input._memory.coalesced = bool(coalesced)
+    input._memory_.coalesced = bool(coalesced)
     bump_version(input)
     return input
 
@@ -57,12 +57,12 @@ def _coalesced_(input: Any, coalesced: bool) -> Any:
 @coo()
 def indices(input: Any) -> Tensor:
     _need_coalesced(input, "indices")
-    return wrap(input._memory.indices)
+    return wrap(input._memory_.indices)
 
 
 @coo("_indices")
 def _indices(input: Any) -> Tensor:
-    return wrap(input._memory.indices)
+    return wrap(input._memory_.indices)
 
 
 @coo()
@@ -78,22 +78,22 @@ def _compressed_values(input: Any) -> Tensor:
 
 @coo("_values")
 def _values(input: Any) -> Tensor:
-    return wrap(input._memory.values)
+    return wrap(input._memory_.values)
 
 
 @both()
 def _nnz(input: Any) -> int:
-    return input._memory.nnz
+    return input._memory_.nnz
 
 
 @coo("sparse_dim", "_dimI")
 def sparse_dim(input: Any) -> int:
-    return input._memory.sparse_dim
+    return input._memory_.sparse_dim
 
 
 @coo("dense_dim", "_dimV")
 def dense_dim(input: Any) -> int:
-    return input._memory.ndim - input._memory.sparse_dim
+    return input._memory_.ndim - input._memory_.sparse_dim
 
 
 @compressed("sparse_dim")
@@ -103,19 +103,19 @@ def _two(input: Any) -> int:
 
 @compressed("dense_dim")
 def _compressed_dense_dim(input: Any) -> int:
-    return input._memory.dense_dim
+    return input._memory_.dense_dim
 
 
 def _part(name: str, by_rows: bool, part: str) -> None:
     @compressed(name)
     def get(input: Any) -> Tensor:
-        if input._memory.by_rows is not by_rows:
+        if input._memory_.by_rows is not by_rows:
             layouts = "SparseCsr or SparseBsr" if by_rows else "SparseCsc or SparseBsc"
             raise RuntimeError(
                 f"{name} expected sparse {'row' if by_rows else 'column'} compressed tensor layout but got "
-                f"{input._memory.layout_name} ({layouts} have {name})"
+                f"{input._memory_.layout_name} ({layouts} have {name})"
             )
-        return wrap(getattr(input._memory, part))
+        return wrap(getattr(input._memory_, part))
 
 
 _part("crow_indices", True, "starts")
@@ -153,7 +153,7 @@ def alias(input: Any) -> Any:
 
 @both()
 def detach_copy(input: Any) -> Any:
-    return on(copied(input._memory))
+    return on(copied(input._memory_))
 
 
 @both("contiguous")
@@ -186,7 +186,7 @@ def _like(name: str) -> None:
         if layout is not None and layout is not input.layout:
             made = getattr(ops, name)(ops.empty(input.shape, dtype=dtype or input.dtype, device=input.device))
             return construction.to_layout(made, layout).requires_grad_(requires_grad)
-        array = input._memory
+        array = input._memory_
         np_dtype = array.dtype if dtype is None else as_numpy_dtype(dtype)
         if isinstance(array, SparseArray):
             result = on(empty_array(array.shape, np_dtype, array.sparse_dim, array))
@@ -211,8 +211,8 @@ def _random_like(name: str) -> None:
     @compressed(name)
     def make(input: Any, **options: Any) -> Any:
         options.pop("layout", None)
-        drawn = getattr(ops, name)(wrap(input._memory.values), **options)
-        return on(input._memory.with_values(drawn._numbers))
+        drawn = getattr(ops, name)(wrap(input._memory_.values), **options)
+        return on(input._memory_.with_values(drawn._numbers_))
 
 
 for _name in ("rand_like", "randn_like"):
@@ -222,8 +222,8 @@ for _name in ("rand_like", "randn_like"):
 @coo("new_zeros", "new_empty")
 def _new_zeros(input: Any, *size: Any, dtype: Any = None, **options: Any) -> Any:
     sizes = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
-    wanted = input._memory.dtype if dtype is None else as_numpy_dtype(dtype)
-    return on(empty_array(tuple(sizes), wanted, like=input._memory))
+    wanted = input._memory_.dtype if dtype is None else as_numpy_dtype(dtype)
+    return on(empty_array(tuple(sizes), wanted, like=input._memory_))
 
 
 # ------------------------------------------------------------------------------------------------------------- in place
@@ -232,7 +232,7 @@ def _new_zeros(input: Any, *size: Any, dtype: Any = None, **options: Any) -> Any
 @coo()
 def zero_(input: Any) -> Any:
     begin(input)
-    array = input._memory
+    array = input._memory_
     write(input, empty_array(array.shape, array.dtype, array.sparse_dim, array))
     return input
 
@@ -240,7 +240,7 @@ def zero_(input: Any) -> Any:
 @compressed("zero_")
 def _zero_compressed(input: Any) -> Any:
     begin(input)
-    write(input, input._memory.with_values(np.zeros_like(input._memory.values)))
+    write(input, input._memory_.with_values(np.zeros_like(input._memory_.values)))
     return input
 
 
@@ -254,8 +254,8 @@ def copy_(input: Any, src: Any, non_blocking: bool = False) -> Any:
     if tuple(input.shape) != tuple(src.shape):
         raise RuntimeError(f"copy_: sizes of the tensors do not match: {list(input.shape)} and {list(src.shape)}")
     begin(input)
-    made = copied((src if src.device == input.device else src.detach().to(input.device))._memory)
-    write(input, made.with_values(kernels.to_dtype(made.values, input._memory.dtype)))
+    made = copied((src if src.device == input.device else src.detach().to(input.device))._memory_)
+    write(input, made.with_values(kernels.to_dtype(made.values, input._memory_.dtype)))
     return input
 
 
@@ -272,7 +272,7 @@ def _type(input: Any, dtype: Any = None, non_blocking: bool = False, **options: 
 
 @coo()
 def sparse_resize_(input: Any, size: Any, sparse_dim: int, dense_dim: int) -> Any:
-    array, shape = input._memory, tuple(size)
+    array, shape = input._memory_, tuple(size)
     if sparse_dim + dense_dim != len(shape):
         raise RuntimeError(
             f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(shape)}, sparse_dim = "
@@ -315,7 +315,7 @@ def sparse_resize_and_clear_(input: Any, size: Any, sparse_dim: int, dense_dim: 
             f"{sparse_dim}, dense_dim = {dense_dim}"
         )
     begin(input)
-    write(input, empty_array(tuple(size), input._memory.dtype, sparse_dim, input._memory))
+    write(input, empty_array(tuple(size), input._memory_.dtype, sparse_dim, input._memory_))
     return input
 
 
@@ -323,7 +323,7 @@ def sparse_resize_and_clear_(input: Any, size: Any, sparse_dim: int, dense_dim: 
 def resize_as_sparse_(input: Any, the_template: Any) -> Any:
     if not (isinstance(input, SparseTensor) and isinstance(the_template, SparseTensor)):
         raise RuntimeError("resize_as_sparse_: self and other must both be sparse")
-    like = the_template._memory
+    like = the_template._memory_
     return sparse_resize_(input, like.shape, like.sparse_dim, like.ndim - like.sparse_dim)
 
 
@@ -341,11 +341,11 @@ def is_nonzero(input: Any) -> bool:
 
 @compressed("resize_as_sparse_")
 def _resize_as_compressed(input: Any, the_template: Any) -> Any:
-    if input._memory.kind is not the_template._memory.kind:
+    if input._memory_.kind is not the_template._memory_.kind:
         raise RuntimeError("resize_as_sparse_csr_: layout for self and src must be the same")
     begin(input)
-    array = the_template._memory
-    write(input, array.with_values(np.empty_like(array.values, input._memory.dtype)))
+    array = the_template._memory_
+    write(input, array.with_values(np.empty_like(array.values, input._memory_.dtype)))
     return input
 
 
@@ -363,6 +363,6 @@ def sparse_mask(input: Any, mask: Any) -> Any:
         return Mask.apply(to_coo(input), mask)
     if isinstance(mask, CompressedTensor):
         taken = to_coo(input).sparse_mask(to_coo(mask))
-        array = mask._memory
+        array = mask._memory_
         return construction.to_layout(taken, mask.layout, array.blocksize if array.blocks else None)
     raise TypeError(f"sparse_mask(): the mask must be a sparse tensor, but its layout is {mask.layout}")

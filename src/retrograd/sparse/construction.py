@@ -34,11 +34,11 @@ def _tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
 def _index_array(name: str, indices: Any, values: Tensor) -> np.ndarray:
     """Indices, where the values are."""
-    tensor = _tensor(indices, None, None if values._memory.__class__ is np.ndarray else values.device)
-    array = tensor._numbers
+    tensor = _tensor(indices, None, None if values._memory_.__class__ is np.ndarray else values.device)
+    array = tensor._numbers_
     if array.dtype.kind not in "iuf":
         raise RuntimeError(f"{name} must be an int64 tensor, but got {tensor.dtype}")
-    if values._memory.__class__ is np.ndarray and array.__class__ is not np.ndarray:
+    if values._memory_.__class__ is np.ndarray and array.__class__ is not np.ndarray:
         array = array.get()
     return array
 
@@ -67,7 +67,7 @@ def sparse_coo_tensor(
                 "values as well, or the size alone"
             )
         shape = _sizes("sparse_coo_tensor", indices if size is None else size)
-        made = empty_array(shape, np.dtype(ops.empty(0, dtype=dtype)._memory.dtype))
+        made = empty_array(shape, np.dtype(ops.empty(0, dtype=dtype)._memory_.dtype))
         result = on(made)
         where = default.device if where is None else where
         return _finish(result if where is None or where.place is None else result.to(where), requires_grad)
@@ -82,7 +82,7 @@ def sparse_coo_tensor(
         size = _inferred_size(at, of_values)
     shape = _sizes("sparse_coo_tensor", size)
     check_coo(at, of_values.shape, shape, bool(is_coalesced), wanted(check_invariants) is not False)
-    like = SparseArray(at, np.empty_like(of_values._numbers, shape=(at.shape[1], *of_values.shape[1:])), shape)
+    like = SparseArray(at, np.empty_like(of_values._numbers_, shape=(at.shape[1], *of_values.shape[1:])), shape)
     like.coalesced = bool(is_coalesced) or at.shape[1] < 2
     return _finish(FromValues.apply(of_values, like), requires_grad)
 
@@ -129,7 +129,7 @@ def sparse_compressed(
         size = _inferred_compressed_size(kind, lines, at, of_values)
     shape = _sizes("sparse_compressed_tensor", size)
     check_compressed(kind, lines, at, of_values.shape, shape, wanted(check_invariants))
-    like = kind(lines.copy(), at.copy(), np.empty_like(of_values._numbers), shape)
+    like = kind(lines.copy(), at.copy(), np.empty_like(of_values._numbers_), shape)
     return _finish(FromValues.apply(of_values, like), requires_grad)
 
 
@@ -154,7 +154,7 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: An
             [3., 2.]])
     """
     rows = diagonals if diagonals.ndim == 2 else diagonals.unsqueeze(0)
-    at = offsets.cpu()._numbers.reshape(-1)
+    at = offsets.cpu()._numbers_.reshape(-1)
     if diagonals.ndim not in (1, 2):
         raise RuntimeError("Diagonals must be vector or matrix")
     if len(shape) != 2:
@@ -179,7 +179,7 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: An
     indices = np.stack([np.concatenate(row), np.concatenate(column)]) if row else np.zeros((2, 0), np.int64)
     taken = rows[wrap(np.concatenate(which)), wrap(indices[1])] if row else rows.reshape(-1)
     like = SparseArray(
-        _index_array("indices", wrap(indices), rows), np.empty_like(rows._numbers, shape=indices.shape[1]), (m, n)
+        _index_array("indices", wrap(indices), rows), np.empty_like(rows._numbers_, shape=indices.shape[1]), (m, n)
     )
     result = FromValues.apply(taken, like)
     return result if layout in (None, layouts.sparse_coo) else to_layout(result, layout)
@@ -200,7 +200,7 @@ def to_sparse(tensor: Any, sparse_dim: int | None = None, *, layout: Any = None,
         _block(blocksize)
         raise RuntimeError("to_sparse for Strided to Sparse conversion does not use specified blocksize")
     if isinstance(tensor, SparseTensor):
-        if sparse_dim is not None and sparse_dim != tensor._memory.sparse_dim:
+        if sparse_dim is not None and sparse_dim != tensor._memory_.sparse_dim:
             raise RuntimeError(
                 "to_sparse: conversion from Sparse to Sparse with sparse_dim argument !=self.sparse_dim() is not "
                 "supported"
@@ -243,8 +243,8 @@ def to_layout(tensor: Any, layout: Any, blocksize: Any = None, dense_dim: int | 
     name = f"to_{layout.name}"
     if kind.blocks:
         if blocksize is None:
-            if isinstance(tensor, CompressedTensor) and tensor._memory.blocks:
-                blocksize = tensor._memory.blocksize
+            if isinstance(tensor, CompressedTensor) and tensor._memory_.blocks:
+                blocksize = tensor._memory_.blocksize
             else:
                 raise RuntimeError(f"{name}: conversion to {kind.layout_name} requires blocksize")
         block = _block(blocksize)
@@ -252,7 +252,7 @@ def to_layout(tensor: Any, layout: Any, blocksize: Any = None, dense_dim: int | 
         if blocksize is not None:
             raise RuntimeError(f"{name}: conversion to {kind.layout_name} does not use specified blocksize")
         block = (1, 1)
-    array = tensor._memory
+    array = tensor._memory_
     if dense_dim is not None and not 0 <= dense_dim <= max(array.ndim - 2, 0):
         raise RuntimeError(
             f"{name}: dense_dim argument must be in [0,{array.ndim - 2}] range, but {dense_dim} is given"
@@ -284,7 +284,7 @@ def to_layout(tensor: Any, layout: Any, blocksize: Any = None, dense_dim: int | 
 
 def embedding_sparse_gradient(grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int) -> Any:
     """As the kernel of this name, where the gradient is itself part of a graph."""
-    rows = indices._numbers.reshape(-1)
+    rows = indices._numbers_.reshape(-1)
     width = grad.shape[-1]
     values = grad.reshape(rows.size, width)
     if padding_idx >= 0:
@@ -292,12 +292,12 @@ def embedding_sparse_gradient(grad: Tensor, indices: Tensor, num_weights: int, p
         if kept.size != rows.size:
             rows, values = rows[kept], values.index_select(0, wrap(kept))
     like = SparseArray(
-        rows[None].astype(np.int64), np.empty_like(grad._numbers, shape=(rows.size, width)), (num_weights, width)
+        rows[None].astype(np.int64), np.empty_like(grad._numbers_, shape=(rows.size, width)), (num_weights, width)
     )
     return FromValues.apply(values, like)
 
 
 def gather_sparse_gradient(grad: Tensor, shape: Any, dim: int, index: Tensor) -> Any:
     """The same for `gather`."""
-    like = kernels.gather_sparse_gradient(np.empty_like(grad._numbers), tuple(shape), dim, index._numbers)
+    like = kernels.gather_sparse_gradient(np.empty_like(grad._numbers_), tuple(shape), dim, index._numbers_)
     return FromValues.apply(grad.reshape(-1), like)

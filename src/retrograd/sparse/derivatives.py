@@ -76,7 +76,7 @@ def linear(*positions: int) -> Any:
 def on(array: Any) -> Any:
     """A sparse tensor on `array`, to be given to the user."""
     result = array.as_tensor()
-    result._vc = local.state.new_vc
+    result._vc_ = local.state.new_vc
     return result
 
 
@@ -104,7 +104,7 @@ class FromValues(Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, like: Any) -> Any:
         ctx.like = like
-        return on(like.with_values(values._numbers))
+        return on(like.with_values(values._numbers_))
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
@@ -117,8 +117,8 @@ class Values(Function):
 
     @staticmethod
     def forward(ctx: Any, tensor: Any) -> Tensor:
-        ctx.like = tensor._memory
-        return wrap(tensor._memory.values, local.state.new_vc)
+        ctx.like = tensor._memory_
+        return wrap(tensor._memory_.values, local.state.new_vc)
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
@@ -132,7 +132,7 @@ class Values(Function):
     @staticmethod
     def jvp(ctx: Any, tangent: Any) -> Any:
         like = ctx.like
-        if not isinstance(like, SparseArray) or tangent._memory.indices is like.indices:
+        if not isinstance(like, SparseArray) or tangent._memory_.indices is like.indices:
             return values_of_gradient(tangent, like)
         pattern, first = kernels.first_of_each(like)
         values = values_at(tangent, pattern.indices)
@@ -147,7 +147,7 @@ class Coalesce(Function):
 
     @staticmethod
     def forward(ctx: Any, tensor: Any) -> Any:
-        return on(kernels.coalesce(tensor._memory))
+        return on(kernels.coalesce(tensor._memory_))
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
@@ -156,7 +156,7 @@ class Coalesce(Function):
 
 def with_values(tensor: Any, values: Tensor) -> Any:
     """A tensor with the coordinates of `tensor` and other values."""
-    return FromValues.apply(values, tensor._memory)
+    return FromValues.apply(values, tensor._memory_)
 
 
 def values_of(tensor: Any) -> Tensor:
@@ -166,7 +166,7 @@ def values_of(tensor: Any) -> Tensor:
 
 def coalesced(tensor: Any) -> Any:
     """The tensor itself, if it is coalesced already."""
-    return tensor if tensor._memory.coalesced else Coalesce.apply(tensor)
+    return tensor if tensor._memory_.coalesced else Coalesce.apply(tensor)
 
 
 def as_coordinates(indices: np.ndarray) -> tuple[Tensor, ...]:
@@ -185,13 +185,13 @@ def values_at(tensor: Any, indices: np.ndarray) -> Tensor:
     """The values of any tensor (of coordinates, or plain) at coordinates; zeros where a sparse one has none."""
     if not isinstance(tensor, SparseTensor):
         return dense_values_at(tensor, indices)
-    array = tensor._memory
+    array = tensor._memory_
     if array.indices is indices:
         return values_of(tensor)
     if array.sparse_dim != len(indices):
         return dense_values_at(to_dense(tensor), indices)
     tensor = coalesced(tensor)
-    array = tensor._memory
+    array = tensor._memory_
     place, found = find(array, indices)
     if not array.nnz:
         return wrap(np.zeros_like(array.values, shape=(indices.shape[1], *array.values.shape[1:])))
@@ -214,7 +214,7 @@ def values_of_gradient(grad: Any, like: Any) -> Tensor:
     """What of a gradient belongs to the values of `like`."""
     if isinstance(like, SparseArray):
         return values_at(to_coo(grad), like.indices)
-    if isinstance(grad, CompressedTensor) and grad._memory.kind is like.kind and grad._memory.places is like.places:
+    if isinstance(grad, CompressedTensor) and grad._memory_.kind is like.kind and grad._memory_.places is like.places:
         return values_of(grad)
     # By the coordinates of all values, in the order in which they lie.
     order = like.with_values(np.arange(like.values.size, like=like.places).reshape(like.values.shape)).to_coo()
@@ -253,8 +253,8 @@ def dense_array(array: Any) -> np.ndarray:
 class ToDense(Function):
     @staticmethod
     def forward(ctx: Any, tensor: Any, masked_grad: bool | None) -> Tensor:
-        ctx.like, ctx.masked_grad = tensor._memory, masked_grad is not False
-        return wrap(dense_array(tensor._memory), local.state.new_vc)
+        ctx.like, ctx.masked_grad = tensor._memory_, masked_grad is not False
+        return wrap(dense_array(tensor._memory_), local.state.new_vc)
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
@@ -294,7 +294,7 @@ class ToCoo(Function):
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, sparse_dim: int) -> Any:
-        return on(nonzero_array(tensor._numbers, sparse_dim))
+        return on(nonzero_array(tensor._numbers_, sparse_dim))
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
@@ -306,8 +306,8 @@ class ToCoo(Function):
 class CompressedToCoo(Function):
     @staticmethod
     def forward(ctx: Any, tensor: Any) -> Any:
-        ctx.like = tensor._memory
-        return on(tensor._memory.to_coo())
+        ctx.like = tensor._memory_
+        return on(tensor._memory_.to_coo())
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
@@ -369,10 +369,10 @@ class ToCompressed(Function):
 
     @staticmethod
     def forward(ctx: Any, tensor: Any, kind: type[CompressedArray], blocksize: tuple[int, int], dense_dim: int) -> Any:
-        array = tensor._memory if isinstance(tensor, AnySparse) else None
+        array = tensor._memory_ if isinstance(tensor, AnySparse) else None
         ctx.like = array
         if array is None:
-            coordinates = nonzero_array(tensor._numbers, tensor.ndim - dense_dim)
+            coordinates = nonzero_array(tensor._numbers_, tensor.ndim - dense_dim)
         else:
             coordinates = array.to_coo() if isinstance(array, CompressedArray) else array
         return on(compress(coordinates, kind, blocksize))
@@ -391,8 +391,8 @@ def to_layout_of(tensor: Any, like: Any) -> Any:
         return to_coo(tensor, like.sparse_dim)
     if (
         isinstance(tensor, AnySparse)
-        and tensor._memory.kind is like.kind
-        and tensor._memory.blocksize == like.blocksize
+        and tensor._memory_.kind is like.kind
+        and tensor._memory_.blocksize == like.blocksize
     ):
         return tensor
     return ToCompressed.apply(tensor, like.kind, like.blocksize, like.dense_dim)
@@ -412,7 +412,7 @@ class Add(Function):
             ctx.arguments = a, b
             ctx.materialize_grads = False
         dtype = ops.result_type(a, b).np
-        x, y = (one._memory if isinstance(one, AnySparse) else one._numbers for one in (a, b))
+        x, y = (one._memory_ if isinstance(one, AnySparse) else one._numbers_ for one in (a, b))
         if not isinstance(a, AnySparse):
             return wrap(kernels.add_at_coordinates(x.astype(dtype), y, alpha), local.state.new_vc)
         if not isinstance(b, AnySparse):
@@ -446,8 +446,8 @@ class Scale(Function):
         ctx.save_for_backward(tensor if needs[1] else None, factor if needs[0] and isinstance(factor, Tensor) else None)
         ctx.factor = None if isinstance(factor, Tensor) else factor
         ctx.shape = factor.shape if isinstance(factor, Tensor) else ()
-        value = factor._numbers if isinstance(factor, Tensor) else factor
-        array = tensor._memory
+        value = factor._numbers_ if isinstance(factor, Tensor) else factor
+        array = tensor._memory_
         values = kernels.mul(array.values, value)
         if isinstance(factor, Tensor) and factor.ndim:
             values = values.reshape(array.values.shape)
@@ -461,7 +461,7 @@ class Scale(Function):
             first = grad * (_conjugate(ctx.factor) if factor is None else factor.conj())
         if tensor is not None:
             one = coalesced(to_coo(tensor))
-            second = (values_at(to_coo(grad), one._memory.indices) * values_of(one).conj()).sum().reshape(ctx.shape)
+            second = (values_at(to_coo(grad), one._memory_.indices) * values_of(one).conj()).sum().reshape(ctx.shape)
         return first, second
 
 
@@ -474,7 +474,7 @@ def _conjugate(number: Any) -> Any:
 class Clone(Function):
     @staticmethod
     def forward(ctx: Any, tensor: Any) -> Any:
-        return on(copied(tensor._memory))
+        return on(copied(tensor._memory_))
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
@@ -496,7 +496,7 @@ class Moved(Function):
     @staticmethod
     def forward(ctx: Any, tensor: Any, device: Any, non_blocking: bool) -> Any:
         ctx.back = tensor.device
-        array, place = tensor._memory, device.place
+        array, place = tensor._memory_, device.place
         parts = [getattr(array, name) for name in array.parts]
         if place is None:
             parts = [part.get() for part in parts]
@@ -520,7 +520,7 @@ class Permute(Function):
     @staticmethod
     def forward(ctx: Any, tensor: Any, dims: tuple[int, ...]) -> Any:
         ctx.dims = dims
-        array = tensor._memory
+        array = tensor._memory_
         n = array.sparse_dim
         indices = array.indices[list(dims[:n])]
         values = array.values.transpose(0, *[d - n + 1 for d in dims[n:]])
@@ -540,9 +540,9 @@ class Mask(Function):
 
     @staticmethod
     def forward(ctx: Any, tensor: Any, mask: Any) -> Any:
-        ctx.like = mask._memory
-        with_grad_off = values_at(to_coo(tensor), mask._memory.indices)
-        return on(SparseArray(mask._memory.indices, with_grad_off._numbers, mask._memory.shape, mask._memory.coalesced))
+        ctx.like = mask._memory_
+        with_grad_off = values_at(to_coo(tensor), mask._memory_.indices)
+        return on(SparseArray(mask._memory_.indices, with_grad_off._numbers_, mask._memory_.shape, mask._memory_.coalesced))
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:

@@ -73,7 +73,7 @@ def positive(input: Any) -> Any:
 class _Neg(Function):
     @staticmethod
     def forward(ctx: Any, tensor: Any) -> Any:
-        return on(tensor._memory.with_values(kernels.neg(tensor._memory.values)))
+        return on(tensor._memory_.with_values(kernels.neg(tensor._memory_.values)))
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
@@ -116,7 +116,7 @@ def threshold_backward(grad_output: Any, input: Any, threshold: Any) -> Any:
     if not isinstance(input, SparseTensor) or threshold != 0:
         return NotImplemented
     one = coalesced(input)
-    values = values_of(masked(grad_output, one._memory))
+    values = values_of(masked(grad_output, one._memory_))
     return with_values(one, ops.threshold_backward(values, values_of(one), threshold))
 
 
@@ -142,13 +142,13 @@ def _add(input: Any, other: Any, alpha: Any, name: str) -> Any:
     if not isinstance(input, AnySparse):
         return _add_dense(input, other, alpha)
     if isinstance(input, CompressedTensor) or isinstance(other, CompressedTensor):
-        if input._memory.kind is not other._memory.kind:
+        if input._memory_.kind is not other._memory_.kind:
             raise RuntimeError(
                 f"Expected tensors of one layout, but {name} got {input.layout} and {other.layout}: write "
                 f"x.to_sparse(layout={input.layout})"
             )
         result = Add.apply(coalesced(to_coo(input)), coalesced(to_coo(other)), alpha)
-        return to_layout_of(result, input._memory)
+        return to_layout_of(result, input._memory_)
     _check_dims(input, other, name)
     return Add.apply(input, other, alpha)
 
@@ -158,11 +158,11 @@ def _add_dense(dense: Any, other: Any, alpha: Any) -> Any:
 
 
 def _check_dims(input: Any, other: Any, name: str) -> None:
-    if input._memory.sparse_dim != other._memory.sparse_dim:
+    if input._memory_.sparse_dim != other._memory_.sparse_dim:
         raise RuntimeError(
-            f"{name}: expected 'self' and 'other' to have same density, but 'self' has {input._memory.sparse_dim} "
+            f"{name}: expected 'self' and 'other' to have same density, but 'self' has {input._memory_.sparse_dim} "
             f"sparse "
-            f"dimensions while 'other' has {other._memory.sparse_dim} sparse dimensions"
+            f"dimensions while 'other' has {other._memory_.sparse_dim} sparse dimensions"
         )
 
 
@@ -211,7 +211,7 @@ def _add_in_place(input: Any, other: Any, alpha: Any, name: str) -> Any:
     state = local.state
     record = bool(state.grad_enabled and (input.requires_grad or other.requires_grad))
     begin_inplace(state, input, record)
-    if not can_cast(other._memory.dtype, input._memory.dtype):
+    if not can_cast(other._memory_.dtype, input._memory_.dtype):
         raise RuntimeError(
             f"result type {other._type_name()[:-6]} can't be cast to the desired output type {input._type_name()[:-6]}"
         )
@@ -220,10 +220,10 @@ def _add_in_place(input: Any, other: Any, alpha: Any, name: str) -> Any:
     edge = None
     if record:
         recorded = _Written.apply(input, other, alpha)
-        edge = recorded._edge
-    array = input._numbers
-    kernels.add_at_coordinates(array, to_coo(other)._memory, alpha)
-    if array is not input._memory:
+        edge = recorded._edge_
+    array = input._numbers_
+    kernels.add_at_coordinates(array, to_coo(other)._memory_, alpha)
+    if array is not input._memory_:
         write_back(input, array)
     bump_version(input, name)
     if edge is not None:
@@ -262,25 +262,25 @@ def mul(input: Any, other: Any) -> Any:
                 f"sparse_mask(): operands have incompatible sizes; self has size {list(other.shape)} but mask has size "
                 f"{list(input.shape)}"
             )
-        taken = values_of(masked(other, input._memory))
+        taken = values_of(masked(other, input._memory_))
         return with_values(input, values_of(input) * taken)
     return _mul_dense(input, other)
 
 
 def _mul_dense(input: Any, other: Tensor) -> Any:
-    array = input._memory
+    array = input._memory_
     shape = np.broadcast_shapes(array.shape, tuple(other.shape))
     if shape != array.shape:
         # As many copies of the sparse tensor as the other asks for.
         input = _broadcast(input, shape)
-        array = input._memory
+        array = input._memory_
     taken = dense_values_at(other.expand(shape), array.indices)
     return with_values(input, values_of(input) * taken)
 
 
 def _broadcast(input: Any, shape: tuple[int, ...]) -> Any:
     """A sparse tensor repeated over new dimensions, and along those of size 1."""
-    array = input._memory
+    array = input._memory_
     new = len(shape) - array.ndim
     if shape[new + array.sparse_dim :] != array.shape[array.sparse_dim :]:
         raise RuntimeError(f"a sparse tensor of shape {list(array.shape)} cannot be broadcast to {list(shape)}")
@@ -298,7 +298,7 @@ def _broadcast(input: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _mul_sparse(input: Any, other: Any) -> Any:
-    layout = input._memory if isinstance(input, CompressedTensor) else None
+    layout = input._memory_ if isinstance(input, CompressedTensor) else None
     if layout is not None or isinstance(other, CompressedTensor):
         result = _mul_sparse(to_coo(input), to_coo(other))
         return result if layout is None else to_layout_of(result, layout)
@@ -318,7 +318,7 @@ class _Mul(Function):
     def forward(ctx: Any, input: Any, other: Any) -> Any:
         needs = ctx.needs_input_grad
         ctx.save_for_backward(input if needs[1] else None, other if needs[0] else None)
-        a, b = kernels.coalesce(input._memory), kernels.coalesce(other._memory)
+        a, b = kernels.coalesce(input._memory_), kernels.coalesce(other._memory_)
         place, found = find(b, a.indices)
         kept = np.flatnonzero(found)
         product = kernels.mul(a.values[kept], b.values[place[kept]])
@@ -336,9 +336,9 @@ class _Div(Function):
     @staticmethod
     def forward(ctx: Any, tensor: Any, divisor: Any, rounding_mode: str | None) -> Any:
         ctx.divisor, ctx.rounded = divisor, rounding_mode is not None
-        array = tensor._memory
+        array = tensor._memory_
         values = ops.div(wrap(array.values), divisor, rounding_mode=rounding_mode)
-        return on(array.with_values(values._numbers))
+        return on(array.with_values(values._numbers_))
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:

@@ -46,4 +46,4 @@ def _declare(names: tuple[str, ...], *tables: dict[str, Callable[..., Any]]) -> 
 
 def forms_of(tensor: Any) -> dict[str, Callable[..., Any]]:
     """The table for a sparse tensor."""
-    return COO if isinstance(tensor._memory, SparseArray) else COMPRESSED
+    return COO if isinstance(tensor._memory_, SparseArray) else COMPRESSED

@@ -19,7 +19,7 @@ _RESHAPING = ("t", "transpose", "squeeze", "unsqueeze")
 
 def write(tensor: Any, array: Any) -> None:
     """Make `array` what `tensor`, and every alias of it, holds."""
-    tensor._memory.become(array)
+    tensor._memory_.become(array)
     bump_version(tensor)
 
 
@@ -49,8 +49,8 @@ def in_place(form: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     result: Any = form(*args, **kwargs)
     if result is NotImplemented:
         return result
-    array: Any = result._memory
-    own = tensor._memory
+    array: Any = result._memory_
+    own = tensor._memory_
     reshaped = array.shape != own.shape and form.__name__ not in _RESHAPING
     if not isinstance(result, AnySparse) or array.kind is not own.kind or reshaped:
         raise RuntimeError(
@@ -64,5 +64,5 @@ def in_place(form: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         )
     write(tensor, array.with_values(kernels.to_dtype(array.values, own.dtype)))
     if record:
-        rebase_history(tensor, result._edge[0])  # type: ignore[index]
+        rebase_history(tensor, result._edge_[0])  # type: ignore[index]
     return tensor

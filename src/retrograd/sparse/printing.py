@@ -22,7 +22,7 @@ def _part(name: str, array: Any, indent: int) -> str:
 
 def sparse_str(tensor: Any, tensor_contents: str | None = None) -> str:
     """``repr(tensor)``."""
-    array = tensor._memory
+    array = tensor._memory_
     prefix = "tensor("
     indent = len(prefix)
     names = array.parts

@@ -43,8 +43,8 @@ class Multiply(Function):
     def forward(ctx: Any, a: Any, b: Tensor, adjoint: bool) -> Tensor:
         needs = ctx.needs_input_grad
         ctx.save_for_backward(a if needs[1] else None, b if needs[0] else None)
-        ctx.adjoint, ctx.like = adjoint, a._memory
-        product = kernels.multiply_sparse_dense(a._memory, b._numbers, adjoint)
+        ctx.adjoint, ctx.like = adjoint, a._memory_
+        product = kernels.multiply_sparse_dense(a._memory_, b._numbers_, adjoint)
         return wrap(product, local.state.new_vc)
 
     @staticmethod
@@ -72,10 +72,10 @@ class SampleProducts(Function):
         needs = ctx.needs_input_grad
         ctx.save_for_backward(a if needs[1] else None, b if needs[0] else None)
         ctx.like = like
-        second = b._numbers
+        second = b._numbers_
         rows, columns = like.indices
         sampled = kernels.sampled_products(
-            a._numbers, second.conj() if second.dtype.kind == "c" else second, rows, columns
+            a._numbers_, second.conj() if second.dtype.kind == "c" else second, rows, columns
         )
         return wrap(sampled, local.state.new_vc)
 
@@ -91,20 +91,20 @@ class SampleProducts(Function):
 
 def _check_matrices(a: Any, b: Any, name: str) -> None:
     for one in (a, b):
-        if isinstance(one, SparseTensor) and one._memory.sparse_dim != one._memory.ndim:
+        if isinstance(one, SparseTensor) and one._memory_.sparse_dim != one._memory_.ndim:
             raise RuntimeError(
                 f"{name}: expected sparse matrices without dense dimensions, but one has "
-                f"{one._memory.ndim - one._memory.sparse_dim}"
+                f"{one._memory_.ndim - one._memory_.sparse_dim}"
             )
-    if a._memory.ndim != 2 or b._memory.ndim not in (1, 2):
+    if a._memory_.ndim != 2 or b._memory_.ndim not in (1, 2):
         raise RuntimeError(
-            f"{name}: expected matrices, but got tensors of {a._memory.ndim} and {b._memory.ndim} dimensions"
+            f"{name}: expected matrices, but got tensors of {a._memory_.ndim} and {b._memory_.ndim} dimensions"
         )
     if a.shape[1] != b.shape[0]:
         raise RuntimeError(
             f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and {'x'.join(map(str, b.shape))})"
         )
-    if a._memory.dtype != b._memory.dtype:
+    if a._memory_.dtype != b._memory_.dtype:
         raise RuntimeError(f"{name}: expected both matrices to have one dtype, but got {a.dtype} and {b.dtype}")
 
 
@@ -133,8 +133,8 @@ class _SparseProduct(Function):
     def forward(ctx: Any, a: Any, b: Any) -> Any:
         needs = ctx.needs_input_grad
         ctx.save_for_backward(a if needs[1] else None, b if needs[0] else None)
-        ctx.like = a._memory, b._memory
-        return on(kernels.multiply_sparse(a._memory, b._memory))
+        ctx.like = a._memory_, b._memory_
+        return on(kernels.multiply_sparse(a._memory_, b._memory_))
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
@@ -150,7 +150,7 @@ class _SparseProduct(Function):
 
 def _multiply_sparse(a: Any, b: Any) -> Any:
     layout = a.layout if isinstance(a, CompressedTensor) else None
-    blocksize = a._memory.blocksize if layout is not None and a._memory.blocks else None
+    blocksize = a._memory_.blocksize if layout is not None and a._memory_.blocks else None
     result = _SparseProduct.apply(*(to_coo(one) for one in (a, b)))
     return result if layout is None else to_layout(result, layout, blocksize)
 
@@ -170,7 +170,7 @@ def mv(input: Any, vec: Any) -> Any:
 
 @both("matmul", "__matmul__", "linalg_matmul")
 def matmul(input: Any, other: Any) -> Any:
-    n, m = input._memory.ndim, other._memory.ndim
+    n, m = input._memory_.ndim, other._memory_.ndim
     if n == 2 and m in (1, 2):
         return multiply(input, other, "matmul")
     if n == 1 and m == 2:
@@ -186,7 +186,7 @@ def bmm(input: Any, mat2: Any) -> Any:
         raise NotImplementedError(
             "bmm: there is one of a sparse tensor of coordinates and a plain one, in this order. Write x.to_dense()"
         )
-    if input._memory.ndim != 3 or mat2._memory.ndim != 3 or input.shape[0] != mat2.shape[0]:
+    if input._memory_.ndim != 3 or mat2._memory_.ndim != 3 or input.shape[0] != mat2.shape[0]:
         raise RuntimeError(f"bmm_sparse: batches do not match: {list(input.shape)} and {list(mat2.shape)}")
     if not input.shape[0]:
         return mat2.new_zeros((0, input.shape[1], mat2.shape[2]))
@@ -201,8 +201,8 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
             f"addmm_sparse_dense: expected strided result tensor, got tensor with layout {input.layout} (the product "
             f"has layout {product.layout})"
         )
-    if isinstance(input, AnySparse) and input._memory.kind is not product._memory.kind:
-        product = to_layout_of(product, input._memory)
+    if isinstance(input, AnySparse) and input._memory_.kind is not product._memory_.kind:
+        product = to_layout_of(product, input._memory_)
     if alpha != 1:
         product = product * alpha
     if beta == 0:
@@ -236,9 +236,9 @@ def smm(input: Any, mat2: Any) -> Any:
     if isinstance(mat2, AnySparse) or not isinstance(input, SparseTensor):
         raise RuntimeError("smm: expected a sparse matrix and a plain one")
     product = multiply(input, mat2, "smm")
-    rows = np.unique(input._memory.indices[0])
+    rows = np.unique(input._memory_.indices[0])
     indices = np.stack([np.repeat(rows, product.shape[1]), np.tile(np.arange(product.shape[1], like=rows), rows.size)])
-    like = SparseArray(indices, np.empty_like(product._numbers, shape=indices.shape[1]), tuple(product.shape))
+    like = SparseArray(indices, np.empty_like(product._numbers_, shape=indices.shape[1]), tuple(product.shape))
     return FromValues.apply(product.index_select(0, wrap(rows)).reshape(-1), like)
 
 
@@ -247,9 +247,9 @@ def hspmm(mat1: Any, mat2: Any) -> Any:
     if isinstance(mat2, AnySparse) or not isinstance(mat1, SparseTensor):
         raise RuntimeError("hspmm: expected a sparse matrix and a plain one")
     product = multiply(mat1, mat2, "hspmm")
-    rows = np.unique(mat1._memory.indices[0])
+    rows = np.unique(mat1._memory_.indices[0])
     like = SparseArray(
-        rows[None], np.empty_like(product._numbers, shape=(rows.size, product.shape[1])), tuple(product.shape), True
+        rows[None], np.empty_like(product._numbers_, shape=(rows.size, product.shape[1])), tuple(product.shape), True
     )
     return FromValues.apply(product.index_select(0, wrap(rows)), like)
 
@@ -271,9 +271,9 @@ def sampled_addmm(input: Any, mat1: Tensor, mat2: Tensor, beta: Any = 1, alpha: 
             f"{mat2.shape[0]}x{mat2.shape[1]})"
         )
     one = coalesced(to_coo(input))
-    sampled = SampleProducts.apply(mat1, mat2.mH, one._memory)
+    sampled = SampleProducts.apply(mat1, mat2.mH, one._memory_)
     values = (sampled if alpha == 1 else sampled * alpha) + values_of(one) * beta
-    return to_layout_of(with_values(one, values), input._memory)
+    return to_layout_of(with_values(one, values), input._memory_)
 
 
 def multiply_and_reduce(mat1: Any, mat2: Tensor, reduce: str) -> Tensor:
@@ -287,7 +287,7 @@ def multiply_and_reduce(mat1: Any, mat2: Tensor, reduce: str) -> Tensor:
         raise RuntimeError(f"reduce argument must be either sum, mean, amax or amin, got {reduce}")
     _check_matrices(mat1, mat2, "sparse.mm")
     one = coalesced(to_coo(mat1))
-    rows, columns = one._memory.indices
+    rows, columns = one._memory_.indices
     parts = values_of(one).unsqueeze(1) * mat2.index_select(0, wrap(columns))
     index = wrap(rows).unsqueeze(1).expand(parts.shape)
     zeros = parts.new_zeros((mat1.shape[0], mat2.shape[1]))

@@ -25,7 +25,7 @@ class _Sum(Function):
     @staticmethod
     def forward(ctx: Any, tensor: Any) -> Tensor:
         ctx.shape = tuple(tensor.shape)
-        return ops.sum(wrap(tensor._memory.values))
+        return ops.sum(wrap(tensor._memory_.values))
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
@@ -34,7 +34,7 @@ class _Sum(Function):
 
 def _dims(input: Any, dim: Any) -> tuple[int, ...]:
     given = (dim,) if isinstance(dim, int) else tuple(dim)
-    found = tuple(normalize_dim(d, input._memory.ndim) for d in given)
+    found = tuple(normalize_dim(d, input._memory_.ndim) for d in given)
     if len(set(found)) != len(found):
         raise RuntimeError(
             f"dim {next(d for d in found if found.count(d) > 1)} appears multiple times in the list of dims"
@@ -48,14 +48,14 @@ def sum_over(input: Any, dim: Any = None, dtype: Any = None, keepdim: bool = Fal
         input = input.to(dtype)
     if dim is None or (not isinstance(dim, int) and not len(dim)):
         total = _Sum.apply(input)
-        return total.reshape((1,) * input._memory.ndim) if keepdim else total
+        return total.reshape((1,) * input._memory_.ndim) if keepdim else total
     dims = _dims(input, dim)
     if not isinstance(input, SparseTensor):
         if not keepdim:
             raise RuntimeError("reduction operations on CSR tensors with keepdim=False is unsupported")
         summed = sum_over(to_coo(input), dim, None, True)
-        return to_layout_of(coalesced(summed), input._memory) if isinstance(summed, AnySparse) else summed
-    array = input._memory
+        return to_layout_of(coalesced(summed), input._memory_) if isinstance(summed, AnySparse) else summed
+    array = input._memory_
     n = array.sparse_dim
     values = values_of(input)
     of_values = tuple(d - n + 1 for d in dims if d >= n)
@@ -72,14 +72,14 @@ def sum_over(input: Any, dim: Any = None, dtype: Any = None, keepdim: bool = Fal
     else:
         indices = np.delete(indices, gone, axis=0)
         shape = tuple(size for d, size in enumerate(array.shape) if d not in dims)
-    like = SparseArray(indices, np.empty_like(values._numbers), shape, array.coalesced and not gone)
+    like = SparseArray(indices, np.empty_like(values._numbers_), shape, array.coalesced and not gone)
     return coalesced(FromValues.apply(values, like))
 
 
 @both("sum")
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, **aliases: Any) -> Any:
     dim, keepdim = aliases.get("axis", dim), aliases.get("keepdims", keepdim)
-    if dtype is None and input._memory.dtype.kind in "biu":
+    if dtype is None and input._memory_.dtype.kind in "biu":
         dtype = ops.sum(ops.zeros(0, dtype=input.dtype)).dtype
     return sum_over(input, dim, dtype, keepdim)
 
@@ -92,7 +92,7 @@ def _sum_dims(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any 
 @both()
 def sum_to_size(input: Any, *size: Any) -> Any:
     shape = tuple(size[0] if len(size) == 1 and not isinstance(size[0], int) else size)
-    extra = input._memory.ndim - len(shape)
+    extra = input._memory_.ndim - len(shape)
     dims = [d for d, n in enumerate(input.shape) if d < extra or (shape[d - extra] == 1 and n != 1)]
     summed = sum_over(input, dims, None, True) if dims else input
     for _ in range(extra):
@@ -102,7 +102,7 @@ def sum_to_size(input: Any, *size: Any) -> Any:
 
 @coo("norm", "linalg_vector_norm", "native_norm")
 def norm(input: Any, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
-    whole = tuple(range(input._memory.ndim))
+    whole = tuple(range(input._memory_.ndim))
     if dim is not None and len(dim if not isinstance(dim, int) else (dim,)) and _dims(input, dim) != whole:
         raise RuntimeError(
             f"norm_sparse currently only supports full reductions, so 'dim' must either be empty or contain all "
@@ -113,7 +113,7 @@ def norm(input: Any, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: 
     if p == 0 and dtype is None:
         return ops.norm(values, 0)
     result = ops.norm(values if dtype is None else values.to(dtype), p)
-    return result.reshape((1,) * input._memory.ndim) if keepdim else result
+    return result.reshape((1,) * input._memory_.ndim) if keepdim else result
 
 
 @coo()
@@ -130,10 +130,10 @@ def softmax(input: Any, dim: int, dtype: Any = None, logarithm: bool = False) ->
     """Softmax over the values along `dim`; what has no value counts as minus infinity."""
     if dtype is not None:
         input = input.to(dtype)
-    elif input._memory.dtype.kind in "biu":
+    elif input._memory_.dtype.kind in "biu":
         raise RuntimeError(f"\"softmax\" not implemented for '{input._type_name()[:-6]}'")
     one = coalesced(input)
-    array = one._memory
+    array = one._memory_
     at = normalize_dim(dim, array.ndim)
     values = values_of(one)
     if at >= array.sparse_dim:

@@ -19,7 +19,7 @@ from .forms import both, compressed, coo
 
 
 def _permuted(input: Any, dims: tuple[int, ...]) -> Any:
-    n = input._memory.sparse_dim
+    n = input._memory_.sparse_dim
     if sorted(dims[:n]) != list(range(n)):
         raise RuntimeError(
             "transpose: a sparse dimension and a dense one cannot change places: the sparse ones come first (this "
@@ -30,7 +30,7 @@ def _permuted(input: Any, dims: tuple[int, ...]) -> Any:
 
 @coo("transpose", "swapaxes", "swapdims")
 def transpose(input: Any, dim0: int, dim1: int) -> Any:
-    ndim = input._memory.ndim
+    ndim = input._memory_.ndim
     a, b = normalize_dim(dim0, ndim), normalize_dim(dim1, ndim)
     dims = list(range(ndim))
     if ndim:
@@ -40,17 +40,17 @@ def transpose(input: Any, dim0: int, dim1: int) -> Any:
 
 @both()
 def t(input: Any) -> Any:
-    if input._memory.ndim > 2:
+    if input._memory_.ndim > 2:
         raise RuntimeError(
-            f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but self is {input._memory.ndim}D"
+            f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but self is {input._memory_.ndim}D"
         )
-    return input if input._memory.ndim < 2 else input.transpose(0, 1)
+    return input if input._memory_.ndim < 2 else input.transpose(0, 1)
 
 
 @coo()
 def permute(input: Any, *dims: Any) -> Any:
     order = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
-    ndim = input._memory.ndim
+    ndim = input._memory_.ndim
     if len(order) != ndim:
         raise RuntimeError(
             "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
@@ -67,7 +67,7 @@ _TRANSPOSED = {CsrArray: CscArray, CscArray: CsrArray, BsrArray: BscArray, BscAr
 
 @compressed("transpose", "swapaxes", "swapdims")
 def _transpose_compressed(input: Any, dim0: int, dim1: int) -> Any:
-    array = input._memory
+    array = input._memory_
     a, b = sorted((normalize_dim(dim0, array.ndim), normalize_dim(dim1, array.ndim)))
     if a == b:
         return input
@@ -87,7 +87,7 @@ def _transpose_compressed(input: Any, dim0: int, dim1: int) -> Any:
 
 @coo()
 def unsqueeze(input: Any, dim: int) -> Any:
-    array = input._memory
+    array = input._memory_
     at = normalize_dim(dim, array.ndim + 1)
     values = values_of(input)
     shape = (*array.shape[:at], 1, *array.shape[at:])
@@ -99,7 +99,7 @@ def unsqueeze(input: Any, dim: int) -> Any:
 
 @coo("squeeze", "squeeze_dim", "squeeze_dims")
 def squeeze(input: Any, dim: Any = None) -> Any:
-    array = input._memory
+    array = input._memory_
     dims = range(array.ndim) if dim is None else [dim] if isinstance(dim, int) else dim
     gone = sorted({normalize_dim(d, array.ndim) for d in dims if array.shape[normalize_dim(d, array.ndim)] == 1})
     n = array.sparse_dim
@@ -113,7 +113,7 @@ def squeeze(input: Any, dim: Any = None) -> Any:
 
 def _made(values: Tensor, indices: np.ndarray, shape: tuple[int, ...], coalesced: bool = False) -> Any:
     """A sparse tensor of these values."""
-    like = SparseArray(indices, np.empty_like(values._numbers), shape, coalesced)
+    like = SparseArray(indices, np.empty_like(values._numbers_), shape, coalesced)
     return FromValues.apply(values, like)
 
 
@@ -130,7 +130,7 @@ def _no_view(input: Any, *args: Any, **kwargs: Any) -> Any:
 
 @coo()
 def select(input: Any, dim: int, index: int) -> Any:
-    array = input._memory
+    array = input._memory_
     if not array.ndim:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     at = normalize_dim(dim, array.ndim)
@@ -154,7 +154,7 @@ def select(input: Any, dim: int, index: int) -> Any:
 
 @compressed("select")
 def _select_compressed(input: Any, dim: int, index: int) -> Any:
-    array = input._memory
+    array = input._memory_
     at = normalize_dim(dim, array.ndim)
     if at >= array.batch_dim:
         return to_coo(input).select(dim, index)
@@ -177,9 +177,9 @@ def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
 
 @coo()
 def index_select(input: Any, dim: int, index: Tensor) -> Any:
-    array = input._memory
+    array = input._memory_
     at = normalize_dim(dim, array.ndim)
-    wanted = index._numbers
+    wanted = index._numbers_
     if wanted.ndim != 1 or wanted.dtype.kind not in "iu":
         raise IndexError(
             "index_select() argument index must be 1-D long-tensor: its dtype is "
@@ -207,7 +207,7 @@ def index_select(input: Any, dim: int, index: Tensor) -> Any:
 
 @coo()
 def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
-    array = input._memory
+    array = input._memory_
     at = normalize_dim(dim, array.ndim)
     size = array.shape[at]
     start = start + size if start < 0 else start
@@ -236,10 +236,10 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
         raise RuntimeError(
             f"Concatenating sparse tensors, but a dense tensor was found at position {index}: write x.to_sparse()"
         )
-    first = tensors[0]._memory
+    first = tensors[0]._memory_
     at = normalize_dim(dim, first.ndim)
     for number, one in enumerate(tensors):
-        array = one._memory
+        array = one._memory_
         same = array.shape[:at] + array.shape[at + 1 :] == first.shape[:at] + first.shape[at + 1 :]
         if not same or array.sparse_dim != first.sparse_dim:
             raise RuntimeError(
@@ -250,11 +250,11 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
                 f"at "
                 f"position {number}"
             )
-    total = sum(one._memory.shape[at] for one in tensors)
+    total = sum(one._memory_.shape[at] for one in tensors)
     shape = (*first.shape[:at], total, *first.shape[at + 1 :])
     offset, parts, values = 0, [], []
     for one in tensors:
-        array = one._memory
+        array = one._memory_
         indices = array.indices.copy()
         of_one = values_of(one)
         if at < array.sparse_dim:
@@ -273,5 +273,5 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
 
 @coo()
 def stack(tensors: Sequence[Any], dim: int = 0) -> Any:
-    at = normalize_dim(dim, tensors[0]._memory.ndim + 1)
+    at = normalize_dim(dim, tensors[0]._memory_.ndim + 1)
     return cat([one.unsqueeze(at) for one in tensors], at)

@@ -37,7 +37,7 @@ __all__ = [
 
 def untyped_storage(tensor: Tensor) -> UntypedStorage:
     """``x.untyped_storage()``."""
-    return UntypedStorage._of(kernels.storage_root(tensor._memory))
+    return UntypedStorage._of(kernels.storage_root(tensor._memory_))
 
 
 def typed_storage(tensor: Tensor) -> TypedStorage:

@@ -44,7 +44,7 @@ class TypedStorage:
             self._untyped = UntypedStorage((args[0] if args else 0) * self.dtype.itemsize)
         else:
             values = wrap(np.asarray(list(args[0]))) if not isinstance(args[0], Tensor) else args[0]
-            self._untyped = UntypedStorage._of(values._numbers.astype(self.dtype.np))
+            self._untyped = UntypedStorage._of(values._numbers_.astype(self.dtype.np))
 
     @property
     def _elements(self) -> np.ndarray:

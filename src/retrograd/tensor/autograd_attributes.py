@@ -40,18 +40,18 @@ class TensorAutograd(TensorOperators):
     __slots__ = ()
 
     if TYPE_CHECKING:
-        _numbers: Any
-        _memory: Any
-        _vc: VersionCounter | None
-        _grad_meta: AutogradMeta | None
-        _edge: EdgeTuple | None
+        _numbers_: Any
+        _memory_: Any
+        _vc_: VersionCounter | None
+        _grad_meta_: AutogradMeta | None
+        _edge_: EdgeTuple | None
 
     @property
     def requires_grad(self) -> bool:
         """Are gradients computed for this tensor? True for results of operations on such tensors."""
-        if self._edge is not None:
+        if self._edge_ is not None:
             return True
-        meta: Any = self._grad_meta
+        meta: Any = self._grad_meta_
         if meta is None:
             return False
         if meta.is_view and (meta.edge is not None or meta.base.requires_grad):
@@ -70,17 +70,17 @@ class TensorAutograd(TensorOperators):
                 "differentiation use var_no_grad = var.detach()."
             )
             raise RuntimeError(f"you can only change requires_grad flags of leaf variables.{hint}")
-        if value and self._memory.dtype.kind not in "fcVW":
+        if value and self._memory_.dtype.kind not in "fcVW":
             raise RuntimeError(
                 "only Tensors of floating point and complex dtype can require gradients; this one has dtype "
                 f"{self.dtype}. Convert it first: x = x.float().requires_grad_()"
             )
-        if value and self._vc is INFERENCE and not local.state.inference:
+        if value and self._vc_ is INFERENCE and not local.state.inference:
             raise RuntimeError(
                 "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed. Clone it first: "
                 "x = x.clone().requires_grad_()"
             )
-        if value or self._grad_meta is not None:
+        if value or self._grad_meta_ is not None:
             materialize_autograd_meta(self).requires_grad = value
 
     @requires_grad.deleter
@@ -96,7 +96,7 @@ class TensorAutograd(TensorOperators):
             )
         if requires_grad and self._has_edge():
             return self  # a result that requires grad already
-        if requires_grad and self._memory.dtype.kind not in "fcVW":
+        if requires_grad and self._memory_.dtype.kind not in "fcVW":
             raise RuntimeError(
                 "only Tensors of floating point dtype can require gradients (or of complex dtype); this one has dtype "
                 f"{self.dtype}. Convert it first: x = x.float().requires_grad_()"
@@ -111,8 +111,8 @@ class TensorAutograd(TensorOperators):
 
     def _has_edge(self) -> bool:
         """Is a gradient edge recorded? Unlike `grad_fn`, this does not ask whether a view's memory was written to."""
-        meta: Any = self._grad_meta
-        return self._edge is not None or (meta is not None and meta.is_view and meta.edge is not None)
+        meta: Any = self._grad_meta_
+        return self._edge_ is not None or (meta is not None and meta.is_view and meta.edge is not None)
 
     @property
     def grad_fn(self) -> Node | None:
@@ -122,8 +122,8 @@ class TensorAutograd(TensorOperators):
 
     def _history(self) -> EdgeTuple | None:
         """The gradient edge of a non-leaf, be it a view or not."""
-        edge = self._edge
-        if edge is None and self._grad_meta is not None and self._grad_meta.is_view:
+        edge = self._edge_
+        if edge is None and self._grad_meta_ is not None and self._grad_meta_.is_view:
             from ..autograd.view_meta import view_edge  # autograd is made of Tensors
 
             edge = view_edge(self)  # type: ignore[arg-type]
@@ -138,10 +138,10 @@ class TensorAutograd(TensorOperators):
     @property
     def _base(self) -> Tensor | None:
         """The tensor whose memory this view shows; None if this is not a view."""
-        meta: Any = self._grad_meta
+        meta: Any = self._grad_meta_
         if meta is None or not meta.is_view:
             return None
-        inside = meta.base._grad_meta
+        inside = meta.base._grad_meta_
         owner = None if inside is None or inside.owner is None else inside.owner()
         return meta.base if owner is None else owner
 
@@ -158,12 +158,12 @@ class TensorAutograd(TensorOperators):
         return _view_functions().reverse_view_func(self, new_view)
 
     def _is_view(self) -> bool:
-        return self._grad_meta is not None and self._grad_meta.is_view
+        return self._grad_meta_ is not None and self._grad_meta_.is_view
 
     @property
     def grad(self) -> Tensor | None:
         """The accumulated gradient, or None."""
-        meta = self._grad_meta
+        meta = self._grad_meta_
         grad = None if meta is None else meta.grad
         if grad is None and not self.retains_grad and self._has_edge():
             warnings.warn(
@@ -179,14 +179,14 @@ class TensorAutograd(TensorOperators):
     @grad.setter
     def grad(self, grad: Tensor | None) -> None:
         if grad is None:
-            if self._grad_meta is not None:
-                self._grad_meta.grad = None
+            if self._grad_meta_ is not None:
+                self._grad_meta_.grad = None
             return
         if not isinstance(grad, TensorAutograd):
             raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(grad).__name__}")
         if grad is self:
             raise RuntimeError("can't assign Variable as its own grad")
-        if grad._memory.shape != self._memory.shape:
+        if grad._memory_.shape != self._memory_.shape:
             raise RuntimeError(
                 f"attempting to assign a gradient of size '{list(grad.shape)}' to a tensor of size "
                 f"'{list(self.shape)}'. Please ensure that the gradient and the tensor are the same size"
@@ -218,7 +218,7 @@ class TensorAutograd(TensorOperators):
         """The dtype that the gradient of this leaf has; None for whatever arrives."""
         if not self.is_leaf:
             raise RuntimeError("grad_dtype can only be accessed on leaf tensors")
-        given = "same" if self._grad_meta is None else self._grad_meta.grad_dtype
+        given = "same" if self._grad_meta_ is None else self._grad_meta_.grad_dtype
         if isinstance(given, str):
             return self.dtype
         return None if given is None else dtypes.from_numpy_dtype(given)
@@ -243,7 +243,7 @@ class TensorAutograd(TensorOperators):
     @property
     def retains_grad(self) -> bool:
         """Will backward store the gradient of this non-leaf in ``.grad``?"""
-        return self._grad_meta is not None and self._grad_meta.retains_grad
+        return self._grad_meta_ is not None and self._grad_meta_.retains_grad
 
     def retain_grad(self) -> None:
         """Have backward store the gradient of this tensor in ``.grad`` although it is not a leaf."""
@@ -325,7 +325,7 @@ class TensorAutograd(TensorOperators):
 
     @property
     def _backward_hooks(self) -> Any:
-        return None if self._grad_meta is None else self._grad_meta.hooks
+        return None if self._grad_meta_ is None else self._grad_meta_.hooks
 
     @_backward_hooks.setter
     def _backward_hooks(self, hooks: Any) -> None:
@@ -337,7 +337,7 @@ class TensorAutograd(TensorOperators):
 
     @property
     def _post_accumulate_grad_hooks(self) -> Any:
-        return None if self._grad_meta is None else self._grad_meta.post_accumulate_grad_hooks
+        return None if self._grad_meta_ is None else self._grad_meta_.post_accumulate_grad_hooks
 
     @_post_accumulate_grad_hooks.setter
     def _post_accumulate_grad_hooks(self, hooks: Any) -> None:
@@ -349,7 +349,7 @@ class TensorAutograd(TensorOperators):
 
     @property
     def _version(self) -> int:
-        vc = self._vc
+        vc = self._vc_
         return 0 if vc is None else vc.version
 
     def _bump_version(self) -> None:
@@ -360,7 +360,7 @@ class TensorAutograd(TensorOperators):
     @property
     def name(self) -> str | None:
         """The name that it was given, or None."""
-        return None if self._grad_meta is None else self._grad_meta.name
+        return None if self._grad_meta_ is None else self._grad_meta_.name
 
 
 #: What messages call a dtype, as torch's do, by its C type.

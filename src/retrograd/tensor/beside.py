@@ -16,7 +16,7 @@ def beside(like: Tensor, array: Any) -> Tensor:
     >>> beside(torch.ones(2), numpy.arange(3)).device
     device(type='cpu')
     """
-    data = like._memory
+    data = like._memory_
     if data.__class__ is ndarray or array.__class__ is not ndarray or not hasattr(data, "place"):
         return wrap(array)
     return wrap(data.place.from_host(array))

@@ -43,17 +43,17 @@ class TensorConversion(TensorAutograd):
 
     def item(self) -> Any:
         """The value of a one-element tensor as a Python number."""
-        data = self._numbers
+        data = self._numbers_
         if data.size != 1:
             raise RuntimeError(f"a Tensor with {data.size} elements cannot be converted to Scalar")
         return data.item()
 
     def tolist(self) -> Any:
         """The values as nested lists."""
-        return self._numbers.tolist()
+        return self._numbers_.tolist()
 
     def __bool__(self) -> bool:
-        data = self._numbers
+        data = self._numbers_
         if data.size != 1:
             if data.size == 0:
                 raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
@@ -61,9 +61,9 @@ class TensorConversion(TensorAutograd):
         return bool(data.item())
 
     def _scalar(self) -> Any:
-        if self._memory.size != 1:
+        if self._memory_.size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
-        return self._numbers.item()
+        return self._numbers_.item()
 
     def __int__(self) -> int:
         value = self._scalar()
@@ -92,24 +92,24 @@ class TensorConversion(TensorAutograd):
         return complex(self._scalar())
 
     def __index__(self) -> int:
-        data = self._numbers
+        data = self._numbers_
         if data.size != 1 or data.dtype.kind not in "iub":
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return int(data.item())
 
     def __len__(self) -> int:
-        if self._memory.ndim == 0:
+        if self._memory_.ndim == 0:
             raise TypeError("len() of a 0-d tensor")
-        return self._memory.shape[0]
+        return self._memory_.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
-        if self._memory.ndim == 0:
+        if self._memory_.ndim == 0:
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))  # type: ignore[attr-defined]
 
     def __reversed__(self) -> Tensor:
         """The elements along the first dimension in reverse; a Tensor, not an iterator."""
-        return self if self._memory.ndim == 0 else self.flip(0)  # type: ignore[attr-defined,return-value]
+        return self if self._memory_.ndim == 0 else self.flip(0)  # type: ignore[attr-defined,return-value]
 
     def __delitem__(self, key: Any) -> None:
         raise TypeError("Tensor does not support deleting items: select the others, x[keep]")
@@ -136,15 +136,15 @@ class TensorConversion(TensorAutograd):
             return self.detach().cpu().numpy()  # type: ignore[attr-defined]
         if local.state.grad_enabled is not False and self.requires_grad:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-        if self._memory.__class__ is not np.ndarray and self.device.type != "cpu":
+        if self._memory_.__class__ is not np.ndarray and self.device.type != "cpu":
             raise TypeError(
                 f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
                 "memory first."
             )
-        if self._memory.dtype.num >= 256 or self._memory.dtype.names:
+        if self._memory_.dtype.num >= 256 or self._memory_.dtype.names:
             name, wide = self._type_name().removesuffix("Tensor"), "cfloat" if self.is_complex() else "float"  # type: ignore[attr-defined]
             raise TypeError(f"Got unsupported ScalarType {name}: NumPy has no such type; use tensor.{wide}().numpy()")
-        return self._numbers
+        return self._numbers_
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = self.numpy()
@@ -202,10 +202,10 @@ class TensorConversion(TensorAutograd):
                 f"subclass: define new_empty(), or __deepcopy__(), for {type(self).__name__}"
             )
         memo[id(self)] = result
-        result._memory = _deepcopy_array(self._memory, memo)
-        result._vc = None
-        result._grad_meta = result._edge = None
-        meta = self._grad_meta
+        result._memory_ = _deepcopy_array(self._memory_, memo)
+        result._vc_ = None
+        result._grad_meta_ = result._edge_ = None
+        meta = self._grad_meta_
         if meta is not None:
             result.requires_grad_(meta.requires_grad)
             if meta.grad is not None:
@@ -219,7 +219,7 @@ class TensorConversion(TensorAutograd):
             from ..utils.hooks import warn_if_has_hooks  # hooks are autograd's
 
             warn_if_has_hooks(self)
-        return _rebuild, (type(self), self._numbers, self.requires_grad, self.__dict__)
+        return _rebuild, (type(self), self._numbers_, self.requires_grad, self.__dict__)
 
 
 def _is_ours(cls: type) -> bool:
@@ -241,9 +241,9 @@ def _deepcopy_array(array: Any, memo: dict[Any, Any]) -> Any:
 
 def _rebuild(cls: type[Any], array: Any, requires_grad: bool, attributes: dict[Any, Any]) -> Tensor:
     result: Tensor = new(cls)
-    result._numbers = array
-    result._vc = None
-    result._grad_meta = result._edge = None
+    result._numbers_ = array
+    result._vc_ = None
+    result._grad_meta_ = result._edge_ = None
     if requires_grad:
         result.requires_grad_()
     result.__dict__.update(attributes)

@@ -87,7 +87,7 @@ def _array_of(data: Any) -> np.ndarray | None:
     """The array that `data` is or, if it is a tensor, holds."""
     if isinstance(data, np.ndarray):
         return data
-    held = getattr(data, "_numbers", None)
+    held = getattr(data, "_numbers_", None)
     return held if hasattr(held, "dtype") else None
 
 

@@ -137,17 +137,17 @@ def dlpack(
         raise BufferError("Can't export tensors with the conjugate bit set: use tensor.resolve_conj()")
     if dl_device is not None:
         tensor = _on_device(tensor, dl_device, copy)
-    bfloat16 = tensor._memory.dtype.name == "bfloat16"
-    if (tensor._memory.dtype.num >= 256 and not bfloat16) or tensor._memory.dtype.names:
+    bfloat16 = tensor._memory_.dtype.name == "bfloat16"
+    if (tensor._memory_.dtype.num >= 256 and not bfloat16) or tensor._memory_.dtype.names:
         raise BufferError(f"{tensor.dtype} is not a type that NumPy can exchange: convert it first, x.float()")
     if stream is not None and not isinstance(stream, int):
         raise TypeError(f"stream must be ``int`` or ``none``, but it is a {type(stream).__name__}")
-    if hasattr(tensor._memory, "place"):
-        data = tensor._numbers.copy() if copy else tensor._numbers
+    if hasattr(tensor._memory_, "place"):
+        data = tensor._numbers_.copy() if copy else tensor._numbers_
         return data.__dlpack__(stream=stream, max_version=max_version)
     if stream not in (-1, None):
         raise AssertionError(f"stream should be None on cpu. There are no streams, but stream={stream} was given")
-    data = tensor._numbers
+    data = tensor._numbers_
     if copy:
         data = data.copy()
     if bfloat16:
@@ -172,7 +172,7 @@ def _on_device(tensor: Tensor, wanted: Any, copy: bool | None) -> Tensor:
 
 def dlpack_device(tensor: Tensor) -> tuple[Any, int]:
     """``x.__dlpack_device__()``: the kind of device and its number."""
-    return tensor._memory.__dlpack_device__()
+    return tensor._memory_.__dlpack_device__()
 
 
 Tensor.__dlpack__ = dlpack  # type: ignore[attr-defined]

@@ -8,9 +8,9 @@ such a view pays for one conjugation, a transpose of it for none, and ``x.conj()
 The bits are the class.  `LazyTensor` has one subclass a combination (conj, neg, both); a tensor without bits is a plain
 `Tensor`, which knows nothing of this.  Everything rests on two names for the one slot that holds the array:
 
-* ``_numbers`` is **the values**.  A lazy tensor computes them anew whenever it is asked, so whoever only reads (every
+* ``_numbers_`` is **the values**.  A lazy tensor computes them anew whenever it is asked, so whoever only reads (every
   kernel, printing, ``==``) need not know about lazy tensors.
-* ``_memory`` is **how they lie**: the array that is shared with others.  Views are taken of it, strides, addresses and
+* ``_memory_`` is **how they lie**: the array that is shared with others.  Views are taken of it, strides, addresses and
   storages are read from it, and what is kept to alias it is taken from it.
 
 For a plain tensor both are the slot itself, and reading it costs the same under either name.  What remains to be done
@@ -51,9 +51,9 @@ class LazyTensor(Tensor):
     __torch_function__ = disabled_torch_function  # type: ignore[assignment]
 
     @property
-    def _numbers(self) -> Any:  # type: ignore[override]
+    def _numbers_(self) -> Any:  # type: ignore[override]
         """The values, in an array of their own."""
-        return apply_bits(self.bits, self._memory)
+        return apply_bits(self.bits, self._memory_)
 
     def is_conj(self) -> bool:
         return self.bits[0]
@@ -73,13 +73,13 @@ class LazyTensor(Tensor):
     def __deepcopy__(self, memo: dict[Any, Any]) -> Any:
         result = super().__deepcopy__(memo)
         if isinstance(result, LazyTensor):
-            values = result._numbers
+            values = result._numbers_
             set_bits(result, NO_BITS)
-            result._memory = values
+            result._memory_ = values
         return result
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return _rebuild, (self.bits, self._memory, self.requires_grad, self.__dict__)
+        return _rebuild, (self.bits, self._memory_, self.requires_grad, self.__dict__)
 
 
 class _Conjugated(LazyTensor):
@@ -135,7 +135,7 @@ def relative_bits(view: Tensor, base: Tensor) -> tuple[bool, bool]:
 def set_bits(tensor: Tensor, bits: tuple[bool, bool]) -> None:
     """Make `tensor`, whose memory stays as it is, one to be read in this way."""
     tensor.__class__ = _CLASSES[bits]
-    if any(bits) and tensor._vc is not INFERENCE:
+    if any(bits) and tensor._vc_ is not INFERENCE:
         # Generated wrappers make views of tensors without a meta on a path that does not ask about bits.
         materialize_autograd_meta(tensor)
 
@@ -148,12 +148,12 @@ def keep_bits(source: Tensor, alias: Tensor) -> None:
     if type(alias) in _CLASSES.values():
         set_bits(alias, bits)
     else:
-        alias._numbers = source._numbers  # a Parameter has no bits: it gets the values
+        alias._numbers_ = source._numbers_  # a Parameter has no bits: it gets the values
 
 
 def class_with_flipped_bit(tensor: Tensor, bit: str) -> type[Tensor]:
     """The class of ``tensor._conj()`` (`bit`: ``"conj"``) or ``tensor._neg_view()`` (``"neg"``)."""
-    if bit == "conj" and tensor._memory.dtype.kind not in "cW":
+    if bit == "conj" and tensor._memory_.dtype.kind not in "cW":
         raise RuntimeError(f"only a complex tensor can have the conj bit, not one of dtype {tensor.dtype}")
     flipped = _FLIPPED[bit]
     return flipped.get(tensor.__class__) or flipped[Tensor]
@@ -190,9 +190,9 @@ def check_view_dtype(tensor: Tensor) -> None:
 
 
 def write_back(tensor: Tensor, values: Any) -> None:
-    """`values`, which ``tensor._numbers`` gave, have been written to: the memory of a lazy tensor is to follow."""
-    if values is not tensor._memory:
-        apply_bits(bits_of(tensor), values, tensor._memory)
+    """`values`, which ``tensor._numbers_`` gave, have been written to: the memory of a lazy tensor is to follow."""
+    if values is not tensor._memory_:
+        apply_bits(bits_of(tensor), values, tensor._memory_)
 
 
 def _rebuild(bits: tuple[bool, bool], memory: Any, requires_grad: bool, attributes: dict[Any, Any]) -> Tensor:

@@ -23,7 +23,7 @@ from ..core.description import Description
 from ..kernels.storage import storage_root
 from .tensor import Tensor
 
-_SLOT = Tensor.__dict__["_numbers"]
+_SLOT = Tensor.__dict__["_numbers_"]
 
 
 class Beyond(Description):

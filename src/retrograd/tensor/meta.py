@@ -121,19 +121,19 @@ class MetaTensor(SpecialTensor):
 
     def root_gradient(self, grad: Tensor | None, position: int) -> Any:
         """A gradient without values as well; what is wrong with it is said as it is of others."""
-        if grad is not None and not grad.is_meta and grad._memory.shape == self._memory.shape:
-            return meta_tensor(MetaArray.like(grad._memory))
-        if grad is None and self._memory.size == 1 and self._memory.dtype.kind in "fV":
-            return meta_tensor(MetaArray.like(self._memory))
+        if grad is not None and not grad.is_meta and grad._memory_.shape == self._memory_.shape:
+            return meta_tensor(MetaArray.like(grad._memory_))
+        if grad is None and self._memory_.size == 1 and self._memory_.dtype.kind in "fV":
+            return meta_tensor(MetaArray.like(self._memory_))
         return NotImplemented
 
     def storage_offset(self) -> int:
         """Elements between the start of the memory and the first element."""
-        return storage_offset(self._memory.ghost)
+        return storage_offset(self._memory_.ghost)
 
     def stride(self, dim: int | None = None) -> Any:
         """Steps between neighbours, in elements."""
-        steps = strides(self._memory.ghost)
+        steps = strides(self._memory_.ghost)
         return steps if dim is None else steps[dim]
 
     def data_ptr(self) -> int:
@@ -141,20 +141,20 @@ class MetaTensor(SpecialTensor):
         return 0
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
-        return new_plain(self._memory.ghost).is_contiguous(memory_format)
+        return new_plain(self._memory_.ghost).is_contiguous(memory_format)
 
     @property
     def data(self) -> Tensor:
         """The same without history."""
-        return meta_tensor(self._memory)
+        return meta_tensor(self._memory_)
 
     @data.setter
     def data(self, value: Tensor) -> None:
         Tensor.data.__set__(self, value)  # type: ignore[attr-defined]
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]
-        text = [f"size={tuple(self._memory.shape)}"]
-        if self._memory.dtype != dtypes.default[0]:
+        text = [f"size={tuple(self._memory_.shape)}"]
+        if self._memory_.dtype != dtypes.default[0]:
             text.append(f"dtype={self.dtype}")
         if self.grad_fn is not None:
             text.append(f"grad_fn=<{self.grad_fn.name()}>")
@@ -180,8 +180,8 @@ class MetaTensor(SpecialTensor):
 
     def item(self) -> NoReturn:
         """Refused: there is no value."""
-        if self._memory.size != 1:
-            raise RuntimeError(f"a Tensor with {self._memory.size} elements cannot be converted to Scalar")
+        if self._memory_.size != 1:
+            raise RuntimeError(f"a Tensor with {self._memory_.size} elements cannot be converted to Scalar")
         raise RuntimeError("Tensor.item() cannot be called on meta tensors: they have no values")
 
     __bool__ = __int__ = __float__ = __complex__ = __index__ = item  # type: ignore[assignment]
@@ -195,7 +195,7 @@ class MetaTensor(SpecialTensor):
 
     def untyped_storage(self) -> NoReturn:
         """Refused: there is no memory that it could show."""
-        raise NotImplementedError(f"a meta tensor has no storage: it would have {self._memory.base.nbytes} bytes")
+        raise NotImplementedError(f"a meta tensor has no storage: it would have {self._memory_.base.nbytes} bytes")
 
     storage = _typed_storage = share_memory_ = untyped_storage  # type: ignore[assignment]
 
@@ -207,7 +207,7 @@ class MetaTensor(SpecialTensor):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         result: Any = type(self)._make()
-        result._memory = MetaArray.like(self._memory)
+        result._memory_ = MetaArray.like(self._memory_)
         result.__dict__.update(self.__dict__)
         if self.requires_grad:
             result.requires_grad_()
@@ -215,7 +215,7 @@ class MetaTensor(SpecialTensor):
         return result
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return _again, (self._memory.shape, self._memory.dtype, self._memory.strides, self.requires_grad,
+        return _again, (self._memory_.shape, self._memory_.dtype, self._memory_.strides, self.requires_grad,
                         dict(self.__dict__))  # fmt: skip
 
 
@@ -228,14 +228,14 @@ def _again(shape: Any, dtype: Any, steps: Any, requires_grad: bool, attributes: 
 def new_plain(array: Any) -> Tensor:
     """A Tensor for who reads no more of it than how it lies."""
     result = new(Tensor)
-    result._numbers = array
-    result._vc = result._grad_meta = result._edge = None
+    result._numbers_ = array
+    result._vc_ = result._grad_meta_ = result._edge_ = None
     return result
 
 
 def meta_tensor(array: MetaArray) -> MetaTensor:
     """A Tensor on what stands for an array, without history."""
     result = MetaTensor._make()
-    result._memory = array
-    result._vc = local.state.new_vc
+    result._memory_ = array
+    result._vc_ = local.state.new_vc
     return result

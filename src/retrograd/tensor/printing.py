@@ -222,7 +222,7 @@ def _nest(items: Any, depth: int, indent: int, cell: Any, abbreviated: list[bool
 
 def _suffixes(tensor: Any) -> Iterator[str]:
     """What follows the elements, in torch's order."""
-    data, dtype = tensor._numbers, tensor.dtype
+    data, dtype = tensor._numbers_, tensor.dtype
     if str(tensor.device) != "cpu":
         yield f"device='{tensor.device}'"
     if data.size == 0:
@@ -269,7 +269,7 @@ def tensor_str(tensor: Any, tensor_contents: str | None = None) -> str:
     # A Parameter prints as a tensor after a headline of its own; every other subclass goes by its name.
     prefix = "tensor(" if cls in ("Tensor", "Parameter") else cls + "("
     indent = len(prefix)
-    data = tensor._numbers
+    data = tensor._numbers_
     if tensor_contents is None:
         if data.size == 0:
             tensor_contents = "[]"
@@ -298,6 +298,6 @@ def as_parameter(tensor: Any, text: str) -> str:
 
 def format_number(tensor: Any, spec: str) -> str:
     """``format(tensor, spec)``: a plain 0-d tensor formats as its number, all else as Python objects do."""
-    if tensor._memory.ndim == 0 and type(tensor).__name__ == "Tensor":
-        return format(tensor._numbers.item(), spec)
+    if tensor._memory_.ndim == 0 and type(tensor).__name__ == "Tensor":
+        return format(tensor._numbers_.item(), spec)
     return object.__format__(tensor, spec)

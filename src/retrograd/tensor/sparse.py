@@ -2,7 +2,7 @@
 
 `SparseTensor` has values at coordinates (``torch.sparse_coo``), `CompressedTensor` the compressed forms of matrices
 (``sparse_csr``, ``sparse_csc``, ``sparse_bsr``, ``sparse_bsc``).  Both are special tensors (Note [Special tensors]);
-their ``_memory`` is one of the classes of ``kernels/sparse.py``.  Their class is ``Tensor`` for users, as in torch.
+their ``_memory_`` is one of the classes of ``kernels/sparse.py``.  Their class is ``Tensor`` for users, as in torch.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class AnySparse(SpecialTensor):
     def on(cls, array: Any) -> Self:
         """A tensor on `array`, without history."""
         result = cls._make()
-        result._memory = array
+        result._memory_ = array
         return result
 
     @property
     def layout(self) -> layouts.layout:
-        return LAYOUTS[self._memory.layout_name]
+        return LAYOUTS[self._memory_.layout_name]
 
     @property
     def _kind(self) -> str:
@@ -59,15 +59,15 @@ class AnySparse(SpecialTensor):
     @property
     def data(self) -> Any:
         """The values with neither history nor version counter."""
-        result = self.on(self._memory)
-        result._vc = INFERENCE if self._vc is INFERENCE else None
+        result = self.on(self._memory_)
+        result._vc_ = INFERENCE if self._vc_ is INFERENCE else None
         return result
 
     @data.setter
     def data(self, value: Any) -> None:
         if type(value) is not type(self):
             Tensor.data.__set__(self, value)  # type: ignore[attr-defined]  # which refuses it
-        self._memory = value._memory
+        self._memory_ = value._memory_
 
     def _operate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return _package().operate(self, function, args, kwargs)
@@ -96,15 +96,15 @@ class AnySparse(SpecialTensor):
 
     def numpy(self, *, force: bool = False) -> NoReturn:
         raise TypeError(
-            f"can't convert {self._memory.layout_name} layout tensor to numpy. Use Tensor.to_dense() first."
+            f"can't convert {self._memory_.layout_name} layout tensor to numpy. Use Tensor.to_dense() first."
         )
 
     def tolist(self) -> Any:
         return self.to_dense().tolist()  # type: ignore[attr-defined]
 
     def item(self) -> Any:
-        if self._memory.size != 1:
-            raise RuntimeError(f"a Tensor with {self._memory.size} elements cannot be converted to Scalar")
+        if self._memory_.size != 1:
+            raise RuntimeError(f"a Tensor with {self._memory_.size} elements cannot be converted to Scalar")
         return self.to_dense().item()  # type: ignore[attr-defined]
 
     _scalar = item
@@ -124,16 +124,16 @@ class AnySparse(SpecialTensor):
         if not self.is_leaf:
             return Tensor.__deepcopy__(self, memo)  # which refuses it
         if id(self) not in memo:
-            result = memo[id(self)] = self.on(copy.deepcopy(self._memory, memo))
-            if self._grad_meta is not None:
-                result.requires_grad_(self._grad_meta.requires_grad)
-                if self._grad_meta.grad is not None:
-                    result.grad = copy.deepcopy(self._grad_meta.grad, memo)
+            result = memo[id(self)] = self.on(copy.deepcopy(self._memory_, memo))
+            if self._grad_meta_ is not None:
+                result.requires_grad_(self._grad_meta_.requires_grad)
+                if self._grad_meta_.grad is not None:
+                    result.grad = copy.deepcopy(self._grad_meta_.grad, memo)
             result.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return _rebuild, (self._memory, self.requires_grad, self.__dict__)
+        return _rebuild, (self._memory_, self.requires_grad, self.__dict__)
 
 
 class SparseTensor(AnySparse):
@@ -145,11 +145,11 @@ class SparseTensor(AnySparse):
     backend = "SparseCPU"
     _impl = "SparseTensorImpl"
 
-    _memory: SparseArray
+    _memory_: SparseArray
 
     def stride(self, dim: int | None = None) -> Any:
         """Zeros: there are no steps between its values."""
-        steps = (0,) * self._memory.ndim
+        steps = (0,) * self._memory_.ndim
         return steps if dim is None else steps[dim]
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
@@ -164,17 +164,17 @@ class CompressedTensor(AnySparse):
     backend = "SparseCsrCPU"
     _impl = "SparseCsrTensorImpl"
 
-    _memory: CompressedArray
+    _memory_: CompressedArray
 
     @property
     def is_sparse_csr(self) -> bool:  # type: ignore[override]
-        return self._memory.layout_name == "SparseCsr"
+        return self._memory_.layout_name == "SparseCsr"
 
     def stride(self, dim: int | None = None) -> NoReturn:
-        raise RuntimeError(f"Sparse {self._memory.layout_name[6:].upper()} tensors do not have strides")
+        raise RuntimeError(f"Sparse {self._memory_.layout_name[6:].upper()} tensors do not have strides")
 
     def is_contiguous(self, memory_format: Any = None) -> NoReturn:
-        raise RuntimeError(f"Sparse {self._memory.layout_name[6:].upper()} tensors do not have is_contiguous")
+        raise RuntimeError(f"Sparse {self._memory_.layout_name[6:].upper()} tensors do not have is_contiguous")
 
 
 for _class in (SparseTensor, CompressedTensor):

@@ -4,22 +4,22 @@ Note [Special tensors]
 A plain operator takes the arrays of its arguments, computes, and makes a Tensor of the result.  A *special* tensor has
 no array that it could take.  Its class says instead what an operator means for it, in `_operate`:
 
-* ``_numbers`` and ``_viewed`` (the values, and the memory that views are taken of) raise `NoArray`.  Operators of the
+* ``_numbers_`` and ``_viewed_`` (the values, and the memory that views are taken of) raise `NoArray`.  Operators of the
   table read them in a ``try`` that they have anyway, for arguments that are no Tensors at all; so plain tensors pay
   nothing.
 * The wrappers of all other functions (ops/checked.py) let plain arguments through by their classes, and ask here about
   the others.
-* ``_memory`` is, as for any tensor, how it lies: a `Description` with shape, dtype and strides.  Functions composed of
+* ``_memory_`` is, as for any tensor, how it lies: a `Description` with shape, dtype and strides.  Functions composed of
   operators read no more than that, and so work for special tensors as soon as their parts do.
 
 Both come to `operate_on_special`.  It asks the special tensors among the arguments, those of the highest rank
-(`_special`) first, as ``_operate(function, args, kwargs)``; the first answer that is not NotImplemented is the result.
+(`_special_`) first, as ``_operate(function, args, kwargs)``; the first answer that is not NotImplemented is the result.
 If there is none, a function composed of operators runs as it is, on its parts; an operator of the table is refused, in
 the words of the class (`no_form`).  If it turns out on the way that such a function needs an array all the same,
 the special tensor is asked once more, as ``stuck(function, args, kwargs)``, and refuses unless its class knows a way.
 
 Gradients travel through a backward pass as bare arrays (Note [Arrays and Tensors]).  That of a special tensor, or a
-special gradient of a plain one, travels as its ``_memory``, from which ``as_tensor()`` makes the Tensor again (`bare`
+special gradient of a plain one, travels as its ``_memory_``, from which ``as_tensor()`` makes the Tensor again (`bare`
 and `boxed` below, for what may be either).  Formulas on arrays that meet one raise `NoArray`, since nothing can be
 computed with it; the engine then runs the node in its other namespace, on Tensors, where `_operate` is asked.
 """
@@ -46,7 +46,7 @@ class SpecialTensor(Tensor):
     __slots__ = ()
 
     #: Which class is asked first where several meet: the one with the highest rank.
-    _special: int = 1
+    _special_: int = 1
     #: Is an operator on such tensors nothing but operators on plain tensors?  Then whoever watches operators (modes,
     #: saved-tensor hooks, dual levels) sees those.
     _transparent = False
@@ -58,14 +58,14 @@ class SpecialTensor(Tensor):
     if not TYPE_CHECKING:
 
         @property
-        def _numbers(self) -> NoReturn:
+        def _numbers_(self) -> NoReturn:
             """No operator finds an array here."""
             raise NoArray(f"a {self._kind} tensor has no strided array")
 
-        _viewed = _numbers
+        _viewed_ = _numbers_
 
         #: How it lies: a `Description`, in the slot where other tensors have their array.
-        _memory = Tensor.__dict__["_numbers"]
+        _memory_ = Tensor.__dict__["_numbers_"]
 
     @property
     def _kind(self) -> str:
@@ -76,7 +76,7 @@ class SpecialTensor(Tensor):
     def _make(cls) -> Self:
         """A new one, without history; its class fills in what it holds."""
         result = object.__new__(cls)
-        result._vc = result._grad_meta = result._edge = None
+        result._vc_ = result._grad_meta_ = result._edge_ = None
         return result
 
     def detach(self) -> Self:
@@ -85,8 +85,8 @@ class SpecialTensor(Tensor):
         if state.interceptor is not None:
             return state.interceptor(type(self).detach, (self,), {})
         result = self._make()
-        result._memory = self._memory
-        result._vc = self._vc or version_counter(self)
+        result._memory_ = self._memory_
+        result._vc_ = self._vc_ or version_counter(self)
         return result
 
     def _operate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -134,7 +134,7 @@ class SpecialTensor(Tensor):
 
     def _travelling(self) -> Any:
         """What stands for this tensor where gradients travel as bare arrays; its ``as_tensor()`` gives one like it."""
-        return self._memory
+        return self._memory_
 
     @property
     def _held(self) -> tuple[Tensor, ...]:
@@ -149,18 +149,18 @@ class SpecialTensor(Tensor):
 
 def like_array(tensor: Tensor) -> Any:
     """An array of the shape and dtype of a tensor, for who reads no more than that: its own, unless it has none."""
-    if tensor._special is None:
-        return tensor._memory
-    return np.broadcast_to(np.empty((), tensor._memory.dtype), tensor._memory.shape)
+    if tensor._special_ is None:
+        return tensor._memory_
+    return np.broadcast_to(np.empty((), tensor._memory_.dtype), tensor._memory_.shape)
 
 
 def all_values(tensor: Tensor) -> Any:
     """All values that a tensor stands for, in whatever order and shape: for checks that go for all of them alike."""
     if tensor.is_meta:  # which stands for none
-        return np.empty(0, tensor._memory.dtype)
-    while tensor._special is not None:
+        return np.empty(0, tensor._memory_.dtype)
+    while tensor._special_ is not None:
         (tensor,) = tensor._held  # type: ignore[attr-defined]
-    return tensor._numbers
+    return tensor._numbers_
 
 
 #: What most other arguments are.
@@ -191,12 +191,12 @@ def special_tensors(args: Any, kwargs: Any) -> list[SpecialTensor]:
         if cls is Tensor or cls in _NEVER:
             continue
         if isinstance(value, Tensor):
-            if value._special is not None:
+            if value._special_ is not None:
                 found.append(value)
         elif isinstance(value, (tuple, list)):
-            found += [one for one in value if isinstance(one, Tensor) and one._special is not None]
+            found += [one for one in value if isinstance(one, Tensor) and one._special_ is not None]
     if len(found) > 1:
-        found.sort(key=lambda one: -one._special)
+        found.sort(key=lambda one: -one._special_)
     return found
 
 
@@ -205,7 +205,7 @@ def operate_on_special(function: Callable[..., Any], args: tuple[Any, ...], kwar
     found = special_tensors(args, kwargs)
     asked: Any = None
     for tensor in found:
-        kind = type(tensor), tensor._special
+        kind = type(tensor), tensor._special_
         if kind == asked:
             continue  # one of each kind speaks for all
         asked = kind
@@ -217,7 +217,7 @@ def operate_on_special(function: Callable[..., Any], args: tuple[Any, ...], kwar
 
 def bare(tensor: Tensor) -> Any:
     """A gradient in the form in which it travels: its array, or what stands for one."""
-    return tensor._numbers if tensor._special is None else tensor._travelling()  # type: ignore[attr-defined]
+    return tensor._numbers_ if tensor._special_ is None else tensor._travelling()  # type: ignore[attr-defined]
 
 
 def boxed(array: Any) -> Any:

@@ -44,21 +44,21 @@ class Tensor(TensorConversion):
     tensor([2., 4., 6.])
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_numbers", "_edge", "_grad_meta", "_vc")
+    __slots__ = ("__dict__", "__weakref__", "_numbers_", "_edge_", "_grad_meta_", "_vc_")
 
     #: The values: a strided array of the device's library.
-    _numbers: Any
+    _numbers_: Any
     #: The same slot by another name, for those who read how the values lie: see Note [Lazy conjugation].
-    _memory: Any
+    _memory_: Any
     #: And by a third, for those who take views of it: see Note [Special tensors].
-    _viewed: Any
+    _viewed_: Any
     #: What kind of special tensor it is, if it is one: see the same note.
-    _special: int | None = None
+    _special_: int | None = None
     #: See Note [Version counters] (core/version_counter.py).
-    _vc: VersionCounter | None
-    _grad_meta: AutogradMeta | None
+    _vc_: VersionCounter | None
+    _grad_meta_: AutogradMeta | None
     #: The gradient edge of a non-leaf: (grad_fn, output_nr).
-    _edge: EdgeTuple | None
+    _edge_: EdgeTuple | None
 
     # NumPy: let Tensor.__rmul__ and friends answer for ``ndarray * tensor``.
     __array_priority__ = 1000
@@ -75,7 +75,7 @@ class Tensor(TensorConversion):
         """A class of tensors that a program defines: see Note [Overriding functions] and Note [Python dispatch]."""
         super().__init_subclass__(**options)
         overrides = cls.__torch_function__ is not disabled_torch_function
-        if overrides or (cls._special is None and cls.__torch_dispatch__ is not Tensor.__torch_dispatch__):
+        if overrides or (cls._special_ is None and cls.__torch_dispatch__ is not Tensor.__torch_dispatch__):
             extension("subclasses").prepare(cls)
 
     @classmethod
@@ -108,32 +108,32 @@ class Tensor(TensorConversion):
     @property
     def shape(self) -> Size:
         """The sizes of all dimensions."""
-        return Size(self._memory.shape)
+        return Size(self._memory_.shape)
 
     @property
     def dtype(self) -> dtypes.dtype:
         """What its numbers are, such as ``torch.float32``."""
-        return dtypes.from_numpy_dtype(self._memory.dtype)
+        return dtypes.from_numpy_dtype(self._memory_.dtype)
 
     @property
     def device(self) -> devices.device:
         """Where its numbers are."""
-        return devices.device_of_array_class(self._memory.__class__)
+        return devices.device_of_array_class(self._memory_.__class__)
 
     @property
     def ndim(self) -> int:
         """How many dimensions it has."""
-        return self._memory.ndim
+        return self._memory_.ndim
 
     @property
     def itemsize(self) -> int:
         """How many bytes an element takes."""
-        return self._memory.itemsize
+        return self._memory_.itemsize
 
     @property
     def nbytes(self) -> int:
         """How many bytes its elements take."""
-        return self._memory.nbytes
+        return self._memory_.nbytes
 
     @property
     def layout(self) -> Any:
@@ -153,43 +153,43 @@ class Tensor(TensorConversion):
 
     def size(self, dim: int | None = None) -> Any:
         """All sizes, or that of one dimension."""
-        shape = self._memory.shape
+        shape = self._memory_.shape
         if dim is True or dim is False:
             raise TypeError("size(): argument 'dim' (position 1) must be int, not bool")
         return Size(shape) if dim is None else shape[normalize_dim(dim, len(shape))]
 
     def dim(self) -> int:
         """How many dimensions it has."""
-        return self._memory.ndim
+        return self._memory_.ndim
 
     def ndimension(self) -> int:
         """How many dimensions it has: the same as ``dim()``."""
-        return self._memory.ndim
+        return self._memory_.ndim
 
     def numel(self) -> int:
         """How many elements it has."""
-        return self._memory.size
+        return self._memory_.size
 
     def nelement(self) -> int:
         """How many elements it has: the same as ``numel()``."""
-        return self._memory.size
+        return self._memory_.size
 
     def element_size(self) -> int:
         """How many bytes an element takes."""
-        return self._memory.itemsize
+        return self._memory_.itemsize
 
     def stride(self, dim: int | None = None) -> Any:
         """Steps between neighbours, in elements."""
-        steps = strides(self._memory)
+        steps = strides(self._memory_)
         return steps if dim is None else steps[normalize_dim(dim, len(steps))]
 
     def storage_offset(self) -> int:
         """Elements between the start of the memory and the first element."""
-        return storage_offset(self._memory)
+        return storage_offset(self._memory_)
 
     def data_ptr(self) -> int:
         """The address of the first element; 0 where there is none."""
-        memory = self._memory
+        memory = self._memory_
         if memory.__class__ is np.ndarray:
             return memory.ctypes.data if memory.size else 0
         return memory.data.ptr
@@ -197,16 +197,16 @@ class Tensor(TensorConversion):
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Do its elements lie in memory in the order of its dimensions, or in that of `memory_format`?"""
         if memory_format is None:
-            return self._memory.flags.c_contiguous
-        return is_contiguous(self._memory, memory_format)
+            return self._memory_.flags.c_contiguous
+        return is_contiguous(self._memory_, memory_format)
 
     def is_floating_point(self) -> bool:
         """Are its numbers real and floating?"""
-        return self._memory.dtype.kind in "fV"
+        return self._memory_.dtype.kind in "fV"
 
     def is_complex(self) -> bool:
         """Are its numbers complex?"""
-        return self._memory.dtype.kind in "cW"
+        return self._memory_.dtype.kind in "cW"
 
     def is_signed(self) -> bool:
         """Can its numbers be negative?"""
@@ -214,7 +214,7 @@ class Tensor(TensorConversion):
 
     def is_inference(self) -> bool:
         """Was it made under ``inference_mode()``?"""
-        return self._vc is INFERENCE
+        return self._vc_ is INFERENCE
 
     def is_conj(self) -> bool:
         """Is the memory to be read as its conjugate?"""
@@ -228,7 +228,7 @@ class Tensor(TensorConversion):
         """Do both show the same memory in the same way? No lazy tensor does, be it the same one."""
         if self.is_conj() or self.is_neg() or tensor.is_conj() or tensor.is_neg():
             return False
-        a, b = self._memory, tensor._memory
+        a, b = self._memory_, tensor._memory_
         return a.shape == b.shape and a.strides == b.strides and self.data_ptr() == tensor.data_ptr()
 
     def get_device(self) -> int:
@@ -248,18 +248,18 @@ class Tensor(TensorConversion):
         if state.interceptor is not None:
             return state.interceptor(Tensor.detach, (self,), {})
         result = new(Tensor)
-        result._memory = self._memory
-        result._vc = self._vc or version_counter(self)
-        result._grad_meta = result._edge = None
+        result._memory_ = self._memory_
+        result._vc_ = self._vc_ or version_counter(self)
+        result._grad_meta_ = result._edge_ = None
         if self.__class__ is not Tensor:
             _keep_bits(self, result)
-        if self._edge is not None or (self._grad_meta is not None and self.requires_grad):
+        if self._edge_ is not None or (self._grad_meta_ is not None and self.requires_grad):
             frame = _getframe(1)
             code = frame.f_code
             if code.co_filename in theirs:  # remember_cut without the call
-                state.cuts.append(("detach()", result._vc, code, frame.f_lasti))
+                state.cuts.append(("detach()", result._vc_, code, frame.f_lasti))
             else:
-                remember_cut(state, "detach()", result._vc)
+                remember_cut(state, "detach()", result._vc_)
         return result
 
     def detach_(self) -> Tensor:
@@ -270,12 +270,12 @@ class Tensor(TensorConversion):
                 "its base, which detach_() would leave behind."
             )
         if self.requires_grad:
-            remember_cut(local.state, "detach_()", self._vc or version_counter(self))
+            remember_cut(local.state, "detach_()", self._vc_ or version_counter(self))
         meta = materialize_autograd_meta(self)
-        if self._edge is not None:
+        if self._edge_ is not None:
             meta.detached = True
             version_counter(self)  # so that nodes that have saved this tensor look twice
-        self._edge = None
+        self._edge_ = None
         meta.requires_grad = False
         meta.retains_grad = False
         meta.fw_grad = None
@@ -284,10 +284,10 @@ class Tensor(TensorConversion):
     @property
     def data(self) -> Tensor:
         """The values with neither history nor version counter: writes to it go unnoticed. Prefer `detach()`."""
-        result = wrap(self._memory, INFERENCE if self._vc is INFERENCE else None)
+        result = wrap(self._memory_, INFERENCE if self._vc_ is INFERENCE else None)
         if self.__class__ is not Tensor:
             _keep_bits(self, result)
-        if self._edge is not None or (self._grad_meta is not None and self.requires_grad):
+        if self._edge_ is not None or (self._grad_meta_ is not None and self.requires_grad):
             remember_cut(local.state, ".data", None)
         return result
 
@@ -298,19 +298,19 @@ class Tensor(TensorConversion):
         guard = local.state.mutation_guard
         if guard is not None:
             guard.before_data(self)
-        if self.requires_grad and value._memory.dtype.kind not in "fcVW":
+        if self.requires_grad and value._memory_.dtype.kind not in "fcVW":
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
-        old, new = self._memory, value._memory
-        if value._special != self._special:
+        old, new = self._memory_, value._memory_
+        if value._special_ != self._special_:
             raise RuntimeError(
                 "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor "
                 f"type: their layouts are {self.layout} and {value.layout}"
             )
-        self._memory = new
+        self._memory_ = new
         if self.__class__ is not Tensor or value.__class__ is not Tensor:
             _keep_bits(value, self)
         same = (old.shape, old.dtype, old.__class__) == (new.shape, new.dtype, new.__class__)
-        if self._grad_meta is not None and not same:
+        if self._grad_meta_ is not None and not same:
             from ..autograd.accumulate_grad import outdate_accumulator  # autograd is made of Tensors
 
             outdate_accumulator(self)
@@ -324,11 +324,11 @@ class Tensor(TensorConversion):
         return other.detach() if assign else self.copy_(other).detach()  # type: ignore[attr-defined]
 
     def __dir__(self) -> list[str]:
-        ours = {"_edge", "_grad_meta", "_memory", "_numbers", "_vc", "_viewed"}
+        ours = {"_edge_", "_grad_meta_", "_memory_", "_numbers_", "_vc_", "_viewed_"}
         return sorted({*dir(type(self)), *self.__dict__} - ours)
 
 
-Tensor._memory = Tensor._viewed = Tensor.__dict__["_numbers"]
+Tensor._memory_ = Tensor._viewed_ = Tensor.__dict__["_numbers_"]
 NEVER.add(Tensor)
 
 
@@ -351,9 +351,9 @@ def _keep_bits(source: Tensor, alias: Tensor) -> None:
 def wrap(array: Any, vc: VersionCounter | None = None) -> Tensor:
     """A Tensor on `array`, without history."""
     result = new(Tensor)
-    result._numbers = array
-    result._vc = vc
-    result._grad_meta = result._edge = None
+    result._numbers_ = array
+    result._vc_ = vc
+    result._grad_meta_ = result._edge_ = None
     return result
 
 
@@ -364,4 +364,4 @@ def fresh(array: Any) -> Tensor:
 
 def unwrap(tensor: Tensor) -> Any:
     """The array of a Tensor."""
-    return tensor._numbers
+    return tensor._numbers_

@@ -193,7 +193,7 @@ def return_and_correct_aliasing(func: OpOverload, args: tuple, kwargs: dict[str,
         storage = shared[0].untyped_storage()
         for one in out if isinstance(out, (tuple, list)) else (out,):
             if isinstance(one, DispatchTensor):
-                one._memory.storage = storage
+                one._memory_.storage = storage
     return out
 
 

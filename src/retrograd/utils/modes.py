@@ -47,7 +47,7 @@ class LoggingMode(TorchDispatchMode):
         self.show = show
         self.file = file
         self.lines: list[str] = []
-        self._numbers: dict[int, tuple[weakref.ref[Tensor], int]] = {}
+        self._numbers_: dict[int, tuple[weakref.ref[Tensor], int]] = {}
         self._next = 0
 
     def _name(self, value: Any, with_type: bool = False) -> str:
@@ -56,11 +56,11 @@ class LoggingMode(TorchDispatchMode):
             return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' * (len(value) == 1)})"
         if not isinstance(value, Tensor):
             return repr(value)
-        reference, number = self._numbers.get(id(value), (None, 0))
+        reference, number = self._numbers_.get(id(value), (None, 0))
         if reference is None or reference() is not value:
             number, self._next = self._next, self._next + 1
-            self._numbers[id(value)] = weakref.ref(value), number
-        shape = ", ".join(map(str, value._memory.shape))
+            self._numbers_[id(value)] = weakref.ref(value), number
+        shape = ", ".join(map(str, value._memory_.shape))
         return f"${number}: {value.dtype.name}[{shape}]" if with_type else f"${number}"
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
@@ -96,8 +96,8 @@ class NanWatcher(TorchDispatchMode):
     def _count(self, values: Any) -> int:
         count = 0
         for tensor in _tensors(values):
-            if tensor._special is None and tensor._memory.dtype.kind in "fcV":
-                array = tensor._numbers
+            if tensor._special_ is None and tensor._memory_.dtype.kind in "fcV":
+                array = tensor._numbers_
                 count += int(kernels.isnan(array).sum())
                 if self.infinite:
                     count += int(kernels.isinf(array).sum())
@@ -160,9 +160,9 @@ class MemoryTracker(TorchDispatchMode):
             self._by_module[module] -= size
 
     def _add(self, tensor: Tensor) -> None:
-        if tensor._special is not None:
+        if tensor._special_ is not None:
             return
-        root = kernels.storage_root(tensor._memory)
+        root = kernels.storage_root(tensor._memory_)
         if id(root) in self._known:
             return
         modules = tuple(sorted(self._modules.parents))
@@ -176,9 +176,9 @@ class MemoryTracker(TorchDispatchMode):
             self.at_peak = {module: size for module, size in self._by_module.items() if size}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
-        given = {id(kernels.storage_root(t._memory)) for t in _tensors((args, kwargs)) if t._special is None}
+        given = {id(kernels.storage_root(t._memory_)) for t in _tensors((args, kwargs)) if t._special_ is None}
         result = func(*args, **(kwargs or {}))
         for tensor in _tensors(result):
-            if tensor._special is not None or id(kernels.storage_root(tensor._memory)) not in given:
+            if tensor._special_ is not None or id(kernels.storage_root(tensor._memory_)) not in given:
                 self._add(tensor)
         return result

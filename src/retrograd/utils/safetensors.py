@@ -95,7 +95,7 @@ def _prepare(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) 
     order = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
     arrays, position = [], 0
     for name in order:
-        array = np.ascontiguousarray(tensors[name].detach()._numbers)
+        array = np.ascontiguousarray(tensors[name].detach()._numbers_)
         entries[name] = {
             "dtype": _WORDS[tensors[name].dtype.name],
             "shape": list(tensors[name].shape),
@@ -114,7 +114,7 @@ def _refuse_sharing(tensors: Mapping[str, Tensor]) -> None:
     owners: dict[int, list[str]] = {}
     for name, tensor in tensors.items():
         if tensor.numel():
-            owners.setdefault(id(storage_root(tensor._memory)), []).append(name)
+            owners.setdefault(id(storage_root(tensor._memory_)), []).append(name)
     shared = [names for names in owners.values() if len(names) > 1]
     if shared:
         raise RuntimeError(

@@ -9,7 +9,7 @@ from typing import Any
 from ..core.locks import graph_lock
 from ..tensor import Tensor
 
-_SLOTS = ("_memory", "_vc", "_grad_meta", "_edge")
+_SLOTS = ("_memory_", "_vc_", "_grad_meta_", "_edge_")
 
 
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
@@ -30,7 +30,7 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
         raise RuntimeError("Cannot swap t1 and t2 if they have different slots")
     for tensor in (t1, t2):
         _poison(tensor)
-    own = sorted(slots[0] - {"_numbers", *_SLOTS, "__dict__", "__weakref__"})
+    own = sorted(slots[0] - {"_numbers_", *_SLOTS, "__dict__", "__weakref__"})
     with graph_lock:
         kept = [[getattr(t, slot) for slot in _SLOTS] for t in (t1, t2)]
         further = [{slot: getattr(t, slot) for slot in own if hasattr(t, slot)} for t in (t1, t2)]
@@ -50,7 +50,7 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
 
 def _poison(tensor: Tensor) -> None:
     """A graph that would add a gradient to this leaf must not add it to the other one."""
-    meta = tensor._grad_meta
+    meta = tensor._grad_meta_
     node: Any = None if meta is None or meta.grad_accumulator is None else meta.grad_accumulator()
     if node is not None:
         node.register_prehook(_refuse)

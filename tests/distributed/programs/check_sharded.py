@@ -150,7 +150,7 @@ def test_what_is_held():
 
     def watched(self, shard):
         whole = gather(self, shard)
-        gathered.append(weakref.ref(whole._numbers))
+        gathered.append(weakref.ref(whole._numbers_))
         most[0] = max(most[0], sum(ref() is not None for ref in gathered))
         return whole
 

@@ -56,7 +56,7 @@ class Products:
             number, big, pointer, pointer, number, number, big, number, number, number,
         ]  # fmt: skip
         self._handles: dict[Any, tuple[Any, Any]] = {}
-        self._numbers: dict[tuple[str, float], Any] = {}
+        self._numbers_: dict[tuple[str, float], Any] = {}
 
     def _handle(self, array_class: Any) -> Any:
         found = self._handles.get(array_class)
@@ -75,12 +75,12 @@ class Products:
 
     def _number(self, letter: str, value: float) -> Any:
         key = letter, value
-        found = self._numbers.get(key)
+        found = self._numbers_.get(key)
         if found is None:
-            if len(self._numbers) > 256:
-                self._numbers.clear()
+            if len(self._numbers_) > 256:
+                self._numbers_.clear()
             held = ctypes.c_double(value) if letter == "d" else ctypes.c_float(value)
-            found = self._numbers[key] = ctypes.byref(held)
+            found = self._numbers_[key] = ctypes.byref(held)
         return found
 
     def __call__(self, a: Any, b: Any, out: Any = None, alpha: float = 1.0, beta: float = 0.0) -> Any:

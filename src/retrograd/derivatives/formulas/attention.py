@@ -12,18 +12,18 @@ from .shared import _has_values
 
 def _scores(ops: Any, query: Any, key: Any, mask: Any, is_causal: bool, scale: Any) -> tuple[Any, Any, float]:
     """The scores on Tensors, the rows that give nothing, and the factor."""
-    factor = kernels.attention_scale(query._memory, scale)
+    factor = kernels.attention_scale(query._memory_, scale)
     scores = ops.matmul(query * factor, ops.transpose(key, -2, -1))
     if not _has_values(scores):
         return scores, None, factor
-    bias, dead = kernels.attention_bias(None if mask is None else mask._numbers, is_causal, scores._memory)
+    bias, dead = kernels.attention_bias(None if mask is None else mask._numbers_, is_causal, scores._memory_)
     if bias is not None:
         scores = scores + wrap(bias)
-    if dead is None and scores._special is not None:  # batched: rows of each example
+    if dead is None and scores._special_ is not None:  # batched: rows of each example
         rows = ops.all(ops.isneginf(scores), -1, True)
         return scores, rows if all_values(rows).any() else None, factor
     if dead is None:
-        dead = kernels.hopeless(scores._numbers)
+        dead = kernels.hopeless(scores._numbers_)
     return scores, None if dead is None else wrap(dead), factor
 
 

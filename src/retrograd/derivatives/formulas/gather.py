@@ -131,7 +131,7 @@ def _of_slices(ops: Any, index: Any, dim: int, source: Any) -> Any:
     """The index of `scatter_reduce` for that of `index_reduce`."""
     if ops is kernels:
         return kernels.index_of_slices(index, dim, source.shape)
-    return wrap(kernels.index_of_slices(index._numbers, dim, tuple(source.shape)))
+    return wrap(kernels.index_of_slices(index._numbers_, dim, tuple(source.shape)))
 
 
 def index_reduce_backward(

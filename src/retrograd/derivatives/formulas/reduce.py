@@ -32,7 +32,7 @@ def sum_all_backward(ops: Any, grad: Any, shape: Sequence[int]) -> Any:
         return kernels.repeated(grad, shape)
     if grad.__class__ is Tensor and not grad.requires_grad and local.state.interceptor is None:
         # A constant, such as the 1 that a pass begins with, has no history for a view to share.
-        array = kernels.repeated(grad._numbers, shape)
+        array = kernels.repeated(grad._numbers_, shape)
         if array.flags.owndata:
             return wrap(array)
     return ops.expand(grad, shape)

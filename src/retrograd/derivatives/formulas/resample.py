@@ -23,7 +23,7 @@ def padding_of(ops: Any, shape: Sequence[int], output_size: Sequence[int], befor
 def affine_grid_backward(ops: Any, grad: Any, size: Sequence[int], align_corners: bool) -> Any:
     """The gradient of the affine maps that made a grid."""
     dims = len(size) - 2
-    base = kernels.affine_base(size, align_corners, getattr(grad, "_memory", grad).dtype)
+    base = kernels.affine_base(size, align_corners, getattr(grad, "_memory_", grad).dtype)
     places = base if ops is kernels else wrap(base)
     flat = ops.reshape(grad, (size[0], -1, dims))
     return ops.matmul(ops.transpose(flat, 1, 2), places)

@@ -21,7 +21,7 @@ def not_implemented(ops: Any, grad: Any, name: str) -> Any:
 
 def _is_complex(value: Any) -> bool:
     """Is an array or Tensor complex? Asked in both namespaces."""
-    return getattr(value, "_memory", value).dtype.kind in "cW"
+    return getattr(value, "_memory_", value).dtype.kind in "cW"
 
 
 def _has_values(value: Any) -> bool:

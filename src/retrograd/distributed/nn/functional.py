@@ -92,7 +92,7 @@ class _AllReduce(Function):
 def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None) -> Tensor:
     """The sum (or what `op` says) of everybody's `tensor`."""
     found = _group(group)
-    check(op, tensor._memory.dtype, "all_reduce")
+    check(op, tensor._memory_.dtype, "all_reduce")
     if op is ReduceOp.SUM:
         return _apply(_AllReduce, found, tensor)
     if op is ReduceOp.AVG:

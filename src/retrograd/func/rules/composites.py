@@ -105,7 +105,7 @@ def _isin(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[
 
 def _attention(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Attention takes any leading dimensions."""
-    ndim = max(value._memory.ndim for value in args[:3])
+    ndim = max(value._memory_.ndim for value in args[:3])
     inner = [padded(spread(v, level), ndim) if isinstance(v, Tensor) else v for v in args]
     named = {k: padded(spread(v, level), ndim) if isinstance(v, Tensor) else v for k, v in kwargs.items()}
     if named.get("dropout_p", args[4] if len(args) > 4 else 0.0):
@@ -119,10 +119,10 @@ def _cross_entropy(level: Level, function: Function, args: tuple[Any, ...], kwar
         return NotImplemented
     input, target = args
     reduction = kwargs.get("reduction", "mean")
-    shape = input._memory.shape
-    if len(shape) != 2 or target._memory.shape != shape[:1] or reduction not in ("none", "mean", "sum"):
+    shape = input._memory_.shape
+    if len(shape) != 2 or target._memory_.shape != shape[:1] or reduction not in ("none", "mean", "sum"):
         return NotImplemented
-    if target._memory.dtype.kind not in "iu" or (all_values(target) < 0).any() or not shape[0]:
+    if target._memory_.dtype.kind not in "iu" or (all_values(target) < 0).any() or not shape[0]:
         return NotImplemented
     losses = function(folded(spread(input, level)), folded(spread(target, level)), reduction="none")
     if shape[0] == 1 and reduction != "none":
@@ -145,11 +145,11 @@ def _hash_tensor(level: Level, function: Function, args: tuple[Any, ...], kwargs
     named = dict(kwargs)
     input, *rest = args if args else (named.pop("input"),)
     dims = rest[0] if rest else named.pop("dim", ())
-    value, ndim = spread(input, level), input._memory.ndim
+    value, ndim = spread(input, level), input._memory_.ndim
     if not ndim:
         value, ndim, dims = generated.unsqueeze(value, 1), 1, ()
         named.pop("keepdim", None)
-    elif not input._memory.size and dims in (None, (), []):
+    elif not input._memory_.size and dims in (None, (), []):
         return NotImplemented  # each example refuses
     return wrap(function(value, shifted_all(dims, ndim), **named), level)
 

@@ -25,7 +25,7 @@ _ALL = builtins.slice(None)
 
 
 def _is_mask(index: Tensor) -> bool:
-    return index._memory.dtype.kind == "b" or index._memory.dtype == np.uint8
+    return index._memory_.dtype.kind == "b" or index._memory_.dtype == np.uint8
 
 
 def _indices(item: Any, level: Level) -> list[Tensor]:
@@ -37,7 +37,7 @@ def _indices(item: Any, level: Level) -> list[Tensor]:
         return [item]
     if is_batched(item, level):
         raise dynamic_shape("index", "a mask chooses another number of elements in each example")
-    return list(item.nonzero().unbind(1)) if item._memory.ndim else [item.nonzero().reshape(-1)]
+    return list(item.nonzero().unbind(1)) if item._memory_.ndim else [item.nonzero().reshape(-1)]
 
 
 def _apart(self: Tensor, key: Any, level: Level) -> tuple[Tensor, list[Tensor | None] | None]:
@@ -47,17 +47,17 @@ def _apart(self: Tensor, key: Any, level: Level) -> tuple[Tensor, list[Tensor | 
     for item in items:
         if item is None or item is Ellipsis or (isinstance(item, (builtins.slice, int)) and not isinstance(item, bool)):
             entries.append(item)
-        elif isinstance(item, Tensor) and not item._memory.ndim and item._special is None and not _is_mask(item):
+        elif isinstance(item, Tensor) and not item._memory_.ndim and item._special_ is None and not _is_mask(item):
             entries.append(item)  # an int, but one that a result of `index` depends on
         else:
             entries += _indices(item, level)
     taken = sum(entry is not None and entry is not Ellipsis for entry in entries)
-    if taken > self._memory.ndim:
-        raise IndexError(f"too many indices for tensor of dimension {self._memory.ndim}")
+    if taken > self._memory_.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {self._memory_.ndim}")
     if not any(entry is Ellipsis for entry in entries):
         entries.append(Ellipsis)
     at = next(i for i, entry in enumerate(entries) if entry is Ellipsis)
-    entries[at : at + 1] = [_ALL] * (self._memory.ndim - taken)
+    entries[at : at + 1] = [_ALL] * (self._memory_.ndim - taken)
 
     view, dim = self, 0
     positions: list[Tensor | None] = []
@@ -92,7 +92,7 @@ def _getitem(level: Level, function: Function, args: tuple[Any, ...], kwargs: di
 def _layout(positions: Sequence[Tensor | None]) -> tuple[int, int, bool]:
     """How many dimensions the indices have together, where they begin, and whether they stand side by side."""
     given = [i for i, position in enumerate(positions) if position is not None]
-    ndim = max(positions[i]._memory.ndim for i in given)  # type: ignore[union-attr]
+    ndim = max(positions[i]._memory_.ndim for i in given)  # type: ignore[union-attr]
     return ndim, given[0], given[-1] - given[0] == len(given) - 1
 
 
@@ -121,14 +121,14 @@ def _read(level: Level, view: Tensor, positions: list[Tensor | None]) -> Any:
     result = front(view)[(_counter(level, ndim), *key)]  # type: ignore[arg-type]
     if side_by_side and begin:
         # The examples and the indices stand in front; the indices belong behind what stood before them.
-        rest = range(1 + ndim + begin, result._memory.ndim)
+        rest = range(1 + ndim + begin, result._memory_.ndim)
         result = generated.permute(result, 0, *range(1 + ndim, 1 + ndim + begin), *range(1, 1 + ndim), *rest)
     return wrap(result, level)
 
 
 def _setitem(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     self, key, value = args
-    if isinstance(key, Tensor) and key._memory.dtype.kind == "b" and is_batched(key, level):
+    if isinstance(key, Tensor) and key._memory_.dtype.kind == "b" and is_batched(key, level):
         _write_mask(level, self, key, value)
         return
     view, positions = _apart(self, key, level)
@@ -141,7 +141,7 @@ def _setitem(level: Level, function: Function, args: tuple[Any, ...], kwargs: di
     if is_batched(value, level) and not is_batched(view, level):
         raise not_inplace("copy_", view)
     value = _as_written(value, view)
-    while value._memory.ndim > view._memory.ndim and value._memory.shape[0] == 1:
+    while value._memory_.ndim > view._memory_.ndim and value._memory_.shape[0] == 1:
         value = generated.select(value, 0, 0)
     view.copy_(value)
 
@@ -150,20 +150,20 @@ def _write_mask(level: Level, self: Tensor, mask: Tensor, value: Any) -> None:
     """``x[mask] = value`` with a mask per example: only for one value, which goes to all that are chosen."""
     if not is_batched(self, level):
         raise not_inplace("index_put_", self)
-    if isinstance(value, Tensor) and value._memory.size != 1:
+    if isinstance(value, Tensor) and value._memory_.size != 1:
         raise dynamic_shape("index_put_", "a mask chooses another number of elements in each example")
-    missing = self._memory.ndim - mask._memory.ndim
+    missing = self._memory_.ndim - mask._memory_.ndim
     for _ in range(missing):
         mask = generated.unsqueeze(mask, -1)
     if isinstance(value, Tensor):
-        generated.copy_(self, generated.where_self(mask, value.reshape(()).to(self._memory.dtype), self))
+        generated.copy_(self, generated.where_self(mask, value.reshape(()).to(self._memory_.dtype), self))
     else:
         generated.masked_fill_Scalar_(self, mask, value)
 
 
 def _as_written(value: Any, target: Tensor) -> Any:
-    if isinstance(value, Tensor) and value._memory.dtype != target._memory.dtype:
-        return value.to(target._memory.dtype)
+    if isinstance(value, Tensor) and value._memory_.dtype != target._memory_.dtype:
+        return value.to(target._memory_.dtype)
     return value
 
 
@@ -194,14 +194,14 @@ def _put_in_place(level: Level, target: Tensor, positions: list[Tensor | None], 
     value = front(target)  # type: ignore[arg-type]
     if isinstance(values, Tensor):
         batched = spread(values, level)
-        shape = np.broadcast_shapes(*[p._memory.shape for p in positions if p is not None])
-        rest = [n for n, p in zip(target._memory.shape, [*positions, *[None] * target._memory.ndim]) if p is None]
+        shape = np.broadcast_shapes(*[p._memory_.shape for p in positions if p is not None])
+        rest = [n for n, p in zip(target._memory_.shape, [*positions, *[None] * target._memory_.ndim]) if p is None]
         before = begin if side_by_side else 0
         region = (*rest[:before], *shape, *rest[before:])
         batched = generated.expand(padded(batched, len(region)), level.size, *region)
         if before:  # as memory has it: the indices in front
             order = [*range(1 + before, 1 + before + ndim), *range(1, 1 + before)]
-            batched = generated.permute(batched, 0, *order, *range(1 + before + ndim, batched._memory.ndim))
+            batched = generated.permute(batched, 0, *order, *range(1 + before + ndim, batched._memory_.ndim))
         values = batched
     composite_index_put_(value, [None if k is _ALL else k for k in key], values, accumulate)
 
@@ -242,10 +242,10 @@ def _at(position: int, *tensors: int, sizes: int | None = None) -> Any:
 
     def apply(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         inner = list(args)
-        ndim = args[tensors[0]]._memory.ndim if sizes is None else len(args[sizes])
+        ndim = args[tensors[0]]._memory_.ndim if sizes is None else len(args[sizes])
         for i in tensors:
             value = spread(args[i], level)
-            inner[i] = generated.unsqueeze(value, 1) if value._memory.ndim == 1 else value
+            inner[i] = generated.unsqueeze(value, 1) if value._memory_.ndim == 1 else value
         inner[position] = shifted(args[position], ndim)
         if sizes is not None:
             inner[sizes] = (level.size, *(args[sizes] or (1,)))
@@ -255,7 +255,7 @@ def _at(position: int, *tensors: int, sizes: int | None = None) -> Any:
         result = function(*inner, **kwargs)
         if in_place:
             return args[0]
-        number = ndim == 0 and (sizes is not None or args[tensors[-1]]._memory.ndim == 0)
+        number = ndim == 0 and (sizes is not None or args[tensors[-1]]._memory_.ndim == 0)
         return wrap(generated.view(result, (level.size,)) if number else result, level)
 
     return apply
@@ -265,13 +265,13 @@ def _placed(index: Tensor, ndim: int, dim: int) -> Tensor:
     """A batch of vectors of positions, along dimension `dim` of values of `ndim` dimensions with the examples in
     front."""
     shape = [1] * ndim
-    shape[0], shape[dim] = index._memory.shape
+    shape[0], shape[dim] = index._memory_.shape
     return generated.view(index, tuple(shape))
 
 
 def _index_select(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     self, dim, index = args
-    ndim = self._memory.ndim
+    ndim = self._memory_.ndim
     if ndim == 0:  # a number has one place
         self, ndim, dim = generated.unsqueeze(self, 0), 1, 0
         return generated.squeeze_dim(function(self, dim, index.reshape(-1)), 0)
@@ -306,11 +306,11 @@ def _index_write(kind: str) -> Any:
             target = wrap(spread(target, level).clone(), level)
         elif not in_place:
             target = target.clone()
-        ndim = target._memory.ndim
+        ndim = target._memory_.ndim
         place = generated.unsqueeze(target, 0) if ndim == 0 else target
         positions: list[Tensor | None] = [None] * (ndim or 1)
         positions[normalize_dim(dim, ndim)] = index.reshape(-1)
-        if isinstance(source, Tensor) and not source._memory.ndim:
+        if isinstance(source, Tensor) and not source._memory_.ndim:
             source = source.reshape(1)
         if kind == "add" and kwargs.get("alpha", 1) != 1:
             source = source * kwargs["alpha"]
@@ -325,9 +325,9 @@ def _index_fill(level: Level, function: Function, args: tuple[Any, ...], kwargs:
     target, dim, index, value = args
     if writes(function) and not is_batched(target, level):
         raise not_inplace(function.__name__, args[0])
-    ndim = target._memory.ndim
+    ndim = target._memory_.ndim
     at = normalize_dim(dim, ndim)
-    count = target._memory.shape[at] if ndim else 1
+    count = target._memory_.shape[at] if ndim else 1
     places = index.reshape(-1)
     places = generated.where_self(places < 0, places + count, places)
     chosen = (plain(np.arange(count)).reshape(-1, 1) == places).any(-1)
@@ -355,7 +355,7 @@ def _put(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[s
     value = spread(self, level)
     flat = wrap(flattened(value).clone(), level)
     _put_in_place(level, flat, [index.reshape(-1)], source.reshape(-1), accumulate)
-    result = wrap(flat.value.reshape(value._memory.shape), level)
+    result = wrap(flat.value.reshape(value._memory_.shape), level)
     return self.copy_(result) if in_place else result
 
 
@@ -374,17 +374,17 @@ def _searchsorted(level: Level, function: Function, args: tuple[Any, ...], kwarg
     edges, values = args
     sorter = kwargs.get("sorter")
     if not is_batched(edges, level) and (sorter is None or not is_batched(sorter, level)):
-        if edges._memory.ndim == 1:
+        if edges._memory_.ndim == 1:
             return wrap(function(edges, values.value, **kwargs), level, values.bdim)
     rows = spread(edges, level)
     named = dict(kwargs)
     if sorter is not None:
         named["sorter"] = spread(sorter, level)
     if not isinstance(values, Tensor):
-        values = plain(np.asarray(values, edges._memory.dtype))
+        values = plain(np.asarray(values, edges._memory_.dtype))
     given = spread(values, level)
-    if edges._memory.ndim == 1:
-        shape = given._memory.shape
+    if edges._memory_.ndim == 1:
+        shape = given._memory_.shape
         return wrap(function(rows, flattened(given), **named).reshape(shape), level)
     return wrap(function(rows, given, **named), level)
 
@@ -402,7 +402,7 @@ def _masked_select(level: Level, function: Function, args: tuple[Any, ...], kwar
     self, mask = args
     if is_batched(mask, level):
         return _dynamic(level, function, args, kwargs)
-    shape = np.broadcast_shapes(self._memory.shape, mask._memory.shape)
+    shape = np.broadcast_shapes(self._memory_.shape, mask._memory_.shape)
     return _read(level, self.expand(shape), list(mask.expand(shape).nonzero().unbind(1))) if shape else (
         self.reshape(1)[mask.reshape(1)])
 
@@ -410,10 +410,10 @@ def _masked_select(level: Level, function: Function, args: tuple[Any, ...], kwar
 def _masked_scatter(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The places that a mask chooses take from the source in order: the running count of them says which element."""
     self, mask, source = args
-    shape = np.broadcast_shapes(self._memory.shape, mask._memory.shape)
+    shape = np.broadcast_shapes(self._memory_.shape, mask._memory_.shape)
     chosen = mask.expand(shape).reshape(-1)
     flat = source.reshape(-1)
-    order = (chosen.cumsum(0) - 1).clamp(0, max(flat._memory.shape[0] - 1, 0))
+    order = (chosen.cumsum(0) - 1).clamp(0, max(flat._memory_.shape[0] - 1, 0))
     result = generated.where_self(chosen, flat[order], self.expand(shape).reshape(-1)).reshape(shape)
     return self.copy_(result) if writes(function) else result
 

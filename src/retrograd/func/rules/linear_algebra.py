@@ -21,10 +21,10 @@ _MATRICES = (
 
 
 def _matrices(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if args[0]._memory.ndim < 2:
+    if args[0]._memory_.ndim < 2:
         name = function.__name__.strip("_").removesuffix("_ex").replace("linalg_", "linalg.", 1)
         raise RuntimeError(
-            f"{name}: The input tensor A must have at least 2 dimensions, but an example has {args[0]._memory.ndim}."
+            f"{name}: The input tensor A must have at least 2 dimensions, but an example has {args[0]._memory_.ndim}."
         )
     return leading(level, function, args, kwargs)
 
@@ -37,7 +37,7 @@ def _alike(*vectors: int) -> Any:
 
     def apply(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         extra = {i: 1 if i in vectors else 0 for i, value in enumerate(args) if isinstance(value, Tensor)}
-        ndim = max(args[i]._memory.ndim + more for i, more in extra.items())
+        ndim = max(args[i]._memory_.ndim + more for i, more in extra.items())
         inner = [padded(spread(value, level), ndim - extra[i]) if i in extra else value for i, value in enumerate(args)]
         named = {k: spread(v, level) if isinstance(v, Tensor) else v for k, v in kwargs.items()}
         return _parts(function(*inner, **named), level)
@@ -49,14 +49,14 @@ def _parts(results: Any, level: Level) -> Any:
     """Results of which some may be left out: those are empty, and have no batch."""
     if isinstance(results, Tensor):
         return wrap(results, level)
-    made = [generated.expand(r, level.size, *r._memory.shape) if r._memory.shape == (0,) else r for r in results]
+    made = [generated.expand(r, level.size, *r._memory_.shape) if r._memory_.shape == (0,) else r for r in results]
     return wrap_all(results._make(made) if hasattr(results, "_make") else tuple(made), level)
 
 
 def _solve(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A right side of one dimension less is one of vectors."""
     a, b = args
-    if b._memory.ndim == 1 or b._memory.shape == a._memory.shape[:-1]:
+    if b._memory_.ndim == 1 or b._memory_.shape == a._memory_.shape[:-1]:
         result = function(spread(a, level), generated.unsqueeze(spread(b, level), -1), **kwargs)
         solution = generated.squeeze_dim(result[0], -1)
         return wrap_all(type(result)(solution, *result[1:]), level)
@@ -66,7 +66,7 @@ def _solve(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict
 def _tolerances(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """linalg_pinv and linalg_matrix_rank: the tolerances are numbers, or tensors of the leading dimensions."""
     value = spread(args[0], level)
-    ndim = value._memory.ndim - 3
+    ndim = value._memory_.ndim - 3
     named = {
         k: padded(spread(v, level), ndim) if isinstance(v, Tensor) else v
         for k, v in kwargs.items()
@@ -77,7 +77,7 @@ def _tolerances(level: Level, function: Function, args: tuple[Any, ...], kwargs:
 def _lstsq(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     a, b, *rest = args
     left, right = spread(a, level), spread(b, level)
-    if b._memory.ndim == a._memory.ndim - 1:
+    if b._memory_.ndim == a._memory_.ndim - 1:
         result = function(left, generated.unsqueeze(right, -1), *rest, **kwargs)
         return _parts(type(result)(generated.squeeze_dim(result[0], -1), *result[1:]), level)
     return _parts(function(left, right, *rest, **kwargs), level)

@@ -28,14 +28,14 @@ def _dist(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[
 
 def _pdist(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     rows, p = args
-    first, second = np.triu_indices(rows._memory.shape[0], 1)
+    first, second = np.triu_indices(rows._memory_.shape[0], 1)
     return generated._norm(rows[first] - rows[second], p, [1], False)
 
 
 def _renorm(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     first, p, dim, most = args
-    kept = normalize_dim(dim, first._memory.ndim)
-    others = [d for d in range(first._memory.ndim) if d != kept]
+    kept = normalize_dim(dim, first._memory_.ndim)
+    others = [d for d in range(first._memory_.ndim) if d != kept]
     norms = generated._norm(first, p, others, True) if others else first.abs()
     factor = generated.where_self(norms > most, most / (norms + 1e-7), 1.0).to(first.dtype)
     result = first * factor
@@ -52,7 +52,7 @@ def _replaced(view: Callable[..., Tensor]) -> Any:
         first, source, *where = args
         result = wrap(spread(first, level).clone(), level)
         part = view(result, *where)
-        if part._memory.shape != source._memory.shape:
+        if part._memory_.shape != source._memory_.shape:
             raise RuntimeError(
                 f"expected src to have a size equal to that of the part of self: src size = {list(source.shape)}, "
                 "slice "
@@ -70,11 +70,11 @@ def _narrow_copy(level: Level, function: Function, args: tuple[Any, ...], kwargs
 
 
 def _block_diag(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    blocks = [block.reshape((1,) * (2 - block._memory.ndim) + block._memory.shape) for block in args[0]]
-    width, before, rows = sum(block._memory.shape[1] for block in blocks), 0, []
-    dtype = np.result_type(*[block._memory.dtype for block in blocks])
+    blocks = [block.reshape((1,) * (2 - block._memory_.ndim) + block._memory_.shape) for block in args[0]]
+    width, before, rows = sum(block._memory_.shape[1] for block in blocks), 0, []
+    dtype = np.result_type(*[block._memory_.dtype for block in blocks])
     for block in blocks:
-        own = block._memory.shape[1]
+        own = block._memory_.shape[1]
         rows.append(generated.constant_pad_nd(block.to(dtype), (before, width - before - own), 0))
         before += own
     return generated.cat(rows, 0)
@@ -84,11 +84,11 @@ def _index_reduce(level: Level, function: Function, args: tuple[Any, ...], kwarg
     target, dim, index, source, reduce = args
     if writes(function) and not is_batched(target, level):
         raise not_inplace(function.__name__, args[0])
-    shape = [1] * (source._memory.ndim or 1)
-    shape[normalize_dim(dim, target._memory.ndim)] = -1
-    places = index.reshape(tuple(shape)).expand(source._memory.shape or (1,))
-    source = source.reshape(source._memory.shape or (1,))
-    number = not target._memory.ndim
+    shape = [1] * (source._memory_.ndim or 1)
+    shape[normalize_dim(dim, target._memory_.ndim)] = -1
+    places = index.reshape(tuple(shape)).expand(source._memory_.shape or (1,))
+    source = source.reshape(source._memory_.shape or (1,))
+    number = not target._memory_.ndim
     result = generated.scatter_reduce(target.reshape(1) if number else target, dim, places, source, reduce, **kwargs)
     result = result.reshape(()) if number else result
     return target.copy_(result) if writes(function) else result
@@ -105,15 +105,15 @@ def _row_loss(reduction_at: int, weight_at: int | None = None) -> Any:
         if weight_at is not None and args[weight_at] is not None and is_batched(args[weight_at], level):
             return loop(level, function, args, kwargs)
         rows, labels = spread(input, level), spread(target, level)
-        if not input._memory.ndim:  # one class
+        if not input._memory_.ndim:  # one class
             rows = generated.unsqueeze(rows, 1)
         inner = list(args)
         reduction, inner[reduction_at] = inner[reduction_at], 0
-        several = input._memory.ndim > 1
+        several = input._memory_.ndim > 1
         inner[:2] = [folded(rows), folded(labels)] if several else [rows, labels]
         losses = function(*inner)
         if several:
-            losses = reshaped(losses, (level.size, input._memory.shape[0]))
+            losses = reshaped(losses, (level.size, input._memory_.shape[0]))
             if reduction:
                 losses = (generated.mean_dim if reduction == 1 else generated.sum_dim_IntList)(losses, [1], False)
         return wrap(losses, level)
@@ -147,7 +147,7 @@ def _attention(level: Level, function: Function, args: tuple[Any, ...], kwargs: 
     query, key, value, *rest = args
     mask = kwargs.get("attn_mask")
     if mask is not None:
-        shape = (*query._memory.shape[:-1], key._memory.shape[-2])
+        shape = (*query._memory_.shape[:-1], key._memory_.shape[-2])
         kwargs = {**kwargs, "attn_mask": folded(spread(mask.expand(shape), level))}
     result = function(*[folded(spread(one, level)) for one in (query, key, value)], *rest, **kwargs)
     return wrap(unfolded(result, level.size), level)

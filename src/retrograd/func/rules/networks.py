@@ -22,7 +22,7 @@ Function = Callable[..., Any]
 
 def _into(value: Tensor, dim: int) -> Tensor:
     """A value with the examples in front, with them made the slower part of dimension `dim` of an example."""
-    shape = value._memory.shape
+    shape = value._memory_.shape
     order = [*range(1, dim + 1), 0, *range(dim + 1, len(shape))]
     moved = generated.permute(value, *order)
     return moved.reshape(*shape[1 : dim + 1], shape[0] * shape[dim + 1], *shape[dim + 2 :])
@@ -30,7 +30,7 @@ def _into(value: Tensor, dim: int) -> Tensor:
 
 def _out_of(value: Tensor, dim: int, size: int) -> Tensor:
     """The reverse: the examples in front again."""
-    shape = value._memory.shape
+    shape = value._memory_.shape
     apart = value.reshape(*shape[:dim], size, shape[dim] // size if size else 0, *shape[dim + 1 :])
     return to_front(apart, dim)
 
@@ -88,7 +88,7 @@ def _convolution_backward_weight(
 
 def _conv_tbc(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     input, weight, bias, pad = args
-    zeros = bias.new_zeros(bias._memory.shape) if not is_batched(bias, level) else bias.value.select(bias.bdim, 0) * 0
+    zeros = bias.new_zeros(bias._memory_.shape) if not is_batched(bias, level) else bias.value.select(bias.bdim, 0) * 0
     if not is_batched(weight, level):
         if is_batched(input, level):
             result: Tensor = wrap(_out_of(function(_into(front(input), 1), weight, zeros, pad), 1, level.size), level)
@@ -113,7 +113,7 @@ def _images(*, sizes: int | None = None, tensors: int = 1, whole: int | None = N
     """
 
     def apply(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        ndim = args[0]._memory.ndim
+        ndim = args[0]._memory_.ndim
         most = whole or (len(args[tensors + (sizes is not None)]) + 2)
         values = [spread(value, level) for value in args[:tensors]]
         inner = [*values, *args[tensors:]]
@@ -153,7 +153,7 @@ def _fractional(level: Level, function: Function, args: tuple[Any, ...], kwargs:
     input, kernel, output, samples = args
     ndim = len(kernel)
     image, own = spread(input, level), spread(samples, level)
-    if input._memory.ndim == ndim + 2:
+    if input._memory_.ndim == ndim + 2:
         result = function(folded(image), kernel, output, folded(own))
         return type(result)(*[wrap(unfolded(part, level.size), level) for part in result]) if hasattr(
             result, "_make") else tuple([wrap(unfolded(part, level.size), level) for part in result])
@@ -192,9 +192,9 @@ def _batch_norm(level: Level, function: Function, args: tuple[Any, ...], kwargs:
         result = wrap(_out_of(function(wide, None, None, *flat, training, momentum, eps), 1, level.size), level)
         if training:
             for row, written in zip(rows, flat, strict=True):
-                if row is not None and written._memory.base is None:  # it was copied to be flat
-                    row.copy_(written.reshape(row._memory.shape))
-    shape = (1, -1, *(1,) * (input._memory.ndim - 2))
+                if row is not None and written._memory_.base is None:  # it was copied to be flat
+                    row.copy_(written.reshape(row._memory_.shape))
+    shape = (1, -1, *(1,) * (input._memory_.ndim - 2))
     return _scaled(result, weight, bias, shape)
 
 
@@ -214,7 +214,7 @@ def _group_norm(level: Level, function: Function, args: tuple[Any, ...], kwargs:
     else:
         parts = function(folded(front(input)), *own, level.size * count, *rest)
         result, *others = [wrap(unfolded(part, level.size), level) for part in parts]
-    result = _scaled(result, weight, bias, (1, -1, *(1,) * (input._memory.ndim - 2)))
+    result = _scaled(result, weight, bias, (1, -1, *(1,) * (input._memory_.ndim - 2)))
     return (result, *others)
 
 
@@ -238,8 +238,8 @@ def _embedding(level: Level, function: Function, args: tuple[Any, ...], kwargs: 
         return wrap(function(weight, indices.value, padding, False, sparse), level, indices.bdim)
     # The tables of all examples, one below the other.
     tables, rows = spread(weight, level), spread(indices, level)
-    count = tables._memory.shape[1]
-    steps = _steps(level.size, count, rows._memory.ndim)
+    count = tables._memory_.shape[1]
+    steps = _steps(level.size, count, rows._memory_.ndim)
     result: Tensor = wrap(function(folded(tables), rows + steps, -1, by_frequency, False), level)
     if padding >= 0:
         result = generated.where_self((indices == padding).unsqueeze(-1), result.detach(), result)
@@ -255,13 +255,13 @@ def _embedding_backward(level: Level, function: Function, args: tuple[Any, ...],
     grad, indices, count, padding, by_frequency = args
     grads, rows = spread(grad, level), spread(indices, level)
     size = level.size
-    width = grads._memory.shape[-1]
+    width = grads._memory_.shape[-1]
     if by_frequency:
-        same = (rows.reshape(size, -1, 1) == rows.reshape(size, 1, -1)).sum(-1).reshape(rows._memory.shape)
+        same = (rows.reshape(size, -1, 1) == rows.reshape(size, 1, -1)).sum(-1).reshape(rows._memory_.shape)
         grads = grads / same.unsqueeze(-1).to(grads.dtype)
     if padding >= 0:
         grads = generated.masked_fill_Scalar(grads, (rows == padding).unsqueeze(-1), 0)
-    steps = _steps(size, count, rows._memory.ndim)
+    steps = _steps(size, count, rows._memory_.ndim)
     flat = function(grads.reshape(-1, width), (rows + steps).reshape(-1), size * count, -1, False)
     return wrap(flat.reshape(size, count, width), level)
 
@@ -300,23 +300,23 @@ def _nll_loss(level: Level, function: Function, args: tuple[Any, ...], kwargs: d
     if plain_targets or (reduction == 0 and not is_batched(weight, level)):
         # The rows of all examples together; where none is ignored, all count alike.
         rows, labels = spread(input, level), spread(target, level)
-        if input._memory.ndim > 1:
+        if input._memory_.ndim > 1:
             losses = function(folded(rows), folded(labels), weight, 0, ignored)
-            if reduction and rows._memory.ndim == 3 and rows._memory.shape[1] == 1:
+            if reduction and rows._memory_.ndim == 3 and rows._memory_.shape[1] == 1:
                 return wrap(losses, level)  # the mean of one
-            losses = reshaped(losses, (level.size, *target._memory.shape))
+            losses = reshaped(losses, (level.size, *target._memory_.shape))
         else:
             losses = function(rows, labels, weight, 0, ignored)
-        if reduction and losses._memory.ndim > 1:
-            dims = list(range(1, losses._memory.ndim))
+        if reduction and losses._memory_.ndim > 1:
+            dims = list(range(1, losses._memory_.ndim))
             losses = (generated.mean_dim if reduction == 1 else generated.sum_dim_IntList)(losses, dims, False)
         return wrap(losses, level)
-    classes = input._memory.shape[0 if input._memory.ndim == 1 else 1]
+    classes = input._memory_.shape[0 if input._memory_.ndim == 1 else 1]
     counted = target != ignored
     safe = generated.where_self(counted, target, 0)
-    dim = 0 if input._memory.ndim == 1 else 1
+    dim = 0 if input._memory_.ndim == 1 else 1
     picked = generated.squeeze_dim(generated.gather(input, dim, safe.unsqueeze(dim)), dim)
-    factor = counted.to(input._memory.dtype) if weight is None else generated.where_self(
+    factor = counted.to(input._memory_.dtype) if weight is None else generated.where_self(
         counted, weight.expand(classes)[safe], 0.0)
     losses = generated.where_self(counted, -picked * factor, 0.0)
     if reduction == 0:
@@ -327,13 +327,13 @@ def _nll_loss(level: Level, function: Function, args: tuple[Any, ...], kwargs: d
 
 def _nll_loss_backward(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     grad, input, target, weight, reduction, ignored, _total = args
-    dim = 0 if input._memory.ndim == 1 else 1
+    dim = 0 if input._memory_.ndim == 1 else 1
     counted = target != ignored
     safe = generated.where_self(counted, target, 0)
-    factor = counted.to(input._memory.dtype) if weight is None else generated.where_self(counted, weight[safe], 0.0)
+    factor = counted.to(input._memory_.dtype) if weight is None else generated.where_self(counted, weight[safe], 0.0)
     part = -(grad / factor.sum() if reduction == 1 else grad) * factor
-    part = part.expand(target._memory.shape).unsqueeze(dim)
-    zeros = generated.expand(part.sum() * 0, *input._memory.shape)
+    part = part.expand(target._memory_.shape).unsqueeze(dim)
+    zeros = generated.expand(part.sum() * 0, *input._memory_.shape)
     return generated.scatter_src(zeros.clone(), dim, safe.unsqueeze(dim), part)
 
 

@@ -42,7 +42,7 @@ def writes(function: Callable[..., Any]) -> bool:
 
 def padded(value: Tensor, ndim: int) -> Tensor:
     """A value with the examples in front, with `ndim` dimensions behind them: those that are missing have size 1."""
-    shape = value._memory.shape
+    shape = value._memory_.shape
     missing = ndim - len(shape) + 1
     return reshaped(value, (shape[0], *(1,) * missing, *shape[1:])) if missing > 0 else value
 
@@ -64,7 +64,7 @@ def elementwise(level: Level, function: Callable[..., Any], args: tuple[Any, ...
                 result = function(first.value, second)
                 return first if result is first.value else wrap_all(result, level, first.bdim)
             if second.__class__ is BatchedTensor and second.level is level and first.bdim == second.bdim == 0:
-                mine, theirs = first.value._memory, second.value._memory
+                mine, theirs = first.value._memory_, second.value._memory_
                 if mine.ndim == theirs.ndim and mine.dtype is theirs.dtype:
                     result = function(first.value, second.value)
                     return first if result is first.value else wrap_all(result, level)
@@ -73,13 +73,13 @@ def elementwise(level: Level, function: Callable[..., Any], args: tuple[Any, ...
     in_place = writes(function)
     if in_place and not is_batched(first, level):
         raise not_inplace(function.__name__, args[0])
-    ndim = max([tensor._memory.ndim for tensor in tensors])
+    ndim = max([tensor._memory_.ndim for tensor in tensors])
     if len(tensors) == 1:
         moved = args, kwargs, batched[0].bdim
         values: dict[int, Tensor] = {id(batched[0]): batched[0].value}
     else:
         if in_place:
-            ndim = first._memory.ndim
+            ndim = first._memory_.ndim
         values = {id(tensor): padded(front(tensor), ndim) for tensor in batched}
         if not in_place:
             _keep_dtypes(function, tensors, values)
@@ -100,10 +100,10 @@ def _keep_dtypes(function: Callable[..., Any], tensors: list[Tensor], values: di
 
     A 0-d tensor gives way to one with dimensions: an example that is a number has to give way too.
     """
-    dtypes = {tensor._memory.dtype for tensor in tensors}
+    dtypes = {tensor._memory_.dtype for tensor in tensors}
     if len(dtypes) == 1:
         return
-    if all(tensor._memory.ndim for tensor in tensors):
+    if all(tensor._memory_.ndim for tensor in tensors):
         return  # nobody gives way
     record = record_of(function)
     names = () if record is None else record.arguments
@@ -113,7 +113,7 @@ def _keep_dtypes(function: Callable[..., Any], tensors: list[Tensor], values: di
         tensors = [tensors[0], *tensors[2:]]
     target = result_dtype(*[_like(tensor) for tensor in tensors])
     for tensor in tensors:
-        if tensor._memory.dtype != target:
+        if tensor._memory_.dtype != target:
             values[id(tensor)] = values.get(id(tensor), tensor).to(from_numpy_dtype(target))
 
 
@@ -121,7 +121,7 @@ def _like(tensor: Tensor) -> Any:
     """An array of the dtype and number of dimensions of a tensor, for the rules of promotion."""
     import numpy as np
 
-    return np.empty((0,) * tensor._memory.ndim, tensor._memory.dtype)
+    return np.empty((0,) * tensor._memory_.ndim, tensor._memory_.dtype)
 
 
 # ------------------------------------------------------------------------------------------------------ as it is
@@ -165,7 +165,7 @@ def along(position: int | str, *names: str, tensors: int = 1, keeps: bool = True
     """
 
     def apply(level: Level, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        ndim = args[0]._memory.ndim
+        ndim = args[0]._memory_.ndim
         values = [spread(value, level) for value in args[:tensors]]
         if ndim == 0:
             values = [generated.unsqueeze(value, 1) for value in values]
@@ -190,7 +190,7 @@ def along(position: int | str, *names: str, tensors: int = 1, keeps: bool = True
 def _without_dimensions(result: Any, size: int) -> Any:
     """Results of examples that are numbers, each without the dimension that it was given."""
     if isinstance(result, Tensor):
-        return generated.view(result, (size,)) if result._memory.ndim > 1 else result
+        return generated.view(result, (size,)) if result._memory_.ndim > 1 else result
     parts = [_without_dimensions(one, size) for one in result]
     return result._make(parts) if hasattr(result, "_make") else type(result)(parts)
 
@@ -200,7 +200,7 @@ def over(position: int | str, *names: str) -> None:
 
     def apply(level: Level, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         first = args[0]
-        value, ndim = front(first), first._memory.ndim
+        value, ndim = front(first), first._memory_.ndim
         if ndim == 0:
             value = generated.unsqueeze(value, 1)
         given = kwargs[position] if isinstance(position, str) else args[position]
@@ -221,20 +221,20 @@ def over(position: int | str, *names: str) -> None:
 
 def flattened(value: Tensor) -> Tensor:
     """A value with the examples in front and all else in one dimension."""
-    return value.reshape(value._memory.shape[0], -1) if value._memory.size else value.reshape(
-        value._memory.shape[0], 0 if 0 in value._memory.shape[1:] else 1
+    return value.reshape(value._memory_.shape[0], -1) if value._memory_.size else value.reshape(
+        value._memory_.shape[0], 0 if 0 in value._memory_.shape[1:] else 1
     )
 
 
 def folded(value: Tensor) -> Tensor:
     """A value with the examples in front, with its first two dimensions made one."""
-    shape = value._memory.shape
+    shape = value._memory_.shape
     return reshaped(value, (shape[0] * shape[1], *shape[2:]))
 
 
 def unfolded(value: Tensor, size: int) -> Tensor:
     """The reverse: the examples in front again."""
-    shape = value._memory.shape
+    shape = value._memory_.shape
     return reshaped(value, (size, shape[0] // size if size else 0, *shape[1:]))
 
 

@@ -43,11 +43,11 @@ def _write(level: Level, function: Callable[..., Any], args: tuple[Any, ...], kw
     if not is_batched(target, level):
         if writes:
             raise not_inplace(function.__name__, args[0])
-        target = wrap(generated.expand(target, level.size, *target._memory.shape).clone(), level)
-    ndim = target._memory.ndim
+        target = wrap(generated.expand(target, level.size, *target._memory_.shape).clone(), level)
+    ndim = target._memory_.ndim
     value = front(target)
     given = padded(front(source), ndim) if is_batched(source, level) else source
-    given = generated.expand(given, *value._memory.shape)
+    given = generated.expand(given, *value._memory_.shape)
     if writes:
         generated.copy_(value, given, *rest)
         return args[0]
@@ -62,9 +62,9 @@ def _clone(level: Level, function: Callable[..., Any], args: tuple[Any, ...], kw
         return wrap(function(first.value, **kwargs), level, first.bdim)
     value = front(first)
     if wanted is not contiguous_format:
-        order = (0, 1, *range(3, value._memory.ndim), 2)
-        back = (0, 1, value._memory.ndim - 1, *range(2, value._memory.ndim - 1))
-        if value._memory.ndim != (5 if wanted is channels_last else 6):
+        order = (0, 1, *range(3, value._memory_.ndim), 2)
+        back = (0, 1, value._memory_.ndim - 1, *range(2, value._memory_.ndim - 1))
+        if value._memory_.ndim != (5 if wanted is channels_last else 6):
             raise RuntimeError(f"required rank {4 if wanted is channels_last else 5} tensor to use {wanted} format")
         last = generated.clone(generated.permute(value, *order), memory_format=contiguous_format)
         return wrap(generated.permute(last, *back), level)
@@ -86,7 +86,7 @@ def _masked_fill(level: Level, function: Callable[..., Any], args: tuple[Any, ..
     if not is_batched(value, level):
         # The value is 0-d, as the operator has it.
         return elementwise(level, _filler(function, value), (target, mask), {})
-    result = generated.where_self(mask, value.to(target._memory.dtype), target)
+    result = generated.where_self(mask, value.to(target._memory_.dtype), target)
     if function is generated.masked_fill_Tensor_:
         target.copy_(result)
         return target

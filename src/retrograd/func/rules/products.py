@@ -18,8 +18,8 @@ Function = Callable[..., Any]
 
 def _check(name: str, *expected: tuple[str, Tensor, int]) -> None:
     for argument, tensor, ndim in expected:
-        if tensor._memory.ndim != ndim:
-            given = [f"{what} has dim {one._memory.ndim}" for what, one, _ in expected]
+        if tensor._memory_.ndim != ndim:
+            given = [f"{what} has dim {one._memory_.ndim}" for what, one, _ in expected]
             raise RuntimeError(
                 f"Shape mismatch: Got incorrect dims for {name}: {' and '.join(given)}, but expected {argument} to "
                 "have "
@@ -31,15 +31,15 @@ def product(level: Level, a: Tensor, b: Tensor) -> Tensor:
     """``a @ b`` of examples that are matrices: the value, with the examples in front."""
     if not is_batched(b, level):
         left = front(a)  # type: ignore[arg-type]
-        size, n, k = left._memory.shape
-        return reshaped(generated.mm(reshaped(left, (size * n, k)), b), (size, n, b._memory.shape[1]))
+        size, n, k = left._memory_.shape
+        return reshaped(generated.mm(reshaped(left, (size * n, k)), b), (size, n, b._memory_.shape[1]))
     if not is_batched(a, level):
         # The examples side by side make one wide matrix.
         value: Tensor = b.value  # type: ignore[attr-defined]
         right = generated.permute(to_front(value, b.bdim), 1, 0, 2)  # type: ignore[attr-defined]
-        k, size, m = right._memory.shape
+        k, size, m = right._memory_.shape
         wide = generated.mm(a, right.reshape(k, size * m))
-        return generated.permute(wide.reshape(a._memory.shape[0], size, m), 1, 0, 2)
+        return generated.permute(wide.reshape(a._memory_.shape[0], size, m), 1, 0, 2)
     return generated.bmm(front(a), front(b))  # type: ignore[arg-type]
 
 
@@ -57,15 +57,15 @@ def _bmm(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[s
 
 def _bmm_value(level: Level, a: Tensor, b: Tensor) -> Tensor:
     left, right = spread(a, level), spread(b, level)
-    size, count = left._memory.shape[:2]
-    if right._memory.shape[1] != count or left._memory.shape[3] != right._memory.shape[2]:
+    size, count = left._memory_.shape[:2]
+    if right._memory_.shape[1] != count or left._memory_.shape[3] != right._memory_.shape[2]:
         raise RuntimeError(
-            f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {left._memory.shape[3]}] but "
-            f"got: {list(right._memory.shape[1:3])}."
+            f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {left._memory_.shape[3]}] but "
+            f"got: {list(right._memory_.shape[1:3])}."
         )
-    flat = [reshaped(v, (size * count, *v._memory.shape[2:])) for v in (left, right)]
+    flat = [reshaped(v, (size * count, *v._memory_.shape[2:])) for v in (left, right)]
     result = generated.bmm(*flat)
-    return reshaped(result, (size, count, *result._memory.shape[1:]))
+    return reshaped(result, (size, count, *result._memory_.shape[1:]))
 
 
 def _mv(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -79,7 +79,7 @@ def _mv_value(level: Level, matrix: Tensor, vector: Tensor) -> Tensor:
         return generated.mm(front(vector), generated.t(matrix))  # type: ignore[arg-type]
     left = front(matrix)  # type: ignore[arg-type]
     if not is_batched(vector, level):
-        size, n, k = left._memory.shape
+        size, n, k = left._memory_.shape
         return reshaped(generated.mv(reshaped(left, (size * n, k)), vector), (size, n))
     return generated.squeeze_dim(generated.bmm(left, generated.unsqueeze(front(vector), 2)), 2)  # type: ignore[arg-type]
 
@@ -87,10 +87,10 @@ def _mv_value(level: Level, matrix: Tensor, vector: Tensor) -> Tensor:
 def _dot(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     a, b = args
     _check(function.__name__, ("self", a, 1), ("tensor", b, 1))
-    if a._memory.shape != b._memory.shape:
+    if a._memory_.shape != b._memory_.shape:
         raise RuntimeError(
-            f"inconsistent tensor size, expected tensor [{a._memory.shape[0]}] and src [{b._memory.shape[0]}] to have "
-            "the same number of elements"
+            f"inconsistent tensor size, expected tensor [{a._memory_.shape[0]}] and src [{b._memory_.shape[0]}] to "
+            "have the same number of elements"
         )
     if function is generated.vdot:
         a = a.conj()
@@ -142,7 +142,7 @@ def _addbmm(level: Level, function: Function, args: tuple[Any, ...], kwargs: dic
 def _addr(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     bias, a, b = args
     beta, alpha = kwargs.get("beta", 1), kwargs.get("alpha", 1)
-    if all(x._memory.dtype == np.bool_ for x in (bias, a, b)):
+    if all(x._memory_.dtype == np.bool_ for x in (bias, a, b)):
         result = generated.unsqueeze(a, 1) & b if alpha else generated.unsqueeze(a, 1) & b & False
         return _or_write(function, bias, (result | bias) if beta else result)
     result = generated.unsqueeze(a, 1) * b
@@ -157,8 +157,8 @@ def _linear(level: Level, function: Function, args: tuple[Any, ...], kwargs: dic
     input, weight, bias = args
     if bias is None:
         return NotImplemented
-    lead, (rows, inside) = input._memory.shape, weight._memory.shape if weight._memory.ndim == 2 else (-1, -1)
-    if not 1 <= len(lead) <= 2 or lead[-1] != inside or bias._memory.shape != (rows,):
+    lead, (rows, inside) = input._memory_.shape, weight._memory_.shape if weight._memory_.ndim == 2 else (-1, -1)
+    if not 1 <= len(lead) <= 2 or lead[-1] != inside or bias._memory_.shape != (rows,):
         return NotImplemented
     if not is_batched(weight, level):
         if is_batched(bias, level):
@@ -189,11 +189,11 @@ def _einsum(level: Level, function: Function, args: tuple[Any, ...], kwargs: dic
 
 def _cross(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     a, b = args
-    ndim = max(a._memory.ndim, b._memory.ndim)
+    ndim = max(a._memory_.ndim, b._memory_.ndim)
     values = []
     for tensor in (a, b):
         value = spread(tensor, level)
-        shape = value._memory.shape
+        shape = value._memory_.shape
         values.append(generated.view(value, (shape[0], *(1,) * (ndim - len(shape) + 1), *shape[1:])))
     return wrap(function(*values, dim=shifted(kwargs.get("dim", -1), ndim)), level)
 

@@ -94,7 +94,7 @@ def _elementwise(level: Level, function: Function, args: tuple[Any, ...], kwargs
                 f"{function.__name__} depend on it. Use randomness='different', or draw outside and pass the numbers in"
             )
         return function(*args, **kwargs)
-    ndim = max([tensor._memory.ndim for tensor in tensors], default=0)
+    ndim = max([tensor._memory_.ndim for tensor in tensors], default=0)
     inner = [padded(spread(v, level), ndim) if isinstance(v, Tensor) else v for v in args]
     named = {k: padded(spread(v, level), ndim) if isinstance(v, Tensor) else v for k, v in kwargs.items()}
     return wrap(function(*inner, **named), level)
@@ -120,7 +120,7 @@ def _in_place(level: Level, function: Function, args: tuple[Any, ...], kwargs: d
             "randomness. If this is necessary for your usage, please write to a tensor of each example: "
             f"torch.empty_like(x).{function.__name__}() of one that is mapped over"
         )
-    ndim = first._memory.ndim
+    ndim = first._memory_.ndim
     inner = [padded(front(v), ndim) if is_batched(v, level) else v for v in rest]
     named = {k: padded(front(v), ndim) if is_batched(v, level) else v for k, v in kwargs.items()}
     function(front(first), *inner, **named)
@@ -132,11 +132,11 @@ def _multinomial(level: Level, function: Function, args: tuple[Any, ...], kwargs
     if level.randomness == "same":
         return _elementwise(level, function, args, kwargs)
     value = spread(first, level)
-    if first._memory.ndim == 1:
+    if first._memory_.ndim == 1:
         return wrap(function(value, *rest, **kwargs), level)
-    size, rows = value._memory.shape[:2]
-    result = function(value.reshape(size * rows, value._memory.shape[2]), *rest, **kwargs)
-    return wrap(result.reshape(size, rows, result._memory.shape[1]), level)
+    size, rows = value._memory_.shape[:2]
+    result = function(value.reshape(size * rows, value._memory_.shape[2]), *rest, **kwargs)
+    return wrap(result.reshape(size, rows, result._memory_.shape[1]), level)
 
 
 def _samples(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

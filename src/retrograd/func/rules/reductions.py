@@ -24,7 +24,7 @@ def _whole(reduce: Callable[..., Any]) -> Any:
 def _argument(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """argmax and argmin; over all elements if no dimension is given."""
     first, dim, keepdim = args
-    ndim = first._memory.ndim
+    ndim = first._memory_.ndim
     if dim is not None and ndim:
         dim = dim + ndim if dim < 0 else dim
         return wrap(function(front(first), dim + 1, keepdim), level)
@@ -36,7 +36,7 @@ def _argument(level: Level, function: Function, args: tuple[Any, ...], kwargs: d
 
 def _aminmax(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     first = args[0]
-    ndim, dim, keepdim = first._memory.ndim, kwargs["dim"], kwargs["keepdim"]
+    ndim, dim, keepdim = first._memory_.ndim, kwargs["dim"], kwargs["keepdim"]
     if dim is not None and ndim:
         return wrap_all(function(front(first), dim=dim % ndim + 1, keepdim=keepdim), level)
     result = function(flattened(front(first)), dim=1, keepdim=False)

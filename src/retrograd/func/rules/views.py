@@ -39,18 +39,18 @@ def _inferred(size: tuple[int, ...], shape: Sequence[int]) -> tuple[int, ...]:
 
 def _view(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     first, size = args
-    return wrap(function(front(first), (level.size, *_inferred(_sizes(size), first._memory.shape))), level)
+    return wrap(function(front(first), (level.size, *_inferred(_sizes(size), first._memory_.shape))), level)
 
 
 def _spread_view(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     first, *size = args
-    return wrap(function(front(first), level.size, *_inferred(_sizes(size), first._memory.shape)), level)
+    return wrap(function(front(first), level.size, *_inferred(_sizes(size), first._memory_.shape)), level)
 
 
 def _expand(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     first, *given = args
     size = _sizes(given)
-    value, shape = front(first), first._memory.shape
+    value, shape = front(first), first._memory_.shape
     missing = len(size) - len(shape)
     if missing > 0:
         value = generated.view(value, (level.size, *(1,) * missing, *shape))
@@ -59,14 +59,14 @@ def _expand(level: Level, function: Function, args: tuple[Any, ...], kwargs: dic
 
 def _squeeze(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     (first,) = args
-    ones = [i + 1 for i, n in enumerate(first._memory.shape) if n == 1]
+    ones = [i + 1 for i, n in enumerate(first._memory_.shape) if n == 1]
     value = front(first)
     return wrap(generated.squeeze_dims(value, ones) if ones else generated.alias(value), level)
 
 
 def _squeeze_dim(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     first, dim = args
-    ndim, value = first._memory.ndim, front(first)
+    ndim, value = first._memory_.ndim, front(first)
     if ndim == 0:
         normalize_dim(dim, 0)
         return wrap(generated.alias(value), level)
@@ -75,7 +75,7 @@ def _squeeze_dim(level: Level, function: Function, args: tuple[Any, ...], kwargs
 
 def _squeeze_dims(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     first, dims = args
-    ndim, value = first._memory.ndim, front(first)
+    ndim, value = first._memory_.ndim, front(first)
     found = [shifted(dim, ndim) for dim in ((dims,) if isinstance(dims, int) else dims)]
     if ndim == 0 or not found:
         return wrap(generated.alias(value), level)
@@ -84,7 +84,7 @@ def _squeeze_dims(level: Level, function: Function, args: tuple[Any, ...], kwarg
 
 def _unsqueeze(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     first, dim = args
-    return wrap(function(front(first), normalize_dim(dim, first._memory.ndim + 1) + 1), level)
+    return wrap(function(front(first), normalize_dim(dim, first._memory_.ndim + 1) + 1), level)
 
 
 def _one_dim(position: int) -> Any:
@@ -92,7 +92,7 @@ def _one_dim(position: int) -> Any:
 
     def apply(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         first = args[0]
-        ndim = first._memory.ndim
+        ndim = first._memory_.ndim
         if ndim == 0:
             function(_number_like(first), *args[1:], **kwargs)  # refused in the operator's own words
             raise IndexError(f"{function.__name__}() cannot be applied to a 0-dim tensor.")
@@ -104,12 +104,12 @@ def _one_dim(position: int) -> Any:
 
 
 def _number_like(tensor: Any) -> Any:
-    return plain(np.zeros((), tensor._memory.dtype))
+    return plain(np.zeros((), tensor._memory_.dtype))
 
 
 def _transpose(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     first, one, other = args
-    ndim = first._memory.ndim
+    ndim = first._memory_.ndim
     one, other = shifted(one, ndim), shifted(other, ndim)
     if ndim == 0 or one == other:
         return first
@@ -118,7 +118,7 @@ def _transpose(level: Level, function: Function, args: tuple[Any, ...], kwargs: 
 
 def _t(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     (first,) = args
-    ndim = first._memory.ndim
+    ndim = first._memory_.ndim
     if ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
     value = front(first)
@@ -127,7 +127,7 @@ def _t(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str
 
 def _permute(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     first, *dims = args
-    ndim = first._memory.ndim
+    ndim = first._memory_.ndim
     order = _sizes(dims) if dims else ()
     if len(order) != ndim:
         raise RuntimeError(
@@ -139,13 +139,13 @@ def _permute(level: Level, function: Function, args: tuple[Any, ...], kwargs: di
 
 def _diagonal(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     first, offset, dim1, dim2 = args
-    ndim = first._memory.ndim
+    ndim = first._memory_.ndim
     return wrap(function(front(first), offset, shifted(dim1, ndim), shifted(dim2, ndim)), level)
 
 
 def _unfold(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     first, dim, size, step = args
-    ndim = first._memory.ndim
+    ndim = first._memory_.ndim
     value = front(first)
     if ndim:
         return wrap(function(value, shifted(dim, ndim), size, step), level)
@@ -161,7 +161,7 @@ def _as_strided(level: Level, function: Function, args: tuple[Any, ...], kwargs:
 
 
 def _view_as_complex(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if not args[0]._memory.ndim:
+    if not args[0]._memory_.ndim:
         raise RuntimeError("Input tensor must have one or more dimensions")
     return wrap(function(front(args[0])), level)
 

@@ -69,7 +69,7 @@ class MaskedTensor(HeldHistory):
     MaskedTensor(  2.5000, True)
     """
 
-    _special: int = 3
+    _special_: int = 3
     kind = "masked"  # type: ignore[assignment]
 
     operators: ClassVar[dict[str, Callable[..., Any]]] = {}
@@ -103,7 +103,7 @@ class MaskedTensor(HeldHistory):
 
     def values_like(self, other: Tensor, what: str) -> Tensor:
         values = other._values if isinstance(other, MaskedTensor) else other
-        if values._special is not None or values._memory.shape != self._values._memory.shape:
+        if values._special_ is not None or values._memory_.shape != self._values._memory_.shape:
             raise RuntimeError(
                 f"Mismatch in shape: {what} has a shape of {other.shape} and the masked tensor it belongs to has a "
                 f"shape of {self.shape}."
@@ -111,8 +111,8 @@ class MaskedTensor(HeldHistory):
         return values
 
     @property
-    def _memory(self) -> Any:  # type: ignore[override]
-        return self._values._memory
+    def _memory_(self) -> Any:  # type: ignore[override]
+        return self._values._memory_
 
     @property
     def _masked_data(self) -> Tensor:
@@ -136,7 +136,7 @@ class MaskedTensor(HeldHistory):
         return ops.masked_fill(self.get_data(), ops.logical_not(self._masked_mask), value)
 
     def _is_any_true(self) -> MaskedTensor:
-        if self._memory.dtype.kind != "b":
+        if self._memory_.dtype.kind != "b":
             raise ValueError("_is_any_true: expected a boolean tensor")
         found = ops.any(ops.logical_and(self._values, self._masked_mask))
         return MaskedTensor.of(found, ops.ones_like(found))
@@ -155,8 +155,8 @@ class MaskedTensor(HeldHistory):
 
     def tolist(self) -> Any:
         """The elements as nested lists, None where they are masked."""
-        data = self._values._numbers.astype(object)
-        data[~self._masked_mask._numbers] = None
+        data = self._values._numbers_.astype(object)
+        data[~self._masked_mask._numbers_] = None
         return data.tolist()
 
     def numpy(self, *, force: bool = False) -> NoReturn:
@@ -166,7 +166,7 @@ class MaskedTensor(HeldHistory):
         self.numpy()
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]
-        data, mask = self._values.detach()._numbers, self._masked_mask._numbers
+        data, mask = self._values.detach()._numbers_, self._masked_mask._numbers_
         if data.ndim == 0:
             text = _number(data.item()) if mask else "--"
             return f"MaskedTensor({text}, {bool(mask)})"
@@ -197,7 +197,7 @@ def _check(data: Any, mask: Any) -> None:
             raise TypeError(f"{name} must be a Tensor")
     if data.layout is not mask.layout:
         raise TypeError("data and mask must have the same layout.")
-    if data._special is not None:
+    if data._special_ is not None:
         raise TypeError(f"data layout of {data.layout} is not supported.")
     if mask.dtype.name != "bool":
         raise TypeError("mask must have dtype bool.")

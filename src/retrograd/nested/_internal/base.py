@@ -57,7 +57,7 @@ class _Flags:
 class NestedBase(HeldHistory):
     """A batch of tensors of different sizes; see Note [Nested tensors]."""
 
-    _special: int = 2
+    _special_: int = 2
     is_nested = True
     kind = "nested"  # type: ignore[assignment]
 
@@ -111,7 +111,7 @@ class NestedBase(HeldHistory):
 
     @property
     def shape(self) -> Size:
-        return tuple.__new__(Size, self._memory.shape)
+        return tuple.__new__(Size, self._memory_.shape)
 
     # ------------------------------------------------------------------------------------------------ as something else
 

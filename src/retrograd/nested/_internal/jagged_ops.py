@@ -75,7 +75,7 @@ def several(function: Any, *args: Any, **kwargs: Any) -> Any:
     first = first_of(args, kwargs)
     values = [_spread(function, first, a) for a in args]
     result = function(*values, **{name: _spread(function, first, a) for name, a in kwargs.items()})
-    if result._memory.ndim != first._values._memory.ndim:
+    if result._memory_.ndim != first._values._memory_.ndim:
         raise _mismatch(function, args)
     return first.wrap_like(result)
 
@@ -102,7 +102,7 @@ def loss(function: Any, *args: Any, **kwargs: Any) -> Any:
         args = tuple(a.packed() if isinstance(a, NestedTensor) else a for a in args)
         args = tuple(first.wrap_like(a._values) if isinstance(a, NestedTensor) else a for a in args)
     result = function(*[_spread(function, first, a) for a in args], **kwargs)
-    return result if result._memory.ndim == 0 else first.wrap_like(result)
+    return result if result._memory_.ndim == 0 else first.wrap_like(result)
 
 
 def _mismatch(function: Any, args: Any) -> RuntimeError:
@@ -117,7 +117,7 @@ def _spread(function: Any, nested: NestedTensor, other: Any) -> Any:
     """What stands beside the values of `nested` for another argument."""
     if isinstance(other, SymInt):
         raise RuntimeError(f"{operator_name(function)}(): invalid argument {other}: a ragged size is no number")
-    if not isinstance(other, Tensor) or other._memory.ndim == 0:
+    if not isinstance(other, Tensor) or other._memory_.ndim == 0:
         return other
     if isinstance(other, NestedTensor):
         if not same_raggedness(nested, other):
@@ -135,14 +135,14 @@ def _spread(function: Any, nested: NestedTensor, other: Any) -> Any:
 
 def spread_over(nested: NestedTensor, plain: Tensor) -> Tensor | None:
     """A plain tensor, broadcast over components, to stand beside the values of `nested`; None if it cannot be."""
-    structure, n = nested.ragged, nested._values._memory.ndim + 1
-    shape = plain._memory.shape
+    structure, n = nested.ragged, nested._values._memory_.ndim + 1
+    shape = plain._memory_.shape
     if len(shape) > n:
         return None
     if len(shape) < n - structure.idx:
         return plain  # it is of the dimensions behind the ragged one alone
     plain = ops.reshape(plain, ((1,) * (n - len(shape)) + tuple(shape)))
-    batch, rows = plain._memory.shape[0], plain._memory.shape[structure.idx]
+    batch, rows = plain._memory_.shape[0], plain._memory_.shape[structure.idx]
     if batch not in (1, structure.batch):
         return None
     if rows == 1:
@@ -153,7 +153,7 @@ def spread_over(nested: NestedTensor, plain: Tensor) -> Tensor | None:
         return ops.movedim(each, 0, structure.idx - 1)
     if rows != structure.longest or structure.lengths is not None:
         return None
-    plain = ops.expand(plain, (structure.batch, *plain._memory.shape[1:]))
+    plain = ops.expand(plain, (structure.batch, *plain._memory_.shape[1:]))
     return from_padded(ops.movedim(plain, structure.idx, 1), structure)._values
 
 
@@ -162,7 +162,7 @@ def _owners_of_all_rows(nested: NestedTensor) -> Tensor:
     structure = nested.ragged
     if structure.lengths is None:
         return structure.owners()
-    rows = np.arange(nested._values._memory.shape[structure.idx - 1])
+    rows = np.arange(nested._values._memory_.shape[structure.idx - 1])
     return wrap(np.clip(np.searchsorted(structure.places[0], rows, "right") - 1, 0, None))
 
 
@@ -217,7 +217,7 @@ def copy(function: Any, input: Any, src: Any, non_blocking: bool = False) -> Any
         return NotImplemented
     a, b = input.packed() if input.ragged.lengths is not None else input, src.packed()
     same = a.ragged.idx == b.ragged.idx and a.ragged.places[1].tolist() == b.ragged.places[1].tolist()
-    if not same or a._values._memory.shape != b._values._memory.shape:
+    if not same or a._values._memory_.shape != b._values._memory_.shape:
         raise RuntimeError(
             f"copy_(): expected compatible input and src shapes, but got: {tuple(input.shape)} and {tuple(src.shape)}"
         )
@@ -288,13 +288,13 @@ def layer_norm(
 def _layer_norm_of_components(input: NestedTensor, weight: Any, bias: Any, eps: float) -> NestedTensor:
     rest = list(range(2, input.dim()))
     per_row = 1
-    for n in input._values._memory.shape[1:]:
+    for n in input._values._memory_.shape[1:]:
         per_row *= n
 
     def mean(nested: Any) -> Tensor:
         """Of each component, in shape (B, 1, ..., 1)."""
         padded = to_padded(nested, 0)
-        counts = wrap((input.ragged.places[1] * per_row).astype(input._values._memory.dtype))
+        counts = wrap((input.ragged.places[1] * per_row).astype(input._values._memory_.dtype))
         total = ops.sum_dim_IntList(padded, (1, *rest), True)
         return total / counts.reshape((-1,) + (1,) * (input.dim() - 1))  # type: ignore[attr-defined]
 
@@ -341,7 +341,7 @@ def to_padded_tensor(function: Any, input: Any, padding: float, output_size: Any
 
 
 def _length_of(input: NestedTensor, size: tuple[int, ...]) -> int:
-    structure, inner = input.ragged, input._values._memory.shape
+    structure, inner = input.ragged, input._values._memory_.shape
     expected = (structure.batch, *inner[: structure.idx - 1], structure.longest, *inner[structure.idx :])
     fits = len(size) == len(expected) and size[structure.idx] >= structure.longest
     if not fits or any(n != m for d, (n, m) in enumerate(zip(size, expected)) if d != structure.idx):

@@ -117,15 +117,15 @@ def _reduce(function: Any, input: NestedTensor, dim: Any, keepdim: bool, kwargs:
     if 0 in dims:
         result = run(input.packed()._values, tuple(d - 1 for d in dims if d), keepdim)
         return _wrap(result, lambda r: ops.unsqueeze(r, 0)) if keepdim else result
-    padded = to_padded(input, _padding(name, input._values._memory.dtype))
+    padded = to_padded(input, _padding(name, input._values._memory_.dtype))
     result = run(padded, 1 if single else (1,), False)
     return _wrap(result, lambda r: ops.unsqueeze(r, idx)) if keepdim else result
 
 
 def _counts(input: NestedTensor, result: Tensor, keepdim: bool) -> Tensor:
     """How long the components are, to divide a sum over them by."""
-    lengths = input.ragged.places[1].astype(result._memory.dtype)
-    return wrap(lengths.reshape((-1,) + (1,) * (result._memory.ndim - 1)))
+    lengths = input.ragged.places[1].astype(result._memory_.dtype)
+    return wrap(lengths.reshape((-1,) + (1,) * (result._memory_.ndim - 1)))
 
 
 @jagged("mean_dim")

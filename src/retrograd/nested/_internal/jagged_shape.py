@@ -75,7 +75,7 @@ def unsqueeze(function: Any, input: Any, dim: int) -> Any:
 def squeeze(function: Any, input: Any, dim: Any) -> Any:
     dims = [dim] if isinstance(dim, int) else list(dim)
     inner = [inner_dim(input, d, "squeeze") for d in dims]
-    gone = [d for d in inner if input._values._memory.shape[d] == 1]
+    gone = [d for d in inner if input._values._memory_.shape[d] == 1]
     idx = input.ragged.idx - sum(d < input.ragged.idx - 1 for d in gone)
     return _view(input, input.ragged.at(idx), ops.squeeze_dims, tuple(inner))
 
@@ -85,7 +85,7 @@ def squeeze(function: Any, input: Any, dim: Any) -> Any:
 
 def viewed_sizes(input: NestedTensor, size: Sequence[Any], name: str) -> tuple[Any, ...]:
     """The shape of the values for a shape of the nested tensor; -1 keeps the batch and the ragged size."""
-    idx, inner = input.ragged.idx, input._values._memory.shape
+    idx, inner = input.ragged.idx, input._values._memory_.shape
     own = tuple(input.shape)
     error = RuntimeError(f"{name}(): cannot view shape {own} as {list(size)}")
     if len(size) <= idx:
@@ -153,7 +153,7 @@ def expand_as(function: Any, input: Any, other: Any) -> Any:
     values = spread_over(other, input)
     if values is None:
         raise RuntimeError(f"expand(): cannot expand shape {tuple(input.shape)} -> {tuple(other.shape)}")
-    return other.wrap_like(ops.expand(values, other._values._memory.shape))
+    return other.wrap_like(ops.expand(values, other._values._memory_.shape))
 
 
 @jagged("view_as", "reshape_as")

@@ -72,14 +72,15 @@ class Ragged:
     def places(self) -> tuple[np.ndarray, np.ndarray]:
         """Where each component starts, and how long it is."""
         if self._places is None:
-            offsets = np.asarray(self.offsets.detach()._numbers, np.int64)
-            lengths = np.diff(offsets) if self.lengths is None else np.asarray(self.lengths.detach()._numbers, np.int64)
+            offsets = np.asarray(self.offsets.detach()._numbers_, np.int64)
+            given = self.lengths
+            lengths = np.diff(offsets) if given is None else np.asarray(given.detach()._numbers_, np.int64)
             self._places = offsets[: len(lengths)], lengths
         return self._places
 
     @property
     def batch(self) -> int:
-        return self.offsets._memory.shape[0] - 1
+        return self.offsets._memory_.shape[0] - 1
 
     @property
     def longest(self) -> int:
@@ -177,7 +178,7 @@ class NestedTensor(NestedBase):
 
     def values_like(self, other: Tensor, what: str) -> Tensor:
         if not isinstance(other, NestedTensor) or not same_raggedness(self, other) or (
-            other._values._memory.shape != self._values._memory.shape
+            other._values._memory_.shape != self._values._memory_.shape
         ):
             shape = "no size" if isinstance(other, NestedBase) and not isinstance(other, NestedTensor) else other.shape
             raise RuntimeError(
@@ -217,7 +218,7 @@ class NestedTensor(NestedBase):
 
     def components(self) -> list[Tensor]:
         dim, structure = self.ragged.idx - 1, self.ragged
-        rows = self._values._memory.shape
+        rows = self._values._memory_.shape
         starts, lengths = structure.places
         if not 0 <= dim < len(rows):
             raise RuntimeError(f"unbind(): nested tensor ragged_idx out of bounds (should be >= 1, got {dim + 1})")
@@ -232,7 +233,7 @@ class NestedTensor(NestedBase):
 
     def packed(self) -> NestedTensor:
         """The same tensor without holes between the components."""
-        rows = self._values._memory.shape[self.ragged.idx - 1]
+        rows = self._values._memory_.shape[self.ragged.idx - 1]
         if is_packed(self.ragged, rows):
             return self
         structure = self.ragged.packed()
@@ -248,8 +249,8 @@ class NestedTensor(NestedBase):
         return jagged
 
     @property
-    def _memory(self) -> NestedDescription:  # type: ignore[override]
-        values, structure = self._values._memory, self.ragged
+    def _memory_(self) -> NestedDescription:  # type: ignore[override]
+        values, structure = self._values._memory_, self.ragged
         size, inner = structure.size, values.shape
         at = structure.idx
         shape = (structure.batch, *inner[: at - 1], size, *inner[at:])
@@ -262,7 +263,7 @@ class NestedTensor(NestedBase):
         return NestedDescription(shape, values.dtype, strides, numel, self._is_contiguous())
 
     def _is_contiguous(self) -> bool:
-        values = self._values._memory
+        values = self._values._memory_
         starts = self.ragged.places[0]
         first = int(starts[0]) if starts.size else 0
         return values.flags.c_contiguous and self.ragged.lengths is None and first == 0
@@ -277,7 +278,7 @@ class NestedTensor(NestedBase):
     def stride(self, dim: int | None = None) -> Any:
         """Steps between neighbours, in elements; of the first dimension it is as ragged as the components are."""
         steps = self._values.stride()
-        inner, at = self._values._memory.shape, self.ragged.idx
+        inner, at = self._values._memory_.shape, self.ragged.idx
         first = self.ragged.size * (steps[0] * inner[0] if at > 1 else steps[0])
         every = (first, *steps)
         return every if dim is None else every[dim]
@@ -314,7 +315,7 @@ def same_raggedness(a: NestedTensor, b: NestedTensor) -> bool:
 
 def _alias(tensor: Tensor) -> Tensor:
     """A view of all of `tensor`: the same memory and history, another tensor."""
-    if not isinstance(tensor, Tensor) or tensor._special is not None:
+    if not isinstance(tensor, Tensor) or tensor._special_ is not None:
         raise TypeError(f"the values of a nested tensor are a plain tensor, not {type(tensor).__name__}")
     return ops.alias(tensor)
 
@@ -326,9 +327,9 @@ def nested_get_values(tensor: Tensor) -> Tensor:
     """``nt.values()``, a view of `nt`; of a plain tensor, which stands for its values, a view of all of it."""
     source = tensor._values if isinstance(tensor, NestedTensor) else tensor
     result = ops.alias(source)
-    if result._grad_meta is not None and result._vc is not INFERENCE:
+    if result._grad_meta_ is not None and result._vc_ is not INFERENCE:
         # On this way the view is taken of another nested tensor (autograd/view_func.py).
-        result._grad_meta.step = (alias_kernel, nested_get_values, (), None)
+        result._grad_meta_.step = (alias_kernel, nested_get_values, (), None)
     return result
 
 
@@ -367,7 +368,7 @@ def nested_from_padded(
 def from_padded(padded: Tensor, structure: Ragged) -> NestedTensor:
     """What is no padding in ``padded``, of shape (B, longest, ...), as a nested tensor of that structure."""
     structure = structure.packed()
-    shape = padded._memory.shape
+    shape = padded._memory_.shape
     if int(structure.places[1].max(initial=0)) > shape[1]:
         raise RuntimeError(f"found batch item of length {structure.longest} in a padded tensor of length {shape[1]}")
     flat = ops.reshape(padded, (shape[0] * shape[1], *shape[2:]))
@@ -383,9 +384,9 @@ def to_padded(nested: NestedTensor, padding: Any, length: int | None = None) -> 
     if structure.idx > 1:
         values = ops.movedim(values, structure.idx - 1, 0)
     length = structure.longest if length is None else length
-    rest = values._memory.shape[1:]
+    rest = values._memory_.shape[1:]
     full = ops.full((structure.batch * length, *rest), padding, dtype=values.dtype, device=values.device)
-    if values._memory.shape[0]:
+    if values._memory_.shape[0]:
         full = ops.index_copy(full, 0, wrap(_padded_rows(structure, length)), values)
     return ops.view(full, (structure.batch, length, *rest))
 
@@ -415,7 +416,7 @@ def jagged_from_list(
             )
     if tensors[0].dim() == 0:
         raise RuntimeError("Cannot construct a nested tensor from a list of zero-dim tensors")
-    shapes = [t._memory.shape for t in tensors]
+    shapes = [t._memory_.shape for t in tensors]
     differing = [d for d in range(len(shapes[0])) if len({shape[d] for shape in shapes}) > 1]
     if len(differing) > 1:
         raise RuntimeError(
@@ -440,10 +441,10 @@ def jagged_from_tensor_and_lengths(
     tensor: Tensor, starts: Tensor, lengths: Tensor
 ) -> tuple[NestedTensor, Tensor, Tensor | None]:
     """From each of ``tensor[i]``, ``lengths[i]`` rows from ``starts[i]`` on: a view."""
-    batch, length = tensor._memory.shape[:2]
-    first = np.broadcast_to(np.asarray(starts._numbers, np.int64), (batch,))
-    count = np.ascontiguousarray(np.broadcast_to(np.asarray(lengths._numbers, np.int64), (batch,)))
-    values = ops.view(tensor, (batch * length, *tensor._memory.shape[2:]))
+    batch, length = tensor._memory_.shape[:2]
+    first = np.broadcast_to(np.asarray(starts._numbers_, np.int64), (batch,))
+    count = np.ascontiguousarray(np.broadcast_to(np.asarray(lengths._numbers_, np.int64), (batch,)))
+    values = ops.view(tensor, (batch * length, *tensor._memory_.shape[2:]))
     begin = first + np.arange(batch) * length
     cache = {"min_seqlen": int(count.min()), "max_seqlen": int(count.max())} if batch else {}
     end = begin + count

@@ -102,7 +102,7 @@ class StridedNestedTensor(NestedBase):
     @classmethod
     def pack(cls, components: Sequence[Tensor]) -> Self:
         """A nested tensor of copies of these."""
-        sizes = [tuple(t._memory.shape) for t in components]
+        sizes = [tuple(t._memory_.shape) for t in components]
         return cls.of(ops.cat([ops.reshape(t, (-1,)) for t in components]), Places.packed(sizes))
 
     def maker(self) -> Callable[[Tensor], Self]:
@@ -182,7 +182,7 @@ class StridedNestedTensor(NestedBase):
         return strided
 
     @property
-    def _memory(self) -> StridedDescription:  # type: ignore[override]
+    def _memory_(self) -> StridedDescription:  # type: ignore[override]
         return StridedDescription(self)
 
     def dim(self) -> int:
@@ -247,7 +247,7 @@ class StridedDescription(NestedDescription):
     __slots__ = ("dims",)
 
     def __init__(self, tensor: StridedNestedTensor) -> None:
-        self.dtype = tensor._values._memory.dtype
+        self.dtype = tensor._values._memory_.dtype
         self.numel = tensor.numel()
         self.contiguous = tensor.is_packed()
         self.dims = tensor.dim()
@@ -295,7 +295,7 @@ def strided_from_list(tensors: Sequence[Tensor], dtype: Any = None, device: Any 
 
 def strided_view_of(tensor: Tensor) -> StridedNestedTensor:
     """A plain tensor, contiguous, as a nested one of components of one size: a view."""
-    shape = tensor._memory.shape
+    shape = tensor._memory_.shape
     places = Places.packed([tuple(shape[1:])] * shape[0])
     buffer = ops.view(tensor, (-1,)) if tensor.numel() else ops.view(tensor, (0,))
     return StridedNestedTensor.of(buffer, places, (tensor, strided_view_of))
@@ -328,9 +328,9 @@ def nested_view_from_buffer(buffer: Tensor, sizes: Tensor, strides: Tensor, offs
 
 def from_padded_sizes(padded: Tensor, sizes: Sequence[Sizes]) -> StridedNestedTensor:
     """What is no padding: component `i` is the corner of ``padded[i]`` that has the size ``sizes[i]``."""
-    strides, positions = contiguous_strides(padded._memory.shape), []
+    strides, positions = contiguous_strides(padded._memory_.shape), []
     for i, size in enumerate(sizes):
-        if len(size) != padded.dim() - 1 or any(n > m for n, m in zip(size, padded._memory.shape[1:])):
+        if len(size) != padded.dim() - 1 or any(n > m for n, m in zip(size, padded._memory_.shape[1:])):
             raise RuntimeError(f"a component of sizes {list(size)} is not in a padded tensor of {list(padded.shape)}")
         positions.append(_corner(size, strides[1:]) + i * strides[0])
     rows = np.concatenate(positions) if positions else np.zeros(0, np.int64)

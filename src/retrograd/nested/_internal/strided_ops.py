@@ -95,7 +95,7 @@ def _both(function: Any, args: Sequence[Any]) -> tuple[StridedNestedTensor, list
     if any(t.dim() != 0 for t in plain):
         if any(t.is_nested for t in plain):
             raise RuntimeError(f"{name}(): cannot mix nested tensors of layouts torch.strided and torch.jagged")
-        shape = next(t for t in plain if t.dim() != 0)._memory.shape
+        shape = next(t for t in plain if t.dim() != 0)._memory_.shape
         if len(shape) == first.dim() and shape[0] == len(first) and shape[1] == 1:
             return None
         mine, theirs = ("nested", "non-nested") if args[0] is first else ("non-nested", "nested")
@@ -246,7 +246,7 @@ def embedding(function: Any, *args: Any, **kwargs: Any) -> Any:
     if not isinstance(indices, StridedNestedTensor) or isinstance(weight, NestedBase):
         return NotImplemented
     values = function(weight, indices.packed()._values, *args[2:], **kwargs)
-    width = values._memory.shape[1]
+    width = values._memory_.shape[1]
     return StridedNestedTensor.of(
         ops.view(values, (-1,)), Places.packed([(*size, width) for size in indices.places.sizes])
     )
@@ -274,12 +274,12 @@ def linear(function: Any, input: Any, weight: Any, bias: Any = None) -> Any:
         )
     _contiguous(input, "for now linear only supports contiguous nested tensor.")
     width = _trailing(input, "linear")
-    if width != weight._memory.shape[1]:
+    if width != weight._memory_.shape[1]:
         raise RuntimeError(
             "Shape mismatch for NestedTensor Linear: Expected input's (a nested tensor) 'last_dim' to equal "
-            f"'weight.size(1), but got: last_dim = {width}, and weight.size(1) = {weight._memory.shape[1]}"
+            f"'weight.size(1), but got: last_dim = {width}, and weight.size(1) = {weight._memory_.shape[1]}"
         )
-    return _row_by_row(input, weight._memory.shape[0], lambda rows: function(rows, weight, bias))
+    return _row_by_row(input, weight._memory_.shape[0], lambda rows: function(rows, weight, bias))
 
 
 def _row_by_row(input: StridedNestedTensor, width: int, run: Callable[[Tensor], Tensor]) -> StridedNestedTensor:

@@ -147,7 +147,7 @@ def tanhshrink(input: Tensor) -> Tensor:
 @composite(space="nn.functional")
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """The input moved towards zero by `lambd`, and zero where it is nearer to it than that."""
-    data = input._memory
+    data = input._memory_
     if data.dtype.kind not in "fV":
         unsupported("softshrink_cpu", data.dtype)
     if lambd < 0:
@@ -161,36 +161,36 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 @composite("torch.prelu", "Tensor.prelu", space="nn.functional")
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """`leaky_relu` with a learned slope, one or one for each channel."""
-    n = input._memory.ndim
-    if weight._memory.ndim > 1:
+    n = input._memory_.ndim
+    if weight._memory_.ndim > 1:
         raise RuntimeError(
-            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight._memory.ndim}"
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight._memory_.ndim}"
         )
-    if weight._memory.dtype != input._memory.dtype:
-        names = scalar_name(input._memory.dtype), scalar_name(weight._memory.dtype)
+    if weight._memory_.dtype != input._memory_.dtype:
+        names = scalar_name(input._memory_.dtype), scalar_name(weight._memory_.dtype)
         raise RuntimeError("prelu: Type promoting not supported. Got {} and {}".format(*names))
-    if weight._memory.size != 1:
+    if weight._memory_.size != 1:
         if not n:
             raise RuntimeError("Not allow zero-dim input tensor.")
-        channels = input._memory.shape[1] if n > 1 else 1
-        if weight._memory.size != channels:
+        channels = input._memory_.shape[1] if n > 1 else 1
+        if weight._memory_.size != channels:
             raise RuntimeError(
                 f"Mismatch of parameter numbers and input channel size. Found parameter numbers = "
-                f"{weight._memory.size} and channel size = {channels}."
+                f"{weight._memory_.size} and channel size = {channels}."
             )
     shape = [-1 if d == 1 else 1 for d in range(n)] if n > 1 else [-1] if n else []
-    slope = weight if weight._memory.ndim == n < 2 else weight.reshape(shape)
+    slope = weight if weight._memory_.ndim == n < 2 else weight.reshape(shape)
     return generated._prelu_kernel(input, slope)
 
 
 @composite(space="nn.functional")
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """One half of the input times the sigmoid of the other, halved along `dim`."""
-    if not input._memory.ndim:
+    if not input._memory_.ndim:
         raise RuntimeError("glu does not support scalars because halving size must be even")
-    if input._memory.dtype.kind not in "fV":
-        unsupported("glu_cpu", input._memory.dtype)
-    n = input._memory.shape[normalize_dim(dim, input._memory.ndim)]
+    if input._memory_.dtype.kind not in "fV":
+        unsupported("glu_cpu", input._memory_.dtype)
+    n = input._memory_.shape[normalize_dim(dim, input._memory_.ndim)]
     if n % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {n}")
     return generated.glu(input, dim)

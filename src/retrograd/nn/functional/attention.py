@@ -45,18 +45,18 @@ def scaled_dot_product_attention(
     if not dropout_p and _is_one_node(query, key, value, attn_mask):
         return generated._attention(query, key, value, 0.0, is_causal, attn_mask=attn_mask, scale=scale)
     if scale is None:
-        scale = 1.0 / math.sqrt(query._memory.shape[-1]) if query._memory.shape[-1] else math.inf
+        scale = 1.0 / math.sqrt(query._memory_.shape[-1]) if query._memory_.shape[-1] else math.inf
     scores = (query * scale).matmul(key.transpose(-2, -1))
     dead = None
     if is_causal:
-        rows, columns = query._memory.shape[-2], key._memory.shape[-2]
-        bias = np.triu(np.full((rows, columns), -np.inf, dtype=query._memory.dtype), 1)
+        rows, columns = query._memory_.shape[-2], key._memory_.shape[-2]
+        bias = np.triu(np.full((rows, columns), -np.inf, dtype=query._memory_.dtype), 1)
         scores = generated.add(scores, beside(scores, bias))
     elif attn_mask is not None:
         scores, dead = _masked(scores, attn_mask)
     weights = generated._softmax(scores, -1)
     if dead is None and np.isnan(all_values(weights)[..., :1]).any():  # no score but -inf: zeros
-        hopeless = np.isneginf(scores._numbers.astype(np.float32)).all(-1, keepdims=True)
+        hopeless = np.isneginf(scores._numbers_.astype(np.float32)).all(-1, keepdims=True)
         dead = wrap(hopeless) if hopeless.any() else None
         weights = weights if dead is None else generated._softmax(scores.masked_fill(dead, 0), -1)
     if dead is not None:
@@ -68,33 +68,33 @@ def scaled_dot_product_attention(
 
 def _is_one_node(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
     """Has torch a node of its own for it? For batches of heads of one width, with a mask that has no gradient."""
-    if mask is not None and (mask.requires_grad or mask._memory.ndim not in (2, 4)):
+    if mask is not None and (mask.requires_grad or mask._memory_.ndim not in (2, 4)):
         return False
-    sizes = [t._memory.shape for t in (query, key, value)]
+    sizes = [t._memory_.shape for t in (query, key, value)]
     return (
         all(len(size) == 4 and 0 not in size for size in sizes)
         and sizes[0][:2] == sizes[1][:2] == sizes[2][:2]
         and sizes[0][3] == sizes[1][3] == sizes[2][3]
         and sizes[1][2] == sizes[2][2]
-        and query._memory.dtype.kind in "fV"
+        and query._memory_.dtype.kind in "fV"
     )
 
 
 def _masked(scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
     """The scores with the mask, and the rows that it leaves nothing of: those are not masked, to have a softmax."""
     if mask.is_meta:
-        return (generated.add(scores, mask) if mask._memory.dtype != np.bool_ else scores.masked_fill(mask, 0)), None
-    array = mask._numbers
+        return (generated.add(scores, mask) if mask._memory_.dtype != np.bool_ else scores.masked_fill(mask, 0)), None
+    array = mask._numbers_
     shut = ~array if array.dtype == np.bool_ else np.isneginf(array)
     dead = shut.all(-1, keepdims=True)
     if not dead.any():
         if array.dtype != np.bool_:
             return generated.add(scores, mask), None
-        bias = np.zeros_like(array, scores._memory.dtype)
+        bias = np.zeros_like(array, scores._memory_.dtype)
         bias[shut] = -np.inf
         return generated.add(scores, beside(scores, bias)), None
     if array.dtype == np.bool_:
-        bias = np.zeros_like(array, scores._memory.dtype)
+        bias = np.zeros_like(array, scores._memory_.dtype)
         bias[shut & ~dead] = -np.inf
         return generated.add(scores, beside(scores, bias)), wrap(dead)
     return generated.add(scores, mask.masked_fill(wrap(dead), 0)), wrap(dead)
@@ -102,10 +102,10 @@ def _masked(scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
 
 def _repeated_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
     """Keys and values as often as there are heads of queries."""
-    heads = query._memory.shape[-3]
+    heads = query._memory_.shape[-3]
     found: list[Any] = []
     for tensor in (key, value):
-        own = tensor._memory.shape[-3]
+        own = tensor._memory_.shape[-3]
         if heads % own:
             raise RuntimeError(
                 "Number of heads in key and value must divide the number of heads in query, but got "
@@ -124,8 +124,8 @@ def _check(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_ca
             "Expected query, key, and value to have the same dtype, but got query.dtype: "
             f"{one} key.dtype: {two} and value.dtype: {three} instead."
         )
-    if any(t._memory.ndim < 2 for t in (query, key, value)):
-        one, two, three = (t._memory.ndim for t in (query, key, value))
+    if any(t._memory_.ndim < 2 for t in (query, key, value)):
+        one, two, three = (t._memory_.ndim for t in (query, key, value))
         raise RuntimeError(
             f"Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: {one}, key.dim: "
             f"{two} and value.dim: {three} instead."
@@ -133,7 +133,7 @@ def _check(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_ca
     if mask is not None:
         if is_causal:
             raise RuntimeError("Explicit attn_mask should not be set when is_causal=True")
-        if mask._memory.dtype not in (np.bool_, np.float32, query._memory.dtype):
+        if mask._memory_.dtype not in (np.bool_, np.float32, query._memory_.dtype):
             raise RuntimeError(
                 "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
                 f"{mask.dtype} and  query.dtype: {query.dtype} instead."
@@ -177,7 +177,7 @@ def multi_head_attention_forward(
     if not batched:
         query, key, value = (x.unsqueeze(1) for x in (query, key, value))
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
-    length, batch, width = query._memory.shape
+    length, batch, width = query._memory_.shape
     if width != embed_dim_to_check:
         raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}")
     if width % num_heads:
@@ -193,19 +193,19 @@ def multi_head_attention_forward(
         k, v = (ops.cat([x, b.expand((1, batch, width))]) for x, b in ((k, bias_k), (v, bias_v)))
         extra += 1
     heads = batch * num_heads
-    q, k, v = (x.reshape((x._memory.shape[0], heads, width // num_heads)).transpose(0, 1) for x in (q, k, v))
+    q, k, v = (x.reshape((x._memory_.shape[0], heads, width // num_heads)).transpose(0, 1) for x in (q, k, v))
     k = k if static_k is None else static_k
     v = v if static_v is None else static_v
     if add_zero_attn:
         k, v = (generated.constant_pad_nd(x, (0, 0, 0, 1), 0) for x in (k, v))
         extra += 1
-    if key_padding_mask is not None and tuple(key_padding_mask.shape) != (batch, k._memory.shape[1] - extra):
+    if key_padding_mask is not None and tuple(key_padding_mask.shape) != (batch, k._memory_.shape[1] - extra):
         raise AssertionError(
-            f"Expected key_padding_mask.shape to be {(batch, k._memory.shape[1] - extra)}, but got "
+            f"Expected key_padding_mask.shape to be {(batch, k._memory_.shape[1] - extra)}, but got "
             f"{tuple(key_padding_mask.shape)}"
         )
     scores = (q * (width // num_heads) ** -0.5).matmul(k.transpose(-2, -1))
-    mask = _merged(attn_mask, key_padding_mask, batch, num_heads, extra, q._memory.dtype)
+    mask = _merged(attn_mask, key_padding_mask, batch, num_heads, extra, q._memory_.dtype)
     attention = generated._softmax(scores if mask is None else scores + mask, -1)
     if training and dropout_p > 0:
         attention = dropout(attention, dropout_p, True)
@@ -214,7 +214,7 @@ def multi_head_attention_forward(
     result = result if batched else result.squeeze(1)
     if not need_weights:
         return result, None
-    attention = attention.reshape((batch, num_heads, length, k._memory.shape[1]))
+    attention = attention.reshape((batch, num_heads, length, k._memory_.shape[1]))
     if average_attn_weights:
         attention = attention.mean(1)
     return result, attention if batched else attention.squeeze(0)
@@ -239,7 +239,7 @@ def _check_dims(
             "tensor instead"
         )
     for name, given in (("attn_mask", mask), ("key_padding_mask", padding)):
-        if given is not None and given._memory.dtype != np.bool_ and not given.is_floating_point():
+        if given is not None and given._memory_.dtype != np.bool_ and not given.is_floating_point():
             raise AssertionError(f"only bool and floating types of {name} are supported")
     if mask is not None:
         if mask.ndim not in (2, 3):
@@ -333,10 +333,10 @@ def _merged(
     for part, is_padding in ((mask, False), (padding, True)):
         if part is None:
             continue
-        if part._memory.dtype == np.bool_:
-            part = generated.masked_fill_Scalar(beside(part, np.zeros(part._memory.shape, dtype)), part, -math.inf)
+        if part._memory_.dtype == np.bool_:
+            part = generated.masked_fill_Scalar(beside(part, np.zeros(part._memory_.shape, dtype)), part, -math.inf)
         if is_padding:
-            size = part._memory.shape[1]
+            size = part._memory_.shape[1]
             part = part.reshape((batch, 1, 1, size)).expand((batch, heads, 1, size)).reshape((batch * heads, 1, size))
         elif part.ndim == 2:
             part = part.unsqueeze(0)

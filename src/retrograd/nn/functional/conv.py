@@ -26,14 +26,14 @@ def _batched(name: str, input: Tensor, dims: int) -> tuple[Tensor, bool]:
     """`input` with a batch dimension, and whether it had one."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    ndim = input._memory.ndim
+    ndim = input._memory_.ndim
     if ndim == dims + 2:
         return input, True
     if ndim == dims + 1:
         return generated.unsqueeze(input, 0), False
     raise RuntimeError(
         f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to {name}, but got input of size: "
-        f"{list(input._memory.shape)}"
+        f"{list(input._memory_.shape)}"
     )
 
 
@@ -67,7 +67,7 @@ def _padded_by_name(
         raise RuntimeError(f"Invalid padding string: '{padding}'")
     if any(s != 1 for s in stride):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
-    reach = [d * (k - 1) for d, k in zip(dilation, weight._memory.shape[2:], strict=False)]
+    reach = [d * (k - 1) for d, k in zip(dilation, weight._memory_.shape[2:], strict=False)]
     if any(r % 2 for r in reach):
         more = [side for r in reversed(reach) for side in (0, r % 2)]
         input = generated.constant_pad_nd(input, tuple(more), 0)
@@ -157,8 +157,8 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = declared_family(
 
 def _pairs(input: Tensor, **given: Ints) -> list[Any]:
     """Each as a pair; a list of another length is refused, and so are integers."""
-    if input._memory.dtype.kind in "iu":
-        unsupported("im2col_out_cpu", input._memory.dtype)
+    if input._memory_.dtype.kind in "iu":
+        unsupported("im2col_out_cpu", input._memory_.dtype)
     for name, value in given.items():
         if not isinstance(value, int) and len(value) != 2:
             raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(value)}")
@@ -177,7 +177,7 @@ def unfold(input: Tensor, kernel_size: Ints, dilation: Ints = 1, padding: Ints =
              [4., 5.]]])
     """
     args = _pairs(input, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
-    batched = input._memory.ndim == 4
+    batched = input._memory_.ndim == 4
     result = generated.im2col(input if batched else input.unsqueeze(0), *args)
     return result if batched else result.squeeze(0)
 
@@ -190,6 +190,6 @@ def fold(
     args = _pairs(
         input, output_size=output_size, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride
     )
-    batched = input._memory.ndim == 3
+    batched = input._memory_.ndim == 3
     result = generated.col2im(input if batched else input.unsqueeze(0), *args)
     return result if batched else result.squeeze(0)

@@ -41,14 +41,14 @@ def nll_loss(
 
 def _nll(input: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int) -> Tensor:
     """Images, and what torch makes images of, have a node of their own."""
-    shape = input._memory.shape
+    shape = input._memory_.shape
     if len(shape) == 4:
         return generated.nll_loss2d(input, target, weight, reduction, ignore_index)
-    if len(shape) < 3 or target._memory.shape != (shape[0], *shape[2:]) or not input._memory.size:
+    if len(shape) < 3 or target._memory_.shape != (shape[0], *shape[2:]) or not input._memory_.size:
         return generated.nll_loss(input, target, weight, reduction, ignore_index)
     image = input.contiguous().reshape((*shape[:2], 1, -1))
     result = generated.nll_loss2d(image, target.reshape((shape[0], 1, -1)), weight, reduction, ignore_index)
-    return result if reduction else result.reshape(target._memory.shape)
+    return result if reduction else result.reshape(target._memory_.shape)
 
 
 @composite(space="nn.functional")
@@ -71,9 +71,9 @@ def cross_entropy(
     number = reduction_number(reduction, size_average, reduce)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
-    shape = input._memory.shape
+    shape = input._memory_.shape
     class_dim = 0 if len(shape) == 1 else 1
-    if shape == target._memory.shape:
+    if shape == target._memory_.shape:
         return _soft_cross_entropy(input, target, weight, number, ignore_index, label_smoothing, class_dim)
     logs = generated._log_softmax(input, class_dim)
     loss = _nll(logs, target, weight, number, ignore_index)
@@ -95,34 +95,34 @@ def _soft_cross_entropy(
     class_dim: int,
 ) -> Tensor:
     """`cross_entropy` for a target that gives the probability of each class."""
-    if target._memory.dtype.kind not in "fV":
+    if target._memory_.dtype.kind not in "fV":
         raise RuntimeError(
             "Expected floating point type for target with class probabilities, got "
-            + kernels.scalar_name(target._memory.dtype)
+            + kernels.scalar_name(target._memory_.dtype)
         )
     if ignore_index >= 0:
         raise RuntimeError("ignore_index is not supported for floating point target")
-    classes = input._memory.shape[class_dim]
+    classes = input._memory_.shape[class_dim]
     _check_weight(weight, classes)
     if label_smoothing:
         target = generated._add_number(
             generated._mul_number(target, 1 - label_smoothing), label_smoothing / max(classes, 1)
         )
     logs = generated._log_softmax(input, class_dim)
-    terms = logs * target if weight is None else logs * target * _along_classes(weight, input._memory.ndim, class_dim)
+    terms = logs * target if weight is None else logs * target * _along_classes(weight, input._memory_.ndim, class_dim)
     if reduction == 0:
         return -terms.sum(class_dim)
     loss = -terms.sum()
     if reduction == 2:
         return loss
-    return generated._div_number(loss, input._memory.size / classes if classes else 0.0)
+    return generated._div_number(loss, input._memory_.size / classes if classes else 0.0)
 
 
 def _uniform_loss(
     logs: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int, class_dim: int
 ) -> Tensor:
     """The part of `cross_entropy` that label smoothing adds: every class counts alike."""
-    terms = logs if weight is None else logs * _along_classes(weight, logs._memory.ndim, class_dim)
+    terms = logs if weight is None else logs * _along_classes(weight, logs._memory_.ndim, class_dim)
     losses = -terms.sum(class_dim)
     ignored = target == ignore_index
     losses = losses.masked_fill(ignored.reshape(losses.shape), 0)
@@ -139,10 +139,10 @@ def _along_classes(weight: Tensor, ndim: int, class_dim: int) -> Tensor:
 
 
 def _check_weight(weight: Tensor | None, classes: int) -> None:
-    if weight is not None and weight._memory.shape != (classes,):
+    if weight is not None and weight._memory_.shape != (classes,):
         raise RuntimeError(
             f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
-            f"shape: {list(weight._memory.shape)}"
+            f"shape: {list(weight._memory_.shape)}"
         )
 
 
@@ -212,13 +212,13 @@ def binary_cross_entropy(
 ) -> Tensor:
     """Minus the log-probability of targets between 0 and 1, where `input` is the probability of 1."""
     number = reduction_number(reduction, size_average, reduce)
-    if input._memory.shape != target._memory.shape:
+    if input._memory_.shape != target._memory_.shape:
         raise ValueError(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
             "Please ensure they have the same size."
         )
     if weight is not None:
-        weight = weight.expand(input._memory.shape)
+        weight = weight.expand(input._memory_.shape)
     return generated.binary_cross_entropy(input, target, weight, number)
 
 
@@ -234,7 +234,7 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """`binary_cross_entropy` of ``sigmoid(input)``, without its loss of precision."""
     number = reduction_number(reduction, size_average, reduce)
-    if input._memory.shape != target._memory.shape:
+    if input._memory_.shape != target._memory_.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
     if target.is_complex() and input.is_floating_point():
         return _bce_of_complex_targets(input, target, weight, pos_weight, number)
@@ -293,4 +293,4 @@ def kl_div(
     else:
         losses = ops.xlogy(target, target) - target * input
     result = reduced(losses, number)
-    return result / input._memory.shape[0] if by_batch and input._memory.ndim else result
+    return result / input._memory_.shape[0] if by_batch and input._memory_.ndim else result

@@ -11,10 +11,10 @@ from ...tensor import Tensor
 
 def same_shape(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Both, broadcast to one shape."""
-    if input._memory.shape == target._memory.shape:
+    if input._memory_.shape == target._memory_.shape:
         return input, target
-    shape = kernels.broadcast_shape(input._memory, target._memory)
-    return tuple(x if x._memory.shape == shape else x.expand(shape) for x in (input, target))  # type: ignore[return-value]
+    shape = kernels.broadcast_shape(input._memory_, target._memory_)
+    return tuple(x if x._memory_.shape == shape else x.expand(shape) for x in (input, target))  # type: ignore[return-value]
 
 
 @composite("torch.cosine_similarity", space="nn.functional")
@@ -36,4 +36,4 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The `p`-norm of the difference of vectors along the last dimension."""
     difference = generated._add_number(x1 - x2, eps)
-    return generated._norm(difference, p, (difference._memory.ndim - 1,), keepdim)
+    return generated._norm(difference, p, (difference._memory_.ndim - 1,), keepdim)

@@ -45,18 +45,18 @@ def _drawn_mask(shape: tuple[int, ...], dtype: np.dtype, p: float) -> Tensor:
 
 def _channels(input: Tensor, dims: int) -> tuple[int, ...]:
     """A number for each channel of a batch, or of one image."""
-    shape = input._memory.shape
+    shape = input._memory_.shape
     lead = len(shape) - dims if len(shape) > dims else 1
     return (*shape[:lead], *[1] * (len(shape) - lead))
 
 
 def _feature_dropout(input: Tensor, shape: tuple[int, ...], p: float, training: bool, inplace: bool) -> Tensor:
     _check_probability(p)
-    if not training or p == 0 or not input._memory.size:
+    if not training or p == 0 or not input._memory_.size:
         return input
-    if input._memory.ndim < 2:
+    if input._memory_.ndim < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    mask = _mask(beside(input, np.empty(shape if p < 1 else (), input._memory.dtype))._memory, p)
+    mask = _mask(beside(input, np.empty(shape if p < 1 else (), input._memory_.dtype))._memory_, p)
     return input.mul_(mask) if inplace else generated.mul(input, mask)
 
 
@@ -64,9 +64,9 @@ def _feature_dropout(input: Tensor, shape: tuple[int, ...], p: float, training: 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Whole channels of signals (batch, channels, length) zeroed with probability `p`, the others divided by 1 - p."""
     _check_probability(p)
-    if input._memory.ndim not in (2, 3):
+    if input._memory_.ndim not in (2, 3):
         raise RuntimeError(
-            f"dropout1d: Expected 2D or 3D input, but received a {input._memory.ndim}D input. Note that dropout1d "
+            f"dropout1d: Expected 2D or 3D input, but received a {input._memory_.ndim}D input. Note that dropout1d "
             "exists to provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an "
             "optional batch dimension (i.e. 2D or 3D inputs)."
         )
@@ -77,7 +77,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Whole channels of images (batch, channels, height, width) zeroed with probability `p`."""
     _check_probability(p)
-    shape = input._memory.shape
+    shape = input._memory_.shape
     if len(shape) not in (3, 4):
         warnings.warn(
             f"dropout2d: Received a {len(shape)}-D input to dropout2d, which is deprecated and will result in an error "
@@ -99,7 +99,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Whole channels of volumes (batch, channels, depth, height, width) zeroed with probability `p`."""
     _check_probability(p)
-    shape = input._memory.shape
+    shape = input._memory_.shape
     if len(shape) not in (4, 5):
         warnings.warn(
             f"dropout3d: Received a {len(shape)}-D input to dropout3d, which is deprecated and will result in an error "
@@ -114,15 +114,15 @@ _SATURATED = -1.7580993408473766  # what selu tends to for large negative number
 
 def _alpha(input: Tensor, shape: tuple[int, ...], p: float, training: bool, inplace: bool) -> Tensor:
     _check_probability(p)
-    if not training or p == 0 or not input._memory.size:
+    if not training or p == 0 or not input._memory_.size:
         return input
     if p == 1:
-        nothing = beside(input, np.zeros((), input._memory.dtype))
+        nothing = beside(input, np.zeros((), input._memory_.dtype))
         return input.mul_(nothing) if inplace else input * nothing
     scale = ((1 - p) * (1 + p * _SATURATED**2)) ** -0.5
-    like = input._memory
+    like = input._memory_
     if shape != like.shape:
-        like = beside(input, np.empty(shape, like.dtype))._memory
+        like = beside(input, np.empty(shape, like.dtype))._memory_
     kept = _mask(like, p)
     dropped = kept == 0
     factor = (~dropped).to(input.dtype) * scale
@@ -133,13 +133,13 @@ def _alpha(input: Tensor, shape: tuple[int, ...], p: float, training: bool, inpl
 @composite(space="nn.functional")
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Elements saturated with probability `p`, and the result scaled to keep mean and variance; for use with `selu`."""
-    return _alpha(input, input._memory.shape, p, training, inplace)
+    return _alpha(input, input._memory_.shape, p, training, inplace)
 
 
 @composite(space="nn.functional")
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """`alpha_dropout` of whole channels."""
-    shape = input._memory.shape
+    shape = input._memory_.shape
     return _alpha(input, (*shape[:2], *[1] * (len(shape) - 2)), p, training, inplace)
 
 
@@ -171,10 +171,10 @@ def _rrelu(
         )
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
-    numbers = input._numbers
+    numbers = input._numbers_
     steep = numbers <= 0  # torch draws for these alone
     drawn = (generator or generator_of(input.device)).uniform_where(steep, np.dtype(np.float64))
-    drawn = beside(input, (lower + (upper - lower) * drawn).astype(numbers.dtype))._numbers
+    drawn = beside(input, (lower + (upper - lower) * drawn).astype(numbers.dtype))._numbers_
     slopes = np.where(steep, drawn, np.ones_like(numbers))
     return (generated._rrelu_with_noise_ if inplace else generated._rrelu_with_noise)(input, wrap(slopes))
 
@@ -201,7 +201,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     """`input` with elements zeroed with probability `p` and the others divided by ``1 - p``; itself if not training."""
     if p < 0.0 or p > 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-    if not training or p == 0 or not input._memory.size:
+    if not training or p == 0 or not input._memory_.size:
         return input
-    mask = _mask(input._memory if p < 1 else beside(input, np.empty((), input._memory.dtype))._memory, p)
+    mask = _mask(input._memory_ if p < 1 else beside(input, np.empty((), input._memory_.dtype))._memory_, p)
     return input.mul_(mask) if inplace else generated.mul(input, mask)

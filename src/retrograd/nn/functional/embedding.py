@@ -38,7 +38,7 @@ def embedding_bag(
     tensor([[4., 6.],
             [3., 4.]])
     """
-    if weight._memory.dtype == np.int64 and input._memory.dtype.kind in "fV":
+    if weight._memory_.dtype == np.int64 and input._memory_.dtype.kind in "fV":
         warnings.warn(
             "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is "
             "deprecated, and should now be `embedding_bag(input, weight, ...)`.",
@@ -50,25 +50,25 @@ def embedding_bag(
         raise ValueError("max mode does not support sparse weights")
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
-    if weight._memory.dtype.kind not in "fV":
+    if weight._memory_.dtype.kind not in "fV":
         raise RuntimeError(
             "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, "
             f"Float, Double; but got {weight.dtype} instead"
         )
-    if offsets is not None and offsets._memory.dtype not in ("int64", "int32"):
+    if offsets is not None and offsets._memory_.dtype not in ("int64", "int32"):
         raise RuntimeError(
             "Expected tensor for argument #1 'offsets' to have one of the following scalar types: Long, Int; but got "
             f"{offsets.dtype} instead"
         )
-    if per_sample_weights is not None and per_sample_weights._memory.dtype != weight._memory.dtype:
+    if per_sample_weights is not None and per_sample_weights._memory_.dtype != weight._memory_.dtype:
         raise RuntimeError(
             "Expected tensor for argument #1 'weight' to have the same type as tensor for argument "
             f"'per_sample_weights'; but type {weight.dtype} does not equal {per_sample_weights.dtype}"
         )
-    if per_sample_weights is not None and per_sample_weights._memory.shape != input._memory.shape:
+    if per_sample_weights is not None and per_sample_weights._memory_.shape != input._memory_.shape:
         raise ValueError(
-            f"embedding_bag: If per_sample_weights ({list(per_sample_weights._memory.shape)}) is not None, then it "
-            f"must have the same shape as the input ({list(input._memory.shape)})"
+            f"embedding_bag: If per_sample_weights ({list(per_sample_weights._memory_.shape)}) is not None, then it "
+            f"must have the same shape as the input ({list(input._memory_.shape)})"
         )
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(
@@ -76,34 +76,34 @@ def embedding_bag(
             f"(got mode='{mode}'). Please open a feature request on GitHub."
         )
     bags, count = _bags(input, offsets, include_last_offset)
-    outside = (input._numbers < 0) | (input._numbers >= weight._memory.shape[0])
+    outside = (input._numbers_ < 0) | (input._numbers_ >= weight._memory_.shape[0])
     if outside.any():
         raise RuntimeError(
             "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be "
-            f"{int(input._numbers[outside][0])}"
+            f"{int(input._numbers_[outside][0])}"
         )
-    padding = _padding(padding_idx, weight._memory.shape[0])
+    padding = _padding(padding_idx, weight._memory_.shape[0])
     if max_norm is not None:
         _renormalize_rows(weight, input, max_norm, norm_type)
     indices = input.reshape(-1)
     samples = None if per_sample_weights is None else per_sample_weights.reshape(-1)
     if padding is not None:
-        kept = np.flatnonzero(on_host(indices._numbers) != padding)
+        kept = np.flatnonzero(on_host(indices._numbers_) != padding)
         if kept.size != bags.size:
-            indices, bags = wrap(indices._numbers[beside(indices, kept)._numbers]), bags[kept]
+            indices, bags = wrap(indices._numbers_[beside(indices, kept)._numbers_]), bags[kept]
             samples = None if samples is None else samples.index_select(0, beside(samples, kept))
     if mode == "max":
         return _maxima(indices, weight, bags, count)
     rows = generated.embedding(weight, indices, -1, scale_grad_by_freq, sparse)
     if samples is not None:
         rows = rows * samples.unsqueeze(-1)
-    if input._memory.ndim == 2 and bags.size == input._memory.size and bags.size:
-        bagged = rows.reshape((*input._memory.shape, weight._memory.shape[1]))
+    if input._memory_.ndim == 2 and bags.size == input._memory_.size and bags.size:
+        bagged = rows.reshape((*input._memory_.shape, weight._memory_.shape[1]))
         return bagged.sum(1) if mode == "sum" else bagged.mean(1)
-    zeros = weight.new_zeros((count, weight._memory.shape[1]))
+    zeros = weight.new_zeros((count, weight._memory_.shape[1]))
     result: Any = zeros.index_add(0, beside(rows, bags), rows)
     if mode == "mean":
-        sizes = np.maximum(np.bincount(bags, minlength=count), 1).astype(weight._memory.dtype)
+        sizes = np.maximum(np.bincount(bags, minlength=count), 1).astype(weight._memory_.dtype)
         result = result / beside(weight, sizes[:, None])
     return result
 
@@ -120,7 +120,7 @@ def _padding(padding_idx: int | None, rows: int) -> int | None:
 
 def _bags(input: Tensor, offsets: Tensor | None, include_last: bool) -> tuple[np.ndarray, int]:
     """The bag of each index, and how many bags there are."""
-    indices = input._numbers
+    indices = input._numbers_
     if indices.ndim == 2:
         if offsets is not None:
             raise ValueError(
@@ -132,9 +132,9 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last: bool) -> tuple[np
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {indices.ndim}")
     if offsets is None:
         raise ValueError("offsets has to be a 1D Tensor but got None")
-    if offsets._memory.ndim != 1:
+    if offsets._memory_.ndim != 1:
         raise ValueError("offsets has to be a 1D Tensor")
-    starts = on_host(offsets._numbers).astype(np.int64)
+    starts = on_host(offsets._numbers_).astype(np.int64)
     if starts.size and starts[0] != 0:
         raise RuntimeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
@@ -156,8 +156,8 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last: bool) -> tuple[np
 
 def _maxima(indices: Tensor, weight: Tensor, bags: np.ndarray, count: int) -> Tensor:
     """The maximum of each bag: rows are chosen by the numbers, and their elements gathered."""
-    chosen = np.zeros((count, weight._memory.shape[1]), np.int64)
-    rows, numbers = on_host(generated.embedding(weight.detach(), indices)._numbers), on_host(indices._numbers)
+    chosen = np.zeros((count, weight._memory_.shape[1]), np.int64)
+    rows, numbers = on_host(generated.embedding(weight.detach(), indices)._numbers_), on_host(indices._numbers_)
     bounds = np.searchsorted(bags, np.arange(count + 1))
     for bag in range(count):
         first, last = bounds[bag], bounds[bag + 1]
@@ -188,7 +188,7 @@ def embedding(
     if padding_idx is None:
         padding_idx = -1
     else:
-        n = weight._memory.shape[0]
+        n = weight._memory_.shape[0]
         assert -n <= padding_idx < n, "Padding_idx must be within num_embeddings"
         padding_idx %= n
     if max_norm is not None:
@@ -198,8 +198,8 @@ def embedding(
 
 def _renormalize_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
     """Scale down, in place and unrecorded, the rows that are longer than `max_norm`."""
-    rows = kernels.unique(indices._numbers)
-    data = weight._numbers
+    rows = kernels.unique(indices._numbers_)
+    data = weight._numbers_
     norms = kernels.norm(data[rows], norm_type, 1)
     long = norms > max_norm
     if long.any():

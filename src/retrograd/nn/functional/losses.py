@@ -68,8 +68,8 @@ def soft_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """``log(1 + exp(-target * input))``."""
-    if input._memory.dtype.kind not in "fV" or target._memory.dtype.kind in "cW":
-        unsupported("soft_margin_loss", (input if input._memory.dtype.kind not in "fV" else target)._memory.dtype)
+    if input._memory_.dtype.kind not in "fV" or target._memory_.dtype.kind in "cW":
+        unsupported("soft_margin_loss", (input if input._memory_.dtype.kind not in "fV" else target)._memory_.dtype)
     return ops.soft_margin_loss(input, target, reduction_number(reduction, size_average, reduce))
 
 
@@ -227,11 +227,11 @@ def multilabel_soft_margin_loss(
     losses = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
         losses = losses * weight
-    return reduced(losses.sum(input._memory.ndim - 1) / input._memory.shape[-1], number)
+    return reduced(losses.sum(input._memory_.ndim - 1) / input._memory_.shape[-1], number)
 
 
 def _check_rows(input: Tensor) -> None:
-    shape = input._memory.shape
+    shape = input._memory_.shape
     if len(shape) > 2 or 0 in shape[-1:]:
         raise RuntimeError(
             f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(shape)}"
@@ -239,8 +239,8 @@ def _check_rows(input: Tensor) -> None:
 
 
 def _check_labels(target: Tensor) -> None:
-    if target._memory.dtype != np.int64:
-        raise RuntimeError(f"expected scalar type Long but found {scalar_name(target._memory.dtype)}")
+    if target._memory_.dtype != np.int64:
+        raise RuntimeError(f"expected scalar type Long but found {scalar_name(target._memory_.dtype)}")
 
 
 def _check_bounds(target: Tensor, classes: int) -> None:
@@ -268,18 +268,18 @@ def multi_margin_loss(
         raise ValueError("weight must be one-dimensional")
     _check_rows(input)
     rows = input.detach() if input.ndim == 2 else input.detach().reshape((1, -1))
-    if target.ndim > 1 or target._memory.size != rows._memory.shape[0]:
+    if target.ndim > 1 or target._memory_.size != rows._memory_.shape[0]:
         raise RuntimeError(
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
-            f"size). Expected target size [{rows._memory.shape[0]}], but got {list(target.shape)}. Input has shape "
+            f"size). Expected target size [{rows._memory_.shape[0]}], but got {list(target.shape)}. Input has shape "
             f"{list(input.shape)}."
         )
-    if weight is not None and weight._memory.size != rows._memory.shape[1]:
+    if weight is not None and weight._memory_.size != rows._memory_.shape[1]:
         raise RuntimeError(
-            f"inconsistent weight size, expected {rows._memory.shape[1]} but got {list(weight.shape)}"
+            f"inconsistent weight size, expected {rows._memory_.shape[1]} but got {list(weight.shape)}"
         )
     _check_labels(target)
-    _check_bounds(target, rows._memory.shape[1])
+    _check_bounds(target, rows._memory_.shape[1])
     return generated.multi_margin_loss(input, target, int(p), float(margin), weight, number)
 
 
@@ -294,7 +294,7 @@ def multilabel_margin_loss(
     """How much each target class is not above every other by 1; the targets of a row end at the first -1."""
     number = reduction_number(reduction, size_average, reduce)
     _check_rows(input)
-    if target._memory.size != input._memory.size or (input.ndim == 2 and target.ndim != 2):
+    if target._memory_.size != input._memory_.size or (input.ndim == 2 and target.ndim != 2):
         raise RuntimeError(
             f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
         )
@@ -322,12 +322,12 @@ def ctc_loss(
     The recursion over time is written in operators, so that it can be differentiated to any order.
     """
     number = reduction_number(reduction)
-    if log_probs._memory.dtype.kind not in "fV":
-        unsupported("ctc_loss_cpu", log_probs._memory.dtype)
+    if log_probs._memory_.dtype.kind not in "fV":
+        unsupported("ctc_loss_cpu", log_probs._memory_.dtype)
     batched = log_probs.ndim == 3
     if not batched:
         log_probs = log_probs.unsqueeze(1)
-    steps, batch, classes = log_probs._memory.shape
+    steps, batch, classes = log_probs._memory_.shape
     lengths = _lengths(input_lengths, batch, "input_lengths")
     wanted = _lengths(target_lengths, batch, "target_lengths")
     if not 0 <= blank < classes:
@@ -337,13 +337,13 @@ def ctc_loss(
             f"Expected input_lengths to have value at most {steps}, but got value {int(lengths.max())} (while checking "
             "arguments for ctc_loss_cpu)"
         )
-    labels = _extended(on_host(targets._numbers), wanted, batch, blank)
+    labels = _extended(on_host(targets._numbers_), wanted, batch, blank)
     width = labels.shape[1]
     emitted = log_probs.gather(2, beside(log_probs, np.broadcast_to(labels, (steps, batch, width)).copy()))
     # A label may be skipped to from the one before last, unless that is the same, or a blank.
     skips = np.zeros(labels.shape, bool)
     skips[:, 2:] = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
-    floor = float(float_limits(log_probs._memory.dtype).min) / 4  # stands for minus infinity, with a gradient of 0
+    floor = float(float_limits(log_probs._memory_.dtype).min) / 4  # stands for minus infinity, with a gradient of 0
     start = np.full((batch, width), True)
     start[:, :2] = False
     state = emitted[0].masked_fill(beside(log_probs, start), floor)
@@ -360,21 +360,21 @@ def ctc_loss(
     single = np.zeros(ends.shape, bool)
     single[:, 1] = wanted == 0
     losses = -ops.logsumexp(found.masked_fill(beside(log_probs, single), floor), 1)
-    impossible = losses._numbers > -floor / 2
+    impossible = losses._numbers_ > -floor / 2
     if not lengths.all():  # of no input nothing can be read, and of nothing that is certain
         losses = losses.masked_fill(beside(log_probs, lengths == 0), 0.0)
         impossible = np.where(lengths == 0, wanted > 0, impossible)
     if impossible.any():
         losses = losses.masked_fill(beside(log_probs, impossible), 0.0 if zero_infinity else math.inf)
     if number == 1:
-        divisors = np.maximum(wanted, 1).astype(losses._memory.dtype)
+        divisors = np.maximum(wanted, 1).astype(losses._memory_.dtype)
         return (losses / beside(log_probs, divisors)).mean()
     losses = losses if batched else losses.squeeze(0)
     return losses.sum() if number == 2 else losses
 
 
 def _lengths(lengths: Any, batch: int, name: str) -> np.ndarray:
-    values = on_host(lengths._numbers) if isinstance(lengths, Tensor) else np.asarray(lengths)
+    values = on_host(lengths._numbers_) if isinstance(lengths, Tensor) else np.asarray(lengths)
     if values.dtype.kind not in "iu":
         raise RuntimeError(f"{name} must be integral")
     values = values.astype(np.int64).reshape(-1)

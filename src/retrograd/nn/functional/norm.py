@@ -42,12 +42,12 @@ def batch_norm(
         raise ValueError("running_mean and running_var must either both be None or neither be None")
     if training and eps <= 0:
         raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
-    if not input._memory.size:
+    if not input._memory_.size:
         # Torch does not look at the number of channels where there is nothing to normalise.
         empty = input.clone() if weight is None else input * weight[0]
         return empty if bias is None else empty + bias[0]
-    if training and input._memory.ndim > 1:
-        _check_values_per_channel(input, input._memory.size // max(input._memory.shape[1], 1), "value per channel")
+    if training and input._memory_.ndim > 1:
+        _check_values_per_channel(input, input._memory_.size // max(input._memory_.shape[1], 1), "value per channel")
     return generated.native_batch_norm(
         input, weight, bias, running_mean, running_var, bool(training), float(momentum), float(eps)
     )
@@ -65,7 +65,7 @@ def instance_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """`batch_norm` for each element of the batch alone: as one image with the channels of all of them."""
-    shape = input._memory.shape
+    shape = input._memory_.shape
     if use_input_stats:
         count = 1
         for size in shape[2:]:
@@ -102,14 +102,14 @@ def group_norm(
     >>> torch.nn.functional.group_norm(torch.tensor([[1., 3., 5., 5.]]), 2)
     tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
     """
-    shape = input._memory.shape
+    shape = input._memory_.shape
     if len(shape) < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
-    if num_groups > 0 and shape[0] * shape[1] // num_groups == 1 and input._memory.size == shape[0] * shape[1]:
+    if num_groups > 0 and shape[0] * shape[1] // num_groups == 1 and input._memory_.size == shape[0] * shape[1]:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(shape)}")
     spatial = math.prod(shape[2:])
     return generated.native_group_norm(
-        input if has_channels_last(input._memory) else input.contiguous(),
+        input if has_channels_last(input._memory_) else input.contiguous(),
         weight, bias, shape[0], shape[1], spatial, num_groups, float(eps),
     )[0]  # fmt: skip
 
@@ -126,10 +126,10 @@ def local_response_norm(
              [0.5000]]])
     """
 
-    shape = input._memory.shape
+    shape = input._memory_.shape
     if len(shape) < 3:
         raise ValueError(f"Expected 3D or higher dimensionality input (got {len(shape)} dimensions)")
-    if not input._memory.size:
+    if not input._memory_.size:
         return input
     squares = (input * input).reshape((shape[0], 1, shape[1], shape[2], -1))
     squares = generated.constant_pad_nd(squares, (0, 0, 0, 0, size // 2, (size - 1) // 2), 0)
@@ -163,9 +163,9 @@ def rms_norm(
             f"Expected weight to be of same shape as normalized_shape, but got weight of shape {list(weight.shape)} "
             f"and normalized_shape = {list(shape)}"
         )
-    x = input.float() if input._memory.dtype.itemsize == 2 else input  # whose squares leave its range
+    x = input.float() if input._memory_.dtype.itemsize == 2 else input  # whose squares leave its range
     if eps is None:
-        eps = float(float_limits(x._memory.dtype).eps)
+        eps = float(float_limits(x._memory_.dtype).eps)
     squares = x.pow(2).mean(list(range(x.ndim - len(shape), x.ndim)), keepdim=True)
     normal = x * generated._add_number(squares, eps).rsqrt()
     result = normal if weight is None else normal * weight
@@ -192,5 +192,5 @@ def layer_norm(
 @composite(space="nn.functional")
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """`input` divided by its `p`-norm along `dim`, or by `eps` if that is larger."""
-    length = input.norm(p, dim, keepdim=True).clamp_min(eps).expand(input._memory.shape)
+    length = input.norm(p, dim, keepdim=True).clamp_min(eps).expand(input._memory_.shape)
     return generated.div(input, length) if out is None else ops.div(input, length, out=out)

@@ -65,7 +65,8 @@ def _max_pool(
         input = generated.unsqueeze(input, -2)
     pool = generated._max_pool3d if dims == 3 else generated._max_pool2d
     values, taps = pool(input, kernel, step, edge, gap, bool(ceil_mode))
-    indices = generated.max_pool_indices(taps, input._memory.shape, kernel, step, edge, gap) if return_indices else None
+    shape = input._memory_.shape
+    indices = generated.max_pool_indices(taps, shape, kernel, step, edge, gap) if return_indices else None
     if dims == 1:
         values = generated.squeeze_dim(values, -2)
         indices = None if indices is None else generated.squeeze_dim(indices, -2)
@@ -73,7 +74,7 @@ def _max_pool(
 
 
 def _check_max_pool1d(input: Tensor, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> None:
-    shape = input._memory.shape
+    shape = input._memory_.shape
     if len(shape) not in (2, 3) or 0 in shape[-2:]:
         raise RuntimeError(
             "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:"
@@ -221,7 +222,7 @@ avg_pool2d, avg_pool3d = declared_family(
 
 
 def _check_signal(name: str, input: Tensor) -> None:
-    ndim = input._memory.ndim
+    ndim = input._memory_.ndim
     if ndim not in (2, 3):
         raise RuntimeError(
             f"Expected 2 to 3 dimensions, but got {ndim}-dimensional tensor for argument #1 'self' (while checking "
@@ -264,7 +265,7 @@ lp_pool1d, lp_pool2d, lp_pool3d = declared_family(
 
 
 def _adaptive_size(name: str, input: Tensor, output_size: int | OptionalInts, dims: int) -> tuple[int, ...]:
-    shape = input._memory.shape
+    shape = input._memory_.shape
     if dims == 1:
         _check_signal(name, input)
     elif not isinstance(output_size, int) and len(shape) <= len(output_size):
@@ -296,7 +297,7 @@ def _adaptive_size(name: str, input: Tensor, output_size: int | OptionalInts, di
 
 def _check_not_empty(name: str, input: Tensor, dims: int) -> None:
     """There are channels, and there is something in them; the batch may be empty."""
-    shape = input._memory.shape
+    shape = input._memory_.shape
     for dim in range(max(len(shape) - dims - 1, 0), len(shape)):
         if not shape[dim]:
             raise RuntimeError(
@@ -387,7 +388,7 @@ def _make_fractional_max_pool(dims: int) -> Callable[..., Any]:
         return_indices: bool = False,
         _random_samples: Tensor | None = None,
     ) -> Any:
-        shape = input._memory.shape
+        shape = input._memory_.shape
         _check_not_empty(name, input, dims)
         if output_size is None and output_ratio is None:
             raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
@@ -399,7 +400,7 @@ def _make_fractional_max_pool(dims: int) -> Callable[..., Any]:
         if _random_samples is None:
             batch = shape[0] if len(shape) == dims + 2 else 1
             planes = (batch, shape[len(shape) - dims - 1], dims)
-            _random_samples = _uniform_samples(planes, input._memory.dtype, input.device)
+            _random_samples = _uniform_samples(planes, input._memory_.dtype, input.device)
         for what, value in (("kernel_size", kernel_size), ("output_size", output_size)):
             if not isinstance(value, int) and len(value) != dims:
                 raise RuntimeError(f"{name}: {what} must either be a single Int or tuple of Ints")
@@ -470,15 +471,15 @@ def _max_unpool(
     step = kernel if stride is None else per_dimension(stride, dims)
     if dims == 3 and len(step) == dims and min(step) <= 0:
         raise RuntimeError(f"strides should be greater than zero, but got stride: {list(step)}")
-    shape = input._memory.shape
-    if input._memory.dtype.kind not in "fV":
-        unsupported("max_unpool3d" if dims == 3 else "max_unpool2d", input._memory.dtype)
-    if indices._memory.dtype != "int64":
+    shape = input._memory_.shape
+    if input._memory_.dtype.kind not in "fV":
+        unsupported("max_unpool3d" if dims == 3 else "max_unpool2d", input._memory_.dtype)
+    if indices._memory_.dtype != "int64":
         raise RuntimeError(f"elements in indices should be type int64 but got: {indices.dtype}")
-    if indices._memory.shape != shape:
+    if indices._memory_.shape != shape:
         raise RuntimeError(
             f"Expected shape of indices to be same as that of the input tensor ({list(shape)}) but got indices tensor "
-            f"with shape: {list(indices._memory.shape)}"
+            f"with shape: {list(indices._memory_.shape)}"
         )
     if len(shape) not in (dims + 1, dims + 2):
         raise RuntimeError(

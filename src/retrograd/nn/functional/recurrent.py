@@ -49,7 +49,7 @@ class Weights:
     def of_hidden(self, hidden: Tensor) -> Tensor:
         """The contribution of the hidden state: `linear`, of which a step needs the product alone, as the weights are
         transposed once for all steps."""
-        if hidden._memory.ndim != 2 or self.b_hh is None:
+        if hidden._memory_.ndim != 2 or self.b_hh is None:
             return functional.linear(hidden, self.hh, self.b_hh)
         if self.hh_t is None:
             self.hh_t = self.hh.t()
@@ -99,31 +99,31 @@ _STEPS: dict[str, tuple[Step, int]] = {
 def _cell(name: str, input: Tensor, state: State, *weights: Any) -> State:
     step, gates = _STEPS[name]
     w = Weights(*weights)
-    if input._memory.shape[-1] != w.ih._memory.shape[1]:
+    if input._memory_.shape[-1] != w.ih._memory_.shape[1]:
         raise RuntimeError(
-            f"input has inconsistent input_size: got {input._memory.shape[-1]} expected {w.ih._memory.shape[1]}"
+            f"input has inconsistent input_size: got {input._memory_.shape[-1]} expected {w.ih._memory_.shape[1]}"
         )
-    width = w.hh._memory.shape[1]
-    if w.ih._memory.shape[0] != w.hh._memory.shape[0]:
+    width = w.hh._memory_.shape[1]
+    if w.ih._memory_.shape[0] != w.hh._memory_.shape[0]:
         raise RuntimeError(
-            f"weight_ih first dimension ({w.ih._memory.shape[0]}) must be that of weight_hh ({w.hh._memory.shape[0]}): "
-            f"{gates} times the hidden size"
+            f"weight_ih first dimension ({w.ih._memory_.shape[0]}) must be that of weight_hh ({w.hh._memory_.shape[0]})"
+            f": {gates} times the hidden size"
         )
     for hidden in state:
-        if hidden._memory.ndim != input._memory.ndim or hidden._memory.shape[:-1] != input._memory.shape[:-1]:
+        if hidden._memory_.ndim != input._memory_.ndim or hidden._memory_.shape[:-1] != input._memory_.shape[:-1]:
             raise RuntimeError(
                 f"Input batch size {_batch_text(input)} doesn't match hidden0 batch size {_batch_text(hidden)}"
             )
-        if hidden._memory.shape[-1] != width or w.hh._memory.shape[0] != gates * width:
+        if hidden._memory_.shape[-1] != width or w.hh._memory_.shape[0] != gates * width:
             raise RuntimeError(
-                f"hidden0 has inconsistent hidden_size: got {hidden._memory.shape[-1]}, expected {width} (and "
-                f"{gates * width} rows of w_hh, which has {w.hh._memory.shape[0]})"
+                f"hidden0 has inconsistent hidden_size: got {hidden._memory_.shape[-1]}, expected {width} (and "
+                f"{gates * width} rows of w_hh, which has {w.hh._memory_.shape[0]})"
             )
     return step(w.of_input(input), state, w)
 
 
 def _batch_text(tensor: Tensor) -> str:
-    shape = tensor._memory.shape[:-1]
+    shape = tensor._memory_.shape[:-1]
     return str(shape[0]) if len(shape) == 1 else str(list(shape))
 
 
@@ -168,17 +168,17 @@ def lstm_cell(
 
 def _run(step: Step, input: Tensor, sizes: list[int], state: State, weights: Weights, backwards: bool) -> Any:
     """One layer in one direction: the outputs, packed as the input is, and the state of each sequence at its end."""
-    steps = input._memory.shape[:-1]
+    steps = input._memory_.shape[:-1]
     if len(steps) == 2:
-        input = input.reshape((steps[0] * steps[1], input._memory.shape[-1]))
+        input = input.reshape((steps[0] * steps[1], input._memory_.shape[-1]))
     parts = weights.of_input(input).split(sizes)
     outputs: list[Any] = [None] * len(parts)
-    whole = state[0]._memory.shape[0]
+    whole = state[0]._memory_.shape[0]
     # Forwards the batch shrinks, and who has ended is put aside; backwards it grows by those who begin.
     start = state if not backwards else tuple([s[:0] for s in state])
     running, ended = start, []
     for t in range(len(parts) - 1, -1, -1) if backwards else range(len(parts)):
-        size, had = sizes[t], running[0]._memory.shape[0]
+        size, had = sizes[t], running[0]._memory_.shape[0]
         if size < had:
             ended.append(tuple([s[size:] for s in running]))
             running = tuple([s[:size] for s in running])
@@ -186,17 +186,17 @@ def _run(step: Step, input: Tensor, sizes: list[int], state: State, weights: Wei
             running = tuple([ops.cat([s, s0[had:size]]) for s, s0 in zip(running, state, strict=True)])
         running = step(parts[t], running, weights)
         outputs[t] = running[0]
-    if backwards and running[0]._memory.shape[0] < whole:
+    if backwards and running[0]._memory_.shape[0] < whole:
         running = tuple([ops.cat([s, s0[len(s) :]]) for s, s0 in zip(running, state, strict=True)])
     ended.append(running)
     last = tuple([ops.cat(list(pieces[::-1])) if len(pieces) > 1 else pieces[0] for pieces in zip(*ended, strict=True)])
     output = ops.cat(outputs)
-    return output if len(steps) == 1 else output.reshape((*steps, output._memory.shape[-1])), last
+    return output if len(steps) == 1 else output.reshape((*steps, output._memory_.shape[-1])), last
 
 
 def _as_one(name: str, input: Tensor, state: State, weights: Weights, backwards: bool) -> Any:
     """The same by one operator, for sequences of one length; None where it has to be made of others."""
-    first, w_ih, w_hh = input._memory, weights.ih._memory, weights.hh._memory
+    first, w_ih, w_hh = input._memory_, weights.ih._memory_, weights.hh._memory_
     # A float of one dtype, plain arrays, and shapes that fit: what does not is told by the parts.
     if first.ndim != 3 or not first.size or w_hh.ndim != 2 or weights.hr is not None:
         return None
@@ -208,11 +208,11 @@ def _as_one(name: str, input: Tensor, state: State, weights: Weights, backwards:
     if not width or w_hh.shape[0] != _STEPS[name][1] * width:
         return None
     for tensor in (input, *state, weights.ih, weights.hh, weights.b_ih, weights.b_hh):
-        if tensor is not None and (type(tensor._memory) is not np.ndarray or tensor._memory.dtype != first.dtype):
+        if tensor is not None and (type(tensor._memory_) is not np.ndarray or tensor._memory_.dtype != first.dtype):
             return None
-    if any([s._memory.shape != (batch, width) for s in state]):
+    if any([s._memory_.shape != (batch, width) for s in state]):
         return None
-    if any([b is not None and b._memory.shape != w_hh.shape[:1] for b in (weights.b_ih, weights.b_hh)]):
+    if any([b is not None and b._memory_.shape != w_hh.shape[:1] for b in (weights.b_ih, weights.b_hh)]):
         return None
     mine = weights.ih, weights.hh, weights.b_ih, weights.b_hh
     if name == "lstm":
@@ -233,12 +233,12 @@ def _layers(
 ) -> tuple[Tensor, State]:  # fmt: skip
     """All layers, each on the outputs of the one below."""
     step, _ = _STEPS[name]
-    projected = name == "lstm" and states[0]._memory.shape[-1] != states[1]._memory.shape[-1]
+    projected = name == "lstm" and states[0]._memory_.shape[-1] != states[1]._memory_.shape[-1]
     count = (4 if has_biases else 2) + projected
     directions = 2 if bidirectional else 1
     if len(params) != count * num_layers * directions:
         raise RuntimeError("got an incorrect number of RNN parameters")
-    if states[0]._memory.shape[0] != num_layers * directions:
+    if states[0]._memory_.shape[0] != num_layers * directions:
         raise RuntimeError(
             f"Expected more hidden states in stacked_rnn: {num_layers * directions}, one for each layer and direction"
         )
@@ -283,7 +283,7 @@ def _packed(
     name: str, data: Tensor, batch_sizes: Tensor, hx: Any, params: Sequence[Tensor], has_biases: bool,
     num_layers: int, dropout: float, train: bool, bidirectional: bool,
 ) -> tuple[Any, ...]:  # fmt: skip
-    sizes = [int(n) for n in batch_sizes._numbers]
+    sizes = [int(n) for n in batch_sizes._numbers_]
     states = _states(name, hx)
     output, last = _layers(name, data, sizes, states, params, has_biases, num_layers, dropout, train, bidirectional)
     return output, *last

@@ -13,7 +13,7 @@ from .reduction import reduced, reduction_number
 
 
 def _warn_of_broadcasting(input: Tensor, target: Tensor) -> None:
-    if input._memory.shape != target._memory.shape:
+    if input._memory_.shape != target._memory_.shape:
         warnings.warn(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
             "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
@@ -24,7 +24,7 @@ def _warn_of_broadcasting(input: Tensor, target: Tensor) -> None:
 
 def _weighted(losses: Tensor, weight: Tensor, input: Tensor, reduction: int, by_weight: bool = True) -> Tensor:
     """Losses times `weight`, reduced; the mean is by the sum of the weights, or by the number of losses."""
-    if weight._memory.shape != input._memory.shape:
+    if weight._memory_.shape != input._memory_.shape:
         raise ValueError("Weights and input must have the same size.")
     losses = losses * weight
     if reduction == 1 and by_weight:

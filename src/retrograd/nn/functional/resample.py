@@ -37,7 +37,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     sides = tuple([int(p) for p in pad])
     if len(sides) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
-    shape = input._memory.shape
+    shape = input._memory_.shape
     if len(sides) > 2 * len(shape):
         raise RuntimeError(
             f"Padding length should be less than or equal to two times the input dimension but got padding length "
@@ -78,10 +78,10 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
 
 def _circular(input: Tensor, sides: tuple[int, ...]) -> Tensor:
     """Around each dimension, what is at its other end."""
-    ndim = input._memory.ndim
+    ndim = input._memory_.ndim
     for d in range(len(sides) // 2):
         dim = ndim - 1 - d
-        size, before, after = input._memory.shape[dim], sides[2 * d], sides[2 * d + 1]
+        size, before, after = input._memory_.shape[dim], sides[2 * d], sides[2 * d + 1]
         if before > size or after > size:
             raise RuntimeError("Padding value causes wrapping around more than once.")
         if size + before + after < 0:
@@ -117,15 +117,15 @@ def interpolate(
     >>> torch.nn.functional.interpolate(torch.tensor([[[1., 2.]]]), scale_factor=2)
     tensor([[[1., 1., 2., 2.]]])
     """
-    if input._memory.dtype.kind in "bic":
-        unsupported(f"upsample_{mode}", input._memory.dtype)
+    if input._memory_.dtype.kind in "bic":
+        unsupported(f"upsample_{mode}", input._memory_.dtype)
     if mode in ("nearest", "area", "nearest-exact"):
         if align_corners is not None:
             raise ValueError(
                 "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | "
                 "trilinear"
             )
-    shape = input._memory.shape
+    shape = input._memory_.shape
     dims = len(shape) - 2
     out, scales = _output_size(shape, size, scale_factor, recompute_scale_factor)
     corners = bool(align_corners)
@@ -245,7 +245,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 @composite("native_channel_shuffle", "torch.channel_shuffle", "torch.native_channel_shuffle", space="nn.functional")
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """The channels of `groups` groups, interleaved."""
-    shape = input._memory.shape
+    shape = input._memory_.shape
     if len(shape) < 3:
         raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(shape)}")
     if groups <= 0:
@@ -275,7 +275,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
             stacklevel=users_level(),
         )
         align_corners = False
-    if theta._memory.dtype.kind not in "fV":
+    if theta._memory_.dtype.kind not in "fV":
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     dims = len(size) - 2
     if dims not in (2, 3):
@@ -283,7 +283,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
             "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size "
             f"{tuple(size)}."
         )
-    if theta._memory.shape[1:] != (dims, dims + 1) or theta._memory.ndim != 3:
+    if theta._memory_.shape[1:] != (dims, dims + 1) or theta._memory_.ndim != 3:
         raise ValueError(
             f"Expected a batch of {dims}D affine matrices of shape Nx{dims}x{dims + 1} for size {tuple(size)}. Got "
             f"{theta.shape}."
@@ -296,9 +296,9 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
             "only place is the middle, 0, not the edge, -1. See the documentation of affine_grid for details.",
             stacklevel=users_level(),
         )
-    if theta._memory.shape[0] != size[0]:
+    if theta._memory_.shape[0] != size[0]:
         raise RuntimeError(
-            f"Expected a batch of {size[0]} affine matrices for size {tuple(size)}, but got {theta._memory.shape[0]}"
+            f"Expected a batch of {size[0]} affine matrices for size {tuple(size)}, but got {theta._memory_.shape[0]}"
         )
     return generated._affine_grid_generator(theta, tuple(size), bool(align_corners))
 
@@ -337,14 +337,15 @@ def grid_sample(
         )
         align_corners = False
     _check(input, grid, mode)
-    if input._memory.dtype.kind not in "fV":
-        unsupported("grid_sampler_2d_cpu_kernel_impl" if input.ndim == 4 else "grid_sampler3d_cpu", input._memory.dtype)
-    if input._memory.dtype != grid._memory.dtype:
-        names = scalar_name(input._memory.dtype), scalar_name(grid._memory.dtype)
+    if input._memory_.dtype.kind not in "fV":
+        kernel = "grid_sampler_2d_cpu_kernel_impl" if input.ndim == 4 else "grid_sampler3d_cpu"
+        unsupported(kernel, input._memory_.dtype)
+    if input._memory_.dtype != grid._memory_.dtype:
+        names = scalar_name(input._memory_.dtype), scalar_name(grid._memory_.dtype)
         raise RuntimeError("expected scalar type {} but found {}".format(*names))
-    if is_half(input._memory.dtype):  # places need more precision than such elements have
+    if is_half(input._memory_.dtype):  # places need more precision than such elements have
         return grid_sample(input.float(), grid.float(), mode, padding_mode, align_corners).to(input.dtype)
-    sizes = input._memory.shape[2:]
+    sizes = input._memory_.shape[2:]
     dims = len(sizes)
     places = []
     for d in range(dims):
@@ -354,10 +355,10 @@ def grid_sample(
             place = _inside(place, n, padding_mode, align_corners)
         places.append(place)
     if mode == "nearest":
-        rounded = [np.rint(place._numbers) for place in places]
+        rounded = [np.rint(place._numbers_) for place in places]
         # The gradients for the places, and of that for the image, are zero, not absent.
         return ops.flat_in(_at(ops.straight(input), rounded, sizes, "zeros", align_corners), ops.straight(grid))
-    low = [np.floor(place._numbers) for place in places]
+    low = [np.floor(place._numbers_) for place in places]
     parts = [place - wrap(first) for place, first in zip(places, low, strict=True)]
     taps = (-1, 0, 1, 2) if mode == "bicubic" else (0, 1)
     weights = [{tap: _weight(part, tap, mode) for tap in taps} for part in parts]
@@ -391,24 +392,24 @@ def _inside(place: Tensor, n: int, padding: str, align_corners: bool) -> Tensor:
         if span <= 0:
             return place * 0
         moved = (place - low).abs()
-        turns = np.floor(moved._numbers / span)
+        turns = np.floor(moved._numbers_ / span)
         odd = wrap(turns % 2 == 1)
         rest = moved - wrap(turns * span)
         place = ops.where(odd, span - rest, rest) + low
     if padding == "zeros":
         return place
-    lost = np.isnan(place._numbers)
+    lost = np.isnan(place._numbers_)
     return (place.masked_fill(wrap(lost), 0.0) if lost.any() else place).clamp(0, n - 1)
 
 
 def _at(input: Tensor, cells: list[Any], sizes: Sequence[int], padding: str, align_corners: bool) -> Tensor:
     """The elements at whole-numbered places; zero outside."""
-    shape = input._memory.shape
+    shape = input._memory_.shape
     flat = np.zeros_like(cells[0], np.int64)
     known = np.ones_like(cells[0], bool)
     for cell, n in zip(cells, sizes, strict=True):
         if padding != "zeros":
-            cell = np.rint(_inside(wrap(cell), n, padding, align_corners)._numbers)
+            cell = np.rint(_inside(wrap(cell), n, padding, align_corners)._numbers_)
         known &= (cell >= 0) & (cell < n)
         flat = flat * n + np.clip(np.nan_to_num(cell), 0, n - 1).astype(np.int64)
     count = math.prod(flat.shape[1:])
@@ -420,7 +421,7 @@ def _at(input: Tensor, cells: list[Any], sizes: Sequence[int], padding: str, ali
 
 
 def _check(input: Tensor, grid: Tensor, mode: str) -> None:
-    shape, places = input._memory.shape, grid._memory.shape
+    shape, places = input._memory_.shape, grid._memory_.shape
     if shape[:1] == places[:1] and places and places[-1] != len(shape) - 2:
         raise RuntimeError(
             f"grid_sampler(): expected grid to have size {len(shape) - 2} in last dimension, but got grid with sizes "

@@ -29,7 +29,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     tensor([0.5000, 0.5000])
     """
     if dim is None:
-        dim = _softmax_dim("softmax", input._memory.ndim)
+        dim = _softmax_dim("softmax", input._memory_.ndim)
     return generated._softmax(input if dtype is None else input.to(dtype), dim)
 
 
@@ -37,7 +37,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """`softmax` of ``-input``."""
     if dim is None:
-        dim = _softmax_dim("softmin", input._memory.ndim)
+        dim = _softmax_dim("softmin", input._memory_.ndim)
     return softmax(-input, dim, dtype=dtype)
 
 
@@ -45,5 +45,5 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """The logarithm of `softmax`, without its loss of precision."""
     if dim is None:
-        dim = _softmax_dim("log_softmax", input._memory.ndim)
+        dim = _softmax_dim("log_softmax", input._memory_.ndim)
     return generated._log_softmax(input if dtype is None else input.to(dtype), dim)

@@ -218,7 +218,7 @@ def native_group_norm(
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`group_norm`, and the mean and the inverse standard deviation of each group of each image."""
-    if N * C * HxW != input._memory.size or group <= 0 or C % group:
+    if N * C * HxW != input._memory_.size or group <= 0 or C % group:
         raise RuntimeError(
             f"Expected number of channels in input to be divisible by num_groups, and X.numel() == N * C * HxW to be "
             f"true, but got N={N}, C={C}, HxW={HxW}, num_groups={group} for an input of shape {list(input.shape)}"
@@ -257,10 +257,10 @@ def grid_sampler(
 
 def _grid_sampler(dims: int) -> Callable[..., Tensor]:
     def sample(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
-        if input._memory.ndim != dims + 2:
+        if input._memory_.ndim != dims + 2:
             raise RuntimeError(
                 f"grid_sampler_{dims}d(): expected {dims + 2}D input and grid, but got input with sizes "
-                f"{list(input._memory.shape)}"
+                f"{list(input._memory_.shape)}"
             )
         return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
@@ -293,8 +293,8 @@ def embedding_bag(
     args = weight, offsets, None, 2, scale_grad_by_freq, name, sparse, per_sample_weights, include_last_offset
     result = functional.embedding_bag(indices, *args, padding_idx)
     bags, count = _bags(indices, offsets, include_last_offset)
-    padding = _padding(padding_idx, weight._memory.shape[0])
-    counted = bags if padding is None else bags[on_host(indices._numbers).reshape(-1) != padding]
+    padding = _padding(padding_idx, weight._memory_.shape[0])
+    counted = bags if padding is None else bags[on_host(indices._numbers_).reshape(-1) != padding]
     sizes = np.bincount(counted, minlength=count)
     if name == "sum":
         none = np.zeros(0, np.int64)
@@ -311,13 +311,13 @@ def embedding_bag(
 
 
 def _there(like: Tensor, array: np.ndarray) -> Tensor:
-    return fresh(beside(like, array)._numbers)
+    return fresh(beside(like, array)._numbers_)
 
 
 def _chosen_rows(result: Tensor, weight: Tensor, indices: Tensor, bags: np.ndarray, padding: int | None) -> np.ndarray:
     """The row that each maximum was taken from; the first of several."""
-    chosen = np.zeros(result._memory.shape, np.int64)
-    flat, rows, maxima = [on_host(t._numbers) for t in (indices.reshape(-1), weight, result)]
+    chosen = np.zeros(result._memory_.shape, np.int64)
+    flat, rows, maxima = [on_host(t._numbers_) for t in (indices.reshape(-1), weight, result)]
     for at in range(flat.size - 1, -1, -1):
         if flat[at] != padding:
             same = rows[flat[at]] == maxima[bags[at]]
@@ -389,9 +389,9 @@ def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
 @composite(method=False)
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     """`dropout`, and which elements it kept."""
-    if train is False or not input._memory.size:
+    if train is False or not input._memory_.size:
         return input.clone(), ops.ones(tuple(input.shape), dtype=dtypes.bool_)
-    mask = _mask(input._numbers, p)
+    mask = _mask(input._numbers_, p)
     return input * mask, mask != 0
 
 
@@ -416,7 +416,7 @@ def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
 
 
 def _feature_shape(input: Tensor) -> tuple[int, ...]:
-    shape = input._memory.shape
+    shape = input._memory_.shape
     if len(shape) < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     return (*shape[:2], *[1] * (len(shape) - 2))

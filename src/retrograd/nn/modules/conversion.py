@@ -56,7 +56,7 @@ class Converted:
             except Exception as error:
                 parameter.grad = grad
                 raise RuntimeError(f"_apply(): Couldn't swap {type(self).__name__}.{name}") from error
-        elif get_overwrite_module_params_on_conversion() or converted._special != parameter._special:  # from, to meta
+        elif get_overwrite_module_params_on_conversion() or converted._special_ != parameter._special_:  # from, to meta
             parameter = Parameter(converted, parameter.requires_grad)
             if converted_grad is not None:
                 parameter.grad = converted_grad.requires_grad_(grad.requires_grad)  # type: ignore[union-attr]

@@ -107,7 +107,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """
     if permutation is None:
         return None
-    return wrap(np.argsort(permutation._numbers, kind="stable"))
+    return wrap(np.argsort(permutation._numbers_, kind="stable"))
 
 
 def _steps(sizes: np.ndarray, batch: int) -> np.ndarray:
@@ -127,7 +127,7 @@ def pack_padded_sequence(
     >>> packed.data, packed.batch_sizes
     (tensor([1, 2, 3, 4, 5]), tensor([2, 2, 1]))
     """
-    found = np.asarray(lengths._numbers if isinstance(lengths, Tensor) else [int(n) for n in lengths], np.int64)
+    found = np.asarray(lengths._numbers_ if isinstance(lengths, Tensor) else [int(n) for n in lengths], np.int64)
     order = None
     if not enforce_sorted:
         order = np.argsort(-found, kind="stable")
@@ -170,7 +170,7 @@ def pad_packed_sequence(
     (tensor([[1, 2],
             [3, 0]]), tensor([2, 1]))
     """
-    sizes = sequence.batch_sizes._numbers
+    sizes = sequence.batch_sizes._numbers_
     time = sizes.size
     if not time:
         raise RuntimeError("batch_sizes can not be empty: a packed sequence has at least one step")

@@ -67,7 +67,7 @@ def true_divide_(input: Tensor, other: Any) -> Tensor:
 @composite()
 def positive(input: Tensor) -> Tensor:
     """The tensor itself."""
-    if input._memory.dtype.kind == "b":
+    if input._memory_.dtype.kind == "b":
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
     return input
 
@@ -84,7 +84,7 @@ def __rtruediv__(self: Tensor, other: Any) -> Any:
 
 @composite(space="Tensor", bare=True)
 def __invert__(self: Tensor) -> Tensor:
-    if self._memory.dtype.kind not in "biu":
+    if self._memory_.dtype.kind not in "biu":
         raise TypeError(
             f"~ (operator.invert) is only implemented on integer and Boolean-type tensors, not {self.dtype}"
         )

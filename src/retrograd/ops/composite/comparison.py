@@ -15,14 +15,14 @@ from ..support import needs_a_tensor
 
 
 def _overwritten(input: Tensor, result: Tensor) -> Tensor:
-    if result._memory.shape != input._memory.shape:
+    if result._memory_.shape != input._memory_.shape:
         raise RuntimeError(
-            f"output with shape {list(input._memory.shape)} doesn't match the broadcast shape "
-            f"{list(result._memory.shape)}"
+            f"output with shape {list(input._memory_.shape)} doesn't match the broadcast shape "
+            f"{list(result._memory_.shape)}"
         )
-    if result._special is not None:
+    if result._special_ is not None:
         return generated.copy_(input, result, False)
-    return overwrite(input, result._numbers)
+    return overwrite(input, result._numbers_)
 
 
 @composite(space="Tensor")
@@ -78,22 +78,22 @@ def isin(
     for value in (elements, test_elements):
         if value is None:
             raise needs_a_tensor("isin", elements, test_elements)
-        dtype = value._memory.dtype if isinstance(value, Tensor) else np.asarray(value).dtype
+        dtype = value._memory_.dtype if isinstance(value, Tensor) else np.asarray(value).dtype
         if dtype.kind in "bcW":
             raise RuntimeError(f"Unsupported input type encountered for isin(): {scalar_name(dtype)}")
         refuse_stored("isin_default_cpu", dtype)
-    first, second = (value._numbers if isinstance(value, Tensor) else value for value in (elements, test_elements))
+    first, second = (value._numbers_ if isinstance(value, Tensor) else value for value in (elements, test_elements))
     return fresh(np.isin(first, second, assume_unique=assume_unique and np.ndim(second) > 0, invert=invert))
 
 
 @composite()
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Are all elements close?"""
-    return bool(generated.isclose(input, other, rtol, atol, equal_nan)._numbers.all())
+    return bool(generated.isclose(input, other, rtol, atol, equal_nan)._numbers_.all())
 
 
 @composite()
 def equal(input: Tensor, other: Tensor) -> bool:
     """Same shape and same values?"""
-    refuse_stored("equal_notnan_cpu", input._memory.dtype, but="u")
-    return input._memory.shape == other._memory.shape and bool((input._numbers == other._numbers).all())
+    refuse_stored("equal_notnan_cpu", input._memory_.dtype, but="u")
+    return input._memory_.shape == other._memory_.shape and bool((input._numbers_ == other._numbers_).all())

@@ -25,7 +25,7 @@ def conj(input: Tensor) -> Tensor:
     tensor([ 2.+1.j, -1.+3.j])
     tensor([ 2.-1.j, -1.-3.j])
     """
-    return generated._conj(input) if input._memory.dtype.kind in "cW" else input
+    return generated._conj(input) if input._memory_.dtype.kind in "cW" else input
 
 
 @composite(method=False)
@@ -55,7 +55,7 @@ def resolve_neg(input: Tensor) -> Tensor:
 @composite()
 def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
     """The complex conjugate, computed; a real tensor itself."""
-    if out is None and input._memory.dtype.kind not in "cW":
+    if out is None and input._memory_.dtype.kind not in "cW":
         return input
     return generated._conj_physical(input, out=out)
 
@@ -84,20 +84,20 @@ def _set_imag(self: Tensor, value: Any) -> None:
 @composite(property=True, setter=_set_real)
 def real(input: Tensor) -> Tensor:
     """The real parts of a complex tensor, a view; a real tensor itself."""
-    if input._memory.dtype.kind not in "cW":
+    if input._memory_.dtype.kind not in "cW":
         return input
     parts = generated.view_as_real(generated._conj(input) if bits_of(input)[0] else input)
-    return generated.select(parts, input._memory.ndim, 0)
+    return generated.select(parts, input._memory_.ndim, 0)
 
 
 @composite(property=True, setter=_set_imag)
 def imag(input: Tensor) -> Tensor:
     """The imaginary parts of a complex tensor, a view."""
-    if input._memory.dtype.kind not in "cW":
+    if input._memory_.dtype.kind not in "cW":
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
     if bits_of(input)[0]:
         parts = generated._neg_view(generated.view_as_real(generated._conj(input)))
-        return generated.select(parts, input._memory.ndim, 1)
-    return generated.select(generated.view_as_real(input), input._memory.ndim, 1)
+        return generated.select(parts, input._memory_.ndim, 1)
+    return generated.select(generated.view_as_real(input), input._memory_.ndim, 1)
 
 

@@ -133,8 +133,8 @@ def lu(input: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
 def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
     """The product of `input3` and the whole orthogonal matrix of the reflectors in `input` and `input2`."""
     tau, other = input2, input3
-    check_matrices(input._memory, "torch.ormqr", argument="input")
-    check_matrices(other._memory, "torch.ormqr", argument="other")
+    check_matrices(input._memory_, "torch.ormqr", argument="input")
+    check_matrices(other._memory_, "torch.ormqr", argument="other")
     m, n = input.shape[-2:]
     size = other.shape[-2 if left else -1]
     if tau.ndim != input.ndim - 1:
@@ -258,7 +258,7 @@ def lobpcg(
         k = n
     if k < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {k}: [{size}, {k}]")
-    if A._memory.dtype.kind not in "fV":
+    if A._memory_.dtype.kind not in "fV":
         raise RuntimeError(f"lobpcg: expected a matrix of floating point dtype, but got {A.dtype}")
     if size < 3 * k:
         raise ValueError(

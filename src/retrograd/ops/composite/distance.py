@@ -67,8 +67,8 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     """The norms over every dimension but `dim`, which are kept with size 1; over all for ``dim=-1``."""
     if dim == -1:
         return norm(v, pow)
-    dim = normalize_dim(dim, v._memory.ndim)
-    ndim, n = v._memory.ndim, v._memory.shape[dim]
+    dim = normalize_dim(dim, v._memory_.ndim)
+    ndim, n = v._memory_.ndim, v._memory_.shape[dim]
     if dim == 0:
         rows = v.contiguous().reshape((n, -1))
         return generated._norm(rows, pow, (1,)).reshape((n, *[1] * (ndim - 1)))
@@ -92,22 +92,22 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = None) -> T
     tensor([[5., 1.]])
     """
     for name, x in (("X1", x1), ("X2", x2)):
-        if x._memory.dtype.kind not in "fV":
+        if x._memory_.dtype.kind not in "fV":
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x.dtype}")
-        if x._memory.ndim < 2:
-            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x._memory.ndim}D")
-    if x1._memory.shape[-1] != x2._memory.shape[-1]:
+        if x._memory_.ndim < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x._memory_.ndim}D")
+    if x1._memory_.shape[-1] != x2._memory_.shape[-1]:
         raise RuntimeError(
-            f"X1 and X2 must have the same number of columns. X1: {x1._memory.shape[-1]} X2: {x2._memory.shape[-1]}"
+            f"X1 and X2 must have the same number of columns. X1: {x1._memory_.shape[-1]} X2: {x2._memory_.shape[-1]}"
         )
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
     if compute_mode not in _COMPUTE_MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
-    if x1._memory.dtype != x2._memory.dtype:
-        names = scalar_name(x1._memory.dtype), scalar_name(x2._memory.dtype)
+    if x1._memory_.dtype != x2._memory_.dtype:
+        names = scalar_name(x1._memory_.dtype), scalar_name(x2._memory_.dtype)
         raise RuntimeError("expected scalar type {} but found {}".format(*names))
-    many = max(x1._memory.shape[-2], x2._memory.shape[-2]) > 25
+    many = max(x1._memory_.shape[-2], x2._memory_.shape[-2]) > 25
     if p == 2 and (compute_mode == _COMPUTE_MODES[2] or (many and compute_mode in _COMPUTE_MODES[:2])):
         return generated._euclidean_dist(x1, x2)
     return generated._cdist(x1, x2, float(p))
@@ -116,9 +116,9 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = None) -> T
 @composite("nn.functional.pdist", method=False)
 def pdist(input: Tensor, p: float = 2) -> Tensor:
     """The p-norms of the differences between the rows of a matrix, each pair once."""
-    if input._memory.ndim != 2:
-        raise RuntimeError(f"pdist only supports 2D tensors, got: {input._memory.ndim}D")
-    if input._memory.dtype.kind == "c":
+    if input._memory_.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input._memory_.ndim}D")
+    if input._memory_.dtype.kind == "c":
         raise RuntimeError("pdist only supports floating-point dtypes")
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
@@ -133,7 +133,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Any = None
 
 
 def _check_renorm(input: Tensor, p: float, maxnorm: float) -> tuple[float, float]:
-    ndim = input._memory.ndim
+    ndim = input._memory_.ndim
     for name, number in (("p", p), ("maxnorm", maxnorm)):
         if isinstance(number, complex):
             raise RuntimeError(f"renorm: {name} must be real-valued, but got {number}")
@@ -158,11 +158,11 @@ def linalg_matrix_norm(
     A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
     """The norms of matrices: "fro", "nuc", or of order inf, 1, 2 and their negatives."""
-    check_matrices(A._memory, "linalg.matrix_norm")
-    if A._memory.dtype.kind not in "fcVW":
+    check_matrices(A._memory_, "linalg.matrix_norm")
+    if A._memory_.dtype.kind not in "fcVW":
         raise RuntimeError(
             "linalg.matrix_norm: Expected a floating point or complex tensor as input. Got "
-            f"{scalar_name(A._memory.dtype)}"
+            f"{scalar_name(A._memory_.dtype)}"
         )
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
     if len(dims) != 2:

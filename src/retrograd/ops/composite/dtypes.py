@@ -25,7 +25,7 @@ from ..registry import composite
 
 def _cast(input: Tensor, np_dtype: np.dtype, copy: bool = False) -> Tensor:
     """`input` with elements of `np_dtype`: itself, unless there is something to convert or a copy is asked for."""
-    have = input._memory.dtype
+    have = input._memory_.dtype
     if have == np_dtype and not copy:
         return input
     if np_dtype.kind not in "fcVW":
@@ -62,7 +62,7 @@ class ToCopy(Function):
 
 def copied_to(input: Tensor, device: Any, non_blocking: bool = False) -> Tensor:
     """A copy on another device, without history."""
-    array = input._numbers
+    array = input._numbers_
     place = device.place
     if place is not None:
         return wrap(place.take(array, non_blocking))
@@ -83,7 +83,7 @@ class _ToMeta(Function):
 
     @staticmethod
     def forward(ctx: Any, input: Tensor, dtype: Any) -> Tensor:  # type: ignore[override]
-        array = input._memory
+        array = input._memory_
         return meta_tensor(MetaArray.fresh(array.shape, dtype, order_of(array.shape, array.strides)))
 
     @staticmethod
@@ -93,7 +93,7 @@ class _ToMeta(Function):
 
 def to_meta(input: Tensor, dtype: Any) -> Tensor:
     """A tensor with values without them: its shape, strides and dtype, or another dtype."""
-    np_dtype = input._memory.dtype if dtype is None else dtypes.as_numpy_dtype(dtype)
+    np_dtype = input._memory_.dtype if dtype is None else dtypes.as_numpy_dtype(dtype)
     return _ToMeta.apply(input, np_dtype)
 
 
@@ -119,7 +119,7 @@ def to(
     flags = []
     for value in args:
         if isinstance(value, Tensor):
-            dtype, device = value._memory.dtype, value.device
+            dtype, device = value._memory_.dtype, value.device
         elif isinstance(value, bool):
             flags.append(value)
         elif value is None:
@@ -136,10 +136,10 @@ def to(
         where = as_device(device)
         if not input.is_meta and not _same_place(where, input.device):
             # The smaller dtype travels, and the copy is a copy already.
-            want = input._memory.dtype if dtype is None else dtypes.as_numpy_dtype(dtype)
-            if want.itemsize < input._memory.itemsize:  # type: ignore[union-attr]
+            want = input._memory_.dtype if dtype is None else dtypes.as_numpy_dtype(dtype)
+            if want.itemsize < input._memory_.itemsize:  # type: ignore[union-attr]
                 input = _cast(input, want)  # type: ignore[arg-type]
-            if input._special is not None:
+            if input._special_ is not None:
                 result = input._to_device(where, non_blocking)  # type: ignore[attr-defined]
             elif input.requires_grad or process.dual_levels or local.state.interceptor is not None:
                 result = ToCopy.apply(input, where, non_blocking)
@@ -149,7 +149,7 @@ def to(
             if memory_format is None or "preserve" in str(memory_format):
                 return result
             return result.contiguous(memory_format=memory_format)
-    result = _cast(input, input._memory.dtype if dtype is None else dtypes.as_numpy_dtype(dtype), copy)  # type: ignore[arg-type]
+    result = _cast(input, input._memory_.dtype if dtype is None else dtypes.as_numpy_dtype(dtype), copy)  # type: ignore[arg-type]
     if memory_format is None or "preserve" in str(memory_format):
         return result
     return result.contiguous(memory_format=memory_format)
@@ -238,7 +238,7 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
     """The tensor in the dtype of another, and on its device."""
     if other.device != input.device:
         return to(input, other.device, other.dtype)
-    return _cast(input, other._memory.dtype)
+    return _cast(input, other._memory_.dtype)
 
 
 @composite(space="Tensor")
@@ -258,7 +258,7 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 @composite(space="Tensor")
 def cpu(input: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor in the host's memory."""
-    if input._memory.__class__ is np.ndarray and memory_format is None:
+    if input._memory_.__class__ is np.ndarray and memory_format is None:
         return input
     return to(input, CPU, memory_format=memory_format) if not input.is_meta else to(input, memory_format=memory_format)
 

@@ -55,21 +55,21 @@ def _normalization(norm: str | None, forward: bool) -> int:
 def _as_complex(input: Tensor) -> Tensor:
     if input.is_complex():
         return input
-    return _as_float(input).to(dtypes.from_numpy_dtype(np.result_type(_as_float(input)._memory.dtype, np.complex64)))
+    return _as_float(input).to(dtypes.from_numpy_dtype(np.result_type(_as_float(input)._memory_.dtype, np.complex64)))
 
 
 def _as_float(input: Tensor) -> Tensor:
     """`input`, or integers as numbers of the default dtype."""
-    if is_half(input._memory.dtype):
-        raise RuntimeError(f"Unsupported dtype {scalar_name(input._memory.dtype)}: transform float32 numbers instead")
-    if input._memory.dtype.kind in "fcVW":
+    if is_half(input._memory_.dtype):
+        raise RuntimeError(f"Unsupported dtype {scalar_name(input._memory_.dtype)}: transform float32 numbers instead")
+    if input._memory_.dtype.kind in "fcVW":
         return input
     return input.to(dtypes.from_numpy_dtype(dtypes.default[0]))
 
 
 def _real(name: str, input: Tensor, what: str = "real") -> Tensor:
     if input.is_complex():
-        raise RuntimeError(f"{name} expects a {what} input tensor, but got {scalar_name(input._memory.dtype)}")
+        raise RuntimeError(f"{name} expects a {what} input tensor, but got {scalar_name(input._memory_.dtype)}")
     return _as_float(input)
 
 
@@ -83,7 +83,7 @@ def _dim(dim: int, ndim: int) -> int:
 
 def _geometry(input: Tensor, s: Dims, dim: Dims) -> tuple[list[int], list[int]]:
     """The sizes of a transform and the dimensions that have them."""
-    shape, ndim = input._memory.shape, input._memory.ndim
+    shape, ndim = input._memory_.shape, input._memory_.ndim
     sizes = [s] if isinstance(s, int) else None if s is None else list(s)
     if dim is not None:
         dims = [_dim(d, ndim) for d in ([dim] if isinstance(dim, int) else dim)]
@@ -110,9 +110,9 @@ def _check_points(sizes: list[int]) -> None:
 
 def _resized(input: Tensor, sizes: list[int], dims: list[int]) -> Tensor:
     """`input` with its dimensions cut to `sizes`, or filled up with zeros at the end."""
-    missing = [0] * input._memory.ndim
+    missing = [0] * input._memory_.ndim
     for n, d in zip(sizes, dims, strict=True):
-        have = input._memory.shape[d]
+        have = input._memory_.shape[d]
         if n < have:
             input = narrow(input, d, 0, n)
         missing[d] = max(n - have, 0)
@@ -150,7 +150,7 @@ def _c2r(name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, forward
     sizes, dims = _geometry(input, s, dim)
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
-    points = sizes[-1] if given else 2 * (input._memory.shape[dims[-1]] - 1)
+    points = sizes[-1] if given else 2 * (input._memory_.shape[dims[-1]] - 1)
     _check_points([*sizes[:-1], points])
     input = _resized(_as_complex(input), [*sizes[:-1], points // 2 + 1], dims)
     if forward:
@@ -297,16 +297,16 @@ def ifftshift(input: Tensor, dim: Dims = None) -> Tensor:
 
 
 def _shifted(input: Tensor, dim: Dims, by: Any) -> Tensor:
-    ndim = input._memory.ndim
+    ndim = input._memory_.ndim
     dims = [_dim(d, ndim) for d in ([dim] if isinstance(dim, int) else range(ndim) if dim is None else dim)]
     if not dims and dim is not None:
         raise RuntimeError("`shifts` required: there are no dimensions to shift along")
-    return generated.roll(input, [by(input._memory.shape[d]) for d in dims], dims) if dims else input.clone()
+    return generated.roll(input, [by(input._memory_.shape[d]) for d in dims], dims) if dims else input.clone()
 
 
 def _padded(input: Any, width: int, mode: str) -> Any:
     """`input` with `width` more elements at both ends of its last dimension."""
-    n = input._memory.shape[-1]
+    n = input._memory_.shape[-1]
     if mode == "constant":
         return generated.constant_pad_nd(input, (width, width), 0)
     modes = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
@@ -315,11 +315,11 @@ def _padded(input: Any, width: int, mode: str) -> Any:
     if width >= n + (mode != "reflect"):
         raise RuntimeError(
             f"Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
-            f"({width}, {width}) at dimension {input._memory.ndim - 1} of input {list(input._memory.shape)}"
+            f"({width}, {width}) at dimension {input._memory_.ndim - 1} of input {list(input._memory_.shape)}"
         )
     places = np.pad(np.arange(n), width, mode=modes[mode])  # type: ignore[call-overload]
     source = input if mode == "circular" else generated.straight(input)
-    return generated.index_select(source, input._memory.ndim - 1, beside(input, places.astype(np.int64)))
+    return generated.index_select(source, input._memory_.ndim - 1, beside(input, places.astype(np.int64)))
 
 
 def _whole_window(name: str, window: Any, win_length: int, n_fft: int, like: Tensor) -> Any:
@@ -327,12 +327,12 @@ def _whole_window(name: str, window: Any, win_length: int, n_fft: int, like: Ten
     if not 0 < win_length <= n_fft:
         raise RuntimeError(f"{name}: expected 0 < win_length <= n_fft, but got win_length={win_length}")
     if window is None:
-        real = like_array(like).real.dtype if like.is_complex() else like._memory.dtype
+        real = like_array(like).real.dtype if like.is_complex() else like._memory_.dtype
         window = beside(like, np.ones(win_length, real))
-    if window._memory.shape != (win_length,):
+    if window._memory_.shape != (win_length,):
         raise RuntimeError(
             f"{name}: expected a 1D window tensor of size equal to win_length={win_length}, but got window with size "
-            f"{list(window._memory.shape)}"
+            f"{list(window._memory_.shape)}"
         )
     left = (n_fft - win_length) // 2
     return generated.constant_pad_nd(window, (left, n_fft - win_length - left), 0) if win_length < n_fft else window
@@ -365,8 +365,8 @@ def stft(
     hop = n_fft // 4 if hop_length is None else hop_length
     if hop <= 0:
         raise RuntimeError(f"stft: expected hop_length > 0, but got hop_length={hop}")
-    if input._memory.ndim not in (1, 2):
-        raise RuntimeError(f"stft: expected a 1D or 2D tensor, but got a {input._memory.ndim}D tensor")
+    if input._memory_.ndim not in (1, 2):
+        raise RuntimeError(f"stft: expected a 1D or 2D tensor, but got a {input._memory_.ndim}D tensor")
     if align_to_window is not None and center:
         raise RuntimeError("stft align_to_window should only be set when center = false")
     length = n_fft if win_length is None else win_length
@@ -383,9 +383,9 @@ def stft(
     signal: Any = _padded(input, n_fft // 2, pad_mode) if center else input
     if align_to_window:  # the first window, not the first transform, begins with the signal
         signal = generated.constant_pad_nd(signal, ((n_fft - length) // 2,) * 2, 0)
-    if not 0 < n_fft <= signal._memory.shape[-1]:
-        raise RuntimeError(f"stft: expected 0 < n_fft <= {signal._memory.shape[-1]}, but got n_fft={n_fft}")
-    frames = generated.unfold(signal, signal._memory.ndim - 1, n_fft, hop) * weights
+    if not 0 < n_fft <= signal._memory_.shape[-1]:
+        raise RuntimeError(f"stft: expected 0 < n_fft <= {signal._memory_.shape[-1]}, but got n_fft={n_fft}")
+    frames = generated.unfold(signal, signal._memory_.ndim - 1, n_fft, hop) * weights
     transform = rfft if real and onesided is not False else fft
     result = transform(frames, norm="ortho" if normalized else None).transpose(-1, -2)
     return result if return_complex else generated.view_as_real(result)
@@ -411,14 +411,14 @@ def istft(
         )
     if window is not None and window.is_complex() and not return_complex:
         raise RuntimeError("Complex windows are incompatible with return_complex=False")
-    if not input._memory.size:
+    if not input._memory_.size:
         raise RuntimeError("istft: input tensor cannot be empty.")
-    if input._memory.ndim not in (2, 3):
-        raise RuntimeError(f"istft: expected a tensor with 2 or 3 dimensions, but got {input._memory.ndim}")
+    if input._memory_.ndim not in (2, 3):
+        raise RuntimeError(f"istft: expected a tensor with 2 or 3 dimensions, but got {input._memory_.ndim}")
     hop = n_fft // 4 if hop_length is None else hop_length
     if not 0 < hop <= (win_length or n_fft):
         raise RuntimeError(f"istft: expected 0 < hop_length <= win_length, but got hop_length={hop}")
-    rows, count = input._memory.shape[-2:]
+    rows, count = input._memory_.shape[-2:]
     one = rows != n_fft if onesided is None else onesided
     if rows != (n_fft // 2 + 1 if one else n_fft):
         raise RuntimeError(
@@ -449,4 +449,4 @@ def istft(
 
 def _overlapped(frames: Any, size: int, n_fft: int, hop: int) -> Any:
     """The frames added up at places `hop` apart."""
-    return generated.unfold_backward(frames, (*frames._memory.shape[:-2], size), frames._memory.ndim - 2, n_fft, hop)
+    return generated.unfold_backward(frames, (*frames._memory_.shape[:-2], size), frames._memory_.ndim - 2, n_fft, hop)

@@ -92,8 +92,8 @@ def _scatter_reduction(reduce: str, source: Any) -> str:
 
 def _filled_like(index: Tensor, value: Any, like: Tensor) -> Tensor:
     # A number as the source of a scatter.
-    number = kernels.cast_number(value, like._memory.dtype)
-    return wrap(np.full_like(like_array(like), number, shape=index._memory.shape))
+    number = kernels.cast_number(value, like._memory_.dtype)
+    return wrap(np.full_like(like_array(like), number, shape=index._memory_.shape))
 
 
 @composite()
@@ -110,23 +110,23 @@ def take_along_dim(
     """
     if not isinstance(indices, Tensor):
         raise not_a_tensor("take_along_dim", "indices", 2, indices)
-    if indices._memory.dtype != _LONG:
+    if indices._memory_.dtype != _LONG:
         raise RuntimeError(
             "torch.take_along_dim(): dtype of indices should be Long but got "
-            + kernels.scalar_name(indices._memory.dtype)
+            + kernels.scalar_name(indices._memory_.dtype)
         )
     if dim is None:
         return generated.gather(input.reshape(-1), 0, indices.reshape(-1), out=out)
-    n = input._memory.ndim
+    n = input._memory_.ndim
     dim = normalize_dim(dim, n)
-    if n != indices._memory.ndim:
+    if n != indices._memory_.ndim:
         raise RuntimeError(
             "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
-            f"{n} dimensions for input, and {indices._memory.ndim} dimensions for indices"
+            f"{n} dimensions for input, and {indices._memory_.ndim} dimensions for indices"
         )
     if not n:
         return generated.gather(input, dim, indices, out=out)
-    mine, theirs = list(input._memory.shape), list(indices._memory.shape)
+    mine, theirs = list(input._memory_.shape), list(indices._memory_.shape)
     along, mine[dim], theirs[dim] = (mine[dim], theirs[dim]), 1, 1
     common = list(kernels.broadcast_shape(np.empty(mine, bool), np.empty(theirs, bool)))
     mine, theirs = common[:], common
@@ -170,25 +170,25 @@ def index_reduce_(
 def _check_index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str) -> None:
     if reduce not in _REDUCTIONS:
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
-    if index._memory.ndim > 1:
+    if index._memory_.ndim > 1:
         raise IndexError("index_reduce_(): Index is supposed to be a vector")
-    if input._memory.dtype.kind in "bcW":
-        unsupported("index_func_", input._memory.dtype)
-    if source._memory.dtype != input._memory.dtype:
+    if input._memory_.dtype.kind in "bcW":
+        unsupported("index_func_", input._memory_.dtype)
+    if source._memory_.dtype != input._memory_.dtype:
         raise RuntimeError(
-            f"index_reduce_(): self ({scalar_name(input._memory.dtype)}) and source "
-            f"({scalar_name(source._memory.dtype)}) must have the same scalar type"
+            f"index_reduce_(): self ({scalar_name(input._memory_.dtype)}) and source "
+            f"({scalar_name(source._memory_.dtype)}) must have the same scalar type"
         )
-    if index._memory.dtype not in (np.int32, np.int64):
+    if index._memory_.dtype not in (np.int32, np.int64):
         raise RuntimeError(
-            f"index_reduce_(): Expected dtype int32/int64 for index but got: {scalar_name(index._memory.dtype)}"
+            f"index_reduce_(): Expected dtype int32/int64 for index but got: {scalar_name(index._memory_.dtype)}"
         )
-    mine, theirs = list(input._memory.shape), list(source._memory.shape)
+    mine, theirs = list(input._memory_.shape), list(source._memory_.shape)
     dim = normalize_dim(dim, len(mine))
     count = theirs[dim] if len(theirs) > dim else 1
-    if index._memory.size != count:
+    if index._memory_.size != count:
         raise RuntimeError(
-            f"index_reduce_(): Number of indices ({index._memory.size}) should be equal to source.size(dim): ({count})"
+            f"index_reduce_(): Number of indices ({index._memory_.size}) should be equal to source.size(dim): ({count})"
             f", for dim: {dim}"
         )
     if len(mine) != len(theirs) or mine[:dim] + mine[dim + 1 :] != theirs[:dim] + theirs[dim + 1 :]:

@@ -63,7 +63,7 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
         except IndexError:
             pass  # told better below
     elif cls is _slice:
-        if self._memory.ndim and key.step is None:
+        if self._memory_.ndim and key.step is None:
             start, stop = key.start, key.stop
             if start.__class__ is not int:
                 start = _bound(start)
@@ -71,11 +71,11 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
                 stop = _bound(stop)
             return _take_slice(self, 0, start, stop)
     elif cls is Tensor:
-        array = key._numbers
-        if array.dtype is _LONG and array.ndim and self._memory.ndim:
+        array = key._numbers_
+        if array.dtype is _LONG and array.ndim and self._memory_.ndim:
             return generated.index(self, [array])
     try:
-        basic, advanced = parse_index(_arrays(key), self._memory.shape)
+        basic, advanced = parse_index(_arrays(key), self._memory_.shape)
     except NoArray:
         return no_array(Tensor.__getitem__, "__getitem__", "key", 1, self, (self, key), {})
     return _read(self, basic, advanced)
@@ -102,7 +102,7 @@ def _is_all(k: builtins.slice, n: int) -> bool:
 def _arrays(key: Any) -> Any:
     """A key with arrays for the Tensors in it."""
     if isinstance(key, Tensor):
-        return key._numbers
+        return key._numbers_
     if isinstance(key, (tuple, list)):
         return key.__class__([_arrays(k) for k in key]) if key.__class__ in (tuple, list) else [_arrays(k) for k in key]
     return key
@@ -118,7 +118,7 @@ def _read(self: Tensor, basic: tuple[Any, ...], advanced: list[Any] | None) -> T
         elif k is Ellipsis:
             break
         elif isinstance(k, builtins.slice):
-            if not _is_all(k, result._memory.shape[dim]):
+            if not _is_all(k, result._memory_.shape[dim]):
                 step = 1 if k.step is None else _bound(k.step)
                 result = generated.slice(result, dim, _bound(k.start), _bound(k.stop), step)
             dim += 1
@@ -143,8 +143,8 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
     tensor([0., 1., 2.])
     """
     try:
-        data = self._numbers
-        values = value._numbers if isinstance(value, Tensor) else None
+        data = self._numbers_
+        values = value._numbers_ if isinstance(value, Tensor) else None
         arrays = key if key.__class__ is int else _arrays(key)
     except NoArray:
         return no_array(Tensor.__setitem__, "__setitem__", "key", 1, self, (self, key, value), {})
@@ -161,21 +161,21 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
     state = local.state
     if (
         state.interceptor is not None
-        or (state.grad_enabled and (self._edge or self.requires_grad or (value is not values and value.requires_grad)))
+        or (state.grad_enabled and (self._edge_ or self.requires_grad or (value is not values and value.requires_grad)))
     ):
         if advanced is None and state.interceptor is None and _write_part(state, self, basic, value, values):
             end_inplace(self, data, None, "__setitem__")
             return
         place = _place(self, basic)
-        if place is not self and place._grad_meta is not None:
-            place._grad_meta.fleeting = True  # type: ignore[attr-defined]
+        if place is not self and place._grad_meta_ is not None:
+            place._grad_meta_.fleeting = True  # type: ignore[attr-defined]
         _write(place, advanced, value)
         return
     # Nothing to record: straight to memory.
     begin_inplace(state, self, False, True)
-    if advanced is None and 0 in self._memory.strides:
-        check_no_internal_overlap(self._memory[basic])
-    if value is not values and value._vc is self._vc and value._vc is not None:
+    if advanced is None and 0 in self._memory_.strides:
+        check_no_internal_overlap(self._memory_[basic])
+    if value is not values and value._vc_ is self._vc_ and value._vc_ is not None:
         if advanced is not None:
             check_overlap(data[basic], values, True)
         elif values.size > 1:
@@ -190,7 +190,7 @@ def _number_to_write(self: Tensor, value: Any) -> Any:
         kind = type(value)
         name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
         raise TypeError(f"can't assign a {name} to a {type_name(self)}: make it a tensor first, with torch.tensor(...)")
-    dtype = self._memory.dtype
+    dtype = self._memory_.dtype
     # Does it fit? This is asked before the key is looked at, and at once of what fits everywhere.
     if isinstance(value, int):
         if not -(2**63) <= value < 2**63 and not (dtype.char == "L" and 0 <= value < 2**64):
@@ -213,7 +213,7 @@ def _write_part(state: ThreadState, self: Tensor, basic: tuple[Any, ...], value:
     """Write to the part `basic` of a tensor and record it, without making the view; False where a view is needed."""
     if not can_rebase_part(state, self):
         return False
-    data = self._numbers
+    data = self._numbers_
     part = data[basic]
     if part.shape == data.shape:
         return False  # all of it: no part
@@ -221,9 +221,9 @@ def _write_part(state: ThreadState, self: Tensor, basic: tuple[Any, ...], value:
     if value is values:
         once(kernels.fill, part, values, out=part)
     else:
-        if values.dtype is not data.dtype or values.ndim > part.ndim or value._vc is self._vc is not None:
+        if values.dtype is not data.dtype or values.ndim > part.ndim or value._vc_ is self._vc_ is not None:
             return False
-        edge = value._edge or (value._grad_meta and gradient_edge(value))
+        edge = value._edge_ or (value._grad_meta_ and gradient_edge(value))
         try:
             part[...] = values
         except ValueError:
@@ -236,7 +236,7 @@ def _write_part(state: ThreadState, self: Tensor, basic: tuple[Any, ...], value:
 
 def write_at(self: Tensor, key: Any, value: Any) -> None:
     """``self[key] = value`` by operators alone, of a tensor that has no array."""
-    basic, advanced = parse_index(_arrays(key), self._memory.shape)
+    basic, advanced = parse_index(_arrays(key), self._memory_.shape)
     _write(_place(self, basic), advanced, value)
 
 
@@ -244,7 +244,7 @@ def _place(self: Tensor, basic: tuple[Any, ...]) -> Tensor:
     """The view of `self` that ``self[key] = value`` writes to; `self` where it is all of it."""
     if all(
         k is Ellipsis or (isinstance(k, builtins.slice) and _is_all(k, n))
-        for k, n in zip(basic, (*self._memory.shape, 0))
+        for k, n in zip(basic, (*self._memory_.shape, 0))
     ):
         return self
     return _read(self, basic, None)
@@ -254,9 +254,9 @@ def _write(place: Tensor, advanced: list[Any] | None, value: Any) -> None:
     """Write to all of `place`, or to the places in it that arrays give. The history is that of the writing operator."""
     number = False
     if isinstance(value, Tensor):
-        shape = value._memory.shape
+        shape = value._memory_.shape
         number = not shape
-        if (advanced is not None or shape != place._memory.shape) and shape[:1] == (1,):
+        if (advanced is not None or shape != place._memory_.shape) and shape[:1] == (1,):
             first = next((i for i, n in enumerate(shape) if n != 1), len(shape))
             value = generated.view(value, shape[first:])
     if advanced is not None:
@@ -264,14 +264,14 @@ def _write(place: Tensor, advanced: list[Any] | None, value: Any) -> None:
         return
     if not isinstance(value, Tensor):
         number = True
-        value = wrap(kernels.element(value, place._memory.dtype))
-        if 0 in place._memory.strides:
-            check_no_internal_overlap(place._memory)
-    if number and place._memory.ndim:
+        value = wrap(kernels.element(value, place._memory_.dtype))
+        if 0 in place._memory_.strides:
+            check_no_internal_overlap(place._memory_)
+    if number and place._memory_.ndim:
         generated.fill_Tensor_(place, value)
     else:
-        if value._memory.shape != place._memory.shape:
-            value = generated.expand(value, place._memory.shape)
+        if value._memory_.shape != place._memory_.shape:
+            value = generated.expand(value, place._memory_.shape)
         generated.copy_(place, value)
 
 
@@ -284,7 +284,7 @@ def index_arrays(indices: Sequence[Any]) -> list[Any]:
         raise TypeError(
             "index_put(): argument 'indices' (position 1) must be tuple of Tensors, not " + type(indices).__name__
         )
-    return [masks_of_bytes(i._numbers if isinstance(i, Tensor) else i) for i in indices]
+    return [masks_of_bytes(i._numbers_ if isinstance(i, Tensor) else i) for i in indices]
 
 
 @composite()
@@ -318,7 +318,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     if not isinstance(indices, Tensor):
         kind = type(indices).__name__
         raise TypeError(f"unravel_index(): argument 'indices' (position 1) must be Tensor, not {kind}")
-    if indices._memory.dtype.kind not in "iu":
+    if indices._memory_.dtype.kind not in "iu":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     if not isinstance(shape, (int, Sequence)) or isinstance(shape, str):
         raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")

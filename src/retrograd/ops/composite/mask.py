@@ -26,7 +26,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
     """
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
-    if condition._memory.dtype.char == "B":
+    if condition._memory_.dtype.char == "B":
         warnings.warn(
             "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
             "version of PyTorch. Use a boolean condition instead.",
@@ -75,14 +75,14 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     found = generated.nonzero(input)
     if not as_tuple:
         return found
-    columns = found._numbers if input._memory.ndim else np.zeros((len(found._numbers), 1), _LONG)
+    columns = found._numbers_ if input._memory_.ndim else np.zeros((len(found._numbers_), 1), _LONG)
     return tuple(fresh(columns[:, i].copy()) for i in range(columns.shape[1]))
 
 
 @composite(out=True)
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """`nonzero` with exactly `size` rows: cut, or filled up with `fill_value`."""
-    found = generated.nonzero(input)._numbers[:size]
+    found = generated.nonzero(input)._numbers_[:size]
     rows = np.full_like(found, fill_value, np.int64, shape=(size, found.shape[1]))
     rows[: len(found)] = found
     return fresh(rows)
@@ -90,7 +90,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
 
 def _within(input: Tensor, indices: Sequence[Any]) -> list[Any]:
     """Indices, those that are beside the tensor moved to its edge."""
-    sizes = input._memory.shape
+    sizes = input._memory_.shape
     return [None if i is None else i.clamp(-n, n - 1) for i, n in zip(indices, sizes, strict=False)]
 
 
@@ -102,9 +102,9 @@ def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: Sequence[Any], fi
     >>> torch._unsafe_masked_index(torch.ones(2), torch.tensor([True, False]), [torch.tensor([1, 9])], 5.)
     tensor([1., 5.])
     """
-    if not input._memory.size:
-        shape = np.broadcast_shapes(*[i._memory.shape for i in indices if i is not None])
-        rest = input._memory.shape[len(indices) :]
+    if not input._memory_.size:
+        shape = np.broadcast_shapes(*[i._memory_.shape for i in indices if i is not None])
+        rest = input._memory_.shape[len(indices) :]
         return input.new_full((*shape, *rest), fill)  # type: ignore[attr-defined]
     found = input[tuple(_all if i is None else i for i in _within(input, indices))]  # type: ignore[index]
     return found.masked_fill(mask.logical_not(), fill)  # type: ignore[attr-defined]
@@ -124,7 +124,7 @@ def _unsafe_masked_index_put_accumulate(
     >>> torch._unsafe_masked_index_put_accumulate(torch.zeros(2), mask, places, torch.ones(3))
     tensor([0., 2.])
     """
-    if not input._memory.size:
+    if not input._memory_.size:
         return generated.clone(input)
     kept = values.masked_fill(mask.logical_not(), 0)  # type: ignore[attr-defined]
     return index_put(input, _within(input, indices), kept, True)

@@ -29,7 +29,7 @@ def linalg_cond(A: Tensor, p: Any = None) -> Tensor:
         return small / large if p == -2 else large / small
     if p not in ("fro", "nuc", 1, -1, math.inf, -math.inf):
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
-    check_matrices(A._memory, f"linalg.cond(ord={p})", True)
+    check_matrices(A._memory_, f"linalg.cond(ord={p})", True)
     inverse, info = generated.linalg_inv_ex(A)
     result = linalg_matrix_norm(A, p) * linalg_matrix_norm(inverse, p)
     singular = info != 0
@@ -45,7 +45,7 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     tensor([[1., 5.],
             [0., 1.]])
     """
-    check_matrices(input._memory, "linalg.matrix_power", True)
+    check_matrices(input._memory_, "linalg.matrix_power", True)
     if n == 0:
         return input.clone().copy_(eye(input.shape[-1], dtype=input.dtype))
     if n < 0:

@@ -63,28 +63,28 @@ def set_(input: Tensor, source: Any = None, storage_offset: int = 0, size: Any =
     forbid_duals("set_", input, source)
     data = _memory(input, source, storage_offset, size, stride)
     begin_inplace(state, input, False)
-    if input._special is not None:
+    if input._special_ is not None:
         input._hold(data)  # type: ignore[attr-defined]  # a class of a user, with memory of its own
     else:
-        input._memory = data
+        input._memory_ = data
     outdate_accumulator(input)
     bump_version(input)
     return input
 
 
 def _memory(input: Tensor, source: Any, offset: int, size: Any, stride: Any) -> np.ndarray:
-    dtype = input._memory.dtype
+    dtype = input._memory_.dtype
     if source is None:
         return np.empty((0,), dtype)
     if isinstance(source, Tensor):
-        if source._memory.dtype != dtype:
+        if source._memory_.dtype != dtype:
             raise RuntimeError(
                 f"Could not set tensor of type {C_NAMES[source.dtype.name]} to a tensor of type "
                 f"{C_NAMES[input.dtype.name]}"
             )
         if size is None:
-            return source._memory
-        root = source._memory
+            return source._memory_
+        root = source._memory_
     elif isinstance(source, TypedStorage):
         if source.dtype.np != dtype:
             raise RuntimeError(
@@ -110,7 +110,7 @@ def _memory(input: Tensor, source: Any, offset: int, size: Any, stride: Any) -> 
 @composite(space="Tensor")
 def is_shared(input: Tensor) -> bool:
     """Does the tensor lie in memory that it shares with other processes: `share_memory_`, a DataLoader's worker?"""
-    return shared_memory.is_shared(kernels.storage_root(input._memory))
+    return shared_memory.is_shared(kernels.storage_root(input._memory_))
 
 
 @composite(space="Tensor")
@@ -132,7 +132,7 @@ def is_pinned(input: Tensor, device: Any = None) -> bool:
     """Does an accelerator read the tensor's memory by itself? `device` may say which kind: there is one."""
     if device is not None:
         as_device(device)
-    return input._memory.__class__ is np.ndarray and is_pinned_array(input._memory)
+    return input._memory_.__class__ is np.ndarray and is_pinned_array(input._memory_)
 
 
 @composite(space="Tensor")
@@ -144,19 +144,19 @@ def pin_memory(input: Tensor, device: Any = None) -> Tensor:
         return input
     if not input.is_cpu:
         raise RuntimeError(f"cannot pin '{input.type()}' only dense CPU tensors can be pinned")  # type: ignore[attr-defined]
-    return wrap(pinned(input._numbers))
+    return wrap(pinned(input._numbers_))
 
 
 @composite(space="Tensor")
 def record_stream(input: Tensor, s: Any) -> None:
     """Say that a stream uses the tensor's memory: it is not given to others before the stream has done what it was told
     by the time that the tensor goes. Note [Memory and streams] in arrays/memory.py."""
-    place = getattr(input._memory, "place", None)
+    place = getattr(input._memory_, "place", None)
     if place is None:
         raise NotImplementedError(
             f"Could not run 'aten::record_stream' on a tensor of the {input.device}: it has no streams"
         )
-    place.use_on(input._memory, s._class)
+    place.use_on(input._memory_, s._class)
 
 
 @composite(space="Tensor")
@@ -176,16 +176,16 @@ def resize_(input: Tensor, *sizes: Any, size: Any = None, memory_format: Any = N
     shape = int_tuple("resize_", "size", 1, sizes if size is None else (size,))
     if any(n < 0 for n in shape):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}")
-    data = input._memory
+    data = input._memory_
     if memory_format is not None:
         _check_format(shape, memory_format)
     if data.shape == shape and (memory_format is None or kernels.is_contiguous(data, memory_format)):
         return input
     begin_inplace(state, input, False)
-    input._memory = _resized(input, shape, memory_format)
+    input._memory_ = _resized(input, shape, memory_format)
     outdate_accumulator(input)
     if input._is_view():
-        input._grad_meta = None  # it shows something else of its base now, if anything
+        input._grad_meta_ = None  # it shows something else of its base now, if anything
     bump_version(input)
     return input
 
@@ -207,7 +207,7 @@ def _strides(shape: tuple[int, ...], memory_format: Any) -> tuple[int, ...]:
 
 
 def _resized(input: Tensor, shape: tuple[int, ...], memory_format: Any) -> np.ndarray:
-    data = input._memory
+    data = input._memory_
     root, offset = kernels.storage_root(data), kernels.storage_offset(data)
     needed = (offset + math.prod(shape)) * data.itemsize
     if isinstance(data, Beyond) and needed <= root.nbytes:
@@ -215,7 +215,7 @@ def _resized(input: Tensor, shape: tuple[int, ...], memory_format: Any) -> np.nd
     if needed > root.nbytes:
         grown = np.empty(needed, np.uint8)
         grown[: root.nbytes] = root.ravel("K").view(np.uint8)
-        if root is not data or input._vc is not None:  # others may lie in this memory
+        if root is not data or input._vc_ is not None:  # others may lie in this memory
             move(root, grown, UntypedStorage, input)
         data = grown.view(data.dtype)
     return kernels.as_strided(data, shape, _strides(shape, memory_format), offset)
@@ -227,7 +227,7 @@ def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None
     if "preserve" in str(memory_format):
         formats = [f for f in (channels_last, channels_last_3d) if the_template.is_contiguous(memory_format=f)]
         memory_format = formats[0] if formats and not the_template.is_contiguous() else contiguous_format
-    return resize_(input, tuple(the_template._memory.shape), memory_format=memory_format)
+    return resize_(input, tuple(the_template._memory_.shape), memory_format=memory_format)
 
 
 @composite()
@@ -253,7 +253,7 @@ def dim_order(input: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]
     formats = ambiguity_check if isinstance(ambiguity_check, (list, tuple)) else None
     if formats is None and not isinstance(ambiguity_check, bool):
         raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
-    shape, strides = input._memory.shape, kernels.strides(input._memory)
+    shape, strides = input._memory_.shape, kernels.strides(input._memory_)
     unclear = ambiguity_check is True and any(n == 1 or s == 0 for n, s in zip(shape, strides, strict=True))
     if unclear or (formats and sum(input.is_contiguous(memory_format=f) for f in formats) > 1):
         raise RuntimeError(
@@ -281,16 +281,17 @@ def as_subclass(input: Tensor, cls: type) -> Tensor:
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
             f"class inherits from Tensor: {cls!r} does not."
         )
-    if input._special is not None:
+    if input._special_ is not None:
         extension("subclasses").check_no_other_class(input, cls)
     if local.state.observers:
         view = extension("subclasses").unobserved(generated.alias, input)
     else:
         view = generated.alias(input)
-    if cls._special is not None or input._special is not None:  # type: ignore[attr-defined]
+    if cls._special_ is not None or input._special_ is not None:  # type: ignore[attr-defined]
         return extension("subclasses").as_special_subclass(view, cls)
     result = new(cls)
-    result._memory, result._vc, result._grad_meta, result._edge = view._memory, view._vc, view._grad_meta, view._edge
+    result._memory_, result._vc_ = view._memory_, view._vc_
+    result._grad_meta_, result._edge_ = view._grad_meta_, view._edge_
     keep_bits(view, result)
     return result
 
@@ -309,8 +310,8 @@ def apply_(input: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     tensor([2., 3.])
     """
     _no_gradient("apply_", input)
-    values = [callable(value) for value in input._numbers.reshape(-1).tolist()]
-    return overwrite(input, np.array(values, input._memory.dtype).reshape(input._memory.shape))
+    values = [callable(value) for value in input._numbers_.reshape(-1).tolist()]
+    return overwrite(input, np.array(values, input._memory_.dtype).reshape(input._memory_.shape))
 
 
 @composite(space="Tensor", bare=True)
@@ -327,14 +328,14 @@ def map2_(input: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any
 
 def _mapped(name: str, function: Callable[..., Any], input: Tensor, *others: Tensor) -> Tensor:
     _no_gradient(name, input, *others)
-    arrays = [np.broadcast_to(other._numbers, input._memory.shape) for other in others]
-    rows = zip(*(array.reshape(-1).tolist() for array in (input._numbers, *arrays)), strict=True)
+    arrays = [np.broadcast_to(other._numbers_, input._memory_.shape) for other in others]
+    rows = zip(*(array.reshape(-1).tolist() for array in (input._numbers_, *arrays)), strict=True)
     values = [function(*row) for row in rows]
-    return overwrite(input, np.array(values, input._memory.dtype).reshape(input._memory.shape))
+    return overwrite(input, np.array(values, input._memory_.dtype).reshape(input._memory_.shape))
 
 
 def _slice_inverse_array(array: Any, src: Tensor, *_: Any) -> Any:
-    data = src._numbers
+    data = src._numbers_
     return kernels.as_strided(array, data.shape, kernels.strides(data), kernels.storage_offset(data))
 
 
@@ -343,9 +344,9 @@ def slice_inverse(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
     """The tensor that `input`, in memory like that of ``src[start:end:step]``, is this slice of."""
-    data = src._numbers
+    data = src._numbers_
     result = as_strided(input, data.shape, kernels.strides(data), kernels.storage_offset(data))
-    meta: Any = result._grad_meta
+    meta: Any = result._grad_meta_
     if meta is not None:
         meta.step = (_slice_inverse_array, slice_inverse, (src, dim, start, end, step), None)
     return result
@@ -372,13 +373,13 @@ def numel(input: Tensor) -> int:
 @composite(space="Tensor")
 def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     """Set the main diagonal of a matrix to `fill_value`; with `wrap`, again below a square."""
-    sizes = input._memory.shape
+    sizes = input._memory_.shape
     if len(sizes) < 2:
         raise RuntimeError("dimensions must larger than 1")
     if len(sizes) > 2 and len(set(sizes)) > 1:
         raise RuntimeError("all dimensions of input must be of equal length")
-    item = input._memory.itemsize
-    steps = [s // item for s in input._memory.strides]
+    item = input._memory_.itemsize
+    steps = [s // item for s in input._memory_.strides]
     count, step = min(sizes), sum(steps)
     fill_(shape.as_strided(input, (count,), (step,), input.storage_offset()), fill_value)
     if wrap and len(sizes) == 2 and sizes[0] > sizes[1] + 1:
@@ -414,9 +415,9 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Copy the elements of `src`, expanded and converted, into this tensor; gradients then go to `src`."""
     if isinstance(src, (bool, int, float, complex)):
         src = wrap(np.asarray(src))
-    if isinstance(src, Tensor) and src.requires_grad and input._memory.dtype.kind not in "fcVW":
+    if isinstance(src, Tensor) and src.requires_grad and input._memory_.dtype.kind not in "fcVW":
         src = src.detach()  # what an integer tensor holds has no gradient
-    if isinstance(src, Tensor) and src._memory.__class__ is not input._memory.__class__ and src._special is None:
+    if isinstance(src, Tensor) and src._memory_.__class__ is not input._memory_.__class__ and src._special_ is None:
         src = src.to(input.device, non_blocking=non_blocking)  # type: ignore[attr-defined]
     return generated.copy_(input, src, non_blocking)
 
@@ -424,10 +425,10 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 @composite()
 def is_nonzero(input: Tensor) -> builtins.bool:
     """Whether the one element is not zero."""
-    if input._memory.size != 1:
-        which = "no values" if not input._memory.size else "more than one value"
+    if input._memory_.size != 1:
+        which = "no values" if not input._memory_.size else "more than one value"
         raise RuntimeError(f"Boolean value of Tensor with {which} is ambiguous")
-    return builtins.bool(input._numbers.reshape(-1)[0])
+    return builtins.bool(input._numbers_.reshape(-1)[0])
 
 
 @composite(method=False, bare=True)

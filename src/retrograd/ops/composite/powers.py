@@ -19,17 +19,17 @@ from ..support import NUMBERS, needs_a_tensor, number, reflected
 @composite(method=False)
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """The matrix whose columns are the powers of `x`, highest first unless `increasing`."""
-    if x._memory.ndim != 1:
+    if x._memory_.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
-    n = x._memory.shape[0] if N is None else N
+    n = x._memory_.shape[0] if N is None else N
     if n < 0:
         raise RuntimeError("N must be non-negative.")
-    if x._memory.dtype.kind in "biu":
+    if x._memory_.dtype.kind in "biu":
         x = x.to(int64)  # in which the powers are multiplied up
-    np.empty((x._memory.shape[0], n), x._memory.dtype)  # is there memory for it? Asked before the columns are made
+    np.empty((x._memory_.shape[0], n), x._memory_.dtype)  # is there memory for it? Asked before the columns are made
     columns = [generated.pow_Tensor_Scalar(x, k) for k in range(n)]
     if not columns:
-        return fresh(np.empty((x._memory.shape[0], 0), x._memory.dtype))
+        return fresh(np.empty((x._memory_.shape[0], 0), x._memory_.dtype))
     return generated.stack(columns if increasing else columns[::-1], 1)
 
 
@@ -83,10 +83,10 @@ def float_power(input: Any, exponent: Any) -> Tensor:
 @composite(method=False)
 def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """The powers ``x**0`` to ``x**(N-1)`` in rows."""
-    if x._memory.dtype.kind == "b" or is_half(x._memory.dtype):
+    if x._memory_.dtype.kind == "b" or is_half(x._memory_.dtype):
         raise RuntimeError(
             "linalg.vander supports floating point, complex, and integer tensors, but got "
-            + scalar_name(x._memory.dtype)
+            + scalar_name(x._memory_.dtype)
         )
     if not x.ndim:
         x = x.unsqueeze(0)
@@ -101,10 +101,10 @@ def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
 def float_power_(input: Tensor, exponent: Any) -> Tensor:
     """In-place `float_power`, for tensors of double precision."""
     result = float_power(input.detach(), exponent)
-    if result._memory.dtype != input._memory.dtype:
+    if result._memory_.dtype != input._memory_.dtype:
         raise RuntimeError(
-            f"the base given to float_power_ has dtype {scalar_name(input._memory.dtype)} but the operation's result "
-            f"requires dtype {scalar_name(result._memory.dtype)}"
+            f"the base given to float_power_ has dtype {scalar_name(input._memory_.dtype)} but the operation's result "
+            f"requires dtype {scalar_name(result._memory_.dtype)}"
         )
     if isinstance(exponent, Tensor):
         return generated.pow_Tensor_Tensor_(input, exponent.to(input.dtype))

@@ -64,13 +64,13 @@ def linalg_multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """The dot products of vectors along `dim`, the first conjugated."""
     for v in (x, y):
-        if v._memory.dtype.kind not in "fcVW":
+        if v._memory_.dtype.kind not in "fcVW":
             raise RuntimeError(
                 f"linalg.vecdot: Expected a floating point or complex tensor as input. Got "
-                f"{scalar_name(v._memory.dtype)}"
+                f"{scalar_name(v._memory_.dtype)}"
             )
-    if x._memory.dtype != y._memory.dtype:
-        names = scalar_name(x._memory.dtype), scalar_name(y._memory.dtype)
+    if x._memory_.dtype != y._memory_.dtype:
+        names = scalar_name(x._memory_.dtype), scalar_name(y._memory_.dtype)
         raise RuntimeError(
             "linalg.vecdot: Expected x and y to have the same dtype, but found x of type {} and y of type {} "
             "instead".format(*names)
@@ -101,7 +101,7 @@ def __matmul__(self: Tensor, other: Any) -> Any:
     """``self @ other``."""
     if not isinstance(other, Tensor):
         return NotImplemented
-    if self._memory.ndim == 2 == other._memory.ndim:
+    if self._memory_.ndim == 2 == other._memory_.ndim:
         return generated.mm(self, other)
     return _matmul(self, other)
 
@@ -114,12 +114,12 @@ def __rmatmul__(self: Tensor, other: Any) -> Any:
 
 def _matmul(input: Tensor, other: Tensor) -> Tensor:
     try:
-        a, b = input._numbers, other._numbers
+        a, b = input._numbers_, other._numbers_
     except NoArray:
         result = operate_on_special(matmul, (input, other), {})
         if result is not NotImplemented:
             return result
-        a, b = input._memory, other._memory
+        a, b = input._memory_, other._memory_
     n, m = a.ndim, b.ndim
     if n == 2 and m == 2:
         return generated.mm(input, other)
@@ -144,7 +144,7 @@ def _matmul(input: Tensor, other: Tensor) -> Tensor:
 
 def _broadcast_bmm(input: Tensor, other: Tensor) -> Tensor:
     """The products of two batches whose batch dimensions are broadcast."""
-    a, b = input._memory.shape, other._memory.shape
+    a, b = input._memory_.shape, other._memory_.shape
     if a[:-2] == b[:-2] and len(a) == 3:
         return generated.bmm(input, other)
     batch = a[:-2] if a[:-2] == b[:-2] else _broadcast_shape(a[:-2], b[:-2])
@@ -181,18 +181,18 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         if not isinstance(x, Tensor):
             raise not_a_tensor("linear", name, position, x)
     try:
-        a, w = input._numbers, weight._numbers
+        a, w = input._numbers_, weight._numbers_
     except NoArray:
         result = operate_on_special(linear, (input, weight, bias), {})
         if result is not NotImplemented:
             return result
-        a, w = input._memory, weight._memory
+        a, w = input._memory_, weight._memory_
     n = a.ndim
     if n == 0 or w.ndim == 0:
         raise RuntimeError(f"both arguments to linear need to be at least 1D, but they are {n}D and {w.ndim}D")
     if n == 2 == w.ndim and bias is not None:
         return generated.addmm(bias, input, generated.t(weight))
-    if bias is None or w.ndim != 2 or bias._memory.ndim > 1:
+    if bias is None or w.ndim != 2 or bias._memory_.ndim > 1:
         result = _matmul(input, generated.t(weight))
         return result if bias is None else result + bias
     rows = input.reshape(math.prod(a.shape[:-1]), a.shape[-1])
@@ -205,23 +205,23 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     if input1.ndim != input2.ndim:
         raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}")
     if bias is not None:
-        if bias._memory.dtype != weight._memory.dtype:
+        if bias._memory_.dtype != weight._memory_.dtype:
             raise RuntimeError(
                 f"All tensors must have the same dtype, got input1: {input1.dtype}, input2: {input2.dtype}, weight: "
                 f"{weight.dtype}, bias: {bias.dtype}"
             )
-        if bias._memory.shape != weight._memory.shape[:1]:
+        if bias._memory_.shape != weight._memory_.shape[:1]:
             raise RuntimeError(
                 f"bilinear(): bias size does not match weight size: got {list(bias.shape)} but expected "
                 f"{list(weight.shape[:1])}"
             )
-    lead = input1._memory.shape[:-1]
-    if lead != input2._memory.shape[:-1] or weight._memory.ndim != 3 or not input1._memory.ndim:
+    lead = input1._memory_.shape[:-1]
+    if lead != input2._memory_.shape[:-1] or weight._memory_.ndim != 3 or not input1._memory_.ndim:
         result = einsum("...i,kij,...j->...k", input1, weight, input2)  # which says what does not fit
         return result if bias is None else result + bias
-    rows = (x.reshape((-1, x._memory.shape[-1])) for x in (input1, input2))
+    rows = (x.reshape((-1, x._memory_.shape[-1])) for x in (input1, input2))
     flat = generated._trilinear(next(rows), weight, next(rows), (1, 3), (0,), (1, 2), (2, 3))
-    result = flat.reshape((*lead, weight._memory.shape[0]))
+    result = flat.reshape((*lead, weight._memory_.shape[0]))
     return result if bias is None else result + bias
 
 
@@ -235,21 +235,21 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
             [6., 8.]])
     """
     for name, v in (("self", input), ("vec2", vec2)):
-        if v._memory.ndim != 1:
-            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {v._memory.ndim}-D")
-    return generated.mul(input.reshape((input._memory.shape[0], 1)), vec2)
+        if v._memory_.ndim != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {v._memory_.ndim}-D")
+    return generated.mul(input.reshape((input._memory_.shape[0], 1)), vec2)
 
 
 @composite(out=True)
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """The sums of products over the last dimension of both."""
-    if not input._memory.ndim or not other._memory.ndim:
+    if not input._memory_.ndim or not other._memory_.ndim:
         return generated.mul(input, other)
-    n, m = input._memory.shape[-1], other._memory.shape[-1]
+    n, m = input._memory_.shape[-1], other._memory_.shape[-1]
     if n != m:
         raise RuntimeError(
-            f"inner() the last dimension must match on both input tensors but got shapes {list(input._memory.shape)} "
-            f"and {list(other._memory.shape)}"
+            f"inner() the last dimension must match on both input tensors but got shapes {list(input._memory_.shape)} "
+            f"and {list(other._memory_.shape)}"
         )
     return tensordot(input, other, ([-1], [-1]))
 
@@ -264,7 +264,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """
     if isinstance(dims, Tensor):
         dims = dims.tolist()
-    x, y = a._memory, b._memory
+    x, y = a._memory_, b._memory_
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
@@ -297,7 +297,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
                 f"contracted dimensions need to match, but first has size {n} in dim {d} and second has size {m} in "
                 f"dim {e}"
             )
-    x, y = a._memory, b._memory
+    x, y = a._memory_, b._memory_
     keep_a = [d for d in range(x.ndim) if d not in over_a]
     keep_b = [d for d in range(y.ndim) if d not in over_b]
     shape_a, shape_b = [x.shape[d] for d in keep_a], [y.shape[d] for d in keep_b]
@@ -330,7 +330,7 @@ def einsum(*args: Any) -> Tensor:
             raise TypeError(f"einsum(): argument 'equation' (position 1) must be str, not {type(equation).__name__}")
     if len(operands) == 1 and isinstance(operands[0], Tensor):
         (labels,), output = parse_equation(equation, [like_array(operands[0])])
-        sizes = set(zip(labels, operands[0]._memory.shape))
+        sizes = set(zip(labels, operands[0]._memory_.shape))
         if set(labels) == set(output) and len(sizes) == len(output):
             return _rearranged(operands[0], labels, output)
     return generated.einsum(equation, operands)
@@ -378,9 +378,9 @@ def _equation_of_lists(args: tuple) -> tuple[str, list[Tensor]]:
 @composite(out=True)
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """The Kronecker product: `other`, scaled by every element of `input`, side by side."""
-    n = max(input._memory.ndim, other._memory.ndim)
-    a = (1,) * (n - input._memory.ndim) + input._memory.shape
-    b = (1,) * (n - other._memory.ndim) + other._memory.shape
+    n = max(input._memory_.ndim, other._memory_.ndim)
+    a = (1,) * (n - input._memory_.ndim) + input._memory_.shape
+    b = (1,) * (n - other._memory_.ndim) + other._memory_.shape
     left = input.reshape([s for size in a for s in (size, 1)])
     right = other.reshape([s for size in b for s in (1, size)])
     return generated._unsafe_view(generated.mul(left, right), [x * y for x, y in zip(a, b)])
@@ -390,9 +390,9 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """The cross products of the vectors of length 3 along `dim`, by default the first dimension of that size."""
     if dim is None:
-        if input._memory.ndim != other._memory.ndim:
+        if input._memory_.ndim != other._memory_.ndim:
             raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
-        dim = next((d for d, n in enumerate(input._memory.shape) if n == 3), None)
+        dim = next((d for d, n in enumerate(input._memory_.shape) if n == 3), None)
         if dim is None:
             raise RuntimeError("no dimension of size 3 in input")
     return generated.linalg_cross(input, other, dim=dim, out=out)
@@ -408,7 +408,7 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     if len(matrices) == 1:
         return generated.clone(matrices[0])
-    sizes = [x._memory.shape[0] for x in matrices] + [matrices[-1]._memory.shape[-1]]
+    sizes = [x._memory_.shape[0] for x in matrices] + [matrices[-1]._memory_.shape[-1]]
     return _multiply_chain(matrices, _cheapest_splits(sizes), 0, len(matrices) - 1)
 
 

@@ -24,45 +24,45 @@ from ..registry import composite
 @composite(method=False, draws=True)
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """Numbers drawn from binomial distributions: how many of `count` trials succeed, each with probability `prob`."""
-    if count._memory.dtype.kind not in "fV" or count._memory.dtype != prob._memory.dtype:
+    if count._memory_.dtype.kind not in "fV" or count._memory_.dtype != prob._memory_.dtype:
         raise ValueError(
             f"binomial only supports floating-point dtypes for count, got: {count.dtype}"
-            if count._memory.dtype.kind not in "fV"
+            if count._memory_.dtype.kind not in "fV"
             else "expected count and prob to have the same dtype"
         )
-    shape = np.broadcast_shapes(count._memory.shape, prob._memory.shape)
-    trials = np.broadcast_to(count._numbers, shape)
-    if (trials < 0).any() or ((prob._numbers < 0) | (prob._numbers > 1)).any():
+    shape = np.broadcast_shapes(count._memory_.shape, prob._memory_.shape)
+    trials = np.broadcast_to(count._numbers_, shape)
+    if (trials < 0).any() or ((prob._numbers_ < 0) | (prob._numbers_ > 1)).any():
         raise RuntimeError("binomial expects count >= 0 and probabilities in [0, 1]")
-    drawn = _generator("binomial", generator, count).binomial(trials.astype(np.int64), prob._numbers)
-    return fresh(drawn.astype(count._memory.dtype))
+    drawn = _generator("binomial", generator, count).binomial(trials.astype(np.int64), prob._numbers_)
+    return fresh(drawn.astype(count._memory_.dtype))
 
 
 def _generator(operator: str, given: Generator | None, like: Tensor) -> Generator:
     if given is None:
-        return default_generator if like._memory.__class__ is np.ndarray else generator_of(like.device)
+        return default_generator if like._memory_.__class__ is np.ndarray else generator_of(like.device)
     if not isinstance(given, Generator):
         raise TypeError(f"{operator}(): argument 'generator' must be torch.Generator, not {type(given).__name__}")
     return given
 
 
 def _check_dtype(kernel: str, input: Tensor, kinds: str) -> None:
-    if input._memory.dtype.kind not in kinds:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{kernels.scalar_name(input._memory.dtype)}'")
-    refuse_stored(kernel, input._memory.dtype, but="W")
+    if input._memory_.dtype.kind not in kinds:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{kernels.scalar_name(input._memory_.dtype)}'")
+    refuse_stored(kernel, input._memory_.dtype, but="W")
 
 
 def _check_continuous(distribution: str, input: Tensor) -> None:
-    if input._memory.dtype.kind not in "fV":
+    if input._memory_.dtype.kind not in "fV":
         raise RuntimeError(
             f"{distribution} distribution is a continuous probability distribution. dtype must be a floating point but "
-            f"you specified {kernels.scalar_name(input._memory.dtype)}"
+            f"you specified {kernels.scalar_name(input._memory_.dtype)}"
         )
 
 
 def _draw_parts(draw: Any, input: Tensor) -> np.ndarray:
     """Draws in the shape, dtype and layout of `input`, for a complex one in both parts."""
-    data = input._memory
+    data = input._memory_
     if data.dtype.kind not in "cW":
         return draw(data)
     parts = draw(kernels.view_as_real(data))
@@ -81,10 +81,10 @@ def uniform_(input: Tensor, *bounds: float, generator: Generator | None = None, 
     low, high = [_real("uniform_", "from", bound) for bound in _bounds("uniform_", bounds, named, (0.0, 1.0))]
     g = _generator("uniform_", generator, input)
     _check_dtype("check_uniform_bounds", input, "fcVW")
-    limit = float(float_limits(real_dtype(input._memory.dtype)).max)
+    limit = float(float_limits(real_dtype(input._memory_.dtype)).max)
     for name, bound in (("from", low), ("to", high)):
         if not -limit <= bound <= limit:
-            raise RuntimeError(f"{name} is out of bounds for {kernels.scalar_name(input._memory.dtype)}: {bound:g}")
+            raise RuntimeError(f"{name} is out of bounds for {kernels.scalar_name(input._memory_.dtype)}: {bound:g}")
     if low > high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
 
@@ -110,7 +110,7 @@ def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Generator 
     _check_dtype("normal_kernel_cpu", input, "fcVW")
 
     def draw() -> np.ndarray:
-        deviation = std * math.sqrt(0.5) if input._memory.dtype.kind in "cW" else std
+        deviation = std * math.sqrt(0.5) if input._memory_.dtype.kind in "cW" else std
         return _draw_parts(lambda parts: g.normal_like(parts, mean, deviation), input)
 
     return overwrite_by(input, draw)
@@ -146,7 +146,7 @@ def log_normal_(input: Tensor, mean: float = 1, std: float = 2, *, generator: Ge
     if not std > 0.0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     _check_dtype("log_normal_cpu", input, "fV")
-    return overwrite_by(input, lambda: np.exp(mean + std * g.normal_double_like(input._memory)))
+    return overwrite_by(input, lambda: np.exp(mean + std * g.normal_double_like(input._memory_)))
 
 
 @composite(space="Tensor", draws=True)
@@ -171,7 +171,7 @@ def random_(input: Tensor, *bounds: int, generator: Generator | None = None, **n
     """
     g = _generator("random_", generator, input)
     _check_dtype("random_kernel_cpu", input, "biufV")
-    dtype = input._memory.dtype
+    dtype = input._memory_.dtype
     least, most = _exact_integers(dtype)
     whole = not bounds and not named
     if len(bounds) == 1 and not named:
@@ -187,7 +187,7 @@ def random_(input: Tensor, *bounds: int, generator: Generator | None = None, **n
         for name, value in (("from", low), ("to - 1", high - 1)):
             if not least <= value <= most:
                 raise RuntimeError(f"{name} is out of bounds for {dtype}")
-    memory = input._memory
+    memory = input._memory_
     if whole:
         return overwrite_by(input, lambda: g.any_integers_like(memory, most))
     return overwrite_by(input, lambda: g.integers_like(memory, low, high))
@@ -210,23 +210,23 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
     g = _generator("bernoulli_", generator, input)
     if isinstance(p, Tensor):
         _check_dtype("bernoulli_tensor_cpu_self_", input, "biufV")
-        return overwrite_by(input, lambda: _bernoulli(g, np.broadcast_to(p._numbers, _expanded(p, input)), p, input))
+        return overwrite_by(input, lambda: _bernoulli(g, np.broadcast_to(p._numbers_, _expanded(p, input)), p, input))
     _check_dtype("bernoulli_scalar_cpu_", input, "biufV")
     p = _real("bernoulli_", "p", p)
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
-    return overwrite_by(input, lambda: g.uniform_like(input._memory, np.dtype(np.float64)) < p)
+    return overwrite_by(input, lambda: g.uniform_like(input._memory_, np.dtype(np.float64)) < p)
 
 
 def _expanded(p: Tensor, input: Tensor) -> tuple[int, ...]:
-    return p.expand(input._memory.shape)._memory.shape  # which has torch's words for shapes that do not fit
+    return p.expand(input._memory_.shape)._memory_.shape  # which has torch's words for shapes that do not fit
 
 
 def _bernoulli(g: Generator, p: np.ndarray, given: Tensor, input: Tensor) -> np.ndarray:
     _check_dtype("bernoulli_tensor_cpu_p_", given, "fV")
     if not ((p >= 0) & (p <= 1)).all():
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false: a probability is out of [0, 1]")
-    return g.uniform_like(input._memory, np.dtype(np.float64 if p.dtype == np.float64 else np.float32)) < p
+    return g.uniform_like(input._memory_, np.dtype(np.float64 if p.dtype == np.float64 else np.float32)) < p
 
 
 @composite(draws=True)
@@ -241,10 +241,10 @@ def bernoulli(
     """
     result = input.clone() if out is None else out.resize_(input.shape)
     if p is not None:
-        number = isinstance(p, Tensor) and not p._memory.ndim and p._memory.dtype.kind in "iu"
+        number = isinstance(p, Tensor) and not p._memory_.ndim and p._memory_.dtype.kind in "iu"
         return bernoulli_(result, p.item() if number else p, generator=generator)
-    drawn = _bernoulli(_generator("bernoulli", generator, input), input._numbers, input, result)
-    return overwrite(result, drawn.astype(input._memory.dtype))
+    drawn = _bernoulli(_generator("bernoulli", generator, input), input._numbers_, input, result)
+    return overwrite(result, drawn.astype(input._memory_.dtype))
 
 
 @composite(method=False, out=True, draws=True)
@@ -252,10 +252,10 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Numbers of the Poisson distributions whose rates are the elements of `input`."""
     g = _generator("poisson", generator, input)
     _check_dtype("poisson_cpu", input, "fV")
-    if (input._numbers < 0).any():
+    if (input._numbers_ < 0).any():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    drawn = g.poisson(input._numbers)
-    return overwrite(input.clone(), drawn.astype(input._memory.dtype))
+    drawn = g.poisson(input._numbers_)
+    return overwrite(input.clone(), drawn.astype(input._memory_.dtype))
 
 
 @composite(method=False, draws=True)
@@ -266,8 +266,8 @@ def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor
     """
     g = _generator("_standard_gamma", generator, input)
     _check_dtype("gamma_cpu", input, "fV")
-    drawn = g.gamma(input._numbers.astype(np.float64))
-    return functions.standard_gamma_drawn(input, fresh(drawn.astype(input._memory.dtype)))
+    drawn = g.gamma(input._numbers_.astype(np.float64))
+    return functions.standard_gamma_drawn(input, fresh(drawn.astype(input._memory_.dtype)))
 
 
 @composite(method=False, draws=True)
@@ -275,7 +275,7 @@ def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tens
     """Points of the simplex, drawn from the Dirichlet distributions of the concentrations along the last dimension."""
     g = _generator("_sample_dirichlet", generator, input)
     _check_dtype("dirichlet", input, "fV")
-    concentration, dtype = input._numbers.astype(np.float64), input._memory.dtype
+    concentration, dtype = input._numbers_.astype(np.float64), input._memory_.dtype
     # A gamma number of a small concentration is below the smallest double, but not its logarithm: it is that of the
     # concentration plus 1, times a uniform number to the power of 1 / concentration.
     waits = g.exponential(concentration.shape)
@@ -307,7 +307,7 @@ def multinomial(
     tensor([1, 1])
     """
     g = _generator("multinomial", generator, input)
-    weights = input._numbers
+    weights = input._numbers_
     if weights.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if weights.dtype.kind not in "fV":
@@ -325,7 +325,7 @@ def multinomial(
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     if not replacement or num_samples == 1:
         # Waiting times with these rates: who comes first, and second, is a draw without replacement.
-        waits = exponential_(wrap(np.empty_like(weights)), generator=generator)._numbers
+        waits = exponential_(wrap(np.empty_like(weights)), generator=generator)._numbers_
         speeds = np.divide(weights, waits)
         return fresh(np.argsort(-speeds, axis=-1, kind="stable")[..., :num_samples].copy())
     steps = weights.cumsum(-1)
@@ -349,7 +349,7 @@ def _bounds(operator: str, given: tuple, named: dict[str, Any], default: tuple) 
 
 def _real(operator: str, name: str, value: Any) -> float:
     """A number for a parameter of a distribution, before anything is drawn."""
-    if isinstance(value, Tensor) and value._memory.ndim == 0 and value._memory.dtype.kind in "biufV":
+    if isinstance(value, Tensor) and value._memory_.ndim == 0 and value._memory_.dtype.kind in "biufV":
         value = value.item()
     if not isinstance(value, (int, float)):
         raise TypeError(f"{operator}(): argument '{name}' must be float, not {type(value).__name__}")
@@ -358,5 +358,5 @@ def _real(operator: str, name: str, value: Any) -> float:
 
 def _open(g: Generator, input: Tensor) -> np.ndarray:
     """Uniform numbers in the shape of `input`, none of them 0."""
-    drawn = g.uniform_like(input._memory, np.dtype(np.float64))
+    drawn = g.uniform_like(input._memory_, np.dtype(np.float64))
     return np.maximum(drawn, np.finfo(np.float64).tiny)

@@ -186,12 +186,12 @@ def repeat_interleave(
     dim = normalize_dim(dim, input.ndim)
     if isinstance(repeats, Tensor):
         # Which element stands in each place: the kernel that repeats, applied to the numbers of the elements.
-        elements = arange(input._memory.shape[dim], device=repeats.device)._numbers
-        places = wrap(kernels.repeat_interleave(elements, repeats._numbers, 0, output_size))
+        elements = arange(input._memory_.shape[dim], device=repeats.device)._numbers_
+        places = wrap(kernels.repeat_interleave(elements, repeats._numbers_, 0, output_size))
         return generated.index_select(input, dim, places)
     if repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
-    shape = input._memory.shape
+    shape = input._memory_.shape
     if output_size is not None and output_size != shape[dim] * repeats:
         raise RuntimeError(
             f"repeat_interleave: Invalid output_size, expected {shape[dim] * repeats} but got {output_size}"
@@ -205,10 +205,10 @@ def _replaced(input: Tensor, src: Tensor, view: Callable[[Tensor], Tensor]) -> T
     """A copy of `input` whose part that `view` shows is `src`."""
     result = generated.clone(input)
     part = view(result)
-    if part._memory.shape != src._memory.shape:
+    if part._memory_.shape != src._memory_.shape:
         raise RuntimeError(
             "expected src to have a size equal to the slice of self. "
-            f"src size = {list(src._memory.shape)}, slice size = {list(part._memory.shape)}"
+            f"src size = {list(src._memory_.shape)}, slice size = {list(part._memory_.shape)}"
         )
     generated.copy_(part, src, False)
     return result
@@ -259,11 +259,11 @@ def _dense(view: Tensor) -> Tensor:
     """A copy of a view that was made for it. The gradient of a copy is its own: the view's node serves for both."""
     result = generated.clone(view, memory_format=contiguous_format)
     edge = view._history()
-    if edge is not None and view._is_view() and result._edge is not None:
+    if edge is not None and view._is_view() and result._edge_ is not None:
         node: Any = edge[0]
         if not hasattr(node, "of_a_copy"):  # several views have one node, and each of them comes here
             node.__class__ = _copying(node.__class__)
-        result._edge = edge
+        result._edge_ = edge
     return result
 
 
@@ -396,7 +396,7 @@ def view_copy(input: Tensor, size: Any = None, *, dtype: Any = None) -> Tensor:
     if dtype is not None:
         return _dense(generated.view_dtype(input, dtype))
     viewed = shape.reshape(input, size)
-    return _dense(generated.view(input, tuple(viewed._memory.shape)) if viewed is input else viewed)
+    return _dense(generated.view(input, tuple(viewed._memory_.shape)) if viewed is input else viewed)
 
 
 @composite(method=False, out=True)
@@ -411,7 +411,7 @@ def narrow_copy(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     view = shape.narrow(input.detach(), dim, start, length)  # which has the checks
     if isinstance(start, Tensor) or not view._is_view():
         return _dense(shape.narrow(input, dim, start, length))
-    size = input._memory.shape[normalize_dim(dim, input._memory.ndim)]
+    size = input._memory_.shape[normalize_dim(dim, input._memory_.ndim)]
     return generated._narrow_copy(input, dim, start + size if start < 0 else start, length)
 
 
@@ -427,8 +427,8 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
             [2, 4]])
     """
     for tensor in tensors:
-        if tensor._memory.ndim != 1:
-            raise RuntimeError(f"Expect a 1D vector, but got shape {list(tensor._memory.shape)}")
+        if tensor._memory_.ndim != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(tensor._memory_.shape)}")
     if len(tensors) == 1:
         return tensors[0]
     grids = meshgrid(*tensors, indexing="ij")
@@ -445,14 +445,14 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
             [1, 3],
             [2, 3]])
     """
-    if input._memory.ndim != 1:
-        raise RuntimeError(f"Expect a 1D vector, but got shape {list(input._memory.shape)}")
+    if input._memory_.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(input._memory_.shape)}")
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
-        return fresh(beside(input, np.empty(0, input._memory.dtype))._numbers)
+        return fresh(beside(input, np.empty(0, input._memory_.dtype))._numbers_)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    chosen = np.array(list(choose(range(input._memory.shape[0]), r)), np.int64).reshape(-1, r)
+    chosen = np.array(list(choose(range(input._memory_.shape[0]), r)), np.int64).reshape(-1, r)
     return generated.index_select(input, 0, beside(input, chosen.reshape(-1))).reshape(chosen.shape)
 
 
@@ -471,11 +471,11 @@ def _chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int) -> Tensor:
         raise RuntimeError(f"_chunk_cat expects positive num_chunks, got {num_chunks}")
     first = tensors[0]
     dim = normalize_dim(dim, first.ndim)
-    lead = first._memory.shape[:dim]
+    lead = first._memory_.shape[:dim]
     parts = []
     for tensor in tensors:
-        shape = tensor._memory.shape
-        if not tensor._memory.size:
+        shape = tensor._memory_.shape
+        if not tensor._memory_.size:
             raise RuntimeError(f"_chunk_cat expects non-empty tensor, got one of shape {list(shape)}")
         if tensor.dtype is not first.dtype:
             both = f"{first.dtype}, {tensor.dtype}"

@@ -107,7 +107,7 @@ def nanmean(
     if not (input.is_floating_point() or input.is_complex()):
         raise RuntimeError(
             "nanmean(): expected input to have floating point or complex dtype but got "
-            f"{scalar_name(input._memory.dtype)}"
+            f"{scalar_name(input._memory_.dtype)}"
         )
     dim, keepdim = _aliased("nanmean", dim, keepdim, aliases)
     valid = sum(generated.logical_not(generated.isnan(input)), dim, keepdim)
@@ -131,7 +131,7 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     """`input` summed over the dimensions along which a tensor of `size` was broadcast to it."""
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
         size = tuple(size[0])
-    shape = input._memory.shape
+    shape = input._memory_.shape
     if shape == size and size:
         return input
     lead = len(shape) - len(size)
@@ -149,9 +149,9 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
 
 def _reduced_count(input: Tensor, dim: Any) -> int:
     """How many elements go into one of the result; 0 where `dim` is wrong, for the operator to say so."""
-    shape = input._memory.shape
+    shape = input._memory_.shape
     if dim is None or dim == () or not shape:
-        return input._memory.size
+        return input._memory_.size
     dims = (dim,) if isinstance(dim, int) else dim
     return math.prod([shape[d] for d in dims]) if all(-len(shape) <= d < len(shape) for d in dims) else 0
 
@@ -173,7 +173,7 @@ def _deviation(operator: Any, name: str, doc: str) -> Any:
         if correction is None and dim is not None:
             correction = 1
         counted = 1 if correction is None else correction
-        if counted > 0 and _reduced_count(input, dim) <= counted and input._memory.size:
+        if counted > 0 and _reduced_count(input, dim) <= counted and input._memory_.size:
             warnings.warn(
                 f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
                 "(input numel divided by output numel).",
@@ -264,27 +264,27 @@ def segment_reduce(
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     if indices is not None:
         raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
-    if data._memory.dtype.kind not in "fV":
-        raise NotImplementedError(f"\"_segment_reduce_cpu\" not implemented for '{scalar_name(data._memory.dtype)}'")
+    if data._memory_.dtype.kind not in "fV":
+        raise NotImplementedError(f"\"_segment_reduce_cpu\" not implemented for '{scalar_name(data._memory_.dtype)}'")
     counts = _counts(data, lengths, offsets, axis % builtins.max(data.ndim, 1), unsafe)
     axis = counts.ndim - 1
     name, count = _NAMES[reduce], counts.shape[-1]
     start = _NEUTRAL[name] if initial is None else initial
     # What lies in no stretch goes to one more, which is dropped.
-    index = np.full(data._memory.shape[: axis + 1], count, np.int64)
+    index = np.full(data._memory_.shape[: axis + 1], count, np.int64)
     for row in np.ndindex(*counts.shape[:-1]):
-        first = 0 if offsets is None or lengths is not None else int(on_host(offsets._numbers)[row][0])
+        first = 0 if offsets is None or lengths is not None else int(on_host(offsets._numbers_)[row][0])
         stretches = np.repeat(np.arange(count), counts[row])
         index[row][first : first + stretches.size] = stretches
     more = bool((index == count).any())
     base = data.new_full((*data.shape[:axis], count + more, *data.shape[axis + 1 :]), start)
-    where = np.broadcast_to(index.reshape(*index.shape, *[1] * (data.ndim - axis - 1)), data._memory.shape)
+    where = np.broadcast_to(index.reshape(*index.shape, *[1] * (data.ndim - axis - 1)), data._memory_.shape)
     result = generated.scatter_reduce(
         base, axis, beside(data, where), generated.straight(data), name, include_self=True
     )
     result = result.narrow(axis, 0, count) if more else result
     if reduce == "mean":
-        divisors = counts.reshape(*counts.shape, *[1] * (data.ndim - axis - 1)).astype(data._memory.dtype)
+        divisors = counts.reshape(*counts.shape, *[1] * (data.ndim - axis - 1)).astype(data._memory_.dtype)
         # Of no elements, torch gives the initial value, or NaN where there is none.
         divisors = divisors if initial is None else np.maximum(divisors, divisors.dtype.type(1))
         result = result / beside(data, divisors)
@@ -297,25 +297,25 @@ def _counts(data: Tensor, lengths: Tensor | None, offsets: Tensor | None, axis: 
     if given is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
     name = "lengths" if lengths is not None else "offsets"
-    if given._memory.dtype.kind not in "iu":
+    if given._memory_.dtype.kind not in "iu":
         raise NotImplementedError(
-            f"\"_segment_reduce_{name}_cpu_kernel1\" not implemented for '{scalar_name(given._memory.dtype)}'"
+            f"\"_segment_reduce_{name}_cpu_kernel1\" not implemented for '{scalar_name(given._memory_.dtype)}'"
         )
     if axis != given.ndim - 1:
         raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of {name} but got {axis}.")
     if lengths is None:
-        if given._memory.shape[-1] < 1:
+        if given._memory_.shape[-1] < 1:
             raise RuntimeError("segment_reduce(): Expected offsets to have at least one element")
-        return np.diff(on_host(given._numbers), axis=-1)
+        return np.diff(on_host(given._numbers_), axis=-1)
     if not unsafe:
-        if (given._numbers < 0).any():
+        if (given._numbers_ < 0).any():
             raise RuntimeError("lengths contains negative value!")
-        if (given._numbers.sum(-1) != data.shape[axis]).any():
+        if (given._numbers_.sum(-1) != data.shape[axis]).any():
             raise RuntimeError(
                 "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when "
                 "!unsafe."
             )
-    return on_host(given._numbers)
+    return on_host(given._numbers_)
 
 
 @composite(out=True)
@@ -328,7 +328,7 @@ def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: in
     """
     if mode != 0:
         raise RuntimeError(f"Unknown hash_tensor mode: {mode}: 0 (exclusive or) is the only one")
-    data = input._numbers
+    data = input._numbers_
     dims = normalize_dims(dim, data.ndim)[: data.ndim]
     if not data.size and dim in (None, (), []):
         raise RuntimeError(

@@ -23,8 +23,8 @@ def _dim(dim: int, ndim: int) -> int:
 
 def _neighbours(values: Any, dim: int) -> tuple[Any, Any]:
     """All but the last and all but the first along `dim`."""
-    n = max(values._memory.shape[dim] - 1, 0)
-    return narrow(values, dim, 0, n), narrow(values, dim, min(1, values._memory.shape[dim]), n)
+    n = max(values._memory_.shape[dim] - 1, 0)
+    return narrow(values, dim, 0, n), narrow(values, dim, min(1, values._memory_.shape[dim]), n)
 
 
 @composite()
@@ -40,18 +40,18 @@ def diff(
     """
     if out is not None:
         return write_out(diff, out, (input, n, dim, prepend, append), {})
-    if not input._memory.ndim:
+    if not input._memory_.ndim:
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
-    dim = _dim(dim, input._memory.ndim)
+    dim = _dim(dim, input._memory_.ndim)
     if not n:
         return generated.copy_(zeros_like(input.detach()), input, False)
     parts = [part for part in (prepend, input, append) if part is not None]
     result = generated.cat(parts, dim) if len(parts) > 1 else input
-    for _ in range(min(n, result._memory.shape[dim])):
+    for _ in range(min(n, result._memory_.shape[dim])):
         before, after = _neighbours(result, dim)
-        difference = generated.logical_xor if result._memory.dtype == np.bool_ else generated.sub
+        difference = generated.logical_xor if result._memory_.dtype == np.bool_ else generated.sub
         result = difference(after, before)
     return result
 
@@ -60,7 +60,7 @@ def diff(
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The integral of `y` along `dim` by the trapezoidal rule, at the places `x` or `dx` apart."""
     widths = _widths("trapezoid", y, x, dx, dim)
-    dim = _dim(dim, y._memory.ndim)
+    dim = _dim(dim, y._memory_.ndim)
     both = generated.add(*_neighbours(y, dim))
     if not isinstance(widths, Tensor):  # (torch subtracts the ends from twice the sum, which infinities do not stand)
         return generated.sum_dim_IntList(generated._mul_number(both, widths / 2), (dim,))
@@ -71,7 +71,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The integrals of `y` up to each place along `dim`."""
     widths = _widths("cumulative_trapezoid", y, x, dx, dim)
-    dim = _dim(dim, y._memory.ndim)
+    dim = _dim(dim, y._memory_.ndim)
     both = generated.add(*_neighbours(y, dim))
     if not isinstance(widths, Tensor):
         return generated.cumsum(generated._mul_number(both, widths / 2), dim)
@@ -82,17 +82,17 @@ def _widths(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Any:
     """The distance of neighbouring places: a number, or a tensor that goes with `y`."""
     if x is not None and dx is not None:
         raise TypeError(f"{name}() received an invalid combination of arguments: x or dx, but not both")
-    if any(t is not None and t._memory.dtype == np.bool_ for t in (y, x)):
+    if any(t is not None and t._memory_.dtype == np.bool_ for t in (y, x)):
         raise RuntimeError(f"{name}: received a bool input for `x` or `y`, but bool is not supported")
-    ndim = y._memory.ndim
+    ndim = y._memory_.ndim
     dim = _dim(dim, ndim)
     if x is None:
         return 1.0 if dx is None else dx.item() if isinstance(dx, Tensor) else dx
-    if x._memory.ndim == 1:
-        if x._memory.shape[0] != y._memory.shape[dim]:
+    if x._memory_.ndim == 1:
+        if x._memory_.shape[0] != y._memory_.shape[dim]:
             raise RuntimeError(
-                f"{name}: There must be one `x` value for each sample point, got {x._memory.shape[0]} for "
-                f"{y._memory.shape[dim]} points"
+                f"{name}: There must be one `x` value for each sample point, got {x._memory_.shape[0]} for "
+                f"{y._memory_.shape[dim]} points"
             )
         x = x.reshape([-1 if d == dim else 1 for d in range(ndim)])
     return diff(x, 1, dim - ndim)
@@ -106,7 +106,7 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: in
     >>> torch.gradient(torch.tensor([1., 4., 9., 16.]))
     (tensor([3., 4., 6., 7.]),)
     """
-    ndim = input._memory.ndim
+    ndim = input._memory_.ndim
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     given = [dim] if isinstance(dim, int) else range(ndim) if dim is None else dim
@@ -124,26 +124,26 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: in
             f"{len(dims)}."
         )
     for d in dims:
-        if input._memory.shape[d] < edge_order + 1:
+        if input._memory_.shape[d] < edge_order + 1:
             raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
     return tuple(_slope(input, d, h, edge_order) for d, h in zip(dims, spacings, strict=True))
 
 
 def _slope(input: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
     """The derivative along `dim`; `spacing` is the distance of the places, or the places."""
-    n = input._memory.shape[dim]
+    n = input._memory_.shape[dim]
 
     def at(start: int, length: int) -> Any:
         return narrow(input, dim, start, length)
 
-    places = spacing if isinstance(spacing, Tensor) and spacing._memory.ndim else None
+    places = spacing if isinstance(spacing, Tensor) and spacing._memory_.ndim else None
     if places is None:
         gaps: Any = [spacing] * (n - 1)
         inner = (at(2, n - 2) - at(0, n - 2)) / (2 * spacing)
     else:
         widths: Any = diff(places)
         gaps = [widths[i] for i in range(n - 1)]
-        shape = (-1,) + (1,) * (input._memory.ndim - 1 - dim)
+        shape = (-1,) + (1,) * (input._memory_.ndim - 1 - dim)
         left, right = widths[:-1].reshape(shape), widths[1:].reshape(shape)
         inner = (
             at(2, n - 2) * left / (right * (left + right))

@@ -76,7 +76,7 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
 @composite(space="Tensor")
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """The same memory in the shape of another tensor."""
-    return _view(input, other._memory.shape)
+    return _view(input, other._memory_.shape)
 
 
 @composite(bare=True)
@@ -90,7 +90,7 @@ def reshape(input: Tensor, *shape: Any, **keywords: Any) -> Tensor:
     if not isinstance(input, Tensor):
         raise not_a_tensor("reshape", "input", 1, input)
     size = _sizes("reshape", "shape", shape, keywords)
-    data = input._memory
+    data = input._memory_
     if data.flags.c_contiguous:
         return _view(input, size)
     if kernels.is_viewable(data, size):
@@ -101,13 +101,13 @@ def reshape(input: Tensor, *shape: Any, **keywords: Any) -> Tensor:
 @composite(space="Tensor")
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """The elements in the shape of another tensor."""
-    return reshape(input, other._memory.shape)
+    return reshape(input, other._memory_.shape)
 
 
 @composite()
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """The dimensions from `start_dim` to `end_dim` made one."""
-    shape = input._memory.shape
+    shape = input._memory_.shape
     n = len(shape)
     start, end = normalize_dim(start_dim, n), normalize_dim(end_dim, n)
     if start > end:
@@ -128,13 +128,13 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
 @composite()
 def ravel(input: Tensor) -> Tensor:
     """All elements in one dimension."""
-    return _view(contiguous(input), (-1 if input._memory.size else 0,))
+    return _view(contiguous(input), (-1 if input._memory_.size else 0,))
 
 
 @composite(space="Tensor")
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """Expanded to the shape of another tensor."""
-    return generated.expand(input, other._memory.shape)
+    return generated.expand(input, other._memory_.shape)
 
 
 @composite()
@@ -147,8 +147,8 @@ def broadcast_to(input: Tensor, *size: Any, **keywords: Any) -> Tensor:
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """The tensors expanded to the shape that they have in common."""
     tensors = _tensors(tensors)
-    shape = kernels.broadcast_shape(*[t._memory for t in tensors])
-    return tuple(t if t._memory.shape == shape else generated.expand(t, shape) for t in tensors)
+    shape = kernels.broadcast_shape(*[t._memory_ for t in tensors])
+    return tuple(t if t._memory_.shape == shape else generated.expand(t, shape) for t in tensors)
 
 
 def _tensors(tensors: tuple[Any, ...]) -> tuple[Tensor, ...]:
@@ -260,9 +260,9 @@ def mH(input: Tensor) -> Tensor:
 @composite()
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """`length` elements from `start` along `dim`."""
-    if isinstance(start, Tensor) and (start.ndim or start._memory.dtype.kind not in "iu"):
+    if isinstance(start, Tensor) and (start.ndim or start._memory_.dtype.kind not in "iu"):
         raise RuntimeError("start must be an 0-dim integral Tensor.")
-    start, end = kernels.narrow_range(input._memory, dim, start, length)
+    start, end = kernels.narrow_range(input._memory_, dim, start, length)
     return generated.slice(input, dim, start, end, 1)
 
 
@@ -273,7 +273,7 @@ def split(input: Tensor, split_size: Any = None, dim: int = 0, **keywords: Any) 
     if keywords or split_size is None:
         raise TypeError("split() expects a tensor, split_size_or_sections (an int or a list of ints) and dim")
     if isinstance(split_size, Tensor):
-        if split_size._numbers.size != 1:
+        if split_size._numbers_.size != 1:
             raise TypeError("split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not Tensor")
         split_size = int(split_size)  # also of a float: torch takes its whole part
     if isinstance(split_size, (tuple, list)):
@@ -288,7 +288,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    n = input._memory.shape[normalize_dim(dim, input.ndim)]
+    n = input._memory_.shape[normalize_dim(dim, input.ndim)]
     if not n:
         return generated.split_with_sizes(input, (0,) * chunks, dim)
     return generated.split_Tensor(input, -(-n // chunks), dim)
@@ -306,21 +306,21 @@ def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *
     if keywords:
         raise TypeError(f"tensor_split() got an unexpected keyword argument '{next(iter(keywords))}'")
     if isinstance(indices_or_sections, Tensor):
-        if indices_or_sections._memory.dtype != "int64":
+        if indices_or_sections._memory_.dtype != "int64":
             raise RuntimeError(
                 "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
-                f"{kernels.scalar_name(indices_or_sections._memory.dtype)}"
+                f"{kernels.scalar_name(indices_or_sections._memory_.dtype)}"
             )
-        if indices_or_sections._memory.ndim > 1:
+        if indices_or_sections._memory_.ndim > 1:
             raise RuntimeError(
                 "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, "
-                f"but got a tensor with {indices_or_sections._memory.ndim} dims"
+                f"but got a tensor with {indices_or_sections._memory_.ndim} dims"
             )
         indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, int) and indices_or_sections > _MOST_PARTS:
         raise RuntimeError(f"tensor_split(): can't allocate memory: you tried to make {indices_or_sections} tensors")
-    cuts = kernels.tensor_split_cuts(input._memory, indices_or_sections, dim)
-    cuts = [input._memory.shape[dim] if cut is None else cut for cut in cuts]
+    cuts = kernels.tensor_split_cuts(input._memory_, indices_or_sections, dim)
+    cuts = [input._memory_.shape[dim] if cut is None else cut for cut in cuts]
     return tuple(generated.slice(input, dim, start, end, 1) for start, end in pairwise(cuts))
 
 
@@ -341,11 +341,11 @@ def _split_along(name: str, least: int, dim: int) -> Any:
         if isinstance(indices_or_sections, str):
             raise TypeError(f"{name}() received an invalid combination of arguments - got (Tensor, str)")
         if isinstance(indices_or_sections, int) and (
-            indices_or_sections <= 0 or input._memory.shape[along] % indices_or_sections
+            indices_or_sections <= 0 or input._memory_.shape[along] % indices_or_sections
         ):
             raise RuntimeError(
                 f"torch.{name} attempted to split along dimension {along}, but the size of the dimension "
-                f"{input._memory.shape[along]} is not divisible by the split_size {indices_or_sections}!"
+                f"{input._memory_.shape[along]} is not divisible by the split_size {indices_or_sections}!"
             )
         return tensor_split(input, indices_or_sections, along)
 
@@ -362,9 +362,9 @@ dsplit: Any = composite()(_split_along("dsplit", 3, 2))
 @composite()
 def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
     """A view of the storage with any size, stride and offset (in elements)."""
-    if input._special is not None:
+    if input._special_ is not None:
         return no_array(as_strided, "as_strided", "input", 1, input, (input, size, stride, storage_offset), {})
-    geometry = kernels.geometry(input._memory)
+    geometry = kernels.geometry(input._memory_)
     return generated.as_strided_geometry(input, tuple(size), tuple(stride), storage_offset, geometry)
 
 
@@ -413,12 +413,12 @@ _IN_PLACE: dict[type[Any], type[Any]] = {
 
 def become(name: str, input: Tensor, operator: Any, *args: Any) -> Tensor:
     """`input` itself becomes the view that `operator` gives of it: the in-place method `name`."""
-    if input._special is not None:
+    if input._special_ is not None:
         result = input._become(operator, args)  # type: ignore[attr-defined]
         if result is not NotImplemented:
             return result
     state = local.state
-    if input._vc is INFERENCE and not state.inference:
+    if input._vc_ is INFERENCE and not state.inference:
         raise inference_error()
     if state.grad_enabled and input.requires_grad:
         check_record(input)
@@ -428,7 +428,7 @@ def become(name: str, input: Tensor, operator: Any, *args: Any) -> Tensor:
     edge = view._history()
     if edge is not None and edge[0].__class__ in _IN_PLACE:
         edge[0].__class__ = _IN_PLACE[edge[0].__class__]  # made just now, of the same slots
-    input._memory = view._memory
+    input._memory_ = view._memory_
     for level, tangent in tangents.items():
         with seeing_levels_outside(level):
             become(name, tangent, operator, *args)
@@ -436,9 +436,9 @@ def become(name: str, input: Tensor, operator: Any, *args: Any) -> Tensor:
     if not meta.is_view:
         meta.restrided = True
         outdate_accumulator(input)
-        end_inplace(input, input._memory, None if edge is None else edge[0], name)
+        end_inplace(input, input._memory_, None if edge is None else edge[0], name)
         return input
-    meta.before, meta.step = view._grad_meta.before, view._grad_meta.step  # the same base, and one more step from it
+    meta.before, meta.step = view._grad_meta_.before, view._grad_meta_.step  # the same base, and one more step from it
     bump_version(input)
     if edge is not None:
         meta.edge, meta.attr_version = edge, input._version
@@ -486,7 +486,7 @@ def swapaxes_(input: Tensor, axis0: int, axis1: int) -> Tensor:
 @composite()
 def is_same_size(input: Tensor, other: Tensor) -> builtins.bool:
     """Whether two tensors have the same shape."""
-    return input._memory.shape == other._memory.shape
+    return input._memory_.shape == other._memory_.shape
 
 
 @composite(method=False, bare=True)

@@ -95,8 +95,8 @@ def slogdet(input: Tensor) -> Any:
 @composite()
 def logdet(input: Tensor) -> Tensor:
     """The logarithms of the determinants: NaN where one is negative."""
-    check_matrices(input._memory, "logdet", True)
-    check_floating(input._memory, "logdet")
+    check_matrices(input._memory_, "logdet", True)
+    check_floating(input._memory_, "logdet")
     sign, logabsdet = generated.linalg_slogdet(input)
     if input.is_complex():
         return sign.log() + logabsdet

@@ -61,7 +61,7 @@ def unique_consecutive(
     >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]))
     tensor([1, 2, 1])
     """
-    if input._memory.dtype.kind in "cW":
-        unsupported("unique", input._memory.dtype)
+    if input._memory_.dtype.kind in "cW":
+        unsupported("unique", input._memory_.dtype)
     found = generated._unique_consecutive(input, return_inverse, return_counts, dim)
     return asked_for(found, return_inverse, return_counts)

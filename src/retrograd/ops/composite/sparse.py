@@ -170,7 +170,7 @@ def sparse_mask(input: Tensor, mask: Tensor) -> Tensor:
 
 
 def _expected(name: str, what: str, input: Tensor) -> RuntimeError:
-    got = getattr(input._memory, "layout_name", "Strided")
+    got = getattr(input._memory_, "layout_name", "Strided")
     return RuntimeError(f"{name} expected {what} but got {got}")
 
 
@@ -228,13 +228,13 @@ def _nnz(input: Tensor) -> int:
 @composite("_dimI", space="Tensor")
 def sparse_dim(input: Tensor) -> int:
     """How many dimensions are sparse: none of a plain tensor."""
-    return 0 * input._memory.ndim
+    return 0 * input._memory_.ndim
 
 
 @composite("_dimV", space="Tensor")
 def dense_dim(input: Tensor) -> int:
     """How many dimensions the values of a sparse tensor have."""
-    return input._memory.ndim
+    return input._memory_.ndim
 
 
 @composite(space="Tensor")

@@ -26,7 +26,7 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
 def _check_mvlgamma(input: Tensor, p: int) -> None:
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
-    data = input._memory
+    data = input._memory_
     if data.dtype == np.bool_:
         raise RuntimeError("The input tensor may not be a boolean tensor.")
     if data.dtype.kind in "cW":
@@ -56,5 +56,5 @@ def _polygamma_method(input: Tensor, n: int) -> Tensor:
 def polygamma_(input: Tensor, n: int) -> Tensor:
     """In-place `polygamma`."""
     result = generated.polygamma(n, generated.clone(input))
-    check_out(like_array(input), result._memory.dtype, result._memory.shape)
+    check_out(like_array(input), result._memory_.dtype, result._memory_.shape)
     return generated.copy_(input, result, False)

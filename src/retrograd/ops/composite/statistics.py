@@ -64,7 +64,7 @@ def nanquantile(
 
 
 def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpolation: str, skip: bool) -> Tensor:
-    data = input._memory
+    data = input._memory_
     if not data.size:
         raise RuntimeError(f"{name}() input tensor must be non-empty")
     if data.dtype not in (np.float32, np.float64):
@@ -74,9 +74,9 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
             f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
         )
     q = q if isinstance(q, Tensor) else beside(input, np.array(q, data.dtype))
-    if q._memory.ndim > 1:
+    if q._memory_.ndim > 1:
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
-    if q._memory.dtype != data.dtype:
+    if q._memory_.dtype != data.dtype:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
     if not ((all_values(q) >= 0) & (all_values(q) <= 1)).all():
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
@@ -88,7 +88,7 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
         rows = input.unsqueeze(-1).transpose(dim % data.ndim, -1) if keepdim else input.movedim(dim, -1)
     ranked = generated.sort(rows, -1).values
     ranks = _ranks(ranked, q, skip)
-    many = ranks._memory.ndim and q._memory.ndim
+    many = ranks._memory_.ndim and q._memory_.ndim
     below = generated.floor(ranks)
     if interpolation == "lower":
         result = _picked(ranked, below)
@@ -108,9 +108,9 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
 
 def _ranks(ranked: Tensor, q: Tensor, skip: bool) -> Any:
     """Where the quantiles lie among the elements in order, of shape (..., number of quantiles)."""
-    n = ranked._memory.shape[-1]
+    n = ranked._memory_.shape[-1]
     missing = generated.isnan(ranked)
-    shape = (*ranked._memory.shape[:-1], q._memory.size)
+    shape = (*ranked._memory_.shape[:-1], q._memory_.size)
     if skip:
         last = (n - 1 - missing.sum(-1, keepdim=True)).clamp(min=0).to(q.dtype)
         return q.reshape(-1) * last.expand(shape)
@@ -128,7 +128,7 @@ def _picked(ranked: Tensor, ranks: Tensor) -> Tensor:
 
 def _check_weights(name: str, weights: Tensor, kinds: str, observations: int) -> None:
     """May these weigh the observations of `cov`?"""
-    data = weights._memory
+    data = weights._memory_
     if data.ndim > 1:
         raise RuntimeError(
             f"cov(): expected {name} to have one or fewer dimensions but got {name} with {data.ndim} dimensions"
@@ -152,25 +152,25 @@ def cov(
     input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
 ) -> Tensor:
     """The covariances of the rows of `input`, whose columns are observations; or the variance of a vector."""
-    if input._memory.ndim > 2:
+    if input._memory_.ndim > 2:
         raise RuntimeError(
             f"cov(): expected input to have two or fewer dimensions but got an input with "
-            f"{input._memory.ndim} dimensions"
+            f"{input._memory_.ndim} dimensions"
         )
-    if input._memory.dtype == np.bool_:
+    if input._memory_.dtype == np.bool_:
         raise RuntimeError("cov(): bool dtype is not supported for input")
-    rows: Any = input.reshape(1, -1) if input._memory.ndim < 2 else input
-    if rows._memory.dtype.kind not in "fcVW":
+    rows: Any = input.reshape(1, -1) if input._memory_.ndim < 2 else input
+    if rows._memory_.dtype.kind not in "fcVW":
         rows = rows.to(dtypes.from_numpy_dtype(dtypes.default[0]))
     weights: Any = None
     if fweights is not None:
-        _check_weights("fweights", fweights, "iu", rows._memory.shape[1])
+        _check_weights("fweights", fweights, "iu", rows._memory_.shape[1])
         weights = fweights
     if aweights is not None:
-        _check_weights("aweights", aweights, "fV", rows._memory.shape[1])
+        _check_weights("aweights", aweights, "fV", rows._memory_.shape[1])
         weights = aweights if weights is None else weights * aweights
     if weights is None:
-        count: Any = rows._memory.shape[1]
+        count: Any = rows._memory_.shape[1]
         centred = rows - mean(rows, 1, True)
         weighted = centred
         freedom: Any = max(count - correction, 0)
@@ -191,13 +191,13 @@ def cov(
 @composite()
 def corrcoef(input: Tensor) -> Tensor:
     """The correlation coefficients of the rows of `input`."""
-    if input._memory.ndim > 2:
+    if input._memory_.ndim > 2:
         raise RuntimeError(
             "corrcoef(): expected input to have two or fewer dimensions but got an input with "
-            f"{input._memory.ndim} dimensions"
+            f"{input._memory_.ndim} dimensions"
         )
     covariance: Any = cov(input)
-    if not covariance._memory.ndim:
+    if not covariance._memory_.ndim:
         return covariance / covariance
     diagonal = covariance.diagonal()
     deviation = generated.sqrt(diagonal.real if diagonal.is_complex() else diagonal)
@@ -217,9 +217,9 @@ def histogram(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """(hist, bin_edges): how many elements, or how much weight, lies in each of the bins."""
     forbid_duals("histogram", input, weight)
-    edges = bins._numbers if isinstance(bins, Tensor) else bins
-    weights = None if weight is None else weight._numbers
-    counts, edges = kernels.histogram(input._numbers, edges, range, weights, density)
+    edges = bins._numbers_ if isinstance(bins, Tensor) else bins
+    weights = None if weight is None else weight._numbers_
+    counts, edges = kernels.histogram(input._numbers_, edges, range, weights, density)
     return Histogram(fresh(counts), fresh(edges))
 
 
@@ -232,26 +232,26 @@ def histogramdd(
 ) -> Any:
     """(hist, bin_edges): how many of the rows of `input`, which are points, lie in each box."""
     forbid_duals("histogramdd", input, weight)
-    if input._memory.ndim < 2:
+    if input._memory_.ndim < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
-    if input._memory.dtype not in (np.float32, np.float64):
-        unsupported("histogramdd", input._memory.dtype)
-    points = input._numbers.reshape(-1, input._memory.shape[-1])
+    if input._memory_.dtype not in (np.float32, np.float64):
+        unsupported("histogramdd", input._memory_.dtype)
+    points = input._numbers_.reshape(-1, input._memory_.shape[-1])
     axes = points.shape[1]
     if isinstance(bins, int):
         bins = [bins] * axes
     if len(bins) != axes:
         raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
-    edges = [b._numbers if isinstance(b, Tensor) else b for b in bins]
+    edges = [b._numbers_ if isinstance(b, Tensor) else b for b in bins]
     spans = None
     if range is not None:
         spans = list(zip(range[::2], range[1::2], strict=True))
-    weights = None if weight is None else weight._numbers.reshape(-1)
+    weights = None if weight is None else weight._numbers_.reshape(-1)
     try:
         counts, found = np.histogramdd(points, bins=edges, range=spans, density=density, weights=weights)
     except ValueError as error:
         raise RuntimeError(f"torch.histogramdd: {error}") from None
-    dtype = input._memory.dtype
+    dtype = input._memory_.dtype
     return _histogramdd(fresh(counts.astype(dtype)), tuple(fresh(edge.astype(dtype)) for edge in found))
 
 

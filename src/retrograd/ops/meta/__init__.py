@@ -66,7 +66,7 @@ def _refused(function: Any, operator: str, name: str, position: int, value: Any,
 
 
 def _descriptions(tensors: Any) -> list[Any]:
-    return [tensor._memory for tensor in tensors]
+    return [tensor._memory_ for tensor in tensors]
 
 
 def _new(cls: type) -> Any:
@@ -74,7 +74,7 @@ def _new(cls: type) -> Any:
 
 
 #: What wrappers call their tensors' arrays, and what they get here.
-_NAMES = {"_numbers": "_memory", "_viewed": "_memory"}
+_NAMES = {"_numbers_": "_memory_", "_viewed_": "_memory_"}
 
 
 @cache
@@ -132,9 +132,9 @@ def write_out(
         if not target.is_meta:
             value._no_data()
         begin_inplace(local.state, target, False)
-        if target._memory.shape != value._memory.shape:
-            order = order_of(value._memory.shape, value._memory.strides)
-            target._memory = MetaArray.fresh(value._memory.shape, target._memory.dtype, order)
+        if target._memory_.shape != value._memory_.shape:
+            order = order_of(value._memory_.shape, value._memory_.strides)
+            target._memory_ = MetaArray.fresh(value._memory_.shape, target._memory_.dtype, order)
         bump_version(target)
     return out
 
@@ -144,7 +144,7 @@ def write_out(
 
 @_declare("as_strided")
 def _as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
-    where = geometry(input._memory.ghost)
+    where = geometry(input._memory_.ghost)
     return ops.as_strided_geometry(input, tuple(size), tuple(stride), storage_offset, where)
 
 
@@ -154,11 +154,11 @@ def _key(key: Any) -> Any:
         return type(key)([_key(one) for one in key]) if type(key) in (tuple, list) else [_key(one) for one in key]
     if not isinstance(key, MetaTensor):
         return key
-    if key._memory.dtype.kind == "b":
+    if key._memory_.dtype.kind == "b":
         raise NotImplementedError(
             "aten::nonzero: attempted to index with a mask on meta: how many elements it has depends on values"
         )
-    return wrap(np.broadcast_to(np.zeros((), key._memory.dtype), key._memory.shape))
+    return wrap(np.broadcast_to(np.zeros((), key._memory_.dtype), key._memory_.shape))
 
 
 @_declare("__getitem__")
@@ -191,14 +191,14 @@ def _like(name: str) -> Callable[..., Any]:
         input: Tensor, *args: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False,
         memory_format: Any = None, generator: Any = None, layout: Any = None, pin_memory: Any = None,
     ) -> Any:  # fmt: skip
-        np_dtype: Any = input._memory.dtype if dtype is None else dtypes.as_numpy_dtype(dtype)
+        np_dtype: Any = input._memory_.dtype if dtype is None else dtypes.as_numpy_dtype(dtype)
         if device is None or str(device) == "meta":
-            array = input._memory
+            array = input._memory_
             result = meta_tensor(MetaArray.fresh(array.shape, np_dtype, order_of(array.shape, array.strides)))
             result.requires_grad_(requires_grad)
         else:
             plain = name.removesuffix("_like")
-            size = tuple(input._memory.shape)
+            size = tuple(input._memory_.shape)
             arguments = (*args, size) if plain == "randint" else (size, *args)
             result = getattr(ops, plain)(*arguments, dtype=np_dtype, device=device, requires_grad=requires_grad)
         if memory_format is None or "preserve" in str(memory_format):
@@ -214,7 +214,7 @@ for _name in ("zeros_like", "ones_like", "empty_like", "full_like", "rand_like",
 
 def _new_factory(name: str) -> Callable[..., Any]:
     def make(input: Tensor, *args: Any, dtype: Any = None, device: Any = None, **kwargs: Any) -> Any:
-        np_dtype = input._memory.dtype if dtype is None else dtypes.as_numpy_dtype(dtype)
+        np_dtype = input._memory_.dtype if dtype is None else dtypes.as_numpy_dtype(dtype)
         return getattr(ops, name)(*args, dtype=np_dtype, device="meta" if device is None else device, **kwargs)
 
     return make
@@ -234,7 +234,7 @@ def _fill(input: Tensor, *args: Any, **kwargs: Any) -> Any:
     record = bool(state.grad_enabled) and input.requires_grad
     begin_inplace(state, input, record)
     if record:
-        return ops.copy_(input, meta_tensor(MetaArray.like(input._memory)))
+        return ops.copy_(input, meta_tensor(MetaArray.like(input._memory_)))
     bump_version(input)
     return input
 
@@ -246,7 +246,7 @@ def _drawn(input: Tensor, *args: Any, **kwargs: Any) -> Any:
 
 @_declare("multinomial")
 def _multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
-    shape = (*input._memory.shape[:-1], num_samples)
+    shape = (*input._memory_.shape[:-1], num_samples)
     return meta_tensor(MetaArray.fresh(shape, np.dtype(np.int64)))
 
 
@@ -259,7 +259,7 @@ class _Shaped(Function):
     @staticmethod
     def forward(ctx: Any, shape: tuple[int, ...], *inputs: Any) -> Any:  # type: ignore[override]
         ctx.save_for_backward(*inputs)
-        return meta_tensor(MetaArray.fresh(shape, inputs[0]._memory.dtype))
+        return meta_tensor(MetaArray.fresh(shape, inputs[0]._memory_.dtype))
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:  # type: ignore[override]
@@ -268,15 +268,15 @@ class _Shaped(Function):
 
 @_declare("grid_sample")
 def _grid_sample(input: Tensor, grid: Tensor, *args: Any, **kwargs: Any) -> Any:
-    if input._memory.ndim != grid._memory.ndim or grid._memory.shape[-1] != input._memory.ndim - 2:
+    if input._memory_.ndim != grid._memory_.ndim or grid._memory_.shape[-1] != input._memory_.ndim - 2:
         raise RuntimeError(f"grid_sampler(): the grid {list(grid.shape)} does not fit the input {list(input.shape)}")
-    return _Shaped.apply((*input._memory.shape[:2], *grid._memory.shape[1:-1]), input, grid)
+    return _Shaped.apply((*input._memory_.shape[:2], *grid._memory_.shape[1:-1]), input, grid)
 
 
 @_declare("isin")
 def _isin(elements: Any = None, test_elements: Any = None, element: Any = None, **kwargs: Any) -> Any:
     elements = elements if element is None else element
-    shape = elements._memory.shape if isinstance(elements, Tensor) else ()
+    shape = elements._memory_.shape if isinstance(elements, Tensor) else ()
     return meta_tensor(MetaArray.fresh(shape, np.dtype(bool)))
 
 

@@ -144,7 +144,7 @@ def _loop(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
     kinds: list[Any] = []
     for x in inputs:
         if isinstance(x, (Tensor, np.ndarray, np.generic)):
-            kinds.append((x._memory if isinstance(x, Tensor) else x).dtype)
+            kinds.append((x._memory_ if isinstance(x, Tensor) else x).dtype)
         elif isinstance(x, (bool, int, float, complex)):
             kinds.append(np.dtype(bool) if isinstance(x, bool) else type(x))
         else:

@@ -66,7 +66,7 @@ _TIP = (
 
 
 def _default_metadata(tensor: Tensor) -> tuple[Any, ...]:
-    array = tensor._numbers if tensor._special is None else tensor._memory
+    array = tensor._numbers_ if tensor._special_ is None else tensor._memory_
     return array.shape, array.dtype, array.__class__
 
 

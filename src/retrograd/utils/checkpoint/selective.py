@@ -78,7 +78,7 @@ class _Kept:
     def check_versions(self) -> None:
         for tensor, version in zip(results_of(self.val), self.versions, strict=True):
             if tensor._version != version:
-                vc = tensor._vc
+                vc = tensor._vc_
                 by = "" if vc is None else vc.last_write
                 raise RuntimeError(
                     "Tensor cached during selective activation checkpoint has been mutated: the result of "
@@ -97,8 +97,8 @@ def _detached(result: Any) -> Any:
 
 def _is_new(result: Any, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> bool:
     """Is the result memory of its own, neither a view of an argument nor the argument itself?"""
-    given = {id(kernels.storage_root(t._memory)) for t in _tensors((*args, *kwargs.values()))}
-    return not any(id(kernels.storage_root(t._memory)) in given for t in _tensors((result,)))
+    given = {id(kernels.storage_root(t._memory_)) for t in _tensors((*args, *kwargs.values()))}
+    return not any(id(kernels.storage_root(t._memory_)) in given for t in _tensors((result,)))
 
 
 def _tensors(values: Any) -> list[Tensor]:

@@ -89,7 +89,7 @@ def tensor_proto(tag: str, tensor: Tensor) -> Any:
     """A whole tensor."""
     if tensor.numel() * tensor.element_size() >= 1 << 31:
         raise ValueError("tensor is bigger than protocol buffer's hard limit of 2GB in size")
-    array = tensor.detach().cpu()._numbers
+    array = tensor.detach().cpu()._numbers_
     if array.dtype.name not in _FIELDS:
         raise ValueError(f"{tag} has unsupported tensor dtype {tensor.dtype}")
     dtype, field = _FIELDS[array.dtype.name]
