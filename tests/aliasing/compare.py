@@ -152,7 +152,7 @@ def observe(machine: Machine) -> dict[str, Any]:
 
 def leads_nowhere(t: Any) -> bool:
     """A view from no_grad, which requires grad because its base does but has no way to it."""
-    return t._is_view() and t.requires_grad and not t._has_edge() and not t._grad_meta_.requires_grad
+    return t._is_view() and t.requires_grad and not t._has_edge_() and not t._grad_meta_.requires_grad
 
 
 #: After ``base.transpose_()`` and its like, views of another dtype find their place in the base by other steps.

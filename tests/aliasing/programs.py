@@ -524,12 +524,12 @@ def _overlaps_itself(tensor: Any) -> bool:
 
 def _has_gradient(tensor: Any) -> bool:
     """Not so for a view from no_grad, which requires grad because its base does: torch crashes on a hook there."""
-    return tensor._has_edge() or (tensor._grad_meta_ is not None and tensor._grad_meta_.requires_grad)
+    return tensor._has_edge_() or (tensor._grad_meta_ is not None and tensor._grad_meta_.requires_grad)
 
 
 def _is_leaf(tensor: Any) -> bool:
     """``tensor.is_leaf``, which looking at a view would change."""
-    return not tensor._has_edge()
+    return not tensor._has_edge_()
 
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:

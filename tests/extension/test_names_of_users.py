@@ -1,4 +1,4 @@
-"""What classes of users call their attributes is theirs: the slots of `Tensor` have other names."""
+"""What classes of users call their attributes is theirs: what `Tensor` has for itself has other names."""
 
 from typing import Any
 
@@ -6,12 +6,31 @@ import numpy as np
 import pytest
 
 import retrograd as torch
+from retrograd.ops.dispatch import DispatchTensor
+
+#: Names that Tensor has, torch's has not, and users may know of: docs/ADDITIONS.md, and NumPy's and Python's protocols.
+KNOWN = {"conjugate", "__array_function__", "__array_ufunc__", "__slots__"}
+#: What Tensor and the base of all classes with ``__torch_dispatch__`` have for themselves, as a user would write it.
+OURS = sorted({
+    name.strip("_") for name in dir(DispatchTensor) if name.startswith("_") and name.endswith("_") and name[1] != "_"
+})  # fmt: skip
+OURS = [f"_{name}" for name in OURS]
 
 #: What libraries call the attributes of their subclasses: torchao, torchvision's tensors, unit and masked tensors.
 NAMES = (
     "held", "kind", "make", "_data", "_meta", "_array", "_value", "_values", "_tensor", "_storage", "_shape", "_units",
-    "elem",
+    "elem", *OURS,
 )  # fmt: skip
+
+
+@pytest.mark.parity
+def test_no_name_of_ours_is_one_that_a_user_would_write() -> None:
+    """A name that torch's Tensor has not is free for attributes of users; ours begin and end with an underscore."""
+    import torch as reference
+
+    ours = set(dir(DispatchTensor)) - set(dir(reference.Tensor)) - KNOWN
+    assert not [name for name in ours if not (name.startswith("_") and name.endswith("_"))]
+    assert {"_numbers_", "_memory_", "_viewed_", "_edge_", "_vc_", "_grad_meta_", "_special_"} <= ours
 
 
 @pytest.mark.parametrize("name", NAMES)

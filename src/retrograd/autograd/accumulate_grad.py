@@ -131,7 +131,7 @@ def _mismatch(shape: tuple[int, ...], arrived: tuple[int, ...]) -> RuntimeError:
 
 def _is_leaf_still(variable: Tensor) -> bool:
     """Does a leaf still want its gradient? It may have been switched off, but not become the result of something."""
-    if variable._history() is not None:
+    if variable._history_() is not None:
         raise RuntimeError(
             "leaf variable has been moved into the graph interior: it was used as a leaf that requires grad, and "
             "written to in place later"

@@ -123,7 +123,7 @@ class Engine:
             array = grads[0]._numbers_
         except NoArray:
             array = grads[0]._memory_
-            as_tensors = as_tensors or grads[0]._transparent or grads[0].needs_tensors  # type: ignore[attr-defined]  # batched: all nodes need Tensors
+            as_tensors = as_tensors or grads[0]._transparent_ or grads[0]._needs_tensors_  # type: ignore[attr-defined]  # batched: all nodes need Tensors
         first: Sequence[Any]
         if (
             len(roots) == 1
@@ -135,7 +135,7 @@ class Engine:
             first = (array,)  # loss.backward(): `_root` without the call
         else:
             special: list[Any] = [g for g in grads if g._special_ is not None]
-            as_tensors = as_tensors or any(g._transparent or g.needs_tensors for g in special)
+            as_tensors = as_tensors or any(g._transparent_ or g._needs_tensors_ for g in special)
             root, first = _root(roots, grads, as_tensors)
         if wanted:
             # Nodes below everything that is wanted lead to nothing that is wanted.

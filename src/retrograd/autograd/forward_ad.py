@@ -194,7 +194,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         name, value = ("tangent", tangent) if isinstance(tensor, Tensor) else ("tensor", tensor)
         raise TypeError(f"make_dual(): argument '{name}' must be Tensor, not {type(value).__name__}")
     if tensor._special_ is not None:
-        own = tensor.make_dual(tangent, level)  # type: ignore[attr-defined]
+        own = tensor._make_dual_(tangent, level)  # type: ignore[attr-defined]
         if own is not NotImplemented:
             return own
     at = _level(level)
@@ -206,7 +206,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise ValueError(f"Expected primal to be floating point or complex, but got: {tensor.dtype}")
     if tangent._memory_.dtype.kind not in "fcVW":
         raise ValueError(f"Expected tangent to be floating point or complex, but got: {tangent.dtype}")
-    if local.state.batch_levels and tangent._special_ is not None and tangent._transparent:  # type: ignore[attr-defined]
+    if local.state.batch_levels and tangent._special_ is not None and tangent._transparent_:  # type: ignore[attr-defined]
         return transforms("levels").dual(tensor, tangent, level)
     if tensor._grad_meta_ is not None or tangent._grad_meta_ is not None:
         _check_dual(tensor, tangent, at)
@@ -256,7 +256,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     if not isinstance(tensor, Tensor):
         raise TypeError(f"unpack_dual(): argument 'tensor' must be Tensor, not {type(tensor).__name__}")
     if tensor._special_ is not None:
-        own = tensor.unpack_dual(level)  # type: ignore[attr-defined]
+        own = tensor._unpack_dual_(level)  # type: ignore[attr-defined]
         if own is not NotImplemented:
             return own
     at = _level(level)

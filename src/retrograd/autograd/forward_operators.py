@@ -87,8 +87,8 @@ def hide_levels(state: ThreadState, outputs: Any, grads: Sequence[Tensor]) -> No
 
 def _varies(tensor: Tensor, level: Level) -> bool:
     """Has a tensor a tangent at a level, or what it is made of?"""
-    if tensor._special_ is not None and not tensor.needs_tensors:  # type: ignore[attr-defined]
-        return any(_varies(held, level) for held in tensor._held)  # type: ignore[attr-defined]
+    if tensor._special_ is not None and not tensor._needs_tensors_:  # type: ignore[attr-defined]
+        return any(_varies(held, level) for held in tensor._held_)  # type: ignore[attr-defined]
     return fw_grad(tensor, level) is not None
 
 

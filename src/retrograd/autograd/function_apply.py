@@ -242,7 +242,7 @@ class _Outputs:
         ctx._is_tensor_output = tuple([isinstance(value, Tensor) for value in raw])
         ctx.metadata_of_inputs = tuple([_metadata(value) for value in raw])
         special: list[tuple[int, Any]] = [(i, t) for i, t in enumerate(raw) if isinstance(t, Tensor) and t._special_]
-        makers = {i: t.gradient_maker() for i, t in special}
+        makers = {i: t._gradient_maker_() for i, t in special}
         ctx._gradient_makers = {i: maker for i, maker in makers.items() if maker is not None} or None
         differentiable = [self._is_differentiable(value) for value in raw]
         ctx._undifferentiable = frozenset(i for i, yes in enumerate(differentiable) if not yes)
@@ -376,8 +376,8 @@ def _metadata(value: Any) -> InputMetadata:
     if not isinstance(value, Tensor):
         return _NOT_A_TENSOR
     data = value._memory_
-    if value._special_ is not None and value.gradient_maker() is not None:  # type: ignore[attr-defined]
-        data = value.plain_gradient()._memory_  # type: ignore[attr-defined]
+    if value._special_ is not None and value._gradient_maker_() is not None:  # type: ignore[attr-defined]
+        data = value._plain_gradient_()._memory_  # type: ignore[attr-defined]
     return data.shape, data.dtype, data.__class__
 
 

@@ -246,7 +246,7 @@ class BackwardCFunction(TensorNode, FunctionCtx):
                         f"or None as the gradient of argument {position}, e.g. torch.as_tensor(...)"
                     )
                 if grad is not None and grad._special_ is not None:
-                    grad = grad.plain_gradient()  # type: ignore[attr-defined]
+                    grad = grad._plain_gradient_()  # type: ignore[attr-defined]
                 gradients.append(grad)
             elif grad is not None:
                 raise RuntimeError(
@@ -299,7 +299,7 @@ class BackwardCFunction(TensorNode, FunctionCtx):
         self._saved_variables = tuple(saved)
 
     def _save_one(self, tensor: Tensor | None) -> SavedVariable:
-        edge = None if tensor is None else tensor._history()
+        edge = None if tensor is None else tensor._history_()
         if tensor is not None and edge is not None and edge[0] is not self and self._is_dirty_view(tensor):
             return _SavedDirtyView(tensor, edge)
         return save_variable(tensor, edge is not None and edge[0] is self)

@@ -34,7 +34,7 @@ def varies(tensor: Any) -> bool:
 
 def by_class(tensor: Any) -> bool:
     """Is it a tensor whose class says what operators do, so that they alone can look into it?"""
-    return isinstance(tensor, Tensor) and tensor._special_ is not None and tensor.needs_tensors  # type: ignore[attr-defined]
+    return isinstance(tensor, Tensor) and tensor._special_ is not None and tensor._needs_tensors_  # type: ignore[attr-defined]
 
 
 def to_array(tensor: Tensor) -> np.ndarray:

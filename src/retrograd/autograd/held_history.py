@@ -30,11 +30,11 @@ from .input_metadata import _InputMetadata
 class HeldHistory(SpecialTensor):
     """A special tensor with the history of a plain one that it holds."""
 
-    _transparent = True
+    _transparent_ = True
 
     _values: Tensor
 
-    def _hold(self, values: Tensor) -> None:
+    def _hold_(self, values: Tensor) -> None:
         """Take `values`, a tensor that nobody else has."""
         self._values = values
         self._shown_grad: Tensor | None = None
@@ -86,16 +86,16 @@ class HeldHistory(SpecialTensor):
         self._values.requires_grad_(requires_grad)
         return self
 
-    def _has_edge(self) -> bool:
-        return self._values._has_edge()
+    def _has_edge_(self) -> bool:
+        return self._values._has_edge_()
 
-    def _history(self) -> Any:
-        return self._values._history()
+    def _history_(self) -> Any:
+        return self._values._history_()
 
     @property
     def grad_fn(self) -> Any:
         """The node that the gradient of the values goes into; it shows users what they know this tensor as."""
-        edge = self._history()
+        edge = self._history_()
         if edge is None:
             return None
         node, number = edge
@@ -108,23 +108,23 @@ class HeldHistory(SpecialTensor):
 
     # -------------------------------------------------------------------------------------------------------- gradients
 
-    def root_gradient(self, grad: Tensor | None, position: int) -> Tensor:
+    def _root_gradient_(self, grad: Tensor | None, position: int) -> Tensor:
         if grad is not None:
             return self.values_like(grad, f"grad_output[{position}]")
         if self.numel() != 1:
             raise RuntimeError(
-                f"grad can be implicitly created only for scalar outputs; output {position} is a {self._kind} tensor "
+                f"grad can be implicitly created only for scalar outputs; output {position} is a {self._kind_} tensor "
                 f"of {self.numel()} elements: pass a gradient like it: y.backward(gradient)"
             )
         return ops.ones_like(self._values)
 
-    def as_gradient(self, grad: Tensor) -> Tensor:
+    def _as_gradient_(self, grad: Tensor) -> Tensor:
         return self.wrap_like(grad)
 
-    def gradient_maker(self) -> Callable[[Tensor], Tensor] | None:
+    def _gradient_maker_(self) -> Callable[[Tensor], Tensor] | None:
         return self.maker()
 
-    def plain_gradient(self) -> Tensor:
+    def _plain_gradient_(self) -> Tensor:
         return self._values
 
     @property
@@ -176,11 +176,11 @@ class HeldHistory(SpecialTensor):
 
     # ----------------------------------------------------------------------------------------------------- dual tensors
 
-    def make_dual(self, tangent: Tensor, level: int | None) -> Tensor:
+    def _make_dual_(self, tangent: Tensor, level: int | None) -> Tensor:
         """This tensor with a tangent: a dual tensor (forward_ad.py)."""
         return self.wrap_like(make_dual(self._values, self.values_like(tangent, "the tangent"), level=level))
 
-    def unpack_dual(self, level: int | None) -> UnpackedDualTensor:
+    def _unpack_dual_(self, level: int | None) -> UnpackedDualTensor:
         """The primal and the tangent of a dual tensor."""
         primal, tangent = unpack_dual(self._values, level=level)
         return UnpackedDualTensor(self.wrap_like(primal), None if tangent is None else self.wrap_like(tangent))

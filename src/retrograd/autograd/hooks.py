@@ -231,7 +231,7 @@ def check_replacement(before: Tensor | None, after: Any, hook: Callable[..., Any
 def register_tensor_hook(tensor: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
     """``Tensor.register_hook``: on the node that the tensor's gradient comes into."""
     meta = materialize_autograd_meta(tensor)
-    edge = tensor._history()  # before looking at the hooks: a view that was written to may get a new edge here
+    edge = tensor._history_()  # before looking at the hooks: a view that was written to may get a new edge here
     with graph_lock:
         hooks = meta.hooks
         if hooks is None:

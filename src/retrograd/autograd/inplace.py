@@ -54,7 +54,7 @@ def check_record(tensor: Tensor) -> None:
                 "a view of a leaf Variable that requires grad is being used in an in-place operation."
                 + _INSTEAD.replace("x", "view")
             )
-    if meta is not None and meta.requires_grad and not tensor._has_edge():
+    if meta is not None and meta.requires_grad and not tensor._has_edge_():
         raise RuntimeError(f"a leaf Variable that requires grad is being used in an in-place operation.{_INSTEAD}")
     if tensor._memory_.dtype.kind not in "fcVW":
         raise RuntimeError(

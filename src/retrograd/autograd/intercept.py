@@ -35,7 +35,7 @@ def intercept(operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     state.interceptor = None
     special = special_tensors(args, kwargs)
     try:
-        if special and special[0]._transparent:
+        if special and special[0]._transparent_:
             return operator(*args, **kwargs)  # the observers see what it is made of
         if len(observers) == 1:
             return observers[0](operator, args, kwargs, lambda other=operator: other(*args, **kwargs))

@@ -168,7 +168,7 @@ def grad(
     given = _as_tuple(grad_outputs, len(outputs))
     keep_graph = create_graph if retain_graph is None else retain_graph
     if local.state.batch_levels and any(
-        isinstance(t, Tensor) and t._special_ is not None and not t.needs_tensors for t in (*outputs, *inputs)  # type: ignore[attr-defined]
+        isinstance(t, Tensor) and t._special_ is not None and not t._needs_tensors_ for t in (*outputs, *inputs)  # type: ignore[attr-defined]
     ):
         of_batched = transforms("levels").grad_of_batched
         results = of_batched(outputs, inputs, given, keep_graph, create_graph, is_grads_batched)
@@ -184,7 +184,7 @@ def grad(
     results = engine.execute(roots, grads, keep_graph, create_graph, False, wanted, outputs)
     for position, tensor in enumerate(inputs):
         if isinstance(tensor, Tensor) and tensor._special_ is not None and results[position] is not None:
-            results[position] = tensor.as_gradient(results[position])  # type: ignore[attr-defined]
+            results[position] = tensor._as_gradient_(results[position])  # type: ignore[attr-defined]
     return _check_used(outputs, inputs, results, allow_unused, materialize_grads, create_graph)
 
 
@@ -334,7 +334,7 @@ def make_grad(output: TensorOrEdge, grad: Tensor | None, position: int) -> Tenso
             array = output._numbers_
             shape, np_dtype = array.shape, array.dtype
         except NoArray:
-            own = output.root_gradient(grad, position)  # type: ignore[attr-defined]
+            own = output._root_gradient_(grad, position)  # type: ignore[attr-defined]
             if own is not NotImplemented:
                 return own
             array = None

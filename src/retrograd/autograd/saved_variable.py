@@ -212,7 +212,7 @@ class SavedVariable:
 
 
 def _history(tensor: Tensor) -> Any:
-    """The gradient edge of a non-leaf: `Tensor._history`, which has to look for the function first."""
+    """The gradient edge of a non-leaf: `Tensor._history_`, which has to look for the function first."""
     edge = tensor._edge_
     if edge is None:
         meta: Any = tensor._grad_meta_

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def modified_error(node: Any, name: str, tensor: Tensor, expected: int) -> RuntimeError:
     """`node` saved `tensor` as `name` at version `expected`: names both sides, the saving one and the modifying one."""
     shape = list(tensor.shape)
-    kind = f"[torch.{'' if tensor.device.type == 'cpu' else 'cuda.'}{tensor._type_name()} {shape}]"
+    kind = f"[torch.{'' if tensor.device.type == 'cpu' else 'cuda.'}{tensor._type_name_()} {shape}]"
     try:
         grad_fn = tensor.grad_fn
     except RuntimeError:  # a view whose history the modification has made undefined

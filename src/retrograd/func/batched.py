@@ -128,7 +128,7 @@ class BatchedTensor(SpecialTensor):
 
     __slots__ = ("_special_", "bdim", "level", "value")
 
-    _transparent = True
+    _transparent_ = True
 
     value: Tensor
     bdim: int
@@ -160,28 +160,28 @@ class BatchedTensor(SpecialTensor):
         return result
 
     @property
-    def _kind(self) -> str:
+    def _kind_(self) -> str:
         return "batched"
 
     @property
-    def _held(self) -> tuple[Tensor, ...]:
+    def _held_(self) -> tuple[Tensor, ...]:
         """The tensors that have the history and the tangents of this one."""
         return (self.value,)
 
     # --------------------------------------------------------------------------------------------------- operators
 
-    def _operate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _operate_(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         level = self.level
         if not level.open:
             raise escaped(self, function.__name__)
         rule = RULES.get(function) or find_rule(function)
         return NotImplemented if rule is _none else rule(level, function, args, kwargs)
 
-    def _stuck(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _stuck_(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A function composed of operators that wants an array all the same."""
         return transforms("fallback").loop(self.level, function, args, kwargs)
 
-    def write_out(self, function: Callable[..., Any]) -> Any:
+    def _write_out_(self, function: Callable[..., Any]) -> Any:
         """``out=`` is refused, as in torch."""
         raise RuntimeError(
             f"Batching rule not implemented for aten::{function.__name__}.out; the fallback path doesn't work on out= "
@@ -189,7 +189,7 @@ class BatchedTensor(SpecialTensor):
             "view ops. Leave out= away, or copy_() the result"
         )
 
-    def _become(self, operator: Callable[..., Tensor], args: tuple[Any, ...]) -> Any:
+    def _become_(self, operator: Callable[..., Tensor], args: tuple[Any, ...]) -> Any:
         view: Any = operator(self, *args)
         self.value, self.bdim = view.value, view.bdim
         return self
@@ -239,7 +239,7 @@ class BatchedTensor(SpecialTensor):
             "b) instead of if"
         )
 
-    def _scalar(self) -> Any:
+    def _scalar_(self) -> Any:
         self._one_value("converting to a number, as float(x) or int(x) do,")
 
     def __index__(self) -> int:
@@ -298,8 +298,8 @@ class BatchedTensor(SpecialTensor):
     def is_leaf(self) -> bool:
         return self.value.is_leaf
 
-    def _has_edge(self) -> bool:
-        return self.value._has_edge()
+    def _has_edge_(self) -> bool:
+        return self.value._has_edge_()
 
     def _is_view(self) -> bool:
         return self.value._is_view()
@@ -317,11 +317,11 @@ class BatchedTensor(SpecialTensor):
         self.value.detach_()
         return self
 
-    def make_dual(self, tangent: Tensor, level: int | None) -> Any:
+    def _make_dual_(self, tangent: Tensor, level: int | None) -> Any:
         """`forward_ad.make_dual` of this tensor."""
         return transforms("levels").dual(self, tangent, level)
 
-    def unpack_dual(self, level: int | None) -> Any:
+    def _unpack_dual_(self, level: int | None) -> Any:
         """`forward_ad.unpack_dual` of this tensor."""
         return transforms("levels").undual(self, level)
 

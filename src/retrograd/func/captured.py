@@ -95,8 +95,8 @@ class Guard:
             found = captured_tensors(self.function, self.replaced)
             for leaf in tree_flatten(self.arguments)[0]:
                 found.pop(id(leaf), None)
-                while isinstance(leaf, Tensor) and leaf._special_ is not None and leaf._held:  # type: ignore[attr-defined]
-                    leaf = leaf._held[0]  # type: ignore[attr-defined]
+                while isinstance(leaf, Tensor) and leaf._special_ is not None and leaf._held_:  # type: ignore[attr-defined]
+                    leaf = leaf._held_[0]  # type: ignore[attr-defined]
                     found.pop(id(leaf), None)
             self.captured = found
         return id(tensor) in self.captured

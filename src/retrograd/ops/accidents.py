@@ -73,7 +73,7 @@ def unfit(name: str, error: BaseException, args: Any, kwargs: Any = ()) -> BaseE
     """What is to be raised instead of an accident; any other error itself."""
     if not is_accident(error):
         special = special_tensors(args, dict(kwargs)) if isinstance(error, NoArray) else ()
-        return special[0].no_form(name) if special else error
+        return special[0]._no_form_(name) if special else error
     instead = _instead(name, error, args, kwargs)
     instead.__cause__ = error
     return instead

@@ -370,7 +370,7 @@ def _run(function: Callable[..., Any], name: str, args: list[Any], kwargs: dict[
         found = special_tensors(args, kwargs)
         if not found:
             raise
-        return found[0]._stuck(function, tuple(args), kwargs)
+        return found[0]._stuck_(function, tuple(args), kwargs)
     except Exception as error:
         raise unfit(name, error, args, kwargs)  # noqa: B904
 

@@ -97,7 +97,7 @@ class DispatchTensor(SpecialTensor):
     __slots__ = ()
 
     _special_: int = 50
-    needs_tensors = True
+    _needs_tensors_ = True
 
     if not TYPE_CHECKING:
 
@@ -110,19 +110,19 @@ class DispatchTensor(SpecialTensor):
 
         _viewed_ = _numbers_
 
-    def _hold(self, array: Any) -> None:
+    def _hold_(self, array: Any) -> None:
         """Have other memory of its own."""
         memory = self._memory_
         memory.array, memory.shape, memory.strides, memory.dtype = array, array.shape, array.strides, array.dtype
 
-    def _travelling(self) -> Any:
+    def _travelling_(self) -> Any:
         memory = self._memory_
         names = _own_slots(type(self))
         if names:
             memory.own = {name: getattr(self, name) for name in names if hasattr(self, name)}
         return memory
 
-    def _operate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _operate_(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if local.state.dispatch_off:
             return NotImplemented
         record = record_of(function)
@@ -132,12 +132,12 @@ class DispatchTensor(SpecialTensor):
             return IN_PARTS[record.name](*args, **kwargs)
         return below_autograd(function, args, kwargs, lambda func, a, k: ask_arguments(func, a, k))
 
-    def _stuck(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _stuck_(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if local.state.dispatch_off:
-            raise self.no_form(function.__name__) from None
+            raise self._no_form_(function.__name__) from None
         return ask_arguments(*call_of(function, args, kwargs))
 
-    def root_gradient(self, grad: Tensor | None, position: int) -> Any:
+    def _root_gradient_(self, grad: Tensor | None, position: int) -> Any:
         if grad is not None:
             return NotImplemented
         if self._memory_.size != 1:
@@ -147,20 +147,20 @@ class DispatchTensor(SpecialTensor):
             )
         return ops.ones_like(self)
 
-    def _told(self, packet: str, form: str = "default", space: str = "aten") -> Any:
+    def _told_(self, packet: str, form: str = "default", space: str = "aten") -> Any:
         """What its class says of one of its attributes; None: what is known."""
         return ask_arguments(getattr(getattr(getattr(overload, space), packet), form), (self,), {})
 
-    def _asks(self, what: str) -> bool:
+    def _asks_(self, what: str) -> bool:
         return what in self._memory_.asks and not local.state.dispatch_off
 
-    def _alias(self) -> Any:
+    def _alias_(self) -> Any:
         """Another object like this one, on the same memory, without history."""
-        result = self._travelling().as_tensor()
+        result = self._travelling_().as_tensor()
         result._vc_ = self._vc_ or version_counter(self)
         return result
 
-    def _described(self) -> tuple[Any, ...]:
+    def _described_(self) -> tuple[Any, ...]:
         """What `_make_wrapper_subclass` made it of, in the order in which torch's files have it."""
         memory = self._memory_
         steps = tuple(step // memory.itemsize for step in memory.strides)

@@ -26,11 +26,11 @@ class OfDispatchTensors:
 
     @property
     def shape(self: Any) -> Size:
-        told = self._told("sym_size") if self._asks("sizes") else None
+        told = self._told_("sym_size") if self._asks_("sizes") else None
         return Size(self._memory_.shape if told is None else told)
 
     def size(self: Any, dim: int | None = None) -> Any:
-        if not self._asks("sizes"):
+        if not self._asks_("sizes"):
             shape = Size(self._memory_.shape)
         else:
             shape = self.shape
@@ -41,21 +41,21 @@ class OfDispatchTensors:
         return self.dim()
 
     def dim(self: Any) -> int:
-        told = self._told("dim") if self._asks("sizes") else None
+        told = self._told_("dim") if self._asks_("sizes") else None
         return self._memory_.ndim if told is None else told
 
     def numel(self: Any) -> int:
-        told = self._told("numel") if self._asks("sizes") else None
+        told = self._told_("numel") if self._asks_("sizes") else None
         return self._memory_.size if told is None else told
 
     def stride(self: Any, dim: int | None = None) -> Any:
-        told = self._told("sym_stride") if self._asks("strides") else None
+        told = self._told_("sym_stride") if self._asks_("strides") else None
         memory = self._memory_
         steps = tuple([step // memory.itemsize for step in memory.strides] if told is None else told)
         return steps if dim is None else steps[normalize_dim(dim, len(steps))]
 
     def storage_offset(self: Any) -> int:
-        told = self._told("sym_storage_offset") if self._asks("sizes") else None
+        told = self._told_("sym_storage_offset") if self._asks_("sizes") else None
         if told is not None:
             return told
         memory = self._memory_
@@ -64,7 +64,7 @@ class OfDispatchTensors:
         return wrap_memory(self).storage_offset()
 
     def is_contiguous(self: Any, memory_format: Any = None) -> bool:
-        if self._asks("strides"):
+        if self._asks_("strides"):
             func = overload.aten.is_contiguous
             told = ask_arguments(
                 func.default if memory_format is None else func.memory_format,
@@ -78,12 +78,12 @@ class OfDispatchTensors:
 
     @property
     def device(self: Any) -> Any:
-        told = self._told("device", space="prim") if self._asks("device") else None
+        told = self._told_("device", space="prim") if self._asks_("device") else None
         return self._memory_.device if told is None else told
 
     @property
     def layout(self: Any) -> Any:
-        told = self._told("layout", space="prim") if self._asks("layout") else None
+        told = self._told_("layout", space="prim") if self._asks_("layout") else None
         return self._memory_.layout if told is None else told
 
     def data_ptr(self: Any) -> int:
@@ -105,13 +105,13 @@ class OfDispatchTensors:
         if state.interceptor is not None:
             return state.interceptor(Tensor.detach, (self,), {})
         if state.dispatch_off:
-            return self._alias()
+            return self._alias_()
         return detached(self, ask_arguments)
 
     @property
     def data(self: Any) -> Any:
         if local.state.dispatch_off:
-            result = self._alias()
+            result = self._alias_()
         else:
             with recording_off():
                 result = ask_arguments(overload.aten.detach.default, (self,), {})
@@ -188,18 +188,18 @@ class OfDispatchTensors:
         return result
 
     def __reduce_ex__(self: Any, protocol: Any) -> tuple[Any, ...]:
-        memory = self._travelling()
+        memory = self._travelling_()
         state = {**memory.attributes, **memory.own}
         if memory.array is not None:
             return rebuild_subclass, (type(self), memory.array, self.requires_grad, state)
-        return rebuild_wrapper, (*self._described(), state)
+        return rebuild_wrapper, (*self._described_(), state)
 
 
 def set_data(tensor: Tensor, value: Any) -> None:
     """``tensor.data = value``, one of which has a class with ``__torch_dispatch__``."""
     memory = tensor._memory_
     if isinstance(value, Tensor) and value._special_ is None and memory.array is not None:
-        tensor._hold(value._numbers_)  # type: ignore[attr-defined]
+        tensor._hold_(value._numbers_)  # type: ignore[attr-defined]
         return
     if not isinstance(value, DispatchTensor) or not isinstance(tensor, DispatchTensor):
         raise RuntimeError(
@@ -207,7 +207,7 @@ def set_data(tensor: Tensor, value: Any) -> None:
             f"{type(tensor).__name__} and {type(value).__name__}"
         )
     tensor._memory_ = value._memory_.like(tensor.__dict__)
-    for name, attribute in (*value.__dict__.items(), *value._travelling().own.items()):
+    for name, attribute in (*value.__dict__.items(), *value._travelling_().own.items()):
         setattr(tensor, name, attribute)
 
 

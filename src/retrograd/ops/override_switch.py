@@ -158,7 +158,7 @@ def _then(key: Any, plain: FunctionType, name: str) -> Callable[..., Any]:
                 if state.observers[0].__class__ is ModeObserver:  # modes come first
                     return ask_mode(key, args, kwargs)
             if args and isinstance(args[0], DispatchTensor):
-                result = args[0]._operate(key, args, kwargs)
+                result = args[0]._operate_(key, args, kwargs)
                 if result is not NotImplemented:
                     return result
             return plain(*args, **kwargs)

@@ -61,7 +61,7 @@ def no_array(
             error.__suppress_context__ = True
         raise
     if result is NotImplemented:
-        raise special_tensors(args, kwargs)[0].no_form(function.__name__) from None
+        raise special_tensors(args, kwargs)[0]._no_form_(function.__name__) from None
     return result
 
 
@@ -69,7 +69,7 @@ def _operate(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     """The same while somebody watches: of transparent tensors, what happens inside."""
     state = local.state
     before = state.interceptor
-    if special_tensors(args, kwargs)[0]._transparent:
+    if special_tensors(args, kwargs)[0]._transparent_:
         state.interceptor = interceptor_of(state.observers)
     try:
         return operate_on_special(function, args, kwargs)
@@ -242,9 +242,9 @@ def write_out(
         if tensor._special_ is not None:
             if tensor.is_meta:
                 return extension("meta").write_out(function, outs, out, args, kwargs)
-            if tensor.needs_tensors and not state.dispatch_off:
+            if tensor._needs_tensors_ and not state.dispatch_off:
                 return extension("dispatch").write_out(function, out, args, kwargs)
-            tensor.write_out(function)
+            tensor._write_out_(function)
     if differentiable and state.grad_enabled and any(t.requires_grad for t in (*tensors, *outs)):
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
@@ -303,8 +303,8 @@ def _check_exact(name: str, out: Tensor, result: Tensor) -> None:
     if words is not None:
         raise RuntimeError(
             words.format(
-                result=C_NAMES[result.dtype.name], out=C_NAMES[out.dtype.name], Result=result._type_name()[:-6],
-                Out=out._type_name()[:-6],
+                result=C_NAMES[result.dtype.name], out=C_NAMES[out.dtype.name], Result=result._type_name_()[:-6],
+                Out=out._type_name_()[:-6],
             )
         )  # fmt: skip
 
@@ -313,7 +313,7 @@ def _check_target(out: Tensor, result: Tensor, read: list[Tensor], apart: list[T
     """May `result` be written to `out`?"""
     if not can_cast(result._memory_.dtype, out._memory_.dtype):
         raise RuntimeError(
-            f"result type {result._type_name()[:-6]} can't be cast to the desired output type {out._type_name()[:-6]}"
+            f"result type {result._type_name_()[:-6]} can't be cast to the desired output type {out._type_name_()[:-6]}"
         )
     resized = out._memory_.shape != result._memory_.shape
     for tensor in read:
@@ -326,10 +326,10 @@ def store(out: Tensor, result: Any, warn: bool = False) -> Tensor:
         if warn and out._memory_.size:
             warnings.warn(
                 "An output with one or more elements was resized since it had shape "
-                f"{list(out._memory_.shape)}, which does not match the required output shape {list(result.shape)}. This "
-                "behavior is deprecated, and in a future release outputs will not be resized unless they have zero "
-                "elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with "
-                "t.resize_(0).",
+                f"{list(out._memory_.shape)}, which does not match the required output shape {list(result.shape)}. "
+                "This behavior is deprecated, and in a future release outputs will not be resized unless they have "
+                "zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements "
+                "with t.resize_(0).",
                 UserWarning,
                 stacklevel=users_level(),
             )
@@ -340,7 +340,7 @@ def store(out: Tensor, result: Any, warn: bool = False) -> Tensor:
             result = convert(result, array.dtype) if array.dtype.num >= 256 else result.astype(array.dtype)
     array[...] = result
     write_back(out, array)
-    out._bump_version()
+    out._bump_version_()
     return out
 
 

@@ -159,9 +159,9 @@ def _reduce_tensor(tensor: Tensor) -> Any:
         if not tensor.__dict__.get("_is_param"):
             return rebuild._rebuild_meta_tensor_no_storage, of_meta
         return rebuild._rebuild_parameter, (tensor.data, tensor.requires_grad, OrderedDict())
-    if tensor._special_ is not None and tensor.needs_tensors and tensor._memory_.array is None:  # type: ignore[attr-defined]
-        memory = tensor._travelling()  # type: ignore[attr-defined]
-        described = tensor._described()  # type: ignore[attr-defined]
+    if tensor._special_ is not None and tensor._needs_tensors_ and tensor._memory_.array is None:  # type: ignore[attr-defined]
+        memory = tensor._travelling_()  # type: ignore[attr-defined]
+        described = tensor._described_()  # type: ignore[attr-defined]
         state = {**memory.attributes, **memory.own}
         return rebuild._rebuild_from_type_v2, (rebuild._rebuild_wrapper_subclass, cls, described, state)
     if cls.__reduce_ex__ not in _OWN or cls.__reduce__ is not object.__reduce__:

@@ -124,7 +124,7 @@ def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Te
         if made.requires_grad:
             result.requires_grad_()
         made = result
-    if made._special_ is not None and not made.needs_tensors:
+    if made._special_ is not None and not made._needs_tensors_:
         return made  # what torch has in the state of a nested tensor is what it was made of
     if "__setstate__" in vars(new_type):
         made.__setstate__(state)  # type: ignore[attr-defined]

@@ -260,7 +260,7 @@ def copy_(input: Any, src: Any, non_blocking: bool = False) -> Any:
 
 
 def type_of(tensor: Any) -> str:
-    return f"torch.{'sparse.' if isinstance(tensor, AnySparse) else ''}{tensor._type_name()}"
+    return f"torch.{'sparse.' if isinstance(tensor, AnySparse) else ''}{tensor._type_name_()}"
 
 
 @both("type")

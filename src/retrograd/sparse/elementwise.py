@@ -213,7 +213,8 @@ def _add_in_place(input: Any, other: Any, alpha: Any, name: str) -> Any:
     begin_inplace(state, input, record)
     if not can_cast(other._memory_.dtype, input._memory_.dtype):
         raise RuntimeError(
-            f"result type {other._type_name()[:-6]} can't be cast to the desired output type {input._type_name()[:-6]}"
+            f"result type {other._type_name_()[:-6]} can't be cast to the desired output type "
+            f"{input._type_name_()[:-6]}"
         )
     if process.dual_levels:
         return input.copy_(_add(input, other, alpha, name))

@@ -59,8 +59,8 @@ def in_place(form: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         )
     if not can_cast(array.dtype, own.dtype):
         raise RuntimeError(
-            f"result type {result._type_name()[:-6]} can't be cast to the desired output type "
-            f"{tensor._type_name()[:-6]}"
+            f"result type {result._type_name_()[:-6]} can't be cast to the desired output type "
+            f"{tensor._type_name_()[:-6]}"
         )
     write(tensor, array.with_values(kernels.to_dtype(array.values, own.dtype)))
     if record:

@@ -131,7 +131,7 @@ def softmax(input: Any, dim: int, dtype: Any = None, logarithm: bool = False) ->
     if dtype is not None:
         input = input.to(dtype)
     elif input._memory_.dtype.kind in "biu":
-        raise RuntimeError(f"\"softmax\" not implemented for '{input._type_name()[:-6]}'")
+        raise RuntimeError(f"\"softmax\" not implemented for '{input._type_name_()[:-6]}'")
     one = coalesced(input)
     array = one._memory_
     at = normalize_dim(dim, array.ndim)

@@ -62,7 +62,7 @@ class TensorAutograd(TensorOperators):
     def requires_grad(self, value: bool) -> None:
         if not isinstance(value, bool):
             raise RuntimeError(f"requires_grad must be a bool, but got {type(value).__name__}")
-        if self._has_edge():
+        if self._has_edge_():
             hint = (
                 ""
                 if value
@@ -94,7 +94,7 @@ class TensorAutograd(TensorOperators):
                 f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, "
                 f"not {type(requires_grad).__name__}"
             )
-        if requires_grad and self._has_edge():
+        if requires_grad and self._has_edge_():
             return self  # a result that requires grad already
         if requires_grad and self._memory_.dtype.kind not in "fcVW":
             raise RuntimeError(
@@ -109,7 +109,7 @@ class TensorAutograd(TensorOperators):
         """Made by the user, or by operations that nothing was recorded of."""
         return self.grad_fn is None
 
-    def _has_edge(self) -> bool:
+    def _has_edge_(self) -> bool:
         """Is a gradient edge recorded? Unlike `grad_fn`, this does not ask whether a view's memory was written to."""
         meta: Any = self._grad_meta_
         return self._edge_ is not None or (meta is not None and meta.is_view and meta.edge is not None)
@@ -117,10 +117,10 @@ class TensorAutograd(TensorOperators):
     @property
     def grad_fn(self) -> Node | None:
         """The node that the gradient of this tensor goes into; None for a leaf."""
-        edge = self._history()
+        edge = self._history_()
         return None if edge is None else edge[0]
 
-    def _history(self) -> EdgeTuple | None:
+    def _history_(self) -> EdgeTuple | None:
         """The gradient edge of a non-leaf, be it a view or not."""
         edge = self._edge_
         if edge is None and self._grad_meta_ is not None and self._grad_meta_.is_view:
@@ -132,7 +132,7 @@ class TensorAutograd(TensorOperators):
     @property
     def output_nr(self) -> int:
         """Which output of `grad_fn` this is."""
-        edge = self._history()
+        edge = self._history_()
         return 0 if edge is None else edge[1]
 
     @property
@@ -165,7 +165,7 @@ class TensorAutograd(TensorOperators):
         """The accumulated gradient, or None."""
         meta = self._grad_meta_
         grad = None if meta is None else meta.grad
-        if grad is None and not self.retains_grad and self._has_edge():
+        if grad is None and not self.retains_grad and self._has_edge_():
             warnings.warn(
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
                 "won't be populated during autograd.backward(). If you indeed want the .grad field to be populated "
@@ -251,7 +251,7 @@ class TensorAutograd(TensorOperators):
 
         if not self.requires_grad:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-        if not self._has_edge() or self.retains_grad:
+        if not self._has_edge_() or self.retains_grad:
             return
         meta = materialize_autograd_meta(self)
         node: Any = self.grad_fn
@@ -352,7 +352,7 @@ class TensorAutograd(TensorOperators):
         vc = self._vc_
         return 0 if vc is None else vc.version
 
-    def _bump_version(self) -> None:
+    def _bump_version_(self) -> None:
         from ..autograd.inplace import bump_version  # autograd is made of Tensors
 
         bump_version(self)  # type: ignore[arg-type]

@@ -60,13 +60,13 @@ class TensorConversion(TensorAutograd):
             raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
         return bool(data.item())
 
-    def _scalar(self) -> Any:
+    def _scalar_(self) -> Any:
         if self._memory_.size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
         return self._numbers_.item()
 
     def __int__(self) -> int:
-        value = self._scalar()
+        value = self._scalar_()
         if isinstance(value, complex):
             if value.imag != 0:
                 raise RuntimeError("value cannot be converted to type int64_t without overflow")
@@ -74,7 +74,7 @@ class TensorConversion(TensorAutograd):
         return int(value)
 
     def __float__(self) -> float:
-        value = self._scalar()
+        value = self._scalar_()
         if self.requires_grad:
             warnings.warn(
                 "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider "
@@ -89,7 +89,7 @@ class TensorConversion(TensorAutograd):
         return float(value)
 
     def __complex__(self) -> complex:
-        return complex(self._scalar())
+        return complex(self._scalar_())
 
     def __index__(self) -> int:
         data = self._numbers_
@@ -142,7 +142,7 @@ class TensorConversion(TensorAutograd):
                 "memory first."
             )
         if self._memory_.dtype.num >= 256 or self._memory_.dtype.names:
-            name, wide = self._type_name().removesuffix("Tensor"), "cfloat" if self.is_complex() else "float"  # type: ignore[attr-defined]
+            name, wide = self._type_name_().removesuffix("Tensor"), "cfloat" if self.is_complex() else "float"  # type: ignore[attr-defined]
             raise TypeError(f"Got unsupported ScalarType {name}: NumPy has no such type; use tensor.{wide}().numpy()")
         return self._numbers_
 

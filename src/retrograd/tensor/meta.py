@@ -111,15 +111,15 @@ class MetaTensor(SpecialTensor):
 
     kind = "meta"  # type: ignore[assignment]
     is_meta = True
-    needs_tensors = True
+    _needs_tensors_ = True
     is_cpu = False  # type: ignore[assignment]
 
-    def _operate(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _operate_(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         from ..ops.meta import operate  # what operators mean is said in terms of them
 
         return operate(function, args, kwargs)
 
-    def root_gradient(self, grad: Tensor | None, position: int) -> Any:
+    def _root_gradient_(self, grad: Tensor | None, position: int) -> Any:
         """A gradient without values as well; what is wrong with it is said as it is of others."""
         if grad is not None and not grad.is_meta and grad._memory_.shape == self._memory_.shape:
             return meta_tensor(MetaArray.like(grad._memory_))
@@ -206,7 +206,7 @@ class MetaTensor(SpecialTensor):
         self.numpy()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        result: Any = type(self)._make()
+        result: Any = type(self)._make_()
         result._memory_ = MetaArray.like(self._memory_)
         result.__dict__.update(self.__dict__)
         if self.requires_grad:
@@ -235,7 +235,7 @@ def new_plain(array: Any) -> Tensor:
 
 def meta_tensor(array: MetaArray) -> MetaTensor:
     """A Tensor on what stands for an array, without history."""
-    result = MetaTensor._make()
+    result = MetaTensor._make_()
     result._memory_ = array
     result._vc_ = local.state.new_vc
     return result

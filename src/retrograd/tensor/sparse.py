@@ -39,12 +39,12 @@ class AnySparse(SpecialTensor):
     backend: str
     _impl: str
     #: Its operators are Functions, and operators on its values.
-    _transparent = True
+    _transparent_ = True
 
     @classmethod
     def on(cls, array: Any) -> Self:
         """A tensor on `array`, without history."""
-        result = cls._make()
+        result = cls._make_()
         result._memory_ = array
         return result
 
@@ -53,7 +53,7 @@ class AnySparse(SpecialTensor):
         return LAYOUTS[self._memory_.layout_name]
 
     @property
-    def _kind(self) -> str:
+    def _kind_(self) -> str:
         return repr(self.layout)
 
     @property
@@ -69,13 +69,13 @@ class AnySparse(SpecialTensor):
             Tensor.data.__set__(self, value)  # type: ignore[attr-defined]  # which refuses it
         self._memory_ = value._memory_
 
-    def _operate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _operate_(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return _package().operate(self, function, args, kwargs)
 
     def _to_device(self, device: Any, non_blocking: bool) -> Any:
         return _package().Moved.apply(self, device, non_blocking)
 
-    def no_form(self, name: str) -> Exception:
+    def _no_form_(self, name: str) -> Exception:
         return NotImplementedError(
             f"Could not run 'aten::{name}' with arguments from the '{self.backend}' backend: there is no {name} of "
             f"tensors whose layout is {self.layout}. Write x.to_dense() for the tensor of that layout"
@@ -84,7 +84,7 @@ class AnySparse(SpecialTensor):
     # ------------------------------------------------------------------------------------------- what it does not have
 
     def _no_storage(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise NotImplementedError(f"Cannot access storage of {type(self)._impl}: a {self._kind} tensor has none")
+        raise NotImplementedError(f"Cannot access storage of {type(self)._impl}: a {self._kind_} tensor has none")
 
     storage_offset = storage = untyped_storage = typed_storage = _no_storage
 
@@ -107,7 +107,7 @@ class AnySparse(SpecialTensor):
             raise RuntimeError(f"a Tensor with {self._memory_.size} elements cannot be converted to Scalar")
         return self.to_dense().item()  # type: ignore[attr-defined]
 
-    _scalar = item
+    _scalar_ = item
 
     def __bool__(self) -> bool:
         return bool(self.to_dense())  # type: ignore[attr-defined]

@@ -236,7 +236,7 @@ class Tensor(TensorConversion):
         index = self.device.index
         return -1 if index is None else index
 
-    def _type_name(self) -> str:
+    def _type_name_(self) -> str:
         """``'FloatTensor'`` and the like: the name of the dtype in torch's older vocabulary."""
         return dtypes.SCALAR_NAMES[self.dtype.name] + "Tensor"
 
@@ -339,7 +339,7 @@ TYPE_NAMES: dict[str, str] = {name: word + "Tensor" for name, word in list(dtype
 def type_name(tensor: Tensor) -> str:
     """``'torch.FloatTensor'``: dtype and device in one word, for messages."""
     layout = "sparse." if tensor.is_sparse else ""
-    return f"torch.{layout}{'' if tensor.device.type == 'cpu' else tensor.device.type + '.'}{tensor._type_name()}"
+    return f"torch.{layout}{'' if tensor.device.type == 'cpu' else tensor.device.type + '.'}{tensor._type_name_()}"
 
 
 def _keep_bits(source: Tensor, alias: Tensor) -> None:

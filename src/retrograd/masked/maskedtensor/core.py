@@ -95,7 +95,7 @@ class MaskedTensor(HeldHistory):
         """A masked tensor on `values`, which are its own."""
         result = object.__new__(cls)
         result._masked_mask = mask
-        result._hold(values)
+        result._hold_(values)
         return result
 
     def maker(self) -> Callable[[Tensor], Self]:
@@ -148,7 +148,7 @@ class MaskedTensor(HeldHistory):
             raise ValueError("item(): the one element of this tensor is masked")
         return self._values.item()
 
-    _scalar = item
+    _scalar_ = item
 
     def __bool__(self) -> bool:
         return bool(self._values)
@@ -180,11 +180,11 @@ class MaskedTensor(HeldHistory):
 
     # -------------------------------------------------------------------------------------------------------- operators
 
-    def _operate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _operate_(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         handler = self.operators.get(function.__name__)
         return NotImplemented if handler is None else handler(function, *args, **kwargs)
 
-    def no_form(self, name: str) -> Exception:
+    def _no_form_(self, name: str) -> Exception:
         return TypeError(
             f"no implementation found for torch._ops.aten.{name}.default on types that implement __torch_dispatch__: "
             f"[MaskedTensor]. There is no {name} for masked tensors: use mt.get_data(), or mt.to_tensor(value)"

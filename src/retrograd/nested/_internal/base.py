@@ -69,7 +69,7 @@ class NestedBase(HeldHistory):
 
     def _init(self, values: Tensor, view: View | None) -> None:
         """Take `values`, a tensor that nobody else has."""
-        self._hold(values)
+        self._hold_(values)
         self._view = view
 
     def components(self) -> list[Tensor]:
@@ -124,7 +124,7 @@ class NestedBase(HeldHistory):
             raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
         return next(component for component in self.components() if component.numel()).item()
 
-    _scalar = item
+    _scalar_ = item
 
     def __bool__(self) -> bool:
         if self.numel() != 1:
@@ -163,11 +163,11 @@ class NestedBase(HeldHistory):
     def __getitem__(self, key: Any) -> Tensor:
         return self.operators["__getitem__"](self, key)
 
-    def _operate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _operate_(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         handler = self.operators.get(function.__name__)
         return NotImplemented if handler is None else handler(function, *args, **kwargs)
 
-    def no_form(self, name: str) -> Exception:
+    def _no_form_(self, name: str) -> Exception:
         return NotImplementedError(
             f"Could not run 'aten::{name}' with arguments from the 'NestedTensor' backend: there is no {name} for "
             f"nested tensors of layout {self.layout}. Use its components (nt.unbind()) or "

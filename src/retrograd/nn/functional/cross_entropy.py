@@ -248,8 +248,8 @@ def _bce_of_complex_targets(
     given = [t for t in (input, target, weight, pos_weight) if t is not None]
     if pos_weight is not None:
         raise RuntimeError(
-            f"result type {target._type_name()[:-6]} can't be cast to the desired output type "
-            f"{input._type_name()[:-6]}: complex targets have no pos_weight"
+            f"result type {target._type_name_()[:-6]} can't be cast to the desired output type "
+            f"{input._type_name_()[:-6]}: complex targets have no pos_weight"
         )
     dtype, no = target.dtype, generated.log_sigmoid(input.detach())
     losses = ((1 - target.detach()) * input.detach()).to(dtype)  # rounded at each step

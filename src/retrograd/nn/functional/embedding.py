@@ -205,7 +205,7 @@ def _renormalize_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_typ
     if long.any():
         data[rows[long]] *= (max_norm / (norms[long] + 1e-7))[:, None]
         write_back(weight, data)
-        weight._bump_version()
+        weight._bump_version_()
 
 
 @composite(space="nn.functional")

@@ -64,7 +64,7 @@ def set_(input: Tensor, source: Any = None, storage_offset: int = 0, size: Any =
     data = _memory(input, source, storage_offset, size, stride)
     begin_inplace(state, input, False)
     if input._special_ is not None:
-        input._hold(data)  # type: ignore[attr-defined]  # a class of a user, with memory of its own
+        input._hold_(data)  # type: ignore[attr-defined]  # a class of a user, with memory of its own
     else:
         input._memory_ = data
     outdate_accumulator(input)

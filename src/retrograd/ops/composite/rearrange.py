@@ -258,7 +258,7 @@ def _copying(node: type[Any]) -> type[Any]:
 def _dense(view: Tensor) -> Tensor:
     """A copy of a view that was made for it. The gradient of a copy is its own: the view's node serves for both."""
     result = generated.clone(view, memory_format=contiguous_format)
-    edge = view._history()
+    edge = view._history_()
     if edge is not None and view._is_view() and result._edge_ is not None:
         node: Any = edge[0]
         if not hasattr(node, "of_a_copy"):  # several views have one node, and each of them comes here

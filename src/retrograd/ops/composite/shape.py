@@ -414,7 +414,7 @@ _IN_PLACE: dict[type[Any], type[Any]] = {
 def become(name: str, input: Tensor, operator: Any, *args: Any) -> Tensor:
     """`input` itself becomes the view that `operator` gives of it: the in-place method `name`."""
     if input._special_ is not None:
-        result = input._become(operator, args)  # type: ignore[attr-defined]
+        result = input._become_(operator, args)  # type: ignore[attr-defined]
         if result is not NotImplemented:
             return result
     state = local.state
@@ -422,10 +422,10 @@ def become(name: str, input: Tensor, operator: Any, *args: Any) -> Tensor:
         raise inference_error()
     if state.grad_enabled and input.requires_grad:
         check_record(input)
-    old = input._history() if state.grad_enabled else None
+    old = input._history_() if state.grad_enabled else None
     tangents = tangents_by_level(input) if process.dual_levels else {}
     view = operator(input, *args)
-    edge = view._history()
+    edge = view._history_()
     if edge is not None and edge[0].__class__ in _IN_PLACE:
         edge[0].__class__ = _IN_PLACE[edge[0].__class__]  # made just now, of the same slots
     input._memory_ = view._memory_
