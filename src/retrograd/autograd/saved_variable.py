@@ -93,13 +93,15 @@ class SavedVariable:
         if tensor is None:
             return
         assert isinstance(tensor, Tensor)
-        if tensor._vc_ is INFERENCE:
+        vc = tensor._vc_
+        if vc is INFERENCE:
             raise RuntimeError(
                 "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode "
                 "in computation tracked by autograd. To work around this, you can make a clone to get a normal tensor "
                 "and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
             )
-        self.version = tensor._version
+        if vc is not None:
+            self.version = vc.version
         history = _history(tensor)
         self.is_leaf = history is None
         self.is_output = is_output and history is not None
@@ -139,7 +141,8 @@ class SavedVariable:
     def pack(self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any], tensor: Tensor) -> None:
         """Hand `tensor` to the pack hook and keep what it makes of it, and the history of the original."""
         original: Any = self.tensor
-        vc, version = version_counter(tensor), tensor._version
+        vc = tensor._vc_ or version_counter(tensor)
+        version = vc.version
         state = local.state
         before, state.grad_enabled = state.grad_enabled, False
         try:
@@ -446,8 +449,10 @@ def raw_saved(node: Any, name: str) -> SavedVariable:
         return value
     if value is None or isinstance(value, Freed):
         return _raw_of(value)
-    number = not isinstance(value, Tensor) and not hasattr(value, "dtype")
-    saved = (SavedNumber if number else SavedVariable)(value if isinstance(value, Tensor) else as_tensor(value))
+    if isinstance(value, Tensor):
+        saved = SavedVariable(value)
+    else:
+        saved = (SavedVariable if hasattr(value, "dtype") else SavedNumber)(as_tensor(value))
     saved.version = 0  # what it was when the tensor itself went into the slot
     saved.owner = weakref.ref(node), name + "_"
     setattr(node, name + "_", saved)
@@ -488,11 +493,20 @@ def raw_saved_list(node: Any, name: str) -> tuple[SavedVariable, ...]:
     return saved
 
 
+_NUMBERS = (float, int, bool, complex)
+
+
 def pack_saved(node: Any, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]) -> None:
     """Send everything that a node has just saved through hooks."""
     for name in node.saved_tensors_names:
-        value = getattr(node, name + "_", None)
-        if value is None or value.__class__ in (float, int, bool, complex):  # numbers are not packed
+        slot = name + "_"
+        value = getattr(node, slot, None)
+        if value.__class__ is Tensor:  # the usual case of `raw_saved`, which nobody has asked for
+            saved = SavedVariable(value)
+            setattr(node, slot, saved)
+            saved.pack(pack_hook, unpack_hook, value)
+            continue
+        if value is None or value.__class__ in _NUMBERS:  # which are not packed
             continue
         if isinstance(value, tuple):
             _pack_each(raw_saved_list(node, name), pack_hook, unpack_hook)

@@ -85,10 +85,11 @@ def legacy_device(given: Any) -> None:
 
 
 def _finish(array: Any, requires_grad: bool, device: Any = None) -> Tensor:
-    meta = on_meta(device)
-    if not meta and (device is not None or default.device is not None):
-        array = moved(array, device)
-    if requires_grad is not None and not isinstance(requires_grad, bool):
+    meta = False
+    if device is not HERE and (device is not None or default.device is not None):
+        meta = on_meta(device)
+        array = array if meta else moved(array, device)
+    if requires_grad is not False and requires_grad is not None and not isinstance(requires_grad, bool):
         raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
     result = meta_tensor(MetaArray.like(array)) if meta else wrap(array, local.state.new_vc)
     if requires_grad:
@@ -260,17 +261,19 @@ def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool
     """
     if kw and kw.get("layout") not in (None, strided):
         return _sparse_zeros(_size("zeros", size, kw), dtype, requires_grad, device, kw)
-    if on_meta(device):
-        return without_values(_size("zeros", size, kw), _float_dtype(dtype), requires_grad, kw)
-    return _out(library(device).zeros(_size("zeros", size, kw), _float_dtype(dtype)), requires_grad, device, kw)
+    if device is None and default.device is None:
+        array = np.zeros(_size("zeros", size, kw), _float_dtype(dtype))
+        return _out(array, requires_grad, HERE, kw) if kw else _finish(array, requires_grad, HERE)
+    return _elsewhere("zeros", size, dtype, device, requires_grad, kw)
 
 
 @composite(method=False)
 def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:
     """Ones of a given size."""
-    if on_meta(device):
-        return without_values(_size("ones", size, kw), _float_dtype(dtype), requires_grad, kw)
-    return _out(library(device).ones(_size("ones", size, kw), _float_dtype(dtype)), requires_grad, device, kw)
+    if device is None and default.device is None:
+        array = np.ones(_size("ones", size, kw), _float_dtype(dtype))
+        return _out(array, requires_grad, HERE, kw) if kw else _finish(array, requires_grad, HERE)
+    return _elsewhere("ones", size, dtype, device, requires_grad, kw)
 
 
 @composite(method=False)
@@ -278,17 +281,26 @@ def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool
     """Uninitialised memory of a given size."""
     if kw and kw.get("layout") not in (None, strided):
         return _sparse_zeros(_size("empty", size, kw), dtype, requires_grad, device, kw)
-    if on_meta(device):
-        return without_values(_size("empty", size, kw), _float_dtype(dtype), requires_grad, kw)
-    return _out(library(device).empty(_size("empty", size, kw), _float_dtype(dtype)), requires_grad, device, kw)
+    if device is None and default.device is None:
+        array = np.empty(_size("empty", size, kw), _float_dtype(dtype))
+        return _out(array, requires_grad, HERE, kw) if kw else _finish(array, requires_grad, HERE)
+    return _elsewhere("empty", size, dtype, device, requires_grad, kw)
 
 
 def _size(name: str, size: tuple, kw: dict) -> tuple[int, ...]:
-    if "size" in kw:
+    if kw and "size" in kw:
         size = (kw["size"],)
     elif not size:
         raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
     return _shape(name, size)
+
+
+def _elsewhere(name: str, size: tuple, dtype: Any, device: Any, requires_grad: bool, kw: dict) -> Tensor:
+    """What a factory makes on a device that was named, in the call or before it."""
+    shape, np_dtype = _size(name, size, kw), _float_dtype(dtype)
+    if on_meta(device):
+        return without_values(shape, np_dtype, requires_grad, kw)
+    return _out(getattr(library(device), name)(shape, np_dtype), requires_grad, device, kw)
 
 
 def _sparse_zeros(size: Any, dtype: Any, requires_grad: bool, device: Any, kw: dict) -> Tensor:
