@@ -88,7 +88,8 @@ def _compare(op, sample):
     except Exception:
         return None  # a sample of what is refused anywhere
     try:
-        on_meta = Run(OnMeta(), op, sample)
+        with retrograd.device("meta"):  # what a sample makes of its own is made there too
+            on_meta = Run(OnMeta(), op, sample)
     except (NotImplementedError, RuntimeError) as error:
         return f"refused: {error}"
     if [_looks(out) for out in on_meta.outputs if is_tensor(out)] != [look for look in expected if look is not None]:
@@ -142,6 +143,84 @@ def test_few_operators_are_refused():
     assert set(REFUSED) | set(REFUSED_SAMPLES) | set(DIFFERENT) <= names
     assert len(REFUSED) <= 0.05 * len(TESTED)
     assert len(REFUSED_SAMPLES) + len(DIFFERENT) <= 0.02 * len(TESTED)
+
+
+# ------------------------------------------------------------------------------------------- beside tensors with values
+
+#: Calls with values beside none that torch takes and we refuse, or the other way round: which of them, and why.
+MIXED = {
+    "floor_divide": "torch looks only when the dividend has the values", "__floordiv__": "the same",
+    "__rmatmul__, options": "the second factor is the first argument, and has values",
+    "lu_solve": "the first argument is the second of the operator, which has values",
+    "nn.functional.embedding": "the table has values, and torch gives memory that nothing was written to",
+    "rnn_tanh_cell": "a sum of both is refused elsewhere", "rnn_relu_cell": "the same", "lstm_cell": "the same",
+    "linalg.multi_dot": "a product of the two is taken elsewhere", "tensordot, options": "the same",
+    "multi_margin_loss, shapes": "the target alone is read",
+}  # fmt: skip
+
+
+class Mixed:
+    """A library in which the first tensor of a sample is on meta and the others are not, or the other way round."""
+
+    def __init__(self, library, first):
+        self.library, self.first, self.made = library, first, 0
+
+    def from_numpy(self, array):
+        made = self.library.from_numpy(array)
+        self.made += 1
+        return made.to("meta") if (self.made == 1) == self.first else made
+
+    def __getattr__(self, name):
+        return getattr(self.library, name)
+
+
+def _refuses(library, op, sample, first):
+    """Is a call with values beside none refused?  None: it has but one tensor."""
+    mixed = Mixed(library, first)
+    try:
+        built = sample.build(mixed, None)
+        op.call(mixed, built.args, built.kwargs)
+        refused = False
+    except Exception:
+        refused = True
+    return refused if mixed.made > 1 else None
+
+
+@pytest.mark.parity
+def test_values_beside_none():
+    """Refused where torch refuses; and where the first argument has values, since torch then gives unwritten memory."""
+    import torch
+
+    met, counted = set(), {True: 0, False: 0}
+    for op in TESTED:
+        sample = next(s for s in op.samples if s.specs)
+        for first in (True, False) if op.name not in REFUSED else ():
+            theirs = _refuses(torch, op, sample, first)
+            if theirs is None:
+                continue
+            ours = _refuses(retrograd, op, sample, first)
+            counted[theirs] += 1
+            if ours is theirs or (ours and not first):
+                continue
+            assert op.name in MIXED, f"{op.name}, meta first: {first}: refused {ours}, by torch {theirs}"
+            met.add(op.name)
+    assert met == set(MIXED), f"stale: {set(MIXED) - met}"
+    assert counted[True] > 450 and counted[False] > 100
+
+
+def test_numbers_and_indices_with_values(torch):
+    m, number = torch.ones(2, 3, device="meta"), torch.tensor(2.0)
+    for made in (m * number, number - m, torch.where(m > 0, m, number), m[torch.tensor([0, 1])],
+                 m.clone().copy_(torch.ones(2, 3))):  # fmt: skip
+        assert made.is_meta and made.shape == (2, 3)
+    with pytest.raises(RuntimeError, match="Tensor on device cpu is not on the expected device meta!"):
+        m + torch.ones(2, 3)
+    with pytest.raises(RuntimeError, match="Tensor on device meta is not on the expected device cpu!"):
+        torch.ones(2, 3) + m
+    with pytest.raises(RuntimeError, match="Tensor on device meta is not on the expected device cpu!"):
+        torch.ones(2, 3) * number.to("meta")
+    with pytest.raises(RuntimeError, match="expected device meta but got cpu"):
+        (m.requires_grad_() * 2).backward(torch.ones(2, 3))
 
 
 # -------------------------------------------------------------------------------------------------------- the tensor

@@ -17,8 +17,10 @@ def beside(like: Tensor, array: Any) -> Tensor:
     device(type='cpu')
     """
     data = like._memory_
-    if data.__class__ is ndarray or array.__class__ is not ndarray or not hasattr(data, "place"):
+    if data.__class__ is ndarray or array.__class__ is not ndarray:
         return wrap(array)
+    if not hasattr(data, "place"):
+        return like._of_array_(array) if like.is_meta else wrap(array)  # type: ignore[attr-defined]
     return wrap(data.place.from_host(array))
 
 

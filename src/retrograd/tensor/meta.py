@@ -109,7 +109,7 @@ class MetaTensor(SpecialTensor):
 
     __slots__ = ()
 
-    kind = "meta"  # type: ignore[assignment]
+    _kind_ = "meta"  # type: ignore[assignment]
     is_meta = True
     _needs_tensors_ = True
     is_cpu = False  # type: ignore[assignment]
@@ -121,11 +121,23 @@ class MetaTensor(SpecialTensor):
 
     def _root_gradient_(self, grad: Tensor | None, position: int) -> Any:
         """A gradient without values as well; what is wrong with it is said as it is of others."""
-        if grad is not None and not grad.is_meta and grad._memory_.shape == self._memory_.shape:
-            return meta_tensor(MetaArray.like(grad._memory_))
+        if grad is not None and grad._special_ is not None and not grad.is_meta and (
+            grad._memory_.shape == self._memory_.shape
+        ):
+            return meta_tensor(MetaArray.like(grad._memory_))  # many at once: as many without values
+        if grad is not None and grad._special_ is None:
+            raise RuntimeError(
+                f"invalid gradient at index {position} - expected device meta but got {grad.device}: make it without "
+                "values, as torch.ones_like(y) does"
+            )
         if grad is None and self._memory_.size == 1 and self._memory_.dtype.kind in "fV":
             return meta_tensor(MetaArray.like(self._memory_))
         return NotImplemented
+
+    @staticmethod
+    def _of_array_(array: Any) -> MetaTensor:
+        """What a function has made beside a tensor without values: without values as well."""
+        return meta_tensor(MetaArray.like(array))
 
     def storage_offset(self) -> int:
         """Elements between the start of the memory and the first element."""

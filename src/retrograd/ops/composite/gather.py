@@ -12,7 +12,8 @@ from ..._generated import functions as generated
 from ...core.where import users_level
 from ...kernels.dims import normalize_dim
 from ...kernels.promotion import scalar_name, unsupported
-from ...tensor import Tensor, wrap
+from ...tensor import Tensor
+from ...tensor.beside import beside
 from ...tensor.special import all_values, like_array
 from ..registry import composite
 from ..support import not_a_tensor, number
@@ -93,7 +94,7 @@ def _scatter_reduction(reduce: str, source: Any) -> str:
 def _filled_like(index: Tensor, value: Any, like: Tensor) -> Tensor:
     # A number as the source of a scatter.
     number = kernels.cast_number(value, like._memory_.dtype)
-    return wrap(np.full_like(like_array(like), number, shape=index._memory_.shape))
+    return beside(like, np.full_like(like_array(like), number, shape=index._memory_.shape))
 
 
 @composite()

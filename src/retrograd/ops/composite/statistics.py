@@ -73,7 +73,11 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
         raise RuntimeError(
             f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
         )
-    q = q if isinstance(q, Tensor) else beside(input, np.array(q, data.dtype))
+    if not isinstance(q, Tensor):
+        given = np.array(q, data.dtype)
+        if not ((given >= 0) & (given <= 1)).all():
+            raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
+        q = beside(input, given)
     if q._memory_.ndim > 1:
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
     if q._memory_.dtype != data.dtype:

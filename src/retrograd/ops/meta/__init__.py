@@ -49,7 +49,39 @@ def operate(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
             f"Tensor on device meta is not on the expected device {args[0].device}! {record.name} would write to a "
             "tensor with values what has none: make the arguments with values, as with module.to_empty(device='cpu')"
         )
+    if local.state.current_node is None:  # (formulas make what they need as it comes)
+        _check_devices(record.name, args, kwargs)
     return _form(function)(*args, **kwargs)
+
+
+#: Operators that take further arguments with values where the first has none, as torch's do, who do not look.  (Where
+#: the first has some and another has none, they give memory that nothing was written to; here that is refused.)
+_ACROSS = frozenset((
+    "_cdist", "_diagonal_scatter", "_fractional_max_pool2d", "_fractional_max_pool3d", "_index_reduce",
+    "_index_reduce_", "_linalg_solve_ex", "_select_scatter", "_slice_scatter", "_trilinear", "addbmm", "baddbmm",
+    "bmm", "bucketize", "conv_tbc", "convolution", "copy_", "einsum", "embedding", "gather", "index", "index_put",
+    "index_put_", "index_select", "linalg_cross", "linalg_lu_solve", "linalg_solve_triangular", "masked_scatter",
+    "mm", "put", "scatter_add", "scatter_reduce", "scatter_reduce_", "scatter_src", "scatter_src_", "scatter_value",
+    "scatter_value_", "searchsorted", "take",
+))  # fmt: skip
+
+
+def _check_devices(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuse tensors with values beside those without; a number (a tensor on the CPU without dimensions) has none."""
+    first: Any = None
+    for value in (*args, *kwargs.values()):
+        for tensor in value if isinstance(value, (tuple, list)) else (value,):
+            if not isinstance(tensor, Tensor) or (not tensor._memory_.ndim and not tensor.is_meta):
+                continue
+            if first is None:
+                first = tensor
+                if first.is_meta and name in _ACROSS:
+                    return
+            elif first.is_meta is not tensor.is_meta:
+                raise RuntimeError(
+                    f"Tensor on device {tensor.device} is not on the expected device {first.device}! {name}: it has "
+                    f"the shape {list(tensor.shape)}; take both to one device, with x.to('meta')"
+                )
 
 
 class _Never:
@@ -163,7 +195,28 @@ def _key(key: Any) -> Any:
 
 @_declare("__getitem__")
 def _getitem(self: Tensor, key: Any) -> Any:
-    return (self if self.is_meta else to_meta(self, None))[_key(key)]
+    if not self.is_meta:
+        raise RuntimeError(
+            f"Tensor on device meta is not on the expected device {self.device}! An index without values is no place "
+            "in a tensor with values: take both to one device"
+        )
+    return self[_key(key)]
+
+
+@_declare(
+    "_unsafe_masked_index", "chain_matmul", "inner", "multi_dot", "scaled_dot_product_attention", "take_along_dim"
+)
+def _on_one_device(*args: Any, **kwargs: Any) -> Any:
+    """Made of operators that would not look."""
+    _check_devices("this function", args, kwargs)
+    return NotImplemented
+
+
+@_declare("type_as")
+def _type_as(input: Tensor, other: Tensor) -> Any:
+    if input.is_meta and not other.is_meta:
+        input._no_data()  # type: ignore[attr-defined]
+    return input.to(other.device, other.dtype)
 
 
 @_declare("__setitem__")
@@ -268,6 +321,7 @@ class _Shaped(Function):
 
 @_declare("grid_sample")
 def _grid_sample(input: Tensor, grid: Tensor, *args: Any, **kwargs: Any) -> Any:
+    _check_devices("grid_sample", (input, grid), {})
     if input._memory_.ndim != grid._memory_.ndim or grid._memory_.shape[-1] != input._memory_.ndim - 2:
         raise RuntimeError(f"grid_sampler(): the grid {list(grid.shape)} does not fit the input {list(input.shape)}")
     return _Shaped.apply((*input._memory_.shape[:2], *grid._memory_.shape[1:-1]), input, grid)
