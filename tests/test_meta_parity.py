@@ -14,8 +14,8 @@ from test_operators import Run, is_tensor
 
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore::UserWarning")]
 
-#: Results that lie otherwise, by what their operators' names begin with: LAPACK's matrices are column by column in torch
-#: and row by row in NumPy, FFTs of real numbers leave the transformed dimension outermost.  On the CPU it is the same.
+#: Results that lie otherwise, by what their operators' names begin with: LAPACK's matrices are column by column in
+#: torch and row by row in NumPy, FFTs of real numbers leave the transformed dimension outermost.  So it is on the CPU.
 OTHER_STRIDES = (
     "linalg.chol", "cholesky", "linalg.qr", "qr", "linalg.lu", "lu", "linalg.svd of one", "linalg.eigh", "linalg.ldl",
     "linalg.householder", "linalg.inv", "inverse", "linalg.solve_triangular", "linalg.triangular_solve",

@@ -97,6 +97,7 @@ from .core.type_info import finfo, iinfo
 from .nn.functional import recurrent as _recurrent
 from .nn.functional import top_level as _top_level
 from .ops import compiled_core as _compiled_core
+from .ops.operator_schema import Tag
 from .ops.registry import SPACES as _SPACES
 from .ops.settings import (
     are_deterministic_algorithms_enabled,
@@ -189,7 +190,7 @@ __all__ = [
     "BFloat16Storage", "BFloat16Tensor", "BoolStorage", "BoolTensor", "ByteStorage", "ByteTensor", "CharStorage",
     "CharTensor", "ComplexDoubleStorage", "ComplexFloatStorage", "DoubleStorage", "DoubleTensor", "FloatStorage",
     "FloatTensor", "Generator", "GradScaler", "HalfStorage", "HalfTensor", "IntStorage", "IntTensor", "LongStorage",
-    "LongTensor", "OutOfMemoryError", "ShortStorage", "ShortTensor", "Size", "SymInt", "Tensor", "TypedStorage",
+    "LongTensor", "OutOfMemoryError", "ShortStorage", "ShortTensor", "Size", "SymInt", "Tag", "Tensor", "TypedStorage",
     "UntypedStorage", "accelerator", "amp", "are_deterministic_algorithms_enabled", "autocast", "autograd", "backends",
     "bfloat16", "bool", "cdouble", "cfloat", "chalf", "channels_last", "channels_last_3d", "compile", "compiler",
     "complex128", "complex32", "complex64", "contiguous_format", "cuda", "default_generator", "device", "distributed",

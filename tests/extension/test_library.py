@@ -187,3 +187,141 @@ def test_saved_by_a_checkpoint(torch, space):
     y.sum().backward()
     assert len(count) == 1
     assert torch.allclose(x.grad, torch.exp(torch.sin(torch.ones(2))) * torch.cos(torch.ones(2)))
+
+
+def test_tags(torch, space):
+    assert torch.Tag is torch._C.Tag
+    space.define("tagged(Tensor x) -> Tensor", tags=[torch.Tag.pointwise, torch.Tag.core])
+    found = getattr(torch.ops, space.ns).tagged.default.tags
+    assert {torch.Tag.pointwise, torch.Tag.core} <= set(found)
+
+
+@pytest.mark.parity
+def test_the_tags_are_torchs():
+    import torch
+
+    assert {name: int(tag) for name, tag in torch.Tag.__members__.items()} == {
+        name: tag.value for name, tag in retrograd.Tag.__members__.items()
+    }
+
+
+def written(torch, space, mutates, **options):
+    def half(x):
+        x.numpy()[...] /= 2
+
+    half.__annotations__ = {"x": torch.Tensor, "return": None}
+    return torch.library.custom_op(f"{space.ns}::half", half, mutates_args=mutates, **options)
+
+
+@pytest.mark.parametrize("mutates", [{"x"}, "unknown"])
+def test_what_is_written_to_has_another_version(torch, space, mutates):
+    op = written(torch, space, mutates)
+    x = torch.ones(3)
+    before = x._version
+    op(x)
+    assert x.tolist() == [0.5] * 3 and x._version > before
+
+
+def test_what_may_not_be_said(torch, space):
+    with pytest.raises(ValueError, match="in mutates_args were not found"):
+        written(torch, space, {"y"})
+    with pytest.raises(ValueError, match="string"):
+        written(torch, space, "x")
+    with pytest.raises(ValueError, match=r"the op mutates \{'x'\}"):
+        torch.library.custom_op(f"{space.ns}::f", lambda x: None, mutates_args=(), schema="(Tensor(a!) x) -> ()")
+    with pytest.raises(NotImplementedError, match="kwarg-only Tensor args"):
+        torch.library.custom_op(f"{space.ns}::f", lambda x: x, mutates_args=(), schema="(*, Tensor x) -> Tensor")
+    with pytest.raises(ValueError, match="Functions without tensor inputs"):
+        torch.library.custom_op(
+            f"{space.ns}::f", lambda: 0, mutates_args=(), schema="() -> Tensor", device_types="cpu"
+        )
+    for schema, phrase in (
+        ("f(Tensor a) -> nothing", "unknown type specifier"), ("f(what a) -> Tensor", "unknown type specifier"),
+        ("f(int64_t a) -> Tensor", "Use `SymInt` or `int`"), ("f(double a) -> Tensor", "Use `float`"),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match=phrase):
+            space.define(schema)
+    with pytest.raises(ValueError, match="expected schema to look like"):
+        torch.library.define(f"{space.ns}::f", "f(Tensor x) -> Tensor")
+    with pytest.raises(ValueError, match="namespace"):
+        torch.library.define("f", "(Tensor x) -> Tensor")
+    with pytest.raises(RuntimeError, match="Expected one of cpu, cuda"):
+        torch.library.impl(f"{space.ns}::f", "something")
+    if torch is retrograd:  # what is refused defines nothing; torch's kernel-only checks come after the definition
+        assert not hasattr(getattr(torch.ops, space.ns), "f")
+
+
+def test_results_are_not_arguments(torch, space):
+    for returned in (lambda x: x, lambda x: x.view(-1), lambda x: x[1:]):
+        op = torch.library.custom_op(f"{space.ns}::same", returned, mutates_args=(), schema="(Tensor x) -> Tensor")
+        with pytest.raises(RuntimeError, match="may not alias"):
+            op(torch.ones(2, 2))
+    twice = torch.library.custom_op(
+        f"{space.ns}::same", lambda x: (y := x + 1, y), mutates_args=(), schema="(Tensor x) -> (Tensor, Tensor)"
+    )
+    with pytest.raises(RuntimeError, match="may not alias"):
+        twice(torch.ones(2))
+
+
+def test_nothing_is_set_up_where_nothing_is_recorded(torch, space):
+    op, calls = scaled_of(torch, space), []
+    op.register_autograd(
+        lambda ctx, grad: (grad, None),
+        setup_context=lambda ctx, inputs, keyword_only_inputs, output: calls.append(1),
+    )
+    x = torch.ones(2, requires_grad=True)
+    with torch.no_grad():
+        assert not op(x).requires_grad
+    op(torch.ones(2))
+    assert not calls
+    assert op(x).requires_grad and calls == [1]
+
+
+def test_kernels_that_are_off_for_a_while(torch, space):
+    op = torch.library.custom_op(f"{space.ns}::f", lambda x: x + 1, mutates_args=(), schema="(Tensor x) -> Tensor")
+    op.register_kernel("cpu")(lambda x: x + 2)
+    one = torch.zeros(1)
+    assert op(one).item() == 2
+    with op.set_kernel_enabled("cpu", enabled=False):
+        assert op(one).item() == 1
+        with op.set_kernel_enabled("cpu", enabled=True):
+            assert op(one).item() == 2
+        assert op(one).item() == 1
+    assert op(one).item() == 2
+
+
+def test_forms_defaults_and_devices(torch, space):
+    T = torch.Tensor
+
+    def one(x, kind=torch.float64):
+        return x.to(kind)
+
+    one.__annotations__ = {"x": T, "kind": torch.dtype, "return": T}
+    cast = torch.library.custom_op(f"{space.ns}::cast", one, mutates_args=())
+    assert cast(torch.ones(1)).dtype == torch.float64
+    torch.library.custom_op(f"{space.ns}::f", lambda x: x + 2, mutates_args=(), schema="(Tensor x) -> Tensor")
+    torch.library.custom_op(
+        f"{space.ns}::f.two", lambda x, y: x + y, mutates_args=(), schema="(Tensor x, Tensor y) -> Tensor"
+    )
+    f = getattr(torch.ops, space.ns).f
+    assert f(torch.ones(1)).item() == 3 and f(torch.ones(1), torch.ones(1)).item() == 2
+    assert set(f.overloads()) == {"default", "two"}
+
+    def make(device):
+        return torch.ones(3)
+
+    make.__annotations__ = {"device": torch.device, "return": T}
+    made = torch.library.custom_op(f"{space.ns}::make", make, mutates_args=(), device_types="cpu")
+    assert made(device="cpu").tolist() == [1, 1, 1]
+    with pytest.raises(RuntimeError, match="does not have a kernel registered for cuda"):
+        made("cuda")
+
+
+def test_define_with_a_library_is_a_decorator(torch, space):
+    @torch.library.define(space, "old(Tensor x) -> Tensor")
+    def old(x):
+        return x * 3
+
+    op = getattr(torch.ops, space.ns).old
+    assert op(torch.ones(1)).item() == 3 and op.default._defined_in_python
+    assert not torch.ops.aten.sin.default._defined_in_python

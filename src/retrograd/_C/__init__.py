@@ -16,11 +16,13 @@ from ..autograd.graph import current_node as _current_autograd_node
 from ..autograd.graph import will_execute as _will_engine_execute_node
 from ..core.state import local
 from ..kernels.linalg_checks import LinAlgError as _LinAlgError
+from ..ops.operator_schema import Tag
+from ..ops.operator_schema import parse as parse_schema
 from ..tensor.autograd_attributes import TensorAutograd as TensorBase
 from ..tensor.overriding import disabled_torch_function as _disabled_torch_function_impl
 from . import _autograd, _functions
 
-__all__ = ["TensorBase", "_autograd", "_functions", "is_grad_enabled"]
+__all__ = ["Tag", "TensorBase", "_autograd", "_functions", "is_grad_enabled", "parse_schema"]
 
 has_lapack = True
 

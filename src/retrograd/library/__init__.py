@@ -17,6 +17,7 @@ ops/custom.py says what happens when one is called.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -30,6 +31,7 @@ from ..core.where import user_location
 from ..ops.custom import DEFINED, CustomOperator, Namespace
 from ..ops.operator_schema import FunctionSchema, parse
 from ..ops.overload import OpOverload, OpOverloadPacket
+from .checks import check_factory, check_keywords, check_mutated, check_types, without_aliases
 from .opcheck import OpCheckError, opcheck
 from .schemas import infer_schema
 
@@ -40,7 +42,12 @@ __all__ = [
 ]  # fmt: skip
 
 
+#: Says what `set_kernel_enabled` could not do; of torch's name, which programs listen to.
+_log = logging.getLogger("torch._library.custom_ops")
+
+
 def _new(schema: FunctionSchema, tags: Any = ()) -> CustomOperator:
+    check_types(schema)
     namespace = schema.name.partition("::")[0]
     if not isinstance(getattr(ops, namespace, Namespace(namespace)), Namespace):
         raise ValueError(f"torch.ops.{namespace} is taken, call the namespace of {schema.name!r} otherwise")
@@ -95,12 +102,33 @@ class CustomOpDef:
         """What computes it on some kinds of devices: a function for the CPU takes the place of the first one."""
         kinds = [device_types] if isinstance(device_types, str) or device_types is None else list(device_types)
 
+        schema = self._operator.schema
+        if kinds != [None]:
+            check_factory(schema)
+
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            kernel = without_aliases(str(self._operator.op), schema, function)
             for kind in kinds:
-                self._operator.kernels["CompositeExplicitAutograd" if kind is None else kind.upper()] = function
+                self._operator.kernels["CompositeExplicitAutograd" if kind is None else kind.upper()] = kernel
             return function
 
         return register if fn is None else register(fn)
+
+    @contextmanager
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
+        """Have the kernel of a kind of devices, or have it not, for a while."""
+        key, off = device_type.upper(), self._operator.disabled
+        if key not in self._operator.kernels:
+            _log.warning("Attempted to set kernel enabled for %s but no kernel was registered for this device type.",
+                         device_type)  # fmt: skip
+        elif (key not in off) is enabled:
+            _log.warning("Attempted to set the kernel of %s for %s, which is already %s.", self._qualname, device_type,
+                         "enabled" if enabled else "disabled")  # fmt: skip
+        self._operator.disabled = off - {key} if enabled else off | {key}
+        try:
+            yield
+        finally:
+            self._operator.disabled = off
 
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
         """What gives tensors like the results for tensors without values."""
@@ -113,6 +141,7 @@ class CustomOpDef:
         """The formula: ``backward(ctx, *grads)`` returns a gradient for each argument;
         ``setup_context(ctx, inputs, output)`` keeps what it needs."""
         schema = self._operator.schema
+        check_keywords(schema)
         if schema.is_mutable:
             raise RuntimeError(
                 f"Cannot register autograd formula for non-functional operator {self} with schema {schema}: it "
@@ -123,6 +152,8 @@ class CustomOpDef:
 
     def register_vmap(self, func: Callable[..., Any] | None = None, /) -> Any:
         """How it is batched: ``func(info, in_dims, *args)`` returns the results and where their examples are."""
+
+        check_keywords(self._operator.schema)
 
         def register(rule: Callable[..., Any]) -> Callable[..., Any]:
             self._operator.vmap = rule
@@ -177,15 +208,23 @@ def custom_op(
     says what types its arguments have, if they have no annotations.
     """
     namespace, colons, own = name.partition("::")
-    if not colons or not namespace.isidentifier() or not own.isidentifier():
+    own, dot, form = own.partition(".")
+    if not colons or not namespace.isidentifier() or not own.isidentifier() or (dot and not form.isidentifier()):
         raise ValueError(f"custom_op(name): expected a name such as 'mine::double', but got {name!r}")
 
     def define_it(function: Callable[..., Any]) -> CustomOpDef:
         text = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
+        parsed = parse(f"{name}{text}")
+        check_types(parsed)
+        check_keywords(parsed)
+        if schema is not None:
+            check_mutated(parsed, mutates_args)
+        if device_types is not None:
+            check_factory(parsed)
         forms = DEFINED.get(namespace, {}).get(own, {})
-        if "default" in forms:
-            forms["default"].forget()  # a cell that is run again
-        operator = _new(parse(f"{namespace}::{own}{text}"), () if tags is None else tags)
+        if (form or "default") in forms:
+            forms[form or "default"].forget()  # a cell that is run again
+        operator = _new(parsed, () if tags is None else tags)
         made = CustomOpDef(operator, function)
         made.register_kernel(device_types, function)
         return made
@@ -206,7 +245,9 @@ def fallthrough_kernel() -> None:
 
 #: Who has defined a namespace, and where.
 _OWNERS: dict[str, Any] = {}
-_RESERVED = ("prim", "aten")
+#: Kinds of devices that kernels may be for, and dispatch keys.
+_DEVICES = ("cpu", "cuda", "xpu", "mps", "meta", "hpu", "mtia", "default")
+_KEYS = ("CompositeExplicitAutograd", "CompositeImplicitAutograd", "Autograd", "AutogradCPU", "Meta", "CPU", "CUDA")
 
 
 class Library:
@@ -276,16 +317,21 @@ class Library:
         if fn is fallthrough_kernel:
             operator.kernels.pop(key, None)
             return
-        if key in operator.kernels and not allow_override:
+        if (key in operator.kernels or (key == "Meta" and operator.fake is not None)) and not allow_override:
             raise RuntimeError(
                 f"This is not allowed since there's already a kernel registered from python overriding {name}'s "
                 f"behavior for {key} dispatch key and {self.ns} namespace."
             )
         if key == "Meta":
+            self._undo.append(operator.restorer())
             operator.fake = fn
         else:
             operator.kernels[key] = fn
             self._kernels.append((operator, key))
+
+    def _register_torch_dispatch_rule(self, op_name: str, torch_dispatch_class: type, fn: Callable[..., Any]) -> None:
+        """`register_torch_dispatch`, for an operator of its namespace, as long as it is there."""
+        register_torch_dispatch(f"{self.ns}::{op_name}", torch_dispatch_class, fn, lib=self)
 
     def _destroy(self) -> None:
         """Forget what it has registered."""
@@ -314,11 +360,31 @@ def _scoped_library(ns: str, kind: str, dispatch_key: str = "") -> Iterator[Libr
                 form.forget()
 
 
-def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any = ()) -> None:
-    """Define an operator ``namespace::name`` by the rest of its schema: ``(Tensor x) -> Tensor``."""
+def define(qualname: Any, schema: str, *args: Any, lib: Library | None = None, tags: Any = ()) -> Any:
+    """Define an operator ``namespace::name`` by the rest of its schema: ``(Tensor x) -> Tensor``.
+
+    Given a `Library` first and a whole schema, what it decorates is the kernel.
+    """
+    if isinstance(qualname, Library):
+        library = qualname
+        name = library.define(schema, *args, tags=tags)
+
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            library.impl(name, function)
+            return function
+
+        return register
+    if not isinstance(qualname, str):
+        raise ValueError(f"define(qualname, schema): expected qualname to be of type str, got {type(qualname)}")
     namespace, colons, _ = qualname.partition("::")
     if not colons:
-        raise ValueError(f"define(qualname): expected a name such as 'mine::double', but got {qualname!r}")
+        raise ValueError(
+            f"define(qualname): expected a namespace and a name, such as 'mine::double', but got {qualname!r}"
+        )
+    if not schema.lstrip().startswith("("):
+        raise ValueError(
+            f'define(qualname, schema): expected schema to look like e.g. "(Tensor x) -> Tensor" but got {schema!r}'
+        )
     made = _new(parse(f"{qualname}{schema}"), tags)
     if lib is not None:
         if lib.ns != namespace:
@@ -341,6 +407,9 @@ def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = N
 
         return register_by_key
     kinds = (types,) if isinstance(types, str) else tuple(types)
+    for kind in kinds:
+        if kind.lower() not in _DEVICES and kind not in _KEYS:
+            raise RuntimeError(f"Expected one of {', '.join(_DEVICES)} at the start of a device, not {kind!r}")
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         operator = _find(qualname)
@@ -420,5 +489,8 @@ def get_kernel(op: Any, dispatch_key: str) -> Callable[..., Any]:
     """The kernel that was registered for a dispatch key."""
     operator = _find(op)
     if dispatch_key not in operator.kernels:
-        raise RuntimeError(f"No kernel of {operator.qualname} is registered for {dispatch_key}")
+        raise RuntimeError(
+            f"There is no kernel for {dispatch_key} for {operator.qualname}; there are some for "
+            f"{', '.join(operator.kernels) or 'nothing'}"
+        )
     return operator.kernels[dispatch_key]

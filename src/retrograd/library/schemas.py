@@ -36,7 +36,11 @@ def infer_schema(
     except NameError as error:
         raise ValueError(f"infer_schema(func): the annotations cannot be read: {error}") from None
     unknown = mutates_args == "unknown"
-    written = set() if unknown else {mutates_args} if isinstance(mutates_args, str) else set(mutates_args)
+    if isinstance(mutates_args, str) and not unknown:
+        raise ValueError(
+            f"infer_schema(func): mutates_args must be a list of names or the string 'unknown', not {mutates_args!r}"
+        )
+    written = set() if unknown else set(mutates_args)
     parts: list[str] = []
     keyword_only = False
     for position, p in enumerate(signature.parameters.values()):
@@ -60,8 +64,8 @@ def infer_schema(
     missing = written - set(signature.parameters)
     if missing:
         raise ValueError(
-            f"infer_schema(func): mutates_args should contain only names of arguments, but {sorted(missing)[0]!r} "
-            f"is none"
+            f"infer_schema(func): {missing} in mutates_args were not found in the custom op's signature. mutates_args "
+            "should contain only names of arguments"
         )
     if signature.return_annotation is signature.empty:
         raise ValueError("infer_schema(func): No return type annotation was provided. Please add one.")
@@ -98,7 +102,7 @@ def _returned(annotation: Any) -> str:
 
 
 def _default(value: Any) -> str:
-    if isinstance(value, str):
+    if isinstance(value, (str, device)):
         return f'"{value}"'
     if isinstance(value, dtype):
         return value.name

@@ -10,10 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ..autograd.function import Function
-from ..core.state import local
+from ..autograd.inplace import bump_version
+from ..core.devices import device
+from ..core.state import local, process
+from ..core.version_counter import INFERENCE
 from ..tensor import Tensor
 from ..tensor.overriding import handle, overriding
-from .dispatch import DispatchTensor, ModeObserver, ask_arguments, ask_mode, tensors_in
+from .dispatch import DispatchTensor, ModeObserver, ask_arguments, ask_mode, recording_off, tensors_in
 from .operator_schema import FunctionSchema, Tag
 from .overload import OpOverload, OpOverloadPacket
 
@@ -77,6 +80,8 @@ class CustomOperator:
         self.schema = schema
         self.tags = tags
         self.kernels: dict[str, Callable[..., Any]] = {}
+        #: Those that are there and not asked, for a while.
+        self.disabled: frozenset[str] = frozenset()
         self.fake: Callable[..., Any] | None = None
         self.vmap: Callable[..., Any] | None = None
         self.backward: Callable[..., Any] | None = None
@@ -123,6 +128,13 @@ class CustomOperator:
 
         return restore
 
+    @property
+    def views_by_numbers(self) -> bool:
+        """Is it a view that depends on symbolic numbers, which could not be taken anew?"""
+        return any(one.alias_info is not None for one in self.schema.returns) and not self.schema.is_mutable and any(
+            a.type.startswith("SymInt") for a in self.schema.arguments
+        )
+
     # ---------------------------------------------------------------------------------------------------------- a call
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -161,12 +173,28 @@ class CustomOperator:
             if found or state.function_modes:
                 return handle(self.op, found, args, kwargs)
         with_autograd = next((self.kernels[key] for key in _WITH_AUTOGRAD if key in self.kernels), None)
+        if self.backward is not None and self.views_by_numbers:
+            raise RuntimeError(
+                f"Custom ops that are views do not support SymInt. The schema of {self.schema} has some: write int"
+            )
         if with_autograd is not None and not (self._asked(inputs) and "CompositeImplicitAutograd" not in self.kernels):
             return with_autograd(*inputs, **keywords)
         if self.schema.is_mutable:
             return self.below(inputs, keywords)
+        if not self._recorded(state, inputs):
+            with recording_off():
+                return self.below(inputs, keywords)
         leaves, spec = _flat((*inputs, *keywords.values()))
         return self.function().apply(spec, len(inputs), *leaves)
+
+    @staticmethod
+    def _recorded(state: Any, inputs: tuple[Any, ...]) -> bool:
+        """Has autograd, a dual level or a transform to see a call?"""
+        if state.batch_levels or state.func_depth or process.dual_levels:
+            return True
+        return bool(state.grad_enabled) and any(
+            isinstance(value, Tensor) and value.requires_grad for value in tensors_in(inputs)
+        )
 
     def _asked(self, inputs: tuple[Any, ...]) -> bool:
         return any(isinstance(value, DispatchTensor) for value in tensors_in(inputs))
@@ -179,15 +207,38 @@ class CustomOperator:
                 return ask_mode(self.op, *self.trimmed(inputs, keywords))
             if self._asked((*inputs, *keywords.values())):
                 return ask_arguments(self.op, *self.trimmed(inputs, keywords))
-        kernel = self.kernel_for(inputs)
-        return kernel(*inputs, **keywords)
+        kernel = self.kernel_for(inputs, keywords)
+        result = kernel(*inputs, **keywords)
+        if self.schema.is_mutable:
+            self._written(inputs, keywords)
+        return result
 
-    def kernel_for(self, inputs: tuple[Any, ...]) -> Callable[..., Any]:
+    def _written(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        """What the schema says is written to has another version, even if NumPy wrote it."""
+        places = iter(inputs)
+        for a in self.schema.arguments:
+            value = keywords[a.name] if a.kwarg_only else next(places)
+            if a.is_write:
+                for tensor in tensors_in((value,)):
+                    if isinstance(tensor, Tensor) and tensor._vc_ is not INFERENCE:
+                        bump_version(tensor)
+
+    def kernel_for(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Callable[..., Any]:
         """What computes it for these arguments."""
         tensors = [value for value in tensors_in(inputs) if isinstance(value, Tensor)]
         if self.fake is not None and any(tensor.is_meta for tensor in tensors):
             return self.fake
-        found = next((self.kernels[key] for key in _KERNELS if key in self.kernels), None)
+        if not tensors and any(a.name == "device" for a in self.schema.arguments):
+            names = [a.name for a in self.schema.arguments if not a.kwarg_only]
+            place = device(keywords["device"] if "device" in keywords else inputs[names.index("device")]).type
+            if place == "meta" and self.fake is not None:
+                return self.fake
+            if place.upper() not in self.kernels and "CompositeExplicitAutograd" not in self.kernels:
+                raise RuntimeError(
+                    f"{self.op.overloadpacket.__name__} does not have a kernel registered for {place}: it has some for "
+                    f"{', '.join(self.kernels)}"
+                )
+        found = next((self.kernels[key] for key in _KERNELS if key in self.kernels and key not in self.disabled), None)
         if found is None:
             raise NotImplementedError(
                 f"Could not run '{self.qualname}' with arguments from the 'CPU' backend: there is no kernel for it. "

@@ -7,6 +7,8 @@ import enum
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.schema import parse_schema, split
+from ..core import dtypes
+from ..core.devices import device
 from ..core.records import record_of
 from .pointwise import LIKE, SEVERAL, SEVERAL_IN_PLACE, UNARY, UNARY_IN_PLACE
 from .signatures import overloads as signatures_of
@@ -19,17 +21,25 @@ class Tag(enum.Enum):
     """Something that holds for some operators: ``torch.Tag``."""
 
     core = 0
-    pointwise = 1
-    inplace_view = 2
-    nondeterministic_seeded = 3
-    view_copy = 4
-    data_dependent_output = 5
-    dynamic_output_shape = 6
-    generated = 7
-    needs_fixed_stride_order = 8
-    flexible_layout = 9
-    pt2_compliant_tag = 10
-    cudagraph_unsafe = 11
+    cudagraph_unsafe = 1
+    data_dependent_output = 2
+    dynamic_output_shape = 3
+    flexible_layout = 4
+    generated = 5
+    inplace = 6
+    inplace_view = 7
+    maybe_aliasing_or_mutating = 8
+    needs_contiguous_strides = 9
+    needs_exact_strides = 10
+    needs_fixed_stride_order = 11
+    nondeterministic_bitwise = 12
+    nondeterministic_seeded = 13
+    out = 14
+    out_variant = 15
+    pointwise = 16
+    pt2_compliant_tag = 17
+    reduction = 18
+    view_copy = 19
 
 
 class AliasInfo:
@@ -85,8 +95,10 @@ class SchemaArgument:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, str):
+    if isinstance(value, (str, device)):
         return f'"{value}"'
+    if isinstance(value, dtypes.dtype):
+        return value.name
     if isinstance(value, float) and value.is_integer():
         return f"{value:.0f}."
     return str(list(value)) if isinstance(value, tuple) else str(value)
@@ -145,7 +157,12 @@ def parse(text: str) -> FunctionSchema:
         if not kind:
             raise RuntimeError(f"not a schema: the argument {part!r} of {text!r} has no type")
         kind, alias = _alias(kind)
-        arguments.append(SchemaArgument(own, kind, _value(default), bool(equals), keyword_only, alias))
+        value = _value(default)
+        if isinstance(value, str) and kind.startswith("ScalarType"):
+            value = dtypes.by_name({"float": "float32", "double": "float64", "long": "int64"}.get(value, value))
+        elif isinstance(value, str) and kind.startswith("Device"):
+            value = device(value)
+        arguments.append(SchemaArgument(own, kind, value, bool(equals), keyword_only, alias))
     returned = returned.strip()
     results = split(returned[1:-1]) if returned.startswith("(") else [returned]  # "()": none
     returns = []

@@ -50,6 +50,8 @@ class OpOverload:
         self.__qualname__ = self.name()
         self.__doc__ = function.__doc__
         self._given = schema
+        #: Is it one that a program has defined?
+        self._defined_in_python: bool = schema is not None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return getattr(self.function, "plain", self.function)(*args, **kwargs)  # (ops/override_switch.py)
