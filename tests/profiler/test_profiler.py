@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
+import pickle
 import sys
 import threading
 
@@ -250,6 +252,66 @@ def test_only_the_thread_that_asked_is_seen(torch):
         x.cos()
     names = [event.name for event in profile.function_events]
     assert "aten::cos" in names and "aten::exp" not in names
+
+
+def test_all_threads_are_seen_if_asked(torch):
+    config = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+    ready, go, done, end = [threading.Event() for _ in range(4)]
+
+    def before():
+        torch.ones(2).exp()
+        ready.set()
+        go.wait(10)
+        with torch.profiler.record_function("in a thread that was there"):
+            torch.ones(2).exp()
+        done.set()
+        end.wait(10)  # (a thread that begins after it has ended may have its number)
+
+    old = threading.Thread(target=before)
+    old.start()
+    ready.wait(10)
+    with torch.profiler.profile(experimental_config=config) as profile:
+        go.set()
+        assert done.wait(10)
+        new = threading.Thread(target=lambda: torch.ones(2).sin())
+        new.start()
+        new.join()
+        torch.ones(2).cos()
+    end.set()
+    old.join()
+    torch.ones(2).tan()
+    found = {event.name: event.thread for event in profile.events()}
+    assert {"aten::exp", "in a thread that was there", "aten::sin", "aten::cos"} <= set(found)
+    assert "aten::tan" not in found and sum(event.name == "aten::exp" for event in profile.events()) == 1
+    assert len({found["aten::exp"], found["aten::sin"], found["aten::cos"]}) == 3
+    assert found["aten::exp"] == found["in a thread that was there"]
+
+
+def test_other_options():
+    torch = retrograd
+    config = torch.profiler._ExperimentalConfig
+    with torch.profiler.profile(experimental_config=config(record_python_gc_info=True)) as profile:
+        gc.collect()
+    assert "Python GC" in [event.name for event in profile.events()]
+    with torch.profiler.profile(experimental_config=config(trace_only=True)) as profile:
+        torch.ones(2).exp()
+    with pytest.raises(RuntimeError, match="trace_only"):
+        profile.events()
+    with pytest.raises(ValueError, match="profiler_metrics"):
+        torch.profiler.profile(experimental_config=config(profiler_metrics=["kineto__tensor_core_insts"]))
+    with pytest.raises(TypeError, match="experimental_config"):
+        torch.profiler.profile(experimental_config={"profile_all_threads": True})
+    again = pickle.loads(pickle.dumps(config(profile_all_threads=True)))
+    assert again.profile_all_threads and not again.trace_only
+
+
+def test_a_trace_alone_is_written(tmp_path):
+    torch = retrograd
+    config = torch.profiler._ExperimentalConfig(trace_only=True)
+    with torch.profiler.profile(experimental_config=config) as profile:
+        torch.ones(2).exp()
+    profile.export_chrome_trace(str(tmp_path / "trace.json"))
+    assert "aten::exp" in [e["name"] for e in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]]
 
 
 def test_nothing_is_left_when_it_is_over(clean_state):

@@ -26,6 +26,7 @@ from .block import profile as _profile_of_a_block
 from .events import DeviceType, EventList
 from .execution_trace import ExecutionTraceObserver
 from .handles import kineto_available
+from .options import _ExperimentalConfig, checked
 from .recording import record_function
 from .steps import KinetoStepTracker as _Steps
 
@@ -152,6 +153,7 @@ class profile:
             "with_flops": with_flops, "with_modules": with_modules, "experimental_config": experimental_config,
             "post_processing_timeout_s": post_processing_timeout_s,
         }  # fmt: skip
+        self._config: _ExperimentalConfig = checked(experimental_config)
         self.activities = chosen
         self.schedule = schedule or (lambda step: ProfilerAction.RECORD)
         self.record_steps: bool = schedule is not None
@@ -226,12 +228,16 @@ class profile:
             self.execution_trace_observer.stop()
         self.profiler.__exit__(None, None, None)
         self._running = False
-        found = self.profiler.function_events
+        found = self.profiler._recording.recorder.events
         if self.acc_events and self._events is not None:
             self._events.extend(found)
             self._events.memory_records += found.memory_records
         else:
             self._events = found
+
+    def _no_trace_only(self) -> None:
+        if self._config.trace_only:
+            raise RuntimeError("events are not built with trace_only=True: export_chrome_trace() alone is there")
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[Any]) -> None:
         """Stop watching for a while, within the block, or go on."""
@@ -240,6 +246,7 @@ class profile:
 
     def events(self) -> EventList:
         """What was recorded."""
+        self._no_trace_only()
         if self._events is None:
             if self.profiler is None:
                 raise AssertionError("nothing was recorded yet: the profile was not started, or its schedule waits")
@@ -254,7 +261,10 @@ class profile:
 
     def export_chrome_trace(self, path: str) -> None:
         """Write the events to a file that Chrome's ``about:tracing`` and Perfetto read; packed, if it ends in .gz."""
-        found = self.events()
+        if self._events is None:
+            self.events()
+        assert self._events is not None
+        found = self._events
         found.metadata = dict(self._metadata)
         trace_id = self.get_trace_id()
         if trace_id is not None:

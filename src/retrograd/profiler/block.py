@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core.said_once import say_once
 from .events import EventList, FunctionEventAvg
+from .options import _ExperimentalConfig, checked
 from .recording import Recorder, recorders, recording
 
 
@@ -57,7 +58,6 @@ class profile:
         activity_filters: Any = None,
     ) -> None:
         refused = {
-            "experimental_config": experimental_config,
             "custom_trace_id_callback": custom_trace_id_callback,
             "post_processing_timeout_s": post_processing_timeout_s,
             "activity_filters": activity_filters,
@@ -70,6 +70,7 @@ class profile:
             if not use_kineto:
                 raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
             raise ValueError("use_cpu=False leaves nothing to record: there is no other device")
+        self.config: _ExperimentalConfig = checked(experimental_config)
         self.enabled: bool = enabled
         self.record_shapes: bool = record_shapes or with_flops
         self.profile_memory, self.with_stack, self.with_flops = profile_memory, with_stack, with_flops
@@ -77,7 +78,9 @@ class profile:
         self.entered: bool = False
         self._finished: bool = False
         self._recording: recording = recording(
-            Recorder(self.record_shapes, profile_memory, with_stack, with_flops, with_modules)
+            Recorder(self.record_shapes, profile_memory, with_stack, with_flops, with_modules),
+            self.config.profile_all_threads,
+            self.config.record_python_gc_info,
         )
 
     def __enter__(self) -> profile | None:
@@ -97,6 +100,8 @@ class profile:
     @property
     def function_events(self) -> EventList:
         """What was recorded."""
+        if self.config.trace_only and self._finished:
+            raise RuntimeError("events are not built with trace_only=True: export_chrome_trace() alone is there")
         return self._recording.recorder.events
 
     @property
@@ -139,7 +144,9 @@ class profile:
 
     def export_chrome_trace(self, path: Any) -> None:
         """Write the events to a file that Chrome's ``about:tracing`` and Perfetto read; packed, if it ends in .gz."""
-        self._done().export_chrome_trace(path)
+        if not self._finished:
+            self._done()
+        self._recording.recorder.events.export_chrome_trace(path)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Write the lines of the program (with_stack=True) and what each took, in the format of flame graphs."""

@@ -16,17 +16,19 @@ thread belongs to it.
 from __future__ import annotations
 
 import functools
+import gc
+import itertools
 import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..autograd.intercept import new_node, observing, results_of
-from ..core.state import local
+from ..autograd.intercept import change_modes, new_node, observing, results_of
+from ..core.state import local, process
 from ..ops.overload import overload_of
 from ..tensor import Tensor
 from .called_functions import CalledFunctions
@@ -95,17 +97,18 @@ class Recorder:
         self.forward: dict[int, FunctionEvent] = {}
         self.memory: dict[int, Any] = {}
         self.total: int = 0
-        self.begun: int = 0
+        self.counter: Iterator[int] = itertools.count(1)
         self.on: bool = False
+        #: Threads may take and give back memory at the same time; one may do so within, where garbage is collected.
+        self.lock: Any = threading.RLock()
 
     # ------------------------------------------------------------------------------------------------------ events
 
     def begin(self, name: str, is_user_annotation: bool = False, overload: str = "") -> FunctionEvent:
         thread = threading.get_ident()
         now = _now()
-        self.begun += 1
         event = FunctionEvent(
-            self.begun, name, thread, now, now, overload, 0, is_user_annotation=is_user_annotation
+            next(self.counter), name, thread, now, now, overload, 0, is_user_annotation=is_user_annotation
         )
         around = self.running.setdefault(thread, [])
         if around:
@@ -123,6 +126,13 @@ class Recorder:
         around = self.running.get(event.thread, [])
         while event in around:
             around.pop().time_range.end = now
+
+    def collected(self, phase: str, info: dict[str, Any]) -> None:
+        """Python begins to collect garbage, or has done so."""
+        if phase == "start":
+            self.collecting: FunctionEvent = self.begin("Python GC")
+        elif self.on and hasattr(self, "collecting"):
+            self.end(self.collecting)
 
     def end_all(self) -> None:
         for around in list(self.running.values()):
@@ -233,12 +243,13 @@ class Recorder:
         return event
 
     def count(self, event: FunctionEvent, nbytes: int, address: int) -> None:
-        self.total += nbytes
-        self.events.memory_records.append(MemoryRecord(_now(), event.thread, nbytes, self.total, address))
-        around: FunctionEvent | None = event
-        while around is not None:
-            around.cpu_memory_usage += nbytes
-            around = around.cpu_parent
+        with self.lock:
+            self.total += nbytes
+            self.events.memory_records.append(MemoryRecord(_now(), event.thread, nbytes, self.total, address))
+            around: FunctionEvent | None = event
+            while around is not None:
+                around.cpu_memory_usage += nbytes
+                around = around.cpu_parent
 
 
 #: C's names of dtypes, as torch's traces have them.
@@ -249,24 +260,61 @@ _DTYPE_NAMES = {
 }  # fmt: skip
 
 
-class recording:
-    """A profile of what this thread runs within a block."""
+class everywhere:
+    """Have a recorder see the operators of all threads: a process-wide mode.  (See Note [Process-wide modes].)
+
+    Functions composed of operators it hears of from its own thread alone: Python tells each thread of its own.
+    """
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
 
+    def __enter__(self) -> None:
+        try:
+            change_modes(self._begin)
+        except BaseException:  # Note [Interrupts and modes] in state.py
+            change_modes(self._end)
+            raise
+
+    def __exit__(self, *exc_info: object) -> None:
+        change_modes(self._end)
+
+    def _begin(self) -> None:
+        _of_all_threads.append(self.recorder)
+        process.modes = (*process.modes, self.recorder)
+
+    def _end(self) -> None:
+        process.modes = tuple([mode for mode in process.modes if mode is not self.recorder])
+        _of_all_threads[:] = [one for one in _of_all_threads if one is not self.recorder]
+
+
+#: The recorders of the profiles that are on in all threads.
+_of_all_threads: list[Recorder] = []
+
+
+class recording:
+    """A profile of what this thread, or all of them, run within a block."""
+
+    def __init__(self, recorder: Recorder, all_threads: bool = False, garbage: bool = False) -> None:
+        self.recorder, self.all_threads, self.garbage = recorder, all_threads, garbage
+
     def __enter__(self) -> Recorder:
-        self.observing: observing = observing(self.recorder)
+        self.observing: Any = (everywhere if self.all_threads else observing)(self.recorder)
         self.observing.__enter__()
         self.before: Any | tuple[()] = getattr(_this, "recorders", ())
-        _this.recorders = (*self.before, self.recorder)
+        if not self.all_threads:
+            _this.recorders = (*self.before, self.recorder)
         self.called: CalledFunctions = CalledFunctions(self.recorder)
         self.called.start()
+        if self.garbage:
+            gc.callbacks.append(self.recorder.collected)
         self.recorder.on = True
         return self.recorder
 
     def __exit__(self, *exc_info: object) -> None:
         self.recorder.on = False
+        if self.recorder.collected in gc.callbacks:
+            gc.callbacks.remove(self.recorder.collected)
         self.called.stop()
         _this.recorders = self.before
         self.observing.__exit__(*exc_info)
@@ -278,7 +326,8 @@ class recording:
 
 def recorders() -> tuple[Recorder, ...]:
     """The recorders of the profiles that are on in this thread, outermost first."""
-    return getattr(_this, "recorders", ())
+    own = getattr(_this, "recorders", ())
+    return (*_of_all_threads, *own) if _of_all_threads else own
 
 
 class sharing:
