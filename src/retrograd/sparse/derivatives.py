@@ -542,7 +542,8 @@ class Mask(Function):
     def forward(ctx: Any, tensor: Any, mask: Any) -> Any:
         ctx.like = mask._memory_
         with_grad_off = values_at(to_coo(tensor), mask._memory_.indices)
-        return on(SparseArray(mask._memory_.indices, with_grad_off._numbers_, mask._memory_.shape, mask._memory_.coalesced))
+        pattern = mask._memory_
+        return on(SparseArray(pattern.indices, with_grad_off._numbers_, pattern.shape, pattern.coalesced))
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
