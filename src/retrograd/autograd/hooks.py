@@ -153,7 +153,7 @@ def run_tensor_hooks(extras: NodeHooks, grads: Sequence[Any], as_tensors: bool) 
 def _is_of_a_batch(grad: Any, tensor: Any) -> bool:
     """Is it the gradients of a batch (of `is_grads_batched`, or of a transform around the pass), and the tensor not?"""
     special = grad._special_
-    return special is not None and grad._transparent_ and special != tensor._special_
+    return special is not None and hasattr(grad, "bdim") and special != tensor._special_  # (BatchedTensor)
 
 
 def run_pre_hooks(extras: NodeHooks, grads: Sequence[Any], as_tensors: bool) -> list[Any]:
