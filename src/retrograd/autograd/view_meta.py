@@ -174,7 +174,7 @@ def _regenerate(view: Tensor, meta: DifferentiableViewMeta) -> EdgeTuple | None:
         if base._grad_meta_ is not None and base._grad_meta_.restrided:
             # The steps were taken from another shape of the base.
             steps = steps_by_place(view, base) or steps
-        if state.view_replay:
+        if state.view_replay or getattr(data, "replayed", False):
             again = replay_on_tensor(steps, base)
         else:
             # as_strided says it all, except where elements become others.

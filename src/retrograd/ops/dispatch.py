@@ -44,6 +44,9 @@ class Wrapped(Description):
 
     __slots__ = ("array", "asks", "attributes", "cls", "device", "layout", "offset", "own", "storage", "storage_size")
 
+    #: A view of it is taken anew by its steps (autograd/view_meta.py): only its class knows how it lies.
+    replayed = True
+
     def __init__(
         self, cls: Any, attributes: dict[str, Any], shape: tuple[int, ...], dtype: Any,
         strides: tuple[int, ...] | None = None, *, device: Any, layout: Any, offset: int = 0, array: Any = None,

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ...ops import factories
+from ...ops import namespace as ops
 from ...tensor import Tensor
 from .. import functional as F
 from .. import init
@@ -303,7 +303,7 @@ class PReLU(Module):
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init
-        self.weight = Parameter(factories.empty(num_parameters, device=device, dtype=dtype))
+        self.weight = Parameter(ops.empty(num_parameters, device=device, dtype=dtype))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...autograd.function import Function
 from ...autograd.grad_mode import is_grad_enabled
-from ...ops import factories
+from ...ops import namespace as ops
 from ...tensor import Tensor
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class BackwardHooks:
         assert self.inputs is not None
         # Every tensor has a gradient here; that of one that does not require grad, or was not used, is zero.
         defined = [
-            factories.zeros(shape, dtype=dtype) if grad is None else grad
+            ops.zeros(shape, dtype=dtype) if grad is None else grad
             for grad, (shape, dtype) in zip(grads, self.kinds, strict=True)
         ]
         grad_inputs = _spread(defined, self.inputs, self.n_inputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import dtypes
-from ...ops import factories
+from ...ops import namespace as ops
 from ...tensor import Tensor
 from .. import functional as F
 from ..parameter import UninitializedBuffer, UninitializedParameter
@@ -45,9 +45,9 @@ class _NormBase(_Affine):
         self._add_affine((num_features,), affine, affine and bias, device, dtype)
         mean = var = count = None
         if track_running_stats:
-            mean = factories.zeros(num_features, device=device, dtype=dtype)
-            var = factories.ones(num_features, device=device, dtype=dtype)
-            count = factories.tensor(0, device=device, dtype=dtypes.long)
+            mean = ops.zeros(num_features, device=device, dtype=dtype)
+            var = ops.ones(num_features, device=device, dtype=dtype)
+            count = ops.tensor(0, device=device, dtype=dtypes.long)
         self.register_buffer("running_mean", mean)
         self.register_buffer("running_var", var)
         self.register_buffer("num_batches_tracked", count)
@@ -76,7 +76,7 @@ class _NormBase(_Affine):
         # Before version 2 batches were not counted.
         if (local_metadata.get("version") or 0) < 2 and self.track_running_stats:
             count = self.num_batches_tracked
-            zero = factories.tensor(0, dtype=dtypes.long) if count is None else count
+            zero = ops.tensor(0, dtype=dtypes.long) if count is None else count
             state_dict.setdefault(prefix + "num_batches_tracked", zero)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
@@ -213,7 +213,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
         if track_running_stats:
             self.running_mean = UninitializedBuffer(device=device, dtype=dtype)
             self.running_var = UninitializedBuffer(device=device, dtype=dtype)
-            self.num_batches_tracked = factories.tensor(0, device=device, dtype=dtypes.long)
+            self.num_batches_tracked = ops.tensor(0, device=device, dtype=dtypes.long)
 
     def reset_parameters(self) -> None:
         """Set the first values, once there is room for them."""

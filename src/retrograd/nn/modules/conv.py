@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...autograd.grad_mode import no_grad
-from ...ops import factories
+from ...ops import namespace as ops
 from ...tensor import Tensor
 from .. import functional as F
 from .. import init
@@ -72,9 +72,9 @@ class _ConvNd(Module):
         self.groups = groups
         self.padding_mode = padding_mode
         self._reversed_padding_repeated_twice = self._sides()
-        self.weight = Parameter(factories.empty(self._weight_shape(), device=device, dtype=dtype))
+        self.weight = Parameter(ops.empty(self._weight_shape(), device=device, dtype=dtype))
         if bias:
-            self.bias = Parameter(factories.empty(out_channels, device=device, dtype=dtype))
+            self.bias = Parameter(ops.empty(out_channels, device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()
@@ -99,7 +99,7 @@ class _ConvNd(Module):
     def reset_parameters(self) -> None:
         """Draw new first values: uniform in ±``1 / sqrt(fan_in)``."""
         # Drawn in order, however the weight lies in memory.
-        drawn = self.weight if self.weight.is_contiguous() else factories.empty_like(self.weight.detach().contiguous())
+        drawn = self.weight if self.weight.is_contiguous() else ops.empty_like(self.weight.detach().contiguous())
         init.kaiming_uniform_(drawn, a=math.sqrt(5))
         if drawn is not self.weight:
             with no_grad():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ...autograd.grad_mode import no_grad
 from ...core import dtypes
 from ...core.devices import as_device
-from ...ops import factories
+from ...ops import namespace as ops
 from ...tensor import Tensor
 from ...utils.swap import swap_tensors
 from ..conversion_settings import get_overwrite_module_params_on_conversion, get_swap_module_params_on_conversion
@@ -104,7 +104,7 @@ class Converted:
 
     def to_empty(self: C, *, device: Any, recurse: bool = True) -> C:
         """Move all parameters and buffers to a device without their values, whatever they were."""
-        return self._apply(lambda t: factories.empty_like(t, device=device), recurse)
+        return self._apply(lambda t: ops.empty_like(t, device=device), recurse)
 
     def type(self: C, dst_type: Any) -> C:
         """Convert all parameters and buffers to a dtype."""

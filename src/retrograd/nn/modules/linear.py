@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...ops import factories
+from ...ops import namespace as ops
 from ...tensor import Tensor
 from .. import functional as F
 from .. import init
@@ -16,7 +16,7 @@ from .module import Module
 
 def new_parameter(*size: int, device: Any = None, dtype: Any = None) -> Parameter:
     """A Parameter without values yet."""
-    return Parameter(factories.empty(size, device=device, dtype=dtype))
+    return Parameter(ops.empty(size, device=device, dtype=dtype))
 
 
 class Identity(Module):

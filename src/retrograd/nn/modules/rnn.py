@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ...amp.autocast_mode import is_autocast_enabled
-from ...ops import factories
 from ...ops import namespace as ops
 from ...tensor import Tensor
 from .. import init
@@ -185,7 +184,7 @@ class RNNBase(Module):
 
     def _initial(self, input: Tensor, batch: int) -> Any:
         shape = (self.num_layers * self.num_directions, batch, self.proj_size or self.hidden_size)
-        return factories.zeros(shape, dtype=input.dtype, device=input.device)
+        return ops.zeros(shape, dtype=input.dtype, device=input.device)
 
     def _check_hidden_dims(self, hx: Any, dims: int) -> None:
         if hx.dim() != dims:
@@ -326,7 +325,7 @@ class LSTM(RNNBase):
 
     def _initial(self, input: Tensor, batch: int) -> Any:
         shape = (self.num_layers * self.num_directions, batch, self.hidden_size)
-        return super()._initial(input, batch), factories.zeros(shape, dtype=input.dtype, device=input.device)
+        return super()._initial(input, batch), ops.zeros(shape, dtype=input.dtype, device=input.device)
 
     def _check_hidden_dims(self, hx: Any, dims: int) -> None:
         if hx[0].dim() != dims or hx[1].dim() != dims:
@@ -381,7 +380,7 @@ class RNNCellBase(Module):
                 raise ValueError(f"{name}: Expected {what} to be 1D or 2D, got {tensor.dim()}D instead")
 
     def _zeros(self, input: Tensor) -> Tensor:
-        return factories.zeros((*input.shape[:-1], self.hidden_size), dtype=input.dtype, device=input.device)
+        return ops.zeros((*input.shape[:-1], self.hidden_size), dtype=input.dtype, device=input.device)
 
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"

@@ -6,7 +6,6 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from ...ops import factories
 from ...ops import namespace as ops
 from ...tensor import Tensor
 from .. import functional as F
@@ -34,7 +33,7 @@ def _copies(module: Module, n: int) -> ModuleList:
 
 
 def _causal_mask(size: int, device: Any = None, dtype: Any = None) -> Tensor:
-    return ops.triu(factories.full((size, size), float("-inf"), dtype=dtype, device=device), diagonal=1)
+    return ops.triu(ops.full((size, size), float("-inf"), dtype=dtype, device=device), diagonal=1)
 
 
 def _is_causal(mask: Tensor | None, is_causal: bool | None, length: int) -> bool:
