@@ -153,3 +153,22 @@ def test_memory_is_counted_while_it_is_alive():
         assert memory.current == 5 * 100 * 4  # a view keeps it
         del view
         assert memory.current == 0
+
+
+def test_memory_is_known_before_there_is_any():
+    """A step on meta has the counts that it has on the CPU: of the forward pass at its peak, of gradients at the end."""
+    from retrograd.utils.modes import MemoryTracker
+
+    found = {}
+    for place in ("cpu", "meta"):
+        with retrograd.device(place):
+            layers = retrograd.nn.Linear(64, 128), retrograd.nn.ReLU(), retrograd.nn.Linear(128, 8)
+            model = retrograd.nn.Sequential(*layers)
+            x = retrograd.ones(32, 64)
+        with MemoryTracker() as memory:
+            loss = model(x).sum()
+            forward = memory.peak
+            loss.backward()
+        found[place] = forward, memory.current
+        assert memory.current == sum(p.nbytes for p in model.parameters()) + loss.nbytes
+    assert found["cpu"] == found["meta"]

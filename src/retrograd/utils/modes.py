@@ -123,6 +123,13 @@ class NanWatcher(TorchDispatchMode):
         return result
 
 
+def _root(tensor: Tensor) -> Any:
+    """The array that stands for a tensor's memory, there or not; None if it has none of its own."""
+    if tensor._special_ is None:
+        return kernels.storage_root(tensor._memory_)
+    return kernels.storage_root(tensor._memory_.ghost) if tensor.is_meta else None
+
+
 class MemoryTracker(TorchDispatchMode):
     """Counts the memory of tensors that are alive: now, at most, and what each module was running for at the peak.
 
@@ -134,6 +141,8 @@ class MemoryTracker(TorchDispatchMode):
     >>> memory.current, memory.peak
     (4004, 8004)
 
+    Tensors on meta are counted as if they had memory: what a step would need is known before it is run.
+
     A tensor's memory is counted once, whatever views there are of it, from the operator that made it until it is let
     go; ``tracker.at_peak`` has, at the peak, the bytes that were made within each module (`ModuleTracker` names them).
     """
@@ -144,6 +153,8 @@ class MemoryTracker(TorchDispatchMode):
         self.at_peak: dict[str, int] = {}
         self._by_module: dict[str, int] = defaultdict(int)
         self._known: set[int] = set()
+        #: Leaves that are about to get a gradient: in memory of its own, which no operator makes.
+        self._leaves: list[Tensor] = []
         self._modules = ModuleTracker()
 
     def __enter__(self) -> Any:
@@ -151,7 +162,14 @@ class MemoryTracker(TorchDispatchMode):
         return super().__enter__()
 
     def _left(self) -> None:
+        self._count_gradients()
         self._modules.__exit__()
+
+    def _count_gradients(self) -> None:
+        leaves, self._leaves = self._leaves, []
+        for leaf in leaves:
+            if leaf.grad is not None:
+                self._add(leaf.grad)
 
     def _let_go(self, key: int, size: int, modules: tuple[str, ...]) -> None:
         self._known.discard(key)
@@ -160,10 +178,8 @@ class MemoryTracker(TorchDispatchMode):
             self._by_module[module] -= size
 
     def _add(self, tensor: Tensor) -> None:
-        if tensor._special_ is not None:
-            return
-        root = kernels.storage_root(tensor._memory_)
-        if id(root) in self._known:
+        root = _root(tensor)
+        if root is None or id(root) in self._known:
             return
         modules = tuple(sorted(self._modules.parents))
         self._known.add(id(root))
@@ -176,9 +192,14 @@ class MemoryTracker(TorchDispatchMode):
             self.at_peak = {module: size for module, size in self._by_module.items() if size}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
-        given = {id(kernels.storage_root(t._memory_)) for t in _tensors((args, kwargs)) if t._special_ is None}
+        if self._leaves:
+            self._count_gradients()
+        node: Any = current_node()
+        if node is not None and hasattr(node, "variable"):
+            self._leaves.append(node.variable)
+        given = {id(_root(t)) for t in _tensors((args, kwargs))}
         result = func(*args, **(kwargs or {}))
         for tensor in _tensors(result):
-            if tensor._special_ is not None or id(kernels.storage_root(tensor._memory_)) not in given:
+            if id(_root(tensor)) not in given:
                 self._add(tensor)
         return result
