@@ -156,7 +156,7 @@ def test_memory_is_counted_while_it_is_alive():
 
 
 def test_memory_is_known_before_there_is_any():
-    """A step on meta has the counts that it has on the CPU: of the forward pass at its peak, of gradients at the end."""
+    """A step on meta has the counts of one on the CPU: of the forward pass at its peak, of gradients at the end."""
     from retrograd.utils.modes import MemoryTracker
 
     found = {}
