@@ -139,7 +139,8 @@ def test_sparse_tensors_on_devices(gpu):
     assert torch.sparse_coo_tensor([[0], [1]], [5.0], (2, 2), device="cuda").device == FIRST
     assert torch.sparse_coo_tensor(torch.tensor([[0], [1]]), torch.ones(1, device="cuda:1")).device == SECOND
     assert torch.zeros_like(there).device == SECOND and (there * 2).device == SECOND
-    for call in (lambda: there @ torch.ones(2, 2), lambda: there + here, lambda: torch.ones(2, 2, device="cuda") + there,
+    dense = torch.ones(2, 2, device="cuda")
+    for call in (lambda: there @ torch.ones(2, 2), lambda: there + here, lambda: dense + there,
                  lambda: torch.cat([here, there])):  # fmt: skip
         with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
             call()

@@ -161,7 +161,8 @@ def dlpack(
 def _on_device(tensor: Tensor, wanted: Any, copy: bool | None) -> Tensor:
     """The tensor where somebody wants it: a kind of device, as DLPack numbers them, and which of them."""
     kind, number = (int(part) for part in wanted)
-    if kind == 1 == tensor.__dlpack_device__()[0] or (kind, number) == tensor.__dlpack_device__():
+    here = dlpack_device(tensor)
+    if kind == 1 == here[0] or (kind, number) == here:
         return tensor
     if kind not in (1, _CUDA):
         raise BufferError(f"dl_device={wanted} is of a kind that no tensor is on: (1, 0) is the CPU, (2, n) CUDA's n")
