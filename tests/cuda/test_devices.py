@@ -60,6 +60,11 @@ def test_what_is_made_like_a_tensor_is_on_its_device(gpu):
         assert make(x).device == SECOND
         assert make(x, device="cpu").device == torch.device("cpu")
     assert x.new_zeros(3).device == SECOND and torch.full_like(x, 2.0).tolist() == [2.0, 2.0]
+    for made in (x.new_ones(3), x.new_empty(3), x.new_full((3,), 1.0), x.new_tensor([1.0]),
+                 x.new_zeros(3, requires_grad=True), x.new_empty_strided((2,), (1,))):  # fmt: skip
+        assert made.device == SECOND
+    with torch.device("cuda:0"):
+        assert x.cpu().new_ones(1).is_cpu  # it follows the tensor
     assert x.clone().device == x.detach().device == (x * 2).device == x[0].device == SECOND
 
 
@@ -229,6 +234,19 @@ def test_generators_of_devices(gpu):
     torch.nn.functional.dropout(torch.ones(8, device="cuda"), 0.5)
     torch.ones(8, device="cuda").uniform_().normal_()
     assert torch.get_rng_state().tolist() == cpu.tolist()  # the CPU's was not drawn from
+
+
+def test_distributions_draw_where_their_parameters_are(gpu):
+    one = torch.ones(3, device="cuda:1")
+    D = torch.distributions
+    made = [
+        D.Normal(0.0, one), D.Gamma(one, 1.0), D.Beta(one, 2.0), D.Dirichlet(one), D.Categorical(one),
+        D.Laplace(one, 1.0), D.Bernoulli(one * 0.5), D.Exponential(one), D.Uniform(one * 0, one), D.Cauchy(one, 1.0),
+        D.VonMises(one, 1.0),
+        D.MultivariateNormal(one, torch.eye(3, device="cuda:1")), D.OneHotCategorical(one), D.Geometric(one * 0.5),
+    ]  # fmt: skip
+    for one in made:
+        assert one.sample((2,)).device == SECOND and one.log_prob(one.sample()).device == SECOND, one
 
 
 def test_questions_about_devices(gpu):

@@ -75,4 +75,4 @@ class Binomial(ProbsOrLogits, Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         count = self._one_count("enumerate_support")
-        return self._along_first(ops.arange(1 + count, dtype=self._param.dtype), expand)
+        return self._along_first(ops.arange(1 + count, dtype=self._param.dtype, device=self._param.device), expand)

@@ -48,7 +48,7 @@ class Categorical(ProbsOrLogits, Distribution):
 
     @property
     def mean(self) -> Tensor:
-        return ops.full(self._extended_shape(), math.nan, dtype=self._param.dtype)
+        return ops.full(self._extended_shape(), math.nan, dtype=self._param.dtype, device=self._param.device)
 
     @property
     def mode(self) -> Tensor:
@@ -74,4 +74,4 @@ class Categorical(ProbsOrLogits, Distribution):
         return -(finite * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        return self._along_first(ops.arange(self._num_events), expand)
+        return self._along_first(ops.arange(self._num_events, device=self._param.device), expand)

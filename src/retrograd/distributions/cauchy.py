@@ -33,7 +33,7 @@ class Cauchy(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        return ops.full(self._extended_shape(), math.nan, dtype=self.loc.dtype)
+        return ops.full(self._extended_shape(), math.nan, dtype=self.loc.dtype, device=self.loc.device)
 
     @property
     def mode(self) -> Tensor:
@@ -41,10 +41,10 @@ class Cauchy(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        return ops.full(self._extended_shape(), math.inf, dtype=self.loc.dtype)
+        return ops.full(self._extended_shape(), math.inf, dtype=self.loc.dtype, device=self.loc.device)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        noise = ops.empty(self._extended_shape(sample_shape), dtype=self.loc.dtype).cauchy_()
+        noise = ops.empty(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device).cauchy_()
         return self.loc + noise * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -78,7 +78,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         return ops.where(self._usual(), usual, 1 / 12 - (1 / 15 - 128 / 945 * x) * x)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return self.icdf(ops.rand(self._extended_shape(sample_shape), dtype=self.probs.dtype))
+        return self.icdf(ops.rand(self._extended_shape(sample_shape), dtype=self.probs.dtype, device=self.probs.device))
 
     def log_prob(self, value: Tensor) -> Tensor:
         logits, value = broadcast_all(self.logits, self._checked(value))

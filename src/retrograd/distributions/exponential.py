@@ -47,7 +47,7 @@ class Exponential(ExponentialFamily):
         return self.mean.square()
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return ops.empty(self._extended_shape(sample_shape), dtype=self.rate.dtype).exponential_() / self.rate
+        return self.rate.new_empty(self._extended_shape(sample_shape)).exponential_() / self.rate
 
     def log_prob(self, value: Tensor) -> Tensor:
         return self.rate.log() - self.rate * self._checked(value)

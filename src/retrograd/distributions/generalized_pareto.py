@@ -38,7 +38,7 @@ class GeneralizedPareto(Distribution):
         return zero, self.concentration.masked_fill(zero, 1)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return self.icdf(ops.rand(self._extended_shape(sample_shape), dtype=self.loc.dtype))
+        return self.icdf(ops.rand(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device))
 
     def log_prob(self, value: Tensor) -> Tensor:
         z = (self._checked(value) - self.loc) / self.scale

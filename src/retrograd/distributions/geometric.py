@@ -53,7 +53,7 @@ class Geometric(ProbsOrLogits, Distribution):
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():
-            u = ops.empty(self._extended_shape(sample_shape), dtype=self.probs.dtype)
+            u = ops.empty(self._extended_shape(sample_shape), dtype=self.probs.dtype, device=self.probs.device)
             u.uniform_(finfo(u.dtype).tiny, 1)
             return (u.log() / (-self.probs).log1p()).floor()
 

@@ -37,7 +37,7 @@ class HalfCauchy(TransformedDistribution):
 
     @property
     def mean(self) -> Tensor:
-        return ops.full(self._extended_shape(), math.inf, dtype=self.scale.dtype)
+        return ops.full(self._extended_shape(), math.inf, dtype=self.scale.dtype, device=self.scale.device)
 
     @property
     def mode(self) -> Tensor:

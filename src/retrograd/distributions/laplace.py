@@ -53,7 +53,7 @@ class Laplace(Distribution):
         return self.loc - self.scale * side.sign() * (-side.abs()).log1p()
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        side = ops.empty(self._extended_shape(sample_shape), dtype=self.loc.dtype)
+        side = ops.empty(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device)
         return self._at(side.uniform_(finfo(side.dtype).eps - 1, 1))
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -38,7 +38,7 @@ class LKJCholesky(Distribution):
         (self.concentration,) = broadcast_all(concentration)
         # The squared length of what stands before the diagonal in each row (the "onion" of Lewandowski and others,
         # 2009); the first row has none of it.
-        rows = ops.arange(-1, dim - 1, dtype=self.concentration.dtype).clamp(min=0)
+        rows = ops.arange(-1, dim - 1, dtype=self.concentration.dtype, device=self.concentration.device).clamp(min=0)
         rest = (self.concentration + 0.5 * (dim - 2)).unsqueeze(-1) - 0.5 * rows
         self._beta = Beta(rows + 0.5, rest, validate_args=validate_args)
         super().__init__(self.concentration.shape, Size((dim, dim)), validate_args=validate_args)
@@ -55,7 +55,7 @@ class LKJCholesky(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         diagonal = self._checked(value).diagonal(dim1=-1, dim2=-2)[..., 1:]
         n, eta = self.dim - 1, self.concentration
-        powers = 2 * (eta - 1).unsqueeze(-1) + ops.arange(n - 1, -1, -1, dtype=eta.dtype)
+        powers = 2 * (eta - 1).unsqueeze(-1) + ops.arange(n - 1, -1, -1, dtype=eta.dtype, device=eta.device)
         alpha = eta + 0.5 * n
         norm = 0.5 * n * math.log(math.pi) + ops.mvlgamma(alpha - 0.5, n) - n * alpha.lgamma()
         return (powers * diagonal.log()).sum(-1) - norm

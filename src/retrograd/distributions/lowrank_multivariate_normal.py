@@ -19,7 +19,7 @@ __all__ = ["LowRankMultivariateNormal"]
 def capacitance_tril(factor: Tensor, diagonal: Tensor) -> Tensor:
     """The Cholesky factor of ``I + W' D^-1 W``, by which W W' + D is inverted."""
     inner = (factor.mT / diagonal.unsqueeze(-2)) @ factor
-    return linalg.cholesky(inner + ops.eye(inner.shape[-1], dtype=inner.dtype))
+    return linalg.cholesky(inner + ops.eye(inner.shape[-1], dtype=inner.dtype, device=inner.device))
 
 
 class LowRankMultivariateNormal(Distribution):
@@ -96,7 +96,7 @@ class LowRankMultivariateNormal(Distribution):
         """The Cholesky factor of the covariance."""
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
         scaled = self._unbroadcasted_cov_factor / root
-        inner = scaled @ scaled.mT + ops.eye(self._event_shape[0], dtype=scaled.dtype)
+        inner = scaled @ scaled.mT + ops.eye(self._event_shape[0], dtype=scaled.dtype, device=scaled.device)
         return self._spread(root * linalg.cholesky(inner))
 
     def whitened_factor(self) -> Tensor:

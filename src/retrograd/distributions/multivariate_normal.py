@@ -38,7 +38,7 @@ def precision_to_scale_tril(precision: Tensor) -> Tensor:
     """The Cholesky factor of the inverse."""
     # Backwards in both dimensions, a lower factor of the precision is an upper one, and its inverse the factor.
     upper = linalg.cholesky(precision.flip((-2, -1))).flip((-2, -1)).mT
-    identity = ops.eye(precision.shape[-1], dtype=precision.dtype).expand(precision.shape)
+    identity = ops.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device).expand(precision.shape)
     return linalg.solve_triangular(upper, identity, upper=False)
 
 

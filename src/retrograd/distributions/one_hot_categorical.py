@@ -77,7 +77,8 @@ class OneHotCategorical(Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self.event_shape[0]
-        values = ops.eye(n, dtype=self._param.dtype).view((n, *(1,) * len(self.batch_shape), n))
+        eye = ops.eye(n, dtype=self._param.dtype, device=self._param.device)
+        values = eye.view((n, *(1,) * len(self.batch_shape), n))
         return values.expand((n, *self.batch_shape, n)) if expand else values
 
 

@@ -41,7 +41,7 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         probs = clamp_probs(self.probs.expand(shape))
-        noise = clamp_probs(ops.rand(shape, dtype=probs.dtype))
+        noise = clamp_probs(ops.rand(shape, dtype=probs.dtype, device=probs.device))
         odds = noise.log() - (-noise).log1p() + probs.log() - (-probs).log1p()
         return odds / self.temperature
 

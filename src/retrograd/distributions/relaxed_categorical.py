@@ -56,7 +56,8 @@ class ExpRelaxedCategorical(Distribution):
         return self._categorical.probs
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        noise = clamp_probs(ops.rand(self._extended_shape(sample_shape), dtype=self.logits.dtype))
+        like = self.logits
+        noise = clamp_probs(ops.rand(self._extended_shape(sample_shape), dtype=like.dtype, device=like.device))
         scores = (self.logits - (-noise.log()).log()) / self.temperature
         return scores - scores.logsumexp(-1, keepdim=True)
 

@@ -346,7 +346,7 @@ class CorrCholeskyTransform(Transform):
         eps = finfo(x.dtype).eps
         partial = vec_to_tril_matrix(x.tanh().clamp(-1 + eps, 1 - eps), diag=-1)  # partial correlations
         left = (1 - partial**2).sqrt().cumprod(-1)  # of the row's length, after each element
-        return (partial + ops.eye(partial.shape[-1], dtype=x.dtype)) * _shifted(left)
+        return (partial + ops.eye(partial.shape[-1], dtype=x.dtype, device=x.device)) * _shifted(left)
 
     def _inverse(self, y: Tensor) -> Tensor:
         left = _shifted(1 - (y * y).cumsum(-1))
@@ -408,7 +408,7 @@ class StickBreakingTransform(_Plain):
 
     @staticmethod
     def _offsets(like: Tensor, n: int) -> Tensor:
-        return ops.arange(n, 0, -1, dtype=like.dtype).log()  # zero goes to the middle
+        return ops.arange(n, 0, -1, dtype=like.dtype, device=like.device).log()  # zero goes to the middle
 
     def _call(self, x: Tensor) -> Tensor:
         broken = _inside((x - self._offsets(x, x.shape[-1])).sigmoid())

@@ -54,7 +54,7 @@ class Uniform(Distribution):
         return (self.high - self.low).pow(2) / 12
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return self.icdf(ops.rand(self._extended_shape(sample_shape), dtype=self.low.dtype))
+        return self.icdf(ops.rand(self._extended_shape(sample_shape), dtype=self.low.dtype, device=self.low.device))
 
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._checked(value)

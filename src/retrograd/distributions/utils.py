@@ -36,13 +36,14 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
         )
     first = next((value for value in values if isinstance(value, Tensor)), None)
     dtype = get_default_dtype() if first is None else first.dtype
-    tensors = [ops.tensor(value, dtype=dtype) if isinstance(value, Number) else value for value in values]
+    where = None if first is None else first.device
+    tensors = [ops.tensor(value, dtype=dtype, device=where) if isinstance(value, Number) else value for value in values]
     return tuple(ops.broadcast_tensors(*tensors))
 
 
 def standard_normal(shape: Sequence[int], like: Tensor) -> Tensor:
     """Standard normal numbers of the dtype of `like`."""
-    return ops.empty(shape, dtype=like.dtype).normal_()
+    return ops.empty(shape, dtype=like.dtype, device=like.device).normal_()
 
 
 def sum_rightmost(value: Tensor, dims: int) -> Tensor:

@@ -57,10 +57,10 @@ class VonMises(Distribution):
             tau = 1 + (1 + 4 * kappa**2).sqrt()
             rho = (tau - (2 * tau).sqrt()) / (2 * kappa)
             r = ops.where(kappa < 1e-5, 1 / kappa + kappa, (1 + rho**2) / (2 * rho))
-            angle = ops.zeros(self._extended_shape(sample_shape), dtype=dtypes.float64)
+            angle = loc.new_zeros(self._extended_shape(sample_shape))
             missing = ops.ones_like(angle, dtype=dtypes.bool_)
             while missing.any():
-                u1, u2, u3 = ops.rand((3, *angle.shape), dtype=dtypes.float64).unbind()
+                u1, u2, u3 = ops.rand((3, *angle.shape), dtype=dtypes.float64, device=loc.device).unbind()
                 z = (math.pi * u1).cos()
                 f = (1 + r * z) / (r + z)
                 c = kappa * (r - f)

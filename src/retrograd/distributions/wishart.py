@@ -113,7 +113,8 @@ class Wishart(ExponentialFamily):
 
     def _halves(self) -> Tensor:
         """df / 2, (df - 1) / 2, ... as many as there are rows."""
-        return (self.df.unsqueeze(-1) - ops.arange(self.event_shape[-1], dtype=self.df.dtype)) / 2
+        df = self.df
+        return (df.unsqueeze(-1) - ops.arange(self.event_shape[-1], dtype=df.dtype, device=df.device)) / 2
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         """By Bartlett's decomposition: the factor has roots of chi-squared numbers and normal ones below them."""

@@ -24,7 +24,7 @@ def new_empty_strided(
     input: Tensor, size: Sequence[int], stride: Sequence[int], dtype: Any = None, **options: Any
 ) -> Tensor:
     """A tensor of that size and stride, like this one otherwise."""
-    return empty_strided(size, stride, dtype=input.dtype if dtype is None else dtype, **options)
+    return empty_strided(size, stride, **_like(input, {"dtype": dtype, **options}))
 
 
 @composite(method=False)
@@ -81,8 +81,9 @@ def frombuffer(
 
 
 def _like(input: Tensor, keywords: dict) -> dict:
-    """Keywords for a factory, with the dtype of `input` unless another is given."""
-    return {**keywords, "dtype": input.dtype if keywords.get("dtype") is None else keywords["dtype"]}
+    """Keywords for a factory, with the dtype and device of `input` unless others are given."""
+    given = {name: value for name, value in keywords.items() if value is not None}
+    return {"dtype": input.dtype, "device": input.device, **given}
 
 
 @composite(space="Tensor")
@@ -187,6 +188,7 @@ def new_zeros(
 ) -> Tensor:
     """Zeros of a given size, with the dtype and device of `input`."""
     if keywords:
+        device = input.device if device is None else device
         return zeros(*size, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad, **keywords)
     if device is not None:
         return zeros(*size, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad)
