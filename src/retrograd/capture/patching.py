@@ -28,9 +28,10 @@ from ..optim import Optimizer, lr_scheduler
 from ..tensor import Tensor, wrap
 from .arrays import RecordedArray, unboxed
 from .errors import refuse
+from .kernel_kinds import is_metadata
 from .lowering import LOWERED, seen_through
 from .moving import MovingGenerator, MovingOptimizer, moving_with
-from .recording import Recorder, is_metadata
+from .recording import Recorder
 
 #: Who is recording, by thread.
 active: dict[int, Recorder] = {}

@@ -33,38 +33,11 @@ from ..kernels.promotion import is_stored
 from ..tensor import Tensor
 from .arrays import RecordedArray, unboxed
 from .errors import refuse
+from .kernel_kinds import is_sized_by_values, refuses_values
 from .known_memory import KnownMemory
 from .values import Call, Value
 
 _NODES = "retrograd._generated.nodes"
-#: Kernels of these modules look at sizes and dtypes alone where they return numbers.
-_METADATA = {
-    "storage",
-    "dims",
-    "creation",
-    "shape",
-    "promotion",
-    "dtypes",
-    "memory",
-    "indexing_key",
-    "conv",
-    "pool",
-    "attention",
-    "resample",
-    "embedding",
-}
-#: Kernels of these modules refuse some values: matrices without an inverse, indices that are out of range.
-_LOOKING = {
-    "decompositions", "solve", "matrix_functions", "gather", "index", "embedding", "losses", "statistics",
-    "sort", "fft",
-}  # fmt: skip
-#: Kernels whose result's size hangs on values.
-_SIZED_BY_VALUES = {
-    "nonzero", "unique", "unique_dim", "unique_consecutive", "masked_select", "bincount", "repeat_interleave",
-    "argwhere", "nonzero_numpy", "unique_parts", "histogram", "histogramdd",
-}  # fmt: skip
-
-
 _PAIRS: tuple[Any, ...] = (np.add, np.subtract, np.multiply, np.true_divide, np.maximum, np.minimum)
 _NAMES: dict[Any, str] = {ufunc: f"np.{ufunc.__name__}" for ufunc in _PAIRS}
 
@@ -402,7 +375,7 @@ class Recorder(KnownMemory):
         call = Call(kind, name, function, again(args), again(kwargs))
         call.where = self.place or user_location()
         call.impure = impure
-        call.looks = (getattr(function, "__module__", None) or "").rpartition(".")[2] in _LOOKING
+        call.looks = refuses_values(getattr(function, "__module__", None))
         call.reads = [self.value(array) for array, _, _ in found]
         call.writes = [self.value(array) for array, _, _ in found if id(array) in written]
         same = {id(given): tree for _, given, tree in found}
@@ -445,7 +418,7 @@ class Recorder(KnownMemory):
         found.clear()  # the functions above hold each other, and these
         same.clear()
         if any(one is not None for one in fresh) or call.writes or impure or call.looks:
-            if _is_sized_by_values(name.rpartition(".")[2], call):
+            if is_sized_by_values(name.rpartition(".")[2], call):
                 raise refuse(f"{name}, the size of whose result hangs on values", "use masks and where() instead")
             self.calls.append(call)
         return recorded
@@ -518,15 +491,6 @@ def _expect(tensor: Any, array_class: type) -> None:
         node.array_class = array_class
 
 
-def _is_sized_by_values(name: str, call: Call) -> bool:
-    """Does the size of a result hang on values? A mask of the world is taken for one that stays."""
-    if name in ("index", "getitem"):
-        return any(value.dtype.char == "?" and value.storage.kind != "outside" for value in call.reads[1:])
-    if name == "one_hot":
-        return -1 in call.args[1:2] or call.kwargs.get("num_classes", 0) == -1 or len(call.args) + len(call.kwargs) == 1
-    return name in _SIZED_BY_VALUES
-
-
 def _has_arrays(tree: Any) -> bool:
     if isinstance(tree, (tuple, list)):
         return any(_has_arrays(one) for one in tree)
@@ -535,8 +499,3 @@ def _has_arrays(tree: Any) -> bool:
 
 def _setitem(array: np.ndarray, key: Any, value: Any) -> None:
     array[key] = value
-
-
-def is_metadata(module: str | None) -> bool:
-    """Do kernels of this module return numbers that hang on sizes and dtypes alone?"""
-    return (module or "").rpartition(".")[2] in _METADATA
