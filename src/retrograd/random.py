@@ -287,7 +287,9 @@ def set_rng_state(state: Any) -> None:
 
 
 class fork_rng(contextlib.ContextDecorator):
-    """Within the ``with`` block the default generator may be used freely: after it, it is where it was.
+    """Within the ``with`` block default generators may be used freely: after it they are where they were.
+
+    The CPU's, and those of `devices`, which are all there are if none are named.
 
     >>> import retrograd as torch
     >>> g = torch.manual_seed(0)
@@ -297,22 +299,45 @@ class fork_rng(contextlib.ContextDecorator):
     True
     """
 
-    def __init__(self, devices: Any = None, enabled: bool = True, **unused: Any) -> None:
+    def __init__(
+        self,
+        devices: Any = None,
+        enabled: bool = True,
+        _caller: str = "fork_rng",
+        _devices_kw: str = "devices",
+        device_type: str = "cuda",
+    ) -> None:
+        if device_type not in ("cpu", "cuda", "meta"):
+            raise RuntimeError(f"{_caller}: there are no generators of {device_type!r}: leave device_type away")
+        self.devices = None if devices is None else list(devices)
+        self.device_type = device_type
         self.enabled = enabled
+        self.before: list[tuple[Generator, Any]] = []
 
     def __enter__(self) -> None:
-        self.before: Any | None = get_rng_state() if self.enabled else None
+        if not self.enabled:
+            return
+        if self.devices is None:
+            forked = list(of_devices.values())
+        else:
+            forked = [
+                generator_of(f"{self.device_type}:{one}" if isinstance(one, int) else one) for one in self.devices
+            ]
+        self.before = [(generator, generator.get_state()) for generator in (default_generator, *forked)]
 
     def __exit__(self, *exc_info: object) -> None:
-        if self.before is not None:
-            try:
-                set_rng_state(self.before)
-            except BaseException:  # Note [Interrupts and modes] in core/state.py
-                set_rng_state(self.before)
-                raise
+        try:
+            self._restore()
+        except BaseException:  # Note [Interrupts and modes] in core/state.py
+            self._restore()
+            raise
+
+    def _restore(self) -> None:
+        for generator, state in self.before:
+            generator.set_state(state)
 
     def _recreate_cm(self) -> fork_rng:
-        return fork_rng(enabled=self.enabled)  # for a function that calls itself
+        return fork_rng(self.devices, self.enabled, device_type=self.device_type)  # for a function that calls itself
 
 
 __all__ = [

@@ -12,6 +12,7 @@ import pytest
 import retrograd as torch
 from gpu import simulated
 from retrograd.arrays import places
+from retrograd.random import of_devices
 
 
 class Gpu:
@@ -73,4 +74,5 @@ def _machine(request: Any, delayed: bool) -> Iterator[Gpu]:
             torch.cuda.synchronize()
         torch.set_rng_state(seed)
         if not real:
+            of_devices.clear()  # generators of devices that go
             places.stop()

@@ -393,3 +393,19 @@ def test_triangular_systems_of_many_rows(gpu, upper, left):
     here = torch.linalg.solve_triangular(a, b, upper=upper, left=left)
     there = torch.linalg.solve_triangular(a.cuda(), b.cuda(), upper=upper, left=left)
     assert there.device == FIRST and torch.allclose(here, there.cpu(), rtol=1e-10, atol=1e-10)
+
+
+def test_generators_of_devices_are_forked_and_drawn_from_under_vmap(gpu):
+    x = torch.ones(3, 64, device="cuda")
+    torch.cuda.manual_seed(5)
+    with torch.random.fork_rng():
+        drawn = torch.rand(4, device="cuda")
+    with torch.random.fork_rng(devices=[0]):
+        assert torch.rand(4, device="cuda").tolist() == drawn.tolist()
+    with torch.random.fork_rng(devices=[]):
+        assert torch.rand(4, device="cuda").tolist() == drawn.tolist()
+    assert torch.rand(4, device="cuda").tolist() != drawn.tolist()
+    each = torch.vmap(torch.nn.functional.dropout, randomness="different")(x)
+    assert each.device == FIRST and {0.0, 2.0} == set(each.flatten().tolist())
+    one = torch.vmap(torch.nn.functional.dropout, randomness="same")(x)
+    assert (one == one[0]).all()

@@ -113,7 +113,9 @@ def test_what_cannot_be_captured_says_so_and_where(gpu, what, phrase):
 
 
 @pytest.mark.parametrize(
-    "draw", [lambda x: torch.nn.functional.dropout(x, 0.5), torch.rand_like, torch.randn_like], ids=["dropout", "rand_like", "randn_like"]
+    "draw",
+    [lambda x: torch.nn.functional.dropout(x, 0.5), torch.rand_like, torch.randn_like],
+    ids=["dropout", "rand_like", "randn_like"],
 )
 def test_numbers_are_drawn_anew_in_each_launch(gpu, draw):
     x = torch.ones(1000, device="cuda")

@@ -8,7 +8,8 @@ import numpy as np
 
 from ... import kernels
 from ..._generated import functions as generated
-from ...core.devices import device_of_array_class
+from ...core.devices import device, device_of_array_class
+from ...core.dtypes import from_numpy_dtype
 from ...core.state import local
 from ...core.where import users_level
 from ...ops import namespace as ops
@@ -25,13 +26,13 @@ def _check_probability(p: float) -> None:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def _mask(like: np.ndarray, p: float) -> Tensor:
-    """Zeros with probability `p`, and else 1 / (1 - p)."""
+def _mask(like: np.ndarray, p: float, input: Tensor) -> Tensor:
+    """Zeros with probability `p`, and else 1 / (1 - p), to multiply `input` with."""
     if isinstance(like, MetaArray):
         return meta_tensor(MetaArray.like(like))
     levels = local.state.batch_levels
     if levels:  # within a vmap, which says whether examples have one mask or each its own
-        return levels[-1].draw(_drawn_mask, (like.shape, like.dtype, p), {})
+        return levels[-1].draw(_drawn_mask, (like.shape, like.dtype, p, input.device), {})
     generator = (
         default_generator if like.__class__ is np.ndarray else generator_of(device_of_array_class(like.__class__))
     )
@@ -39,8 +40,9 @@ def _mask(like: np.ndarray, p: float) -> Tensor:
         return wrap(kernels.dropout_mask(like, p, generator.twister))
 
 
-def _drawn_mask(shape: tuple[int, ...], dtype: np.dtype, p: float) -> Tensor:
-    return _mask(np.empty(shape, dtype), p)
+def _drawn_mask(shape: tuple[int, ...], dtype: np.dtype, p: float, where: device) -> Tensor:
+    like = ops.empty(shape, dtype=from_numpy_dtype(dtype), device=where)
+    return _mask(like._memory_, p, like)
 
 
 def _channels(input: Tensor, dims: int) -> tuple[int, ...]:
@@ -56,7 +58,7 @@ def _feature_dropout(input: Tensor, shape: tuple[int, ...], p: float, training: 
         return input
     if input._memory_.ndim < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    mask = _mask(beside(input, np.empty(shape if p < 1 else (), input._memory_.dtype))._memory_, p)
+    mask = _mask(beside(input, np.empty(shape if p < 1 else (), input._memory_.dtype))._memory_, p, input)
     return input.mul_(mask) if inplace else generated.mul(input, mask)
 
 
@@ -123,7 +125,7 @@ def _alpha(input: Tensor, shape: tuple[int, ...], p: float, training: bool, inpl
     like = input._memory_
     if shape != like.shape:
         like = beside(input, np.empty(shape, like.dtype))._memory_
-    kept = _mask(like, p)
+    kept = _mask(like, p, input)
     dropped = kept == 0
     factor = (~dropped).to(input.dtype) * scale
     shift = (kept * 0 - scale * _SATURATED * p).masked_fill(dropped, scale * _SATURATED - scale * _SATURATED * p)
@@ -203,5 +205,5 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     if not training or p == 0 or not input._memory_.size:
         return input
-    mask = _mask(input._memory_ if p < 1 else beside(input, np.empty((), input._memory_.dtype))._memory_, p)
+    mask = _mask(input._memory_ if p < 1 else beside(input, np.empty((), input._memory_.dtype))._memory_, p, input)
     return input.mul_(mask) if inplace else generated.mul(input, mask)

@@ -390,8 +390,8 @@ def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     """`dropout`, and which elements it kept."""
     if train is False or not input._memory_.size:
-        return input.clone(), ops.ones(tuple(input.shape), dtype=dtypes.bool_)
-    mask = _mask(input._numbers_, p)
+        return input.clone(), ops.ones(tuple(input.shape), dtype=dtypes.bool_, device=input.device)
+    mask = _mask(input._numbers_, p, input)
     return input * mask, mask != 0
 
 
