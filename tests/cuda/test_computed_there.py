@@ -132,3 +132,13 @@ def test_a_state_of_a_generator_is_a_seed_and_an_offset(gpu: Any) -> None:
     assert torch.randn(100, device="cuda").tolist() == after
     with pytest.raises(RuntimeError, match="RNG state is wrong size"):
         torch.cuda.set_rng_state(torch.get_rng_state())
+
+
+def test_few_targets_of_a_transposed_matrix(gpu):
+    """Not by the CPU's short way, which reads the targets."""
+    x = torch.rand(3, 4, device="cuda", dtype=torch.float64).t().requires_grad_()
+    target = torch.tensor([0, 2, 1, 2])
+    torch.nn.functional.nll_loss(x, target.cuda()).backward()
+    expected = torch.zeros(4, 3)
+    expected[torch.arange(4), target] = -0.25
+    assert x.grad.cpu().tolist() == expected.tolist()

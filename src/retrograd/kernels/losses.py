@@ -123,6 +123,8 @@ def _few_places(a: np.ndarray, target: np.ndarray, ignore_index: int) -> np.ndar
     """Where in a matrix the targets' elements are, counted through its rows; None unless they are few and all count."""
     if a.ndim != 2 or not 0 < target.size <= _FEW or target.dtype.char != "l" or type(a) is not np.ndarray:
         return None
+    if hasattr(a, "place"):  # to read the targets is to wait for the device
+        return None
     rows, classes = a.shape
     numbers = target.tolist()  # (a reduction costs as much as one of a hundred numbers)
     if max(numbers) >= classes or min(numbers) < 0 or 0 <= ignore_index < classes:
