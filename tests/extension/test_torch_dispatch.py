@@ -367,3 +367,8 @@ def test_every_name_in_the_generated_operators_is_there():
         if step.opname == "LOAD_GLOBAL" and not hasattr(dispatched, step.argval) and not hasattr(builtins, step.argval)
     }
     assert missing == set()
+
+
+def test_operators_are_copied_and_pickled_as_themselves() -> None:
+    for op in (retrograd.ops.aten.add, retrograd.ops.aten.add.Tensor):
+        assert copy.deepcopy(op) is op and copy.copy(op) is op and pickle.loads(pickle.dumps(op)) is op

@@ -38,8 +38,12 @@ class OpOverload:
     """
 
     def __init__(
-        self, packet: OpOverloadPacket, overload: str, function: Callable[..., Any], schema: FunctionSchema | None =
-    None ) -> None:
+        self,
+        packet: OpOverloadPacket,
+        overload: str,
+        function: Callable[..., Any],
+        schema: FunctionSchema | None = None,
+    ) -> None:
         self.overloadpacket: OpOverloadPacket = packet
         self._overloadpacket: OpOverloadPacket = packet
         self._overloadname = overload
@@ -113,8 +117,12 @@ class OpOverload:
 
 def _found(namespace: str, packet: str, overload: str) -> OpOverload:
     """An operator, by its names in a pickle."""
+    return getattr(_found_packet(namespace, packet), overload)
+
+
+def _found_packet(namespace: str, packet: str) -> OpOverloadPacket:
     spaces = sys.modules[__name__.rpartition(".")[0]]
-    return getattr(getattr(getattr(spaces, namespace), packet), overload)
+    return getattr(getattr(spaces, namespace), packet)
 
 
 class OpOverloadPacket:
@@ -158,6 +166,12 @@ class OpOverloadPacket:
 
     def __repr__(self) -> str:
         return f"<OpOverloadPacket(op='{self.namespace}.{self.__name__}')>"
+
+    def __deepcopy__(self, memo: Any) -> OpOverloadPacket:
+        return self
+
+    def __reduce__(self) -> Any:
+        return _found_packet, (self.namespace, self.__name__)
 
 
 class _Namespace:
