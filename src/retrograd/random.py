@@ -286,6 +286,19 @@ def set_rng_state(state: Any) -> None:
     default_generator.set_state(state)
 
 
+def rng_states(of: list[Generator] | None = None) -> list[tuple[Generator, Any]]:
+    """The default generators, the CPU's and those of all devices (or of these), with their states."""
+    if of is None:
+        of = [generator_of(one) for one in devices.accelerators if one.type == "cuda"]
+    return [(generator, generator.get_state()) for generator in (default_generator, *of)]
+
+
+def set_rng_states(states: list[tuple[Generator, Any]]) -> None:
+    """Set what `rng_states` gave."""
+    for generator, state in states:
+        generator.set_state(state)
+
+
 class fork_rng(contextlib.ContextDecorator):
     """Within the ``with`` block default generators may be used freely: after it they are where they were.
 
@@ -317,24 +330,17 @@ class fork_rng(contextlib.ContextDecorator):
     def __enter__(self) -> None:
         if not self.enabled:
             return
-        if self.devices is None:
-            forked = list(of_devices.values())
-        else:
-            forked = [
-                generator_of(f"{self.device_type}:{one}" if isinstance(one, int) else one) for one in self.devices
-            ]
-        self.before = [(generator, generator.get_state()) for generator in (default_generator, *forked)]
+        named = self.devices
+        if named is not None:
+            named = [generator_of(f"{self.device_type}:{one}" if isinstance(one, int) else one) for one in named]
+        self.before = rng_states(named)
 
     def __exit__(self, *exc_info: object) -> None:
         try:
-            self._restore()
+            set_rng_states(self.before)
         except BaseException:  # Note [Interrupts and modes] in core/state.py
-            self._restore()
+            set_rng_states(self.before)
             raise
-
-    def _restore(self) -> None:
-        for generator, state in self.before:
-            generator.set_state(state)
 
     def _recreate_cm(self) -> fork_rng:
         return fork_rng(self.devices, self.enabled, device_type=self.device_type)  # for a function that calls itself

@@ -22,6 +22,7 @@ import pytest
 import retrograd as torch
 from retrograd.autograd import forward_ad, grad_mode, intercept
 from retrograd.core.state import Process, ThreadState, local, process
+from retrograd.random import rng_states
 from retrograd.utils._python_dispatch import TorchDispatchMode
 from retrograd.utils.checkpoint import (
     GraphExecGroup,
@@ -59,7 +60,7 @@ MODES: dict[str, Callable[[], Any]] = {
     "autocast": lambda: torch.autocast("cpu"),
     "autocast, not enabled": lambda: torch.autocast("cpu", enabled=False),
     "fork_rng": torch.random.fork_rng,
-    "forked_rng": lambda: forked_rng(torch.get_rng_state()),
+    "forked_rng": lambda: forked_rng(rng_states()),
     "dispatch_trace": lambda: torch.autograd.dispatch_trace(show=False),
     "observing": lambda: intercept.observing(lambda operator, args, kwargs, proceed: proceed()),
     "TorchDispatchMode": Passing,

@@ -382,6 +382,22 @@ def test_checkpoint_and_hooks(gpu):
     assert torch.allclose(x.grad.cpu(), torch.tensor(expected))
 
 
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_checkpoints_draw_the_same_numbers_on_a_device(gpu, reentrant):
+    from retrograd.utils.checkpoint import checkpoint, get_device_states, set_device_states
+
+    x = torch.ones(200, device="cuda", requires_grad=True)
+    y = checkpoint(torch.nn.functional.dropout, x, use_reentrant=reentrant)
+    torch.rand(3, device="cuda")  # between the passes others draw
+    y.sum().backward()
+    assert x.grad.tolist() == y.tolist()  # the mask of the first time
+    numbers, states = get_device_states(3, [x], {"y": y.cpu()})
+    assert numbers == [0]
+    drawn = torch.rand(3, device="cuda").tolist()
+    set_device_states(numbers, states)
+    assert torch.rand(3, device="cuda").tolist() == drawn
+
+
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("left", [False, True])
 def test_triangular_systems_of_many_rows(gpu, upper, left):

@@ -281,7 +281,7 @@ def nonzero_array(array: np.ndarray, sparse_dim: int) -> SparseArray:
     flat = array != 0
     if sparse_dim < array.ndim:
         flat = flat.any(tuple(range(sparse_dim, array.ndim)))
-    indices = np.stack(np.nonzero(flat)) if sparse_dim else np.zeros((0, int(bool(flat))), np.int64, like=flat)
+    indices = np.stack(np.nonzero(flat)) if sparse_dim else np.zeros((0, int(bool(flat))), np.int64, like=array)
     values = kernels.values_at(array, indices)
     values = values if values.flags.c_contiguous else values.copy()
     return SparseArray(indices.astype(np.int64, copy=False), values, array.shape, True)

@@ -16,7 +16,7 @@ from typing import Any
 from ...autograd.grad_mode import is_grad_enabled
 from ...autograd.intercept import observing
 from ...autograd.saved_tensors_hooks import saved_tensors_hooks
-from ...random import get_rng_state
+from ...random import rng_states
 from .debug import debugging
 from .recomputation import DETERMINISM_CHECKS, CheckpointError, Frame
 from .reentrant import CheckpointFunction, detach_variable
@@ -136,7 +136,7 @@ def _checkpoint_recomputing(
         recompute_context,
         DETERMINISM_CHECKS[determinism_check],
         early_stop if settings.early_stop is None else settings.early_stop,
-        get_rng_state() if preserve_rng_state else None,
+        rng_states() if preserve_rng_state else None,
         on_error,
     )
     with saved_tensors_hooks(frame.pack, frame.unpack), observing(frame.watch), forward_context:

@@ -233,7 +233,7 @@ class Frame(Hooks):
         recompute_context: AbstractContextManager[Any],
         metadata_fn: Callable[[Tensor], Any],
         early_stop: bool,
-        rng_state: Tensor | None,
+        rng_state: list[Any] | None,
         on_error: Callable[[CheckpointError], Exception] | None,
     ) -> None:
         super().__init__()

@@ -14,7 +14,7 @@ from ...autograd.function import Function
 from ...autograd.grad_mode import enable_grad, no_grad
 from ...autograd.run_backward import backward
 from ...core.state import local
-from ...random import get_rng_state
+from ...random import rng_states
 from ...tensor import Tensor
 from .settings import check_backward_validity, forked_rng
 
@@ -48,7 +48,7 @@ class CheckpointFunction(Function):
     def forward(ctx: Any, run_function: Callable, preserve_rng_state: bool, *args: Any) -> Any:  # type: ignore[override]
         check_backward_validity(args)
         ctx.run_function = run_function
-        ctx.rng_state = get_rng_state() if preserve_rng_state else None
+        ctx.rng_state = rng_states() if preserve_rng_state else None
         ctx.autocast = current_autocast()
         ctx.tensor_positions = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
         ctx.inputs = [None if isinstance(value, Tensor) else value for value in args]

@@ -10,8 +10,9 @@ from typing import Any
 
 from ...autograd.grad_mode import _Mode
 from ...core.state import local
-from ...random import default_generator, fork_rng
+from ...random import Generator, fork_rng, generator_of, set_rng_states
 from ...tensor import Tensor
+from .._pytree import tree_leaves
 
 
 class _Settings(threading.local):
@@ -124,19 +125,19 @@ class GraphExecGroup:
 
 
 class forked_rng(fork_rng):
-    """Draw from `state` on for a while, then go on as if nothing had been drawn. None: draw as usual."""
+    """Draw from `states` on for a while, then go on as if nothing had been drawn. None: draw as usual."""
 
-    def __init__(self, state: Tensor | None) -> None:
-        super().__init__(enabled=state is not None)
-        self.state = state
+    def __init__(self, states: list[tuple[Generator, Any]] | None) -> None:
+        super().__init__(enabled=states is not None)
+        self.states = states
 
     def __enter__(self) -> None:
         super().__enter__()
-        if self.state is not None:
+        if self.states is not None:
             try:
-                default_generator.set_state(self.state)
+                set_rng_states(self.states)
             except BaseException:
-                default_generator.set_state(self.before)
+                set_rng_states(self.before)
                 raise
 
 
@@ -162,17 +163,23 @@ class DefaultDeviceType:
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
-    """The accelerators that the arguments are on and the states of their generators.
+    """The accelerators that the arguments (or tensors inside them) are on, and the states of their generators.
 
-    Random numbers come from one generator, of the host, whatever the device: so there are none to list.
+    >>> from retrograd.utils.checkpoint import get_device_states
+    >>> get_device_states(1, "no tensor on a device")
+    ([], [])
     """
-    return [], []
+    tensors = [leaf for leaf in tree_leaves(args) if isinstance(leaf, Tensor)]
+    devices = sorted({tensor.device.index for tensor in tensors if tensor.device.type == "cuda"})
+    return devices, [generator_of(f"cuda:{number}").get_state() for number in devices]
 
 
 def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None) -> None:
     """Set generator states of accelerators: what `get_device_states` gave."""
-    if len(devices) or len(states):
-        raise ValueError("retrograd draws all random numbers from default_generator: there are no device states to set")
+    if device_type not in (None, "cuda", "cpu"):
+        raise ValueError(f"there are no generators of {device_type!r}: leave device_type away")
+    for number, state in zip(devices, states, strict=True):
+        generator_of(f"cuda:{number}").set_state(state)
 
 
 def noop_context_fn() -> tuple[Any, Any]:
