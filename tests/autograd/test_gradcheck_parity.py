@@ -148,4 +148,5 @@ def verdict(call: Callable[[], Any]) -> tuple[Any, list[str]]:
 @pytest.mark.parametrize("fast", [False, True], ids=["slow", "fast"])
 @pytest.mark.parametrize("name", calls(retrograd, False))
 def test_the_verdict_is_torchs(name, fast):
+    retrograd.manual_seed(0)  # directions of the fast mode: along some of them an error can be too small to be seen
     assert verdict(calls(retrograd, fast)[name]) == verdict(calls(torch, fast)[name])
