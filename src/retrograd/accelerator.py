@@ -1,6 +1,6 @@
-"""``torch.accelerator``: the accelerator of this machine, whichever it is. This version brings none.
+"""``torch.accelerator``: the accelerator of this machine, whichever it is.
 
-A device is there if a library of arrays was registered for it (core/devices.py).
+CUDA's devices, where there are some; else one for which somebody registered a library of arrays (core/devices.py).
 """
 
 from __future__ import annotations
@@ -18,6 +18,13 @@ __all__ = [
 ]  # fmt: skip
 
 
+def _cuda() -> Any:
+    """`retrograd.cuda`, if its devices are what there is; None where somebody registered an array class, or nobody."""
+    from . import cuda  # not before an accelerator is asked for
+
+    return cuda if (not accelerators or accelerators[0].type == "cuda") and cuda.is_available() else None
+
+
 def is_available() -> bool:
     """Is there an accelerator to compute on?
 
@@ -25,24 +32,24 @@ def is_available() -> bool:
     >>> torch.accelerator.current_accelerator() if torch.accelerator.is_available() else torch.device("cpu")
     device(type='cpu')
     """
-    return bool(accelerators)
+    return bool(accelerators) or _cuda() is not None
 
 
 def device_count() -> int:
     """How many devices the accelerator has."""
-    return len(accelerators)
+    return len(accelerators) if is_available() else 0
 
 
 def current_accelerator(check_available: bool = False) -> _device | None:
     """The kind of the accelerator, as a device without an index; None where there is none."""
-    for found in accelerators:
-        return _device(found.type)
-    return None
+    if not is_available():
+        return None
+    return _device(accelerators[0].type)
 
 
 def _first() -> _device:
-    for found in accelerators:
-        return found
+    if is_available():
+        return accelerators[0]
     raise RuntimeError(
         "Cannot access accelerator device when none is available. Ask torch.accelerator.is_available() first"
     )
@@ -50,16 +57,21 @@ def _first() -> _device:
 
 def current_device_index() -> int:
     """The index of the device in use."""
-    return _first().index or 0
+    found, cuda = _first(), _cuda()
+    return (found.index or 0) if cuda is None else cuda.current_device()
 
 
 current_device_idx = current_device_index
 
 
 def set_device_index(device: Any, /) -> None:
-    """Use another device of the accelerator: `device` is the one in use already, or is refused."""
-    found = _first()
+    """Use another device of the accelerator, if it has more than the one in use."""
+    found, cuda = _first(), _cuda()
     index = device if isinstance(device, int) else _device(device).index or 0
+    if cuda is not None:
+        if index >= 0:
+            cuda.set_device(index)
+        return
     if index >= 0 and index != (found.index or 0):
         raise RuntimeError(f"there is no device {index}: the accelerator has {device_count()}, and works on {found}")
 
@@ -68,19 +80,24 @@ set_device_idx = set_device_index
 
 
 def synchronize(device: Any = None, /) -> None:
-    """Wait until the device has done what it was given. Operators here come back when they are done."""
+    """Wait until the device has done what it was given."""
     _first()
+    if (cuda := _cuda()) is not None:
+        cuda.synchronize(device)
 
 
-def current_stream(device: Any = None, /) -> None:
-    """The queue of work in use: there is none, operators here come back when they are done."""
+def current_stream(device: Any = None, /) -> Any:
+    """The queue of work in use; None where operators come back when they are done."""
     _first()
+    return None if (cuda := _cuda()) is None else cuda.current_stream(device)
 
 
 def set_stream(stream: Any) -> None:
-    """Use another queue of work: refused, there are none."""
+    """Use another queue of work: refused where there are none."""
     _first()
-    raise RuntimeError("there are no streams here: operators come back when they are done")
+    if (cuda := _cuda()) is None:
+        raise RuntimeError("there are no streams here: operators come back when they are done")
+    cuda.set_stream(stream)
 
 
 class device_index:
@@ -93,34 +110,53 @@ class device_index:
 
     def __init__(self, device: int | None, /) -> None:
         self.idx = device
+        self.before: list[int] = []
 
     def __enter__(self) -> None:
         if self.idx is not None:
+            self.before.append(current_device_index())
             set_device_index(self.idx)
 
     def __exit__(self, *exc_info: object) -> None:
-        pass
+        if self.before:
+            set_device_index(self.before.pop())
 
 
 def empty_cache() -> None:
-    """Give back unused memory: nothing to do, it is the operating system's as soon as a tensor is gone."""
+    """Give back memory that is kept for later; without CUDA there is none."""
+    if (cuda := _cuda()) is not None:
+        cuda.empty_cache()
 
 
 def memory_stats(device_index: Any = None, /) -> dict[str, Any]:
-    """What is known of the accelerator's memory: nothing."""
-    return {}
+    """What is known of the accelerator's memory; nothing without CUDA."""
+    return {} if (cuda := _cuda()) is None else cuda.memory_stats(device_index)
 
 
 def memory_allocated(device_index: Any = None, /) -> int:
     """Bytes in use on the accelerator: 0 where there is none."""
-    return 0
+    return 0 if (cuda := _cuda()) is None else cuda.memory_allocated(device_index)
 
 
-max_memory_allocated = max_memory_reserved = memory_reserved = memory_allocated
+def max_memory_allocated(device_index: Any = None, /) -> int:
+    """The most bytes that were in use on the accelerator: 0 where there is none."""
+    return 0 if (cuda := _cuda()) is None else cuda.max_memory_allocated(device_index)
+
+
+def memory_reserved(device_index: Any = None, /) -> int:
+    """Bytes that were taken from the accelerator, in use or kept for later: 0 where there is none."""
+    return 0 if (cuda := _cuda()) is None else cuda.memory_reserved(device_index)
+
+
+def max_memory_reserved(device_index: Any = None, /) -> int:
+    """The most bytes that were taken from the accelerator: 0 where there is none."""
+    return 0 if (cuda := _cuda()) is None else cuda.max_memory_reserved(device_index)
 
 
 def reset_peak_memory_stats(device_index: Any = None, /) -> None:
-    """Forget the highest number of bytes: none is kept."""
+    """Begin anew to look for the highest number of bytes."""
+    if (cuda := _cuda()) is not None:
+        cuda.reset_peak_memory_stats(device_index)
 
 
 reset_accumulated_memory_stats = reset_peak_memory_stats

@@ -289,7 +289,7 @@ def set_rng_state(state: Any) -> None:
 def rng_states(of: list[Generator] | None = None) -> list[tuple[Generator, Any]]:
     """The default generators, the CPU's and those of all devices (or of these), with their states."""
     if of is None:
-        of = [generator_of(one) for one in devices.accelerators if one.type == "cuda"]
+        of = [generator_of(place.device) for place in devices.places_in_use()]
     return [(generator, generator.get_state()) for generator in (default_generator, *of)]
 
 

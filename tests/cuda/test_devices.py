@@ -425,3 +425,25 @@ def test_generators_of_devices_are_forked_and_drawn_from_under_vmap(gpu):
     assert each.device == FIRST and {0.0, 2.0} == set(each.flatten().tolist())
     one = torch.vmap(torch.nn.functional.dropout, randomness="same")(x)
     assert (one == one[0]).all()
+
+
+def test_the_accelerator_is_cuda(gpu):
+    accelerator = torch.accelerator
+    assert accelerator.is_available() and accelerator.current_accelerator() == torch.device("cuda")
+    assert accelerator.device_count() == 2 and accelerator.current_device_index() == 0
+    with accelerator.device_index(1):
+        assert torch.cuda.current_device() == 1 and torch.ones(1, device="cuda").device == SECOND
+    assert torch.cuda.current_device() == 0
+    accelerator.reset_peak_memory_stats()
+    before = accelerator.memory_allocated()
+    x = torch.ones(1000, device="cuda")
+    assert accelerator.memory_allocated() - before >= 4000 and accelerator.max_memory_allocated() >= before + 4000
+    assert accelerator.memory_reserved() >= 4000 and accelerator.memory_stats() == torch.cuda.memory_stats()
+    side = torch.cuda.Stream()
+    first = accelerator.current_stream()
+    accelerator.set_stream(side)
+    assert torch.cuda.current_stream() == side == accelerator.current_stream()
+    accelerator.set_stream(first)
+    accelerator.synchronize()
+    del x
+    accelerator.empty_cache()

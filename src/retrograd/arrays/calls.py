@@ -66,10 +66,15 @@ class Ufunc:
     """A ufunc of NumPy's for one device, with its methods."""
 
     def __init__(self, place: Place, ours: np.ufunc, theirs: Any) -> None:
-        self.place, self.np, self.raw = place, ours, theirs
+        self.place: Place = place
+        self.np: np.ufunc = ours
+        self.raw: Any = theirs
         self.__name__ = ours.__name__
-        self.nin, self.nout, self.nargs, self.identity = ours.nin, ours.nout, ours.nargs, ours.identity
-        self.types = ours.types
+        self.nin: int = ours.nin
+        self.nout: int = ours.nout
+        self.nargs: int = ours.nargs
+        self.identity: Any = ours.identity
+        self.types: list[str] = ours.types
         self.__doc__ = ours.__doc__
         #: Our own kernel, asked first: Note [Kernels of our own] in own/__init__.py.
         self.own: Any = place.product_ufunc if ours is np.matmul else ufunc_of(place.launcher, ours.__name__)

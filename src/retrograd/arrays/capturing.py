@@ -48,7 +48,8 @@ class Capture:
     """A graph while it is made."""
 
     def __init__(self, place: Place, array_class: Any, pool: Any) -> None:
-        self.place, self.pool = place, pool
+        self.place: Place = place
+        self.pool: Any = pool
         self.classes: list[Any] = []
         #: Arrays that the graph reads and that are not of its pool.
         self.constants: list[Any] = []

@@ -162,13 +162,14 @@ class DeviceArray:
                 self.raw  # noqa: B018  (which holds the memory)
             self.base = None
 
-    size = property(lambda self: prod(self.shape))
-    ndim = property(lambda self: len(self.shape))
-    nbytes = property(lambda self: prod(self.shape) * self.dtype.itemsize)
-    itemsize = property(lambda self: self.dtype.itemsize)
-    flags = property(_Flags)
-    data = ctypes = property(lambda self: _Pointer(self.ptr))
-    device = property(lambda self: str(self.place.device))
+    size: property = property(lambda self: prod(self.shape))
+    ndim: property = property(lambda self: len(self.shape))
+    nbytes: property = property(lambda self: prod(self.shape) * self.dtype.itemsize)
+    itemsize: property = property(lambda self: self.dtype.itemsize)
+    flags: property = property(_Flags)
+    data: property = property(lambda self: _Pointer(self.ptr))
+    ctypes: property = data
+    device: property = property(lambda self: str(self.place.device))
 
     def updates(self, row: list[Any]) -> bool:
         """Has a row of an optimizer's arrays, of which this is the parameter, kernels of our own?"""

@@ -47,8 +47,9 @@ class Philox:
     place: Any
 
     def __init__(self, seed: int, offset: int = 0) -> None:
+        self.seed: int = seed
         #: How many words were given out, a multiple of four.
-        self.seed, self.offset = seed, offset
+        self.offset: int = offset
 
     def words(self, count: int) -> Any:
         """`count` words, as an array of the device."""

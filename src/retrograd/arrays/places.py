@@ -59,7 +59,9 @@ class Place:
     """A device: what lies on it and how it is computed with."""
 
     def __init__(self, module: Any, index: int, physical: int) -> None:
-        self.module, self.index, self.physical = module, index, physical
+        self.module: Any = module
+        self.index: int = index
+        self.physical: int = physical
         self.device: device = device("cuda", index)
         self.thread: _Thread = thread
         self.raw_class: type[Any] = module.ndarray

@@ -181,6 +181,11 @@ def _start(wanted: device) -> bool:
     return wanted.type == "cuda" and bool(_places().start())
 
 
+def places_in_use() -> list[Any]:
+    """The CUDA devices that somebody has asked for."""
+    return _places().places if accelerators else []
+
+
 def _places() -> Any:
     return import_module("...arrays.places", __name__)  # not before a device is asked for
 

@@ -51,7 +51,10 @@ class Clone:
         overlay: Mapping[str, Mapping[str, Any]],
         mixes: Callable[[Any, tuple[Any, ...], dict[str, Any]], None],
     ) -> None:
-        self.name, self.numpy, self.stand_ins, self.overlay = name, numpy, stand_ins, overlay
+        self.name: str = name
+        self.numpy: Any = numpy
+        self.stand_ins: Mapping[str, Any] = stand_ins
+        self.overlay: Mapping[str, Mapping[str, Any]] = overlay
         #: Called before an operator that somebody outside asked for: raises where devices are mixed.
         self.mixes = mixes
         self.modules: dict[str, ModuleType] = {}

@@ -26,7 +26,8 @@ from .block import profile as _profile_of_a_block
 from .events import DeviceType, EventList
 from .execution_trace import ExecutionTraceObserver
 from .handles import kineto_available
-from .options import _ExperimentalConfig, checked
+from .options import _ExperimentalConfig as _ExperimentalConfig
+from .options import checked
 from .recording import record_function
 from .steps import KinetoStepTracker as _Steps
 

@@ -126,8 +126,12 @@ class Formula:
     def __init__(
         self, launcher: Launcher, name: str, expression: str, arrays: int, numbers: int = 0, result: str = "T"
     ) -> None:
-        self.launcher, self.name, self.expression, self.result = launcher, name, expression, result
-        self.arrays, self.numbers = arrays, numbers
+        self.launcher: Launcher = launcher
+        self.name: str = name
+        self.expression: str = expression
+        self.result: str = result
+        self.arrays: int = arrays
+        self.numbers: int = numbers
         self.place: Place = launcher.place
         self.dtype: Any = {"bool": np.dtype(np.bool_)}.get(result)
         self._rows: dict[np.dtype, Kernel | None] = {}
@@ -308,7 +312,7 @@ class Cast:
     """Copies of arrays: to other dtypes, and into other layouts."""
 
     def __init__(self, launcher: Launcher) -> None:
-        self.launcher = launcher
+        self.launcher: Launcher = launcher
         self._formulas: dict[np.dtype, Formula | None] = {}
 
     def __call__(self, a: Any, dtype: np.dtype, out: Any = None) -> Any:

@@ -96,7 +96,7 @@ class Images:
     """The kernels of one device."""
 
     def __init__(self, launcher: Launcher) -> None:
-        self.launcher = launcher
+        self.launcher: Launcher = launcher
         self.place: Place = launcher.place
 
     def _kernel(self, name: str, letter: str, code: str, taps: str = "unsigned char") -> Kernel:

@@ -133,7 +133,7 @@ class Kernel:
     __slots__ = ("function", "holder", "launch", "pack")
 
     def __init__(self, holder: Any, layout: str) -> None:
-        self.holder = holder
+        self.holder: Any = holder
         self.function: Any = ctypes.c_void_p(holder.kernel.ptr)
         self.pack: Any = struct.Struct(layout).pack_into
         self.launch: Any = _driver()

@@ -170,7 +170,7 @@ class Rows:
     """The kernels of one device. Whatever is nothing for them gives None."""
 
     def __init__(self, launcher: Launcher) -> None:
-        self.launcher = launcher
+        self.launcher: Launcher = launcher
         self.place: Place = launcher.place
 
     def _kernel(self, name: str, letter: str, layout: str, code: str, **texts: str) -> Kernel:

@@ -47,7 +47,7 @@ class Sums:
     """The kernels of one device."""
 
     def __init__(self, launcher: Launcher) -> None:
-        self.launcher = launcher
+        self.launcher: Launcher = launcher
         self.place: Place = launcher.place
 
     def _kernel(self, code: str, read: str, written: str, layout: str) -> Any:

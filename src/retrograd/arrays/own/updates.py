@@ -178,7 +178,7 @@ class UpdateKernels:
     """Rules as kernels of one device."""
 
     def __init__(self, launcher: Launcher) -> None:
-        self.launcher = launcher
+        self.launcher: Launcher = launcher
         self.place: Place = launcher.place
         self._unwritable: set[Any] = set()
 

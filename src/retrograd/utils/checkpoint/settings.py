@@ -170,7 +170,7 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
     ([], [])
     """
     tensors = [leaf for leaf in tree_leaves(args) if isinstance(leaf, Tensor)]
-    devices = sorted({tensor.device.index for tensor in tensors if tensor.device.type == "cuda"})
+    devices = sorted({tensor.device.index or 0 for tensor in tensors if tensor.device.type == "cuda"})
     return devices, [generator_of(f"cuda:{number}").get_state() for number in devices]
 
 
