@@ -1,7 +1,9 @@
 """What captured programs share: threads for long loops, memory that kernels get back."""
 
+import functools
 import gc
 import os
+import sys
 import threading
 
 import numpy as np
@@ -85,6 +87,36 @@ def test_several_threads_at_once_and_a_fork():
             except BaseException:
                 os._exit(2)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_tensor_of_several_threads_while_one_of_them_records(request):
+    """A recording ends when all tensors have their arrays back, not before: threads change often here."""
+    request.addfinalizer(functools.partial(sys.setswitchinterval, sys.getswitchinterval()))
+    sys.setswitchinterval(1e-5)
+    row, failures = torch.randn(50), []
+
+    def step(x, row):
+        y = (x * row + 1).exp()
+        return y.sum(), y.tanh()
+
+    def run():
+        try:
+            for _ in range(6):
+                captured = torch.capture(step, backend="plain")
+                for number in range(4):
+                    x = torch.full((30, 50), number / 10)
+                    if not all(torch.equal(a, b) for a, b in zip(captured(x, row), step(x, row), strict=True)):
+                        failures.append(number)
+        except Exception as error:
+            failures.append(error)
+
+    for _ in range(4):
+        threads = [threading.Thread(target=run) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not failures
 
 
 def test_short_loops_are_not_shared():

@@ -38,13 +38,15 @@ active: dict[int, Recorder] = {}
 one_at_a_time: Any = fork_safe_lock()
 
 
-
 def waited_for_others() -> bool:
     """Wait for the thread that is recording, if it is another: tensors that it uses hold something else meanwhile."""
-    if not active or get_ident() in active:
+    if get_ident() in active:
         return False
-    with one_at_a_time:
-        return True
+    waits = not one_at_a_time.acquire(blocking=False)
+    if waits:
+        one_at_a_time.acquire()
+    one_at_a_time.release()
+    return waits
 
 
 _PACKAGE = __name__.partition(".")[0] if __name__ else "retrograd"

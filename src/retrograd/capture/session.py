@@ -17,7 +17,7 @@ from ..utils._pytree import TreeSpec, tree_flatten
 from .arrays import RecordedArray
 from .errors import CaptureError, refuse
 from .guards import World
-from .patching import patched
+from .patching import one_at_a_time, patched
 from .program import Program
 from .recording import Recorder
 from .values import Value
@@ -74,15 +74,16 @@ class Recording:
     def _run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         recorder = self.recorder
         self.arguments: list[Value] = []
-        try:
-            with patched(recorder, self.world.optimizers):
-                self._take_arguments()
-                with np.errstate(all="ignore"), observing(recorder):
-                    result = function(*args, **kwargs)
-            self._finish(result)
-        except BaseException:
-            self._undo()
-            raise
+        with one_at_a_time:  # until tensors that other threads use too have their arrays back
+            try:
+                with patched(recorder, self.world.optimizers):
+                    self._take_arguments()
+                    with np.errstate(all="ignore"), observing(recorder):
+                        result = function(*args, **kwargs)
+                self._finish(result)
+            except BaseException:
+                self._undo()
+                raise
 
     def _take_arguments(self) -> None:
         recorder = self.recorder
