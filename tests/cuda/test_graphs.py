@@ -31,6 +31,20 @@ def _step(model, optimizer):
     return step
 
 
+def _replayed(step, x, y, batches):
+    """The losses of a graph of `step`, captured with `x` and `y`, which are written to before each launch."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = step(x, y)
+    found = []
+    for batch in batches:
+        x.copy_(batch[0])
+        y.copy_(batch[1])
+        graph.replay()
+        found.append(loss.item())
+    return found
+
+
 def test_a_graph_gives_the_numbers_of_a_run_without_it(gpu):
     model, other = _model(), _model()
     step, plain = (_step(m, torch.optim.SGD(m.parameters(), lr=0.1)) for m in (model, other))
@@ -41,16 +55,8 @@ def test_a_graph_gives_the_numbers_of_a_run_without_it(gpu):
     with torch.cuda.stream(side):
         step(x, y)
     torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        loss = step(x, y)
     expected = [plain(*batch).item() for batch in batches]
-    found = []
-    for batch in batches[1:]:
-        x.copy_(batch[0])
-        y.copy_(batch[1])
-        graph.replay()
-        found.append(loss.item())
+    found = _replayed(step, x, y, batches[1:])
     assert found == expected[1:]
     for mine, theirs in zip(model.parameters(), other.parameters(), strict=True):
         assert mine.cpu().tolist() == theirs.cpu().tolist()
@@ -199,16 +205,8 @@ def test_steps_of_optimizers_go_on_counting(gpu, name, capturable):
     batches = _batches(5)
     x, y = (one.clone() for one in batches[0])
     torch.cuda.graphs.warm_up(lambda: step(x, y))
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        loss = step(x, y)
     expected = [plain(*batch).item() for batch in batches]
-    found = []
-    for batch in batches[1:]:
-        x.copy_(batch[0])
-        y.copy_(batch[1])
-        graph.replay()
-        found.append(loss.item())
+    found = _replayed(step, x, y, batches[1:])
     assert found == pytest.approx(expected[1:], rel=1e-6)
     if name.startswith("Adam"):
         assert {float(state["step"]) for state in optimizer.state.values()} == {5.0}
