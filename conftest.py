@@ -1,6 +1,11 @@
 """For the tests and for the examples in docstrings: what must be so before the first of them runs."""
 
+from __future__ import annotations
+
+from collections import Counter
 from importlib.util import find_spec
+from typing import Any
+from zlib import crc32
 
 from retrograd.core.quiet import restore_names
 
@@ -8,3 +13,27 @@ restore_names()  # see quiet.py: NumPy's deprecation warnings are heard, and doc
 
 # Modules on top of packages that retrograd does not bring cannot be imported to look for examples.
 collect_ignore = [] if find_spec("tensorboard") else ["src/retrograd/utils/tensorboard"]
+
+#: A function with more cases than this has one for each sample, operator, module …
+MANY = 100
+
+
+def pytest_addoption(parser: Any) -> None:
+    parser.addoption("--every", type=int, default=1, metavar="N", help="every Nth case of functions with very many")
+
+
+def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
+    """With ``--every N``, functions with many cases run an Nth of them, each another: a sample that one leaves out is
+    met by others.  All other tests run."""
+    every = config.getoption("--every")
+    if every <= 1:
+        return
+    functions = [item.nodeid.partition("[")[0] for item in items]
+    cases = Counter(functions)
+    seen = Counter({function: crc32(function.encode()) for function in cases})
+    kept, left_out = [], []
+    for item, function in zip(items, functions):
+        seen[function] += 1
+        (kept if cases[function] <= MANY or seen[function] % every == 0 else left_out).append(item)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = kept
