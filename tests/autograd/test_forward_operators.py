@@ -226,10 +226,9 @@ def test_every_differentiable_operator_has_a_formula_or_a_reason():
     recorded = {
         name
         for name, function in vars(functions).items()
-        # (`python_`: what the compiled core stands in front of)
-        if not name.startswith("python_")
-        # (`body`: behind the question of ops/override_switch.py, where a test has had a class that overrides)
-        and "nodes" in getattr(getattr(getattr(function, "body", function), "__code__", None), "co_names", ())
+        # (`body`: behind the question of ops/override_switch.py, where a test has had a class that overrides, and behind
+        # the compiled core)
+        if "nodes" in getattr(getattr(getattr(function, "body", function), "__code__", None), "co_names", ())
     }
     operators = {name for name in recorded if not name.startswith("__") and not name.endswith("_")}
     assert len(operators) > 300

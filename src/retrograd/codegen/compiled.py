@@ -82,7 +82,7 @@ def _front(entry: Entry) -> str:
         f"        result = core_{entry.name}({given})\n"
         "        if result is not None:\n"
         "            return result\n"
-        f"    return python_{entry.name}({', '.join(call)})\n"
+        f"    return in_python.{entry.name}({', '.join(call)})\n"
     )
 
 

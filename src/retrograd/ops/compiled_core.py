@@ -22,7 +22,7 @@ which asks the core first and then the wrapper as it was, the function's `body`.
 
 from __future__ import annotations
 
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -71,15 +71,17 @@ def _describe(operators: dict[str, Any], name: str) -> Any:
 def _put_functions_in_front(core: Any, fronts: Any) -> None:
     """Have wrappers ask the core first, and their copies that are methods."""
     scope = vars(functions)
+    scope["in_python"] = in_python = SimpleNamespace()  # (apart from the operators, which others go through)
     before: dict[CodeType, tuple[CodeType, FunctionType]] = {}
     for name, front in vars(fronts).items():
         if isinstance(front, FunctionType):
             wrapper = scope[name]
             body = FunctionType(wrapper.__code__, scope, name, wrapper.__defaults__)
             body.__kwdefaults__, body.__doc__ = wrapper.__kwdefaults__, wrapper.__doc__
-            scope[f"core_{name}"], scope[f"python_{name}"] = core.make_operator(_describe(fronts.OPERATORS, name)), body
+            scope[f"core_{name}"] = core.make_operator(_describe(fronts.OPERATORS, name))
+            setattr(in_python, name, body)
             before[wrapper.__code__] = front.__code__, body
-    for names in ({name: value for name, value in scope.items() if not name.startswith("python_")}, *SPACES.values()):
+    for names in (scope, *SPACES.values()):
         for f in names.values():
             if isinstance(f, FunctionType) and f.__code__ in before:
                 f.__code__, f.body = before[f.__code__]  # type: ignore[attr-defined]
