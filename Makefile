@@ -58,8 +58,8 @@ test-slow: $(GENERATED) $(VENV)/test.stamp ## deep graphs, leaks and whatever el
 test-programs: $(GENERATED) $(VENV)/test.stamp $(VENV)/parity.stamp ## 100,000 random programs beside torch: half an hour
 	@$(PY) -m pytest -q -s -m slow tests/test_programs.py $(ARGS)
 
-test-fast: $(GENERATED) $(VENV)/test.stamp $(VENV)/fast.stamp ## compile the optional kernels, and compare them with NumPy's
-	@$(PY) -m pytest -q tests/kernels $(ARGS)
+test-fast: $(GENERATED) $(VENV)/test.stamp $(VENV)/fast.stamp ## compile the optional kernels and core; the tests of both
+	@RETROGRAD_CORE=compiled $(PY) -m pytest -q -n $(JOBS) --dist loadfile -m "$(SELECT)" tests/kernels tests/autograd $(ARGS)
 
 test-core: $(GENERATED) $(VENV)/test.stamp $(VENV)/fast.stamp ## the tests again, on the compiled core
 	@RETROGRAD_CORE=compiled $(PY) -m pytest -q -n $(JOBS) --dist loadfile -m "$(SELECT)" $(ARGS)

@@ -46,7 +46,8 @@ def run(python: Path, core: str, tests: list[str]) -> None:
     environment["RETROGRAD_CORE"] = core
     code = "import retrograd; print(retrograd.__file__); print(retrograd.__config__.show())"
     subprocess.run([str(python), "-P", "-c", code], check=True, env=environment, cwd=ROOT / "build")
-    given = [str(python), "-P", "-m", "pytest", "-q", "-m", "not slow", *tests, *sys.argv[1:]]
+    options = ["-q", "-n", "auto", "--dist", "loadfile", "-m", "not slow"]
+    given = [str(python), "-P", "-m", "pytest", *options, *tests, *sys.argv[1:]]
     subprocess.run(given, check=True, env=environment, cwd=ROOT)
 
 
