@@ -254,3 +254,53 @@ def test_pinned_memory(torch: Any) -> None:
     assert not torch.ones(1).is_pinned()
     with pytest.raises(RuntimeError, match=r"[Cc]annot access accelerator device when none is available|[Nn]eed to"):
         torch.ones(1).pin_memory()
+
+
+def test_storages_are_copied_with_the_tensors_on_them(torch: Any) -> None:
+    x = torch.zeros(4)
+    row, storage, untyped = copy.deepcopy([x[2:], x.storage(), x.untyped_storage()])
+    row.fill_(1)
+    assert storage.tolist() == [0, 0, 1, 1]
+    assert storage.untyped() == untyped == row.untyped_storage()
+    assert x.tolist() == [0, 0, 0, 0]
+    again = copy.deepcopy([x.untyped_storage(), x])
+    again[1].fill_(2)
+    assert again[0].data_ptr() == again[1].data_ptr()
+
+
+def test_a_tensor_of_a_storage(torch: Any) -> None:
+    storage = torch.arange(6.0).storage()
+    for made in (torch.tensor(storage), torch.tensor(storage.untyped(), dtype=torch.float32)):
+        assert made.tolist() == [0, 1, 2, 3, 4, 5]
+        assert made.dtype == torch.float32
+    assert torch.tensor(torch.tensor([7, 8]).untyped_storage()).tolist() == [7, 8]
+    with pytest.raises(RuntimeError, match="Expected a Storage of type Double or an UntypedStorage, but got Float"):
+        torch.tensor(storage, dtype=torch.float64)
+
+
+def test_storages_of_nothing(torch: Any) -> None:
+    """On the device meta they have a size and no bytes."""
+    untyped, typed = torch.UntypedStorage(100, device="meta"), torch.TypedStorage([1, 2], dtype=torch.int64, device="meta")
+    assert (untyped.nbytes(), len(untyped), untyped.data_ptr(), untyped.device.type) == (100, 100, 0, "meta")
+    assert (typed.nbytes(), typed.size(), typed.device.type) == (16, 2, "meta")
+    x = torch.empty(4, 5, device="meta")
+    assert (x.untyped_storage().nbytes(), x.storage().size()) == (80, 20)
+    assert x[1:].untyped_storage()._cdata == x.untyped_storage()._cdata
+    assert x.untyped_storage()._cdata != torch.empty(4, 5, device="meta").untyped_storage()._cdata
+    assert torch.empty(0, 3, device="meta").untyped_storage().nbytes() == 0
+    assert untyped.clone().device.type == "meta"
+    assert untyped.resize_(20).nbytes() == 20
+    for refused in (lambda: untyped[0], untyped.tolist, lambda: typed[0], typed.tolist):
+        with pytest.raises(NotImplementedError, match="Not available for 'meta' device"):
+            refused()
+    for storage in (untyped, typed):
+        with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor; no data!"):
+            storage.cpu()
+    with pytest.raises(RuntimeError, match="only available on CPU"):
+        x.share_memory_()
+
+
+def test_the_oldest_name(torch: Any) -> None:
+    assert torch.Storage([1, 2]).tolist() == [1.0, 2.0]
+    assert torch.Storage is torch.FloatStorage
+    assert torch.storage._dtype_to_storage_type_map()[torch.int64] == "LongStorage"

@@ -145,6 +145,7 @@ from .storage import (
     TypedStorage,
     UntypedStorage,
 )
+from .storage import FloatStorage as Storage
 from .tensor import Tensor
 from .tensor.dlpack import from_dlpack, to_dlpack
 from .tensor.printing import set_printoptions
@@ -190,7 +191,7 @@ __all__ = [
     "BFloat16Storage", "BFloat16Tensor", "BoolStorage", "BoolTensor", "ByteStorage", "ByteTensor", "CharStorage",
     "CharTensor", "ComplexDoubleStorage", "ComplexFloatStorage", "DoubleStorage", "DoubleTensor", "FloatStorage",
     "FloatTensor", "Generator", "GradScaler", "HalfStorage", "HalfTensor", "IntStorage", "IntTensor", "LongStorage",
-    "LongTensor", "OutOfMemoryError", "ShortStorage", "ShortTensor", "Size", "SymInt", "Tag", "Tensor", "TypedStorage",
+    "LongTensor", "OutOfMemoryError", "ShortStorage", "ShortTensor", "Size", "Storage", "SymInt", "Tag", "Tensor", "TypedStorage",
     "UntypedStorage", "accelerator", "amp", "are_deterministic_algorithms_enabled", "autocast", "autograd", "backends",
     "bfloat16", "bool", "cdouble", "cfloat", "chalf", "channels_last", "channels_last_3d", "compile", "compiler",
     "complex128", "complex32", "complex64", "contiguous_format", "cuda", "default_generator", "device", "distributed",

@@ -364,6 +364,10 @@ def diagonal_backward(
 
 def unfold_backward(grad: np.ndarray, input_sizes: Sequence[int], dim: int, size: int, step: int) -> np.ndarray:
     """The windows of `grad` added up where they were taken from."""
+    if step <= 0:
+        raise ValueError(f"step is {step} but must be > 0")
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
     shape = tuple(input_sizes)
     result = np.zeros_like(grad, shape=shape, order="C")
     if not shape:

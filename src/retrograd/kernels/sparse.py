@@ -309,8 +309,9 @@ def add_at_coordinates(a: np.ndarray, b: SparseArray, alpha: Any = 1) -> np.ndar
             return a
     if not b.coalesced and (lines > _MOST_MARKS or not a.flags.c_contiguous or a.dtype == bool):
         b = coalesce(b)
-    values = b.values if alpha.__class__ is int and alpha == 1 else b.values * np.asarray(alpha).astype(b.dtype)
-    values = values.astype(a.dtype, copy=False)
+    values = b.values.astype(a.dtype, copy=False)  # first: -1 times a uint8 is no small number
+    if alpha.__class__ is not int or alpha != 1:
+        values = values * np.asarray(alpha).astype(a.dtype)
     if not b.sparse_dim:
         a += values.sum(0)
     elif b.sparse_dim > 1 and b.coalesced:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from typing import Any
 
@@ -117,23 +118,28 @@ def bincount(a: ndarray, weights: ndarray | None = None, minlength: int = 0) -> 
 
 def histc(a: ndarray, bins: int = 100, min: float = 0, max: float = 0) -> ndarray:
     """How many elements lie in each of `bins` equal parts of [min, max]; of the range of `a` if both are 0."""
+    if bins <= 0:
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    low, high = real_number(min), real_number(max)
+    if low == high and a.size:
+        low, high = float(a.min()), float(a.max())
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
+    if low > high:
+        raise RuntimeError(f"torch.histc: max must be larger than min, but got min {low:g} and max {high:g}")
     if a.dtype.kind not in "fV":
         unsupported("histogram_cpu", a.dtype)
-    if bins <= 0:
-        raise RuntimeError("torch.histc(): bins must be > 0")
-    low, high = _histogram_range(a, real_number(min), real_number(max))
+    if low == high:
+        low, high = _around(low, a.dtype)
     counts, _ = np.histogram(a[np.isfinite(a)] if a.ndim else a, bins, (low, high))
     return counts.astype(a.dtype)
 
 
-def _histogram_range(a: ndarray, low: float, high: float) -> tuple[float, float]:
-    if low == high and a.size:
-        low, high = float(a.min()), float(a.max())
-    if not (np.isfinite(low) and np.isfinite(high)):
-        raise RuntimeError(f"range of [{low}, {high}] is not finite")
-    if low > high:
-        raise RuntimeError("max must be larger than min")
-    return (low - 1, high + 1) if low == high else (low, high)
+def _around(value: float, dtype: np.dtype) -> tuple[float, float]:
+    """A range with `value` in its middle, wide enough to be divided, as far as the dtype goes."""
+    width = builtins.max(1.0, abs(value) * 2.0**-10)
+    largest = float(np.finfo(dtype).max) if dtype.kind == "f" else np.inf
+    return builtins.max(value - width, -largest), builtins.min(value + width, largest)
 
 
 def _above(edges: ndarray, a: ndarray) -> ndarray:
@@ -178,9 +184,14 @@ def histogram(
         if bins <= 0:
             raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
         low, high = range if range is not None else (a.min(), a.max()) if a.size else (0.0, 1.0)
+        if not (np.isfinite(low) and np.isfinite(high)):
+            raise RuntimeError(f"torch.histogramdd: dimension 0's range [{low:g}, {high:g}] is not finite")
+        if low > high:
+            raise RuntimeError(
+                f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension 0"
+            )
         if low == high:
             low, high = low - 0.5, high + 0.5
-        low, high = _histogram_range(a, float(low), float(high))
         edges = np.linspace(low, high, bins + 1).astype(a.dtype)
     weights = None if weight is None else weight.reshape(-1)
     if weights is None and (edges[1:] >= edges[:-1]).all():

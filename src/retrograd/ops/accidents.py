@@ -110,6 +110,8 @@ def _too_large(name: str, values: Any, given: list[str]) -> RuntimeError:
     sizes = next((v for v in values if isinstance(v, (tuple, list))), [v for v in values if isinstance(v, int)])
     if name in ("expand", "resize_") and math.prod(sizes) >= 2**63:
         what = "numel: integer multiplication overflow"
+    elif 0 in sizes:  # it would be none, but its strides are counted too
+        what = "Stride calculation overflowed"
     else:
         what = f"Storage size calculation overflowed with sizes={list(sizes)}"
     return RuntimeError(f"{what}: {name}() got ({', '.join(given)})")

@@ -114,17 +114,26 @@ def needs_a_tensor(operator: str, *values: Any) -> TypeError:
     )
 
 
+#: The operators that take two numbers and no tensor, as torch's do: ``torch.add(1, 2)``.
+OF_TWO_NUMBERS = frozenset({"add", "sub", "mul", "div", "floor_divide"})
+
+
 def number_first(
     function: Callable[..., Any], operator: str, name: str, position: int, args: tuple[Any, ...], kwargs: dict[Any, Any]
 ) -> Any:
-    """``torch.mul(2, x)``: the number becomes the 0-d tensor that it stands for."""
+    """``torch.mul(2, x)``: the number becomes the 0-d tensor that it stands for; so it does in ``torch.mul(2, 3)``."""
     from .composite.arithmetic import number_as_tensor  # it is made of operators
+    from .factories import tensor
 
     value, other = args[0], args[1]
     if isinstance(value, Tensor):
         return no_array(function, operator, name, position, value, args, kwargs)
-    if not isinstance(value, NUMBERS) or not isinstance(other, Tensor):
+    if not isinstance(value, NUMBERS):
         raise not_a_tensor(operator, name, position, value)
+    if not isinstance(other, Tensor):
+        if operator not in OF_TWO_NUMBERS:
+            raise not_a_tensor(operator, name, position, value)
+        return function(tensor(number(operator, name, position, value)), *args[1:], **kwargs)
     return function(number_as_tensor(number(operator, name, position, value), other), *args[1:], **kwargs)
 
 
@@ -257,6 +266,9 @@ def write_out(
     result = function(*args, **kwargs)
     if isinstance(out, Tensor) and isinstance(result, Tensor):
         _check_exact(name, out, result)
+        if name in ("cat", "stack") and not can_cast(result._memory_.dtype, out._memory_.dtype):
+            desired = out._type_name_()[:-6]
+            raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {desired}")
         _check_target(out, result, tensors, apart)
         return store(out, result._numbers_, True)
     if not isinstance(result, tuple) or len(result) != len(outs):

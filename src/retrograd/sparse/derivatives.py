@@ -418,9 +418,9 @@ class Add(Function):
         if not isinstance(b, AnySparse):
             scaled = kernels.mul(y, alpha) if alpha != 1 else y
             return wrap(kernels.add_at_coordinates(scaled.astype(dtype), x), local.state.new_vc)
+        x, y = (one.with_values(kernels.to_dtype(one.values, dtype)) for one in (x, y))
         if alpha != 1:
             y = y.with_values(kernels.to_dtype(kernels.mul(y.values, alpha), dtype))
-        x, y = (one.with_values(kernels.to_dtype(one.values, dtype)) for one in (x, y))
         return on(kernels.add_sparse(x, y))
 
     @staticmethod

@@ -7,8 +7,12 @@ files name the dtype of a piece of memory by them.  See Note [Moving storages] i
 
 from __future__ import annotations
 
+from typing import Any
+
 from .. import kernels
+from ..core import dtypes
 from ..tensor import Tensor
+from ..tensor.meta import MetaArray
 from .older_names import (
     TYPES,
     BFloat16Storage,
@@ -37,7 +41,16 @@ __all__ = [
 
 def untyped_storage(tensor: Tensor) -> UntypedStorage:
     """``x.untyped_storage()``."""
+    memory: Any = tensor._memory_
+    if memory.__class__ is MetaArray:  # as large as it would be, and the same for all views
+        empty = not memory.size and memory.base.nbytes == memory.itemsize
+        return UntypedStorage._of(MetaArray(memory.base[:0] if empty else memory.base))
     return UntypedStorage._of(kernels.storage_root(tensor._memory_))
+
+
+def _dtype_to_storage_type_map() -> dict[dtypes.dtype, str]:
+    """By dtype, the older name of a storage of it: for code that asks torch for the table."""
+    return {dtypes.by_name(name): word for name, word in STORAGE_NAMES.items()}
 
 
 def typed_storage(tensor: Tensor) -> TypedStorage:

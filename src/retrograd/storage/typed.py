@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ class TypedStorage:
     def __init__(
         self, *args: Any, wrap_storage: Any = None, dtype: Any = None, device: Any = None, _internal: bool = False
     ) -> None:
-        as_device(device)
+        meta = as_device(device).type == "meta"
         self.dtype: dtypes.dtype = dtype if dtype is not None else dtypes.get_default_dtype()
         self._untyped: UntypedStorage
         if wrap_storage is not None:
@@ -41,7 +42,9 @@ class TypedStorage:
                 )
             self._untyped = wrap_storage
         elif not args or (isinstance(args[0], int) and not isinstance(args[0], bool)):
-            self._untyped = UntypedStorage((args[0] if args else 0) * self.dtype.itemsize)
+            self._untyped = UntypedStorage((args[0] if args else 0) * self.dtype.itemsize, device=device)
+        elif meta:
+            self._untyped = UntypedStorage(len(args[0]) * self.dtype.itemsize, device=device)
         else:
             values = wrap(np.asarray(list(args[0]))) if not isinstance(args[0], Tensor) else args[0]
             self._untyped = UntypedStorage._of(values._numbers_.astype(self.dtype.np))
@@ -52,6 +55,16 @@ class TypedStorage:
         octets = _octets(self._untyped._root)
         whole = octets.size - octets.size % self.dtype.itemsize
         return octets[:whole].view(self.dtype.np)
+
+    def _copy_of_elements(self, dtype: np.dtype | None, default: np.dtype) -> np.ndarray:
+        """What ``torch.tensor(storage)`` takes of it: the dtype has to be its own."""
+        wanted = default if dtype is None else dtype
+        if self.dtype.np != wanted:
+            raise RuntimeError(
+                f"Expected a Storage of type {dtypes.SCALAR_NAMES[dtypes.from_numpy_dtype(wanted).name]} or an "
+                f"UntypedStorage, but got {dtypes.SCALAR_NAMES[self.dtype.name]}"
+            )
+        return self._elements.copy()
 
     @property
     def _untyped_storage(self) -> UntypedStorage:
@@ -122,7 +135,8 @@ class TypedStorage:
 
     def cpu(self) -> TypedStorage:
         """Itself, or a copy on the CPU."""
-        return self
+        memory = self._untyped.cpu()
+        return self if memory is self._untyped else self._new_wrapped_storage(memory)
 
     def clone(self) -> TypedStorage:
         """The same elements in memory of their own."""
@@ -236,14 +250,14 @@ class TypedStorage:
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> TypedStorage:
         if id(self) not in memo:
-            memo[id(self)] = self.clone()
+            memo[id(self)] = self._new_wrapped_storage(copy.deepcopy(self._untyped, memo))
         return memo[id(self)]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self._untyped, self.dtype)
 
     def __repr__(self) -> str:
-        lines = [f" {element}" for element in self.tolist()]
+        lines = ["..."] if self._untyped._is_meta else [f" {element}" for element in self.tolist()]
         described = f"dtype={self.dtype}, device={self.device}"
         return "\n".join([*lines, f"[torch.storage.TypedStorage({described}) of size {len(self)}]"])
 

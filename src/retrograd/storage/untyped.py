@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from typing import Any
 
@@ -12,10 +13,13 @@ from ..core.devices import as_device, device, device_of_array_class, is_pinned_a
 from ..core.shared_memory import is_shared, shared_array
 from ..tensor import wrap
 from ..tensor.memory_moves import move
+from ..tensor.meta import MetaArray
 
 
 def _octets(root: Any) -> Any:
     """The bytes of an array's memory, as an array (a copy, where the memory has gaps)."""
+    if root.__class__ is MetaArray:
+        raise NotImplementedError("Not available for 'meta' device type: there are no bytes")
     return root.reshape(-1).view(np.uint8) if root.flags.c_contiguous else root.ravel("K").view(np.uint8)
 
 
@@ -31,7 +35,7 @@ class UntypedStorage:
     """
 
     def __init__(self, *args: Any, device: Any = None) -> None:
-        as_device(device)
+        meta = as_device(device).type == "meta"
         if len(args) > 1:
             raise TypeError(f"UntypedStorage() takes one positional argument, a size or a sequence, got {len(args)}")
         self._root: Any  # the array that owns the memory
@@ -46,6 +50,8 @@ class UntypedStorage:
                 self._root = np.frombuffer(bytearray(args[0]), np.uint8)
             except (TypeError, ValueError) as error:
                 raise TypeError(f"UntypedStorage() takes a size or a sequence of bytes: {error}") from None
+        if meta:
+            self._root = MetaArray.fresh(self._root.shape, self._root.dtype)
 
     @classmethod
     def _of(cls, root: Any) -> UntypedStorage:
@@ -73,11 +79,18 @@ class UntypedStorage:
 
     def data_ptr(self) -> int:
         """The address of the first byte."""
-        return wrap(self._root).data_ptr()
+        return 0 if self._is_meta else wrap(self._root).data_ptr()
+
+    @property
+    def _is_meta(self) -> bool:
+        """Is it memory that is not there, of the device ``meta``?"""
+        return self._root.__class__ is MetaArray
 
     @property
     def _cdata(self) -> int:
         """A number that two storages share if they are one."""
+        if self._is_meta:
+            return id(self._root.ghost)
         return self.data_ptr() if self._root.nbytes else id(self._root)
 
     def nbytes(self) -> int:
@@ -103,17 +116,25 @@ class UntypedStorage:
     is_sparse = False
     is_sparse_csr = False
 
+    def _copy_of_elements(self, dtype: np.dtype | None, default: np.dtype) -> np.ndarray:
+        """What ``torch.tensor(storage)`` takes of it: its bytes as elements of the dtype, or as int64."""
+        wanted = np.dtype(np.int64) if dtype is None else dtype
+        octets = _octets(self._root)
+        return octets[: octets.size - octets.size % wanted.itemsize].view(wanted).copy()
+
     def untyped(self) -> UntypedStorage:
         """Itself."""
         return self
 
     def cpu(self) -> UntypedStorage:
         """Itself, or a copy on the CPU."""
+        if self._is_meta:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         return self if self._root.__class__ is np.ndarray else UntypedStorage._of(self._root.get())
 
     def is_shared(self) -> bool:
         """Is it memory that forked processes share?"""
-        return is_shared(self._root)
+        return not self._is_meta and is_shared(self._root)
 
     def is_pinned(self, device: Any = "cuda") -> bool:
         """Does an accelerator read the memory by itself? `device` may say which kind: there is one."""
@@ -122,7 +143,7 @@ class UntypedStorage:
 
     def tolist(self) -> list[int]:
         """All bytes."""
-        return list(self._root.tobytes("A"))
+        return list(_octets(self._root).tobytes())
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
@@ -136,7 +157,8 @@ class UntypedStorage:
 
     def fill_(self, value: int) -> UntypedStorage:
         """Set every byte."""
-        _octets(self._root)[...] = value
+        if not self._is_meta:
+            _octets(self._root)[...] = value
         return self
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> UntypedStorage:
@@ -144,11 +166,14 @@ class UntypedStorage:
         root = source.untyped()._root
         if root.nbytes != self.nbytes():
             raise RuntimeError(f"size does not match, self was {self.nbytes()} bytes but src was {root.nbytes} bytes")
-        _octets(self._root)[...] = _octets(root)
+        if not self._is_meta:
+            _octets(self._root)[...] = _octets(root)
         return self
 
     def clone(self) -> UntypedStorage:
         """The same bytes in memory of their own."""
+        if self._is_meta:
+            return UntypedStorage(self.nbytes(), device="meta")
         return UntypedStorage._of(_octets(self._root).copy())
 
     def byteswap(self, dtype: dtypes.dtype) -> None:
@@ -159,7 +184,7 @@ class UntypedStorage:
 
     def resizable(self) -> bool:
         """Can it be resized? Memory that is mapped from a file or shared, or that NumPy has lent, cannot."""
-        return bool(self._root.flags.owndata)
+        return self._is_meta or bool(self._root.flags.owndata)
 
     def resize_(self, size: int) -> UntypedStorage:
         """Make it larger or smaller, for all tensors on it; what is added has no values yet.
@@ -178,6 +203,9 @@ class UntypedStorage:
             return self
         if not self.resizable():
             raise RuntimeError("Trying to resize storage that is not resizable: its memory is another's. clone() it")
+        if self._is_meta:
+            self._root = MetaArray.fresh((size,), np.dtype(np.uint8))
+            return self
         grown = np.empty(size, np.uint8)
         count = min(size, self.nbytes())
         grown[:count] = _octets(self._root)[:count]
@@ -191,6 +219,8 @@ class UntypedStorage:
 
     def share_memory_(self) -> UntypedStorage:
         """Move the memory, for all tensors on it, to where processes that are forked from now on see it too."""
+        if self._is_meta:
+            raise RuntimeError("_share_fd_: only available on CPU")
         if not self.is_shared():
             shared = shared_array(self.nbytes())
             shared[...] = _octets(self._root)
@@ -209,7 +239,10 @@ class UntypedStorage:
 
     def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
         """The bytes on another device: itself if they are there."""
-        place = as_device(device).place
+        target = as_device(device)
+        if target.type == "meta":
+            raise AssertionError("META device module is not loaded: a storage there is made with UntypedStorage(size)")
+        place = target.place
         return self.cpu() if place is None else UntypedStorage._of(place.take(self._root, non_blocking))
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
@@ -226,22 +259,25 @@ class UntypedStorage:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, UntypedStorage):
             return NotImplemented
+        if self._is_meta or other._is_meta:
+            return self._cdata == other._cdata
         return self.data_ptr() == other.data_ptr() and self.nbytes() == other.nbytes()
 
     def __hash__(self) -> int:
-        return hash(self.data_ptr())
+        return hash(self._cdata if self._is_meta else self.data_ptr())
 
     def __copy__(self) -> UntypedStorage:
         return self.clone()
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> UntypedStorage:
-        if id(self) not in memo:
-            memo[id(self)] = self.clone()
+        if id(self) not in memo:  # by the array that owns the memory, as the tensors on it are copied
+            same = self.clone() if self._is_meta else UntypedStorage._of(copy.deepcopy(self._root, memo))
+            memo[id(self)] = same
         return memo[id(self)]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return UntypedStorage, (self._root.tobytes("A"),)
 
     def __repr__(self) -> str:
-        lines = [f" {octet}" for octet in self.tolist()]
+        lines = ["..."] if self._is_meta else [f" {octet}" for octet in self.tolist()]
         return "\n".join([*lines, f"[torch.storage.UntypedStorage(device={self.device}) of size {len(self)}]"])

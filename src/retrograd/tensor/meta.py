@@ -205,12 +205,6 @@ class MetaTensor(SpecialTensor):
             "which a tensor without values refuses as well"
         )
 
-    def untyped_storage(self) -> NoReturn:
-        """Refused: there is no memory that it could show."""
-        raise NotImplementedError(f"a meta tensor has no storage: it would have {self._memory_.base.nbytes} bytes")
-
-    storage = _typed_storage = share_memory_ = untyped_storage  # type: ignore[assignment]
-
     def __dlpack__(self, *args: Any, **kwargs: Any) -> NoReturn:
         self._no_data()
 

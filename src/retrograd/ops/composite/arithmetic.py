@@ -25,8 +25,8 @@ def div(input: Tensor, other: Any, *, rounding_mode: Any = ..., out: Tensor | No
     """
     if rounding_mode is ...:  # None is a way to round, with a node of its own
         return generated.div(input, other, out=out)
-    if not isinstance(input, Tensor) and isinstance(other, Tensor):
-        input = number_as_tensor(input, other)
+    if not isinstance(input, Tensor):
+        input = number_as_tensor(input, other) if isinstance(other, Tensor) else tensor(input)
     return generated.div_rounding_mode(input, other, rounding_mode=rounding_mode, out=out)
 
 

@@ -64,14 +64,18 @@ def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     return generated.masked_fill_Scalar_(input, mask, number("masked_fill_", "value", 2, value))
 
 
-@composite(out=True)
-def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+@composite()
+def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
     """The indices of the nonzero elements: one in each row or, with `as_tuple`, one tensor for each dimension.
 
     >>> import retrograd as torch
     >>> torch.nonzero(torch.tensor([0, 3, 0, 5]), as_tuple=True)
     (tensor([1, 3]),)
     """
+    if out is not None:
+        if as_tuple:
+            raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
+        return generated.nonzero(input, out=out)
     found = generated.nonzero(input)
     if not as_tuple:
         return found

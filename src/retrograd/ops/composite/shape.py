@@ -69,7 +69,7 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
         shape = (dtype,)
     if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
         check_view_dtype(input)
-        return generated.alias(input) if input.dtype is shape[0] else generated.view_dtype(input, shape[0])
+        return generated.view_dtype(input, shape[0])
     return _view(input, _sizes("view", "size", shape, {} if size is None else {"size": size}))
 
 

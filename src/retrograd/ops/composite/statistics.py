@@ -76,7 +76,7 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
     if not isinstance(q, Tensor):
         given = np.array(q, data.dtype)
         if not ((given >= 0) & (given <= 1)).all():
-            raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
+            raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {float(q):g}")
         q = beside(input, given)
     if q._memory_.ndim > 1:
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
@@ -240,12 +240,14 @@ def histogramdd(
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
     if input._memory_.dtype not in (np.float32, np.float64):
         unsupported("histogramdd", input._memory_.dtype)
-    points = input._numbers_.reshape(-1, input._memory_.shape[-1])
-    axes = points.shape[1]
+    axes = input._memory_.shape[-1]
     if isinstance(bins, int):
         bins = [bins] * axes
     if len(bins) != axes:
         raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
+    if not axes:  # one point of no dimension, or none: there is nothing to count
+        return _histogramdd(input.new_full((), np.nan if density else 0), ())
+    points = input._numbers_.reshape(-1, axes)
     edges = [b._numbers_ if isinstance(b, Tensor) else b for b in bins]
     spans = None
     if range is not None:

@@ -1,0 +1,108 @@
+"""What single calls give and refuse: facts of torch that belong to no family of operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "dtype", "value"),
+    [
+        ("add", (1, 2), "int64", 3), ("add", (1, 2.5), "float32", 3.5), ("add", (True, True), "bool", True),
+        ("add", (True, 2), "int64", 3), ("sub", (3, 2j), "complex64", 3 - 2j), ("mul", (2**40, 3), "int64", 3 * 2**40),
+        ("div", (3, 2), "float32", 1.5), ("true_divide", (1, 0), "float32", float("inf")),
+        ("floor_divide", (7, 2), "int64", 3), ("multiply", (3.5, 2), "float32", 7.0),
+    ],
+)  # fmt: skip
+def test_two_numbers(torch: Any, name: str, numbers: tuple[Any, Any], dtype: str, value: Any) -> None:
+    result = getattr(torch, name)(*numbers)
+    assert result.dtype == getattr(torch, dtype)
+    assert result.shape == ()
+    assert result.item() == value
+
+
+def test_two_numbers_and_more(torch: Any) -> None:
+    assert torch.add(1, 2, alpha=4).item() == 9
+    assert torch.div(7, 2, rounding_mode="floor").dtype == torch.int64
+    out = torch.zeros((), dtype=torch.int32)
+    assert torch.add(1, 2, out=out) is out
+    assert out.item() == 3
+    with pytest.raises(RuntimeError, match="Subtraction, the `-` operator, with a bool tensor"):
+        torch.sub(True, 2)
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        torch.floor_divide(1, 0)
+    with pytest.raises(TypeError, match=r"mul\(\): argument 'other' \(position 2\) must be Tensor, not str"):
+        torch.mul(1, "a")
+    for name in ("remainder", "bitwise_and"):
+        with pytest.raises(TypeError):
+            getattr(torch, name)(3, 2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "float16"])
+def test_memory_read_as_a_dtype_has_no_gradient(torch: Any, dtype: str) -> None:
+    x = torch.ones(2, 4, requires_grad=True) * 2
+    seen = x.view(getattr(torch, dtype))
+    assert not seen.requires_grad
+    assert seen.data_ptr() == x.data_ptr()
+
+
+def test_histc_of_equal_values(torch: Any) -> None:
+    for value, place in ((2.0, 2), (1e30, 2), (-1e30, 2), (3.4028234663852886e38, 3), (-3.4028234663852886e38, 0)):
+        counts = torch.histc(torch.tensor([value] * 3), bins=4)
+        assert counts.tolist() == [3.0 if i == place else 0.0 for i in range(4)]
+
+
+def test_refused_ranges_of_histograms(torch: Any) -> None:
+    with pytest.raises(RuntimeError, match="max must be larger than min"):
+        torch.histc(torch.tensor([1, 2]), bins=4, min=5, max=1)
+    with pytest.raises(RuntimeError, match=r"range of \[1, inf\] is not finite"):
+        torch.histc(torch.tensor([1.0, float("inf")]), bins=4)
+    with pytest.raises(RuntimeError, match="bins must be > 0, but got 0"):
+        torch.histc(torch.tensor([1.0]), bins=0)
+    with pytest.raises(RuntimeError, match="min should not exceed max, but got min 3 max 1"):
+        torch.histogram(torch.ones(2), bins=3, range=(3, 1))
+    with pytest.raises(RuntimeError, match="range .-inf, 1. is not finite"):
+        torch.histogram(torch.tensor([1.0, -float("inf")]), bins=3)
+
+
+def test_histogram_of_points_without_coordinates(torch: Any) -> None:
+    hist, edges = torch.histogramdd(torch.zeros(5, 0), 4)
+    assert hist.tolist() == 0
+    assert len(edges) == 0
+    assert torch.histogramdd(torch.zeros(5, 0), 4, density=True, weight=torch.ones(5)).hist.isnan()
+
+
+def test_refused_calls(torch: Any) -> None:
+    with pytest.raises(RuntimeError, match=r"quantile\(\) q must be in the range \[0, 1\] but got -1"):
+        torch.quantile(torch.ones(3), -1.0)
+    with pytest.raises(RuntimeError, match="nonzero does not support the out kwarg when as_tuple is True"):
+        torch.nonzero(torch.ones(2, 2), as_tuple=True, out=torch.ones(2, 2).long())
+    with pytest.raises(ValueError, match="step is 0 but must be > 0"):
+        torch.ops.aten.unfold_backward(torch.ones(2, 3), [6], 0, 3, 0)
+    with pytest.raises(RuntimeError, match="size is -1 but must be >= 0"):
+        torch.ops.aten.unfold_backward(torch.ones(2, 3), [6], 0, -1, 1)
+    with pytest.raises(RuntimeError, match="Stride calculation overflowed"):
+        torch.empty(0, 4, 2**61)
+    with pytest.raises(RuntimeError, match="Stride calculation overflowed"):
+        torch.ones(3).resize_(0, 4, 2**61)
+    out = torch.zeros(0, dtype=torch.int64)
+    assert torch.nonzero(torch.tensor([0, 1]), out=out) is out
+    assert out.tolist() == [[1]]
+
+
+@pytest.mark.parametrize("dense", ["float32", "int64", "uint8"])
+def test_a_sparse_tensor_of_bytes_is_subtracted(torch: Any, dense: str) -> None:
+    """``-1 * other`` of bytes is 255 * other: it has to become the dtype of the result first."""
+    bytes_ = torch.tensor([[1, 0], [0, 3]], dtype=torch.uint8).to_sparse()
+    whole = torch.full((2, 2), 4, dtype=getattr(torch, dense))
+    assert torch.sub(whole, bytes_).tolist() == [[3, 4], [4, 1]]
+    assert whole.clone().sub_(bytes_, alpha=1).tolist() == [[3, 4], [4, 1]]
+    assert torch.sub(whole.to_sparse(), bytes_).to_dense().tolist() == [[3, 4], [4, 1]]
+
+
+@pytest.mark.parametrize("name", ["cat", "stack", "hstack", "vstack", "dstack", "column_stack", "concat"])
+def test_joined_numbers_do_not_become_integers(torch: Any, name: str) -> None:
+    with pytest.raises(TypeError, match=r"torch.cat\(\): input types can't be cast to the desired output type Byte"):
+        getattr(torch, name)([torch.zeros(2), torch.ones(2)], out=torch.zeros(0, dtype=torch.uint8))
