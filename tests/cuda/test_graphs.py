@@ -267,3 +267,29 @@ def test_a_step_that_cannot_be_captured_leaves_the_world_alone(gpu):
     with pytest.raises(RuntimeError, match=r"reading values on the host at .*test_graphs.py:\d+ in step"):
         step(x)
     assert w.grad is grad and grad.cpu().tolist() == [1.0] * 3
+
+
+@pytest.mark.parametrize("kind", ["bool", "added", "causal"])
+def test_attention_with_dropout_can_be_captured(gpu, kind):
+    torch.manual_seed(0)
+    q = torch.randn(2, 2, 9, 8).to("cuda")
+    mask = torch.ones(9, 9, dtype=torch.bool).tril()
+    mask[3] = False
+    v = torch.ones(2, 2, 9, 8, device="cuda", requires_grad=True)
+    given = None if kind == "causal" else mask.to("cuda")
+    if kind == "added":
+        given = torch.zeros(9, 9, device="cuda").masked_fill(~given, float("-inf"))
+
+    @torch.capture
+    def step():
+        v.grad = None
+        y = torch.nn.functional.scaled_dot_product_attention(q, q, v, given, 0.5, kind == "causal")
+        y.sum().backward()
+        return y
+
+    found = [step().clone() for _ in range(4)]
+    assert not torch.equal(found[2], found[3])
+    for y in found:
+        assert torch.isfinite(y).all()
+        assert given is None or not y[:, :, 3].any()
+    assert torch.isfinite(v.grad).all()

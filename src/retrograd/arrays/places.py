@@ -24,7 +24,9 @@ from .calls import Ufunc
 from .capturing import FROM_HOST, VALUES, capture_of, capturing, refuse_if_captured, refused
 from .device_array import _FINAL, _UNSIGNED, DeviceArray, arrays_in, on_host
 from .numpy_like import NumpyLike, stand_ins
+from .own.attention import Attention
 from .own.blas import products_of
+from .own.channels import Channels
 from .own.elementwise import Cast, Formula, contiguous
 from .own.faults import Faults
 from .own.images import Images
@@ -32,6 +34,7 @@ from .own.launching import Launcher, launcher_of
 from .own.overlay import Formulas
 from .own.rows import Rows
 from .own.sums import Sums
+from .own.tables import Tables
 from .own.updates import UpdateKernels
 from .own_kernels import OVERLAY
 from .philox import Philox
@@ -92,11 +95,16 @@ class Place:
         self.sums: Sums | None = None
         self.updates: UpdateKernels | None = None
         self.images: Images | None = None
+        self.attention: Attention | None = None
+        self.channels: Channels | None = None
+        self.tables: Tables | None = None
         self._faults: Faults | None = None
         if self.launcher is not None:
             self.cast, self.filling = Cast(self.launcher), Formula(self.launcher, "fill", "p", 1, 1)
             self.formulas, self.rows, self.sums = Formulas(self.launcher), Rows(self.launcher), Sums(self.launcher)
             self.updates, self.images = UpdateKernels(self.launcher), Images(self.launcher)
+            self.attention, self.channels = Attention(self.launcher), Channels(self.launcher)
+            self.tables = Tables(self.launcher)
         self.numpy: Any = NumpyLike(self)
         #: Our kernels of two arrays, by the names of ufuncs.
         self.pairs: dict[str, Any] = {

@@ -78,9 +78,12 @@ def hopeless(scores: Array) -> Array | None:
 
 
 def attention_backward(
-    grad: Array, query: Array, key: Array, value: Array, weights: Array, scale: float, edges: Sequence[Any]
-) -> tuple[Array | None, Array | None, Array | None]:
-    """The gradients for query, key and value, those whose edge is not None."""
+    grad: Array, query: Array, key: Array, value: Array, weights: Array, scale: float, edges: Sequence[Any],
+    _forward: Any = None,
+) -> tuple[Array | None, Array | None, Array | None]:  # fmt: skip
+    """The gradients for query, key and value, those whose edge is not None.
+
+    `_forward`: the result, the mask and whether it was causal, for a device's kernels that keep no weights."""
     dtype = query.dtype
     grad, query, key, value = (x.astype(weights.dtype, copy=False) for x in (grad, query, key, value))
     grad_query = grad_key = grad_value = None

@@ -1,7 +1,8 @@
 """Settings of the whole process, as torch has them, and what they mean where everything runs in NumPy.
 
-Every operator here is deterministic, computes float32 products in float32, and lives on the CPU: the settings that ask
-for this are remembered and change nothing else; those that ask for something else are refused.
+Every operator here is deterministic and computes float32 products in float32 (on CUDA devices the gradients of large
+embeddings are deterministic when it is asked for): the settings that ask for this are remembered and change nothing
+else; those that ask for something else are refused.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _PRECISIONS = ("highest", "high", "medium")
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Ask for results that are the same in every run, which they always are.
+    """Ask for results that are the same in every run, which they always are on the CPU, and otherwise but for sums that
+    threads of a device add to in any order.
 
     >>> import retrograd as torch
     >>> torch.use_deterministic_algorithms(True)

@@ -9,6 +9,13 @@ import numpy as np
 if TYPE_CHECKING:
     from ..places import Place
 
+#: What is wrong: a class, or the row of a table, that is not there.
+CLASSES, ROWS = 1, 2
+_LATER = (
+    "(An operation on the device that ran before this one was given it; indices are not looked at before somebody waits "
+    "for the device)"
+)
+
 
 class Faults:
     """Two numbers of the host that kernels write to: is something wrong, and which index it was."""
@@ -22,10 +29,10 @@ class Faults:
 
     def check(self) -> None:
         """Raise where a kernel that is done has found an index that is out of bounds."""
-        if self.numbers[0]:
+        kind = self.numbers[0]
+        if kind:
             wrong = int(self.numbers[1])
             self.numbers[:] = 0
-            raise IndexError(
-                f"Target {wrong} is out of bounds. (An operation on the device that ran before this one was given it; "
-                "indices are not looked at before somebody waits for the device)"
-            )
+            if kind == ROWS:
+                raise IndexError(f"index out of range in self: embedding was given {wrong}. {_LATER}")
+            raise IndexError(f"Target {wrong} is out of bounds. {_LATER}")

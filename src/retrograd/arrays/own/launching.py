@@ -145,11 +145,11 @@ class Kernel:
         if code:
             raise RuntimeError(f"CUDA error: a kernel could not be launched (error {code} of the driver)")
 
-    def grid(self, x: int, y: int, threads: int, stream: Any, *values: Any) -> None:
-        """The same with blocks in two directions."""
+    def grid(self, x: int, y: int, threads: int, stream: Any, *values: Any, shared: int = 0) -> None:
+        """The same with blocks in two directions, and bytes of shared memory for each."""
         local = _local
         self.pack(local.buffer, 0, *values)
-        code = self.launch(self.function, x, y, 1, threads, 1, 1, 0, stream, local.parameters, None)
+        code = self.launch(self.function, x, y, 1, threads, 1, 1, shared, stream, local.parameters, None)
         if code:
             raise RuntimeError(f"CUDA error: a kernel could not be launched (error {code} of the driver)")
 
@@ -162,8 +162,9 @@ class Launcher:
         self._kernels: dict[tuple[Any, ...], Kernel] = {}
         self._lock: Any = threading.Lock()
 
-    def kernel(self, key: tuple[Any, ...], source: Any, layout: str) -> Kernel:
-        """The kernel ``k`` of what `source` gives, compiled once for each `key`."""
+    def kernel(self, key: tuple[Any, ...], source: Any, layout: str, shared: int = 0) -> Kernel:
+        """The kernel ``k`` of what `source` gives, compiled once for each `key`; `shared`: the bytes of shared memory
+        that its launches ask for."""
         found = self._kernels.get(key)
         if found is None:
             with self._lock:
@@ -172,7 +173,10 @@ class Launcher:
                     self.place.activate()
                     code = _PRELUDE + source()
                     module = self.place.module.RawModule(code=code, options=("-std=c++17",))
-                    found = self._kernels[key] = Kernel(module.get_function("k"), layout)
+                    function = module.get_function("k")
+                    if shared:
+                        function.max_dynamic_shared_size_bytes = shared
+                    found = self._kernels[key] = Kernel(function, layout)
         return found
 
 

@@ -191,6 +191,64 @@ def _native_layer_norm_backward(original: Any) -> Any:
 
 
 @Around
+def _batch_norm(original: Any) -> Any:
+    def native_batch_norm(
+        input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float,
+        eps: float,
+    ) -> Any:  # fmt: skip
+        channels = input.place.channels
+        found = None
+        if channels is not None:
+            found = channels.forward(input, weight, bias, running_mean, running_var, training, momentum, eps)
+        if found is None:
+            found = original(input, weight, bias, running_mean, running_var, training, momentum, eps)
+        return found
+
+    return native_batch_norm
+
+
+@Around
+def _batch_norm_backward(original: Any) -> Any:
+    def native_batch_norm_backward(
+        grad: Any, input: Any, weight: Any, mean: Any, rstd: Any, training: bool, eps: float, edges: Sequence[Any]
+    ) -> Any:
+        channels = grad.place.channels
+        found = None
+        if channels is not None:
+            mask = [edge is not None for edge in edges]
+            found = channels.backward(grad, input, weight, mean, rstd, training, mask)
+        return original(grad, input, weight, mean, rstd, training, eps, edges) if found is None else found
+
+    return native_batch_norm_backward
+
+
+@Around
+def _embedding(original: Any) -> Any:
+    def embedding(
+        weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
+    ) -> Any:
+        tables = weight.place.tables
+        found = None if tables is None else tables.take(weight, indices)
+        return original(weight, indices, padding_idx, scale_grad_by_freq, sparse) if found is None else found
+
+    return embedding
+
+
+@Around
+def _embedding_backward(original: Any) -> Any:
+    def embedding_backward(
+        grad: Any, indices: Any, num_weights: int, padding_idx: int = -1, scale_grad_by_freq: bool = False
+    ) -> Any:
+        tables = grad.place.tables
+        found = None
+        if tables is not None:
+            found = tables.backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
+        return original(grad, indices, num_weights, padding_idx, scale_grad_by_freq) if found is None else found
+
+    return embedding_backward
+
+
+@Around
 def _nll_loss(original: Any) -> Any:
     def nll_loss(a: Any, target: Any, weight: Any = None, reduction: int = 1, ignore_index: int = -100) -> Any:
         rows = a.place.rows
@@ -259,9 +317,15 @@ def _attention(original: Any) -> Any:
         scale: float | None = None,
     ) -> Any:  # fmt: skip
         place = query.place
-        if place.rows is not None and attn_mask is None and query.size and key.size:
+        if place.rows is not None and query.size and key.size:
             factor = scale if scale is not None else 1.0 / math.sqrt(query.shape[-1])
-            if query.shape[:-2] == key.shape[:-2] == value.shape[:-2] and query.dtype == key.dtype == value.dtype:
+            found = place.attention.forward(query, key, value, is_causal, attn_mask, factor)
+            if found is not None:
+                return found
+            if (
+                attn_mask is None and query.shape[:-2] == key.shape[:-2] == value.shape[:-2]
+                and query.dtype == key.dtype == value.dtype
+            ):  # fmt: skip
                 scores = place.product(query, key.swapaxes(-2, -1), None, factor)
                 if scores is not None:
                     seen = query.shape[-2] if is_causal else 0
@@ -277,9 +341,13 @@ def _attention(original: Any) -> Any:
 @Around
 def _attention_backward(original: Any) -> Any:
     def attention_backward(
-        grad: Any, query: Any, key: Any, value: Any, weights: Any, scale: float, edges: Sequence[Any]
-    ) -> Any:
+        grad: Any, query: Any, key: Any, value: Any, weights: Any, scale: float, edges: Sequence[Any],
+        forward: Any = None,
+    ) -> Any:  # fmt: skip
         place = grad.place
+        if len(weights.shape) < len(query.shape):  # by blocks: one number a row
+            result, mask, is_causal = forward
+            return place.attention.backward(grad, query, key, value, result, weights, mask, is_causal, scale, edges)
         if place.rows is None or weights.dtype != query.dtype:
             return original(grad, query, key, value, weights, scale, edges)
         results: list[Any] = [None, None, None]
@@ -336,7 +404,12 @@ AROUND: dict[str, dict[str, Any]] = {
     },
     "normalization": {
         "layer_norm": _layer_norm, "native_layer_norm": _layer_norm,
-        "native_layer_norm_backward": _native_layer_norm_backward,
+        "native_layer_norm_backward": _native_layer_norm_backward, "native_batch_norm": _batch_norm,
+        "native_batch_norm_backward": _batch_norm_backward,
+    },
+    "embedding": {
+        "embedding": _embedding, "embedding_backward": _embedding_backward,
+        "embedding_dense_backward": _embedding_backward,
     },
     "losses": {"nll_loss": _nll_loss, "nll_loss_backward": _nll_loss_backward},
     "compiled_products": {

@@ -35,13 +35,13 @@ def _weights(ops: Any, query: Any, key: Any, mask: Any, is_causal: bool, scale: 
 
 
 def attention_backward(
-    ops: Any, grad: Any, query: Any, key: Any, value: Any, weights: Any, mask: Any, is_causal: bool, scale: Any,
-    edges: Any,
+    ops: Any, grad: Any, query: Any, key: Any, value: Any, result: Any, weights: Any, mask: Any, is_causal: bool,
+    scale: Any, edges: Any,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """The gradients; on Tensors from weights that are computed anew, for they depend on the query and the key."""
     if ops is kernels:
         factor = kernels.attention_scale(query, scale)
-        return kernels.attention_backward(grad, query, key, value, weights, factor, edges)
+        return kernels.attention_backward(grad, query, key, value, weights, factor, edges, (result, mask, is_causal))
     weights, factor = _weights(ops, query, key, mask, is_causal, scale)
     slopes = ops.matmul(grad, ops.transpose(value, -2, -1))
     scores = weights * (slopes - ops.sum(slopes * weights, -1, True)) * factor

@@ -48,14 +48,16 @@ def scaled_dot_product_attention(
         scale = 1.0 / math.sqrt(query._memory_.shape[-1]) if query._memory_.shape[-1] else math.inf
     scores = (query * scale).matmul(key.transpose(-2, -1))
     dead = None
-    if is_causal:
+    if query.is_cuda:
+        scores, dead = _masked_there(scores, attn_mask, is_causal)
+    elif is_causal:
         rows, columns = query._memory_.shape[-2], key._memory_.shape[-2]
         bias = np.triu(np.full((rows, columns), -np.inf, dtype=query._memory_.dtype), 1)
         scores = generated.add(scores, beside(scores, bias))
     elif attn_mask is not None:
         scores, dead = _masked(scores, attn_mask)
     weights = generated._softmax(scores, -1)
-    if dead is None and np.isnan(all_values(weights)[..., :1]).any():  # no score but -inf: zeros
+    if dead is None and not query.is_cuda and np.isnan(all_values(weights)[..., :1]).any():  # no score but -inf: zeros
         hopeless = np.isneginf(scores._numbers_.astype(np.float32)).all(-1, keepdims=True)
         dead = wrap(hopeless) if hopeless.any() else None
         weights = weights if dead is None else generated._softmax(scores.masked_fill(dead, 0), -1)
@@ -98,6 +100,18 @@ def _masked(scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
         bias[shut & ~dead] = -np.inf
         return generated.add(scores, beside(scores, bias)), wrap(dead)
     return generated.add(scores, mask.masked_fill(wrap(dead), 0)), wrap(dead)
+
+
+def _masked_there(scores: Tensor, mask: Tensor | None, is_causal: bool) -> tuple[Tensor, Tensor]:
+    """The same on a device, without waiting for it to say whether there are such rows."""
+    if is_causal:
+        rows, columns = scores._memory_.shape[-2:]
+        mask = beside(scores, np.tri(rows, columns, dtype=np.bool_))
+    if mask is not None:
+        is_bool = mask._memory_.dtype == np.bool_
+        scores = scores.masked_fill(mask.logical_not(), -math.inf) if is_bool else generated.add(scores, mask)
+    dead = scores.detach().isneginf().all(-1, True)
+    return scores.masked_fill(dead, 0), dead
 
 
 def _repeated_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
@@ -204,6 +218,19 @@ def multi_head_attention_forward(
             f"Expected key_padding_mask.shape to be {(batch, k._memory_.shape[1] - extra)}, but got "
             f"{tuple(key_padding_mask.shape)}"
         )
+    if not need_weights:
+        causal = is_causal and key_padding_mask is None  # which the mask says as well
+        mask = None
+        if not causal:
+            mask = _merged(attn_mask, key_padding_mask, batch, num_heads, extra, q._memory_.dtype)
+        if mask is not None:
+            shape = mask._memory_.shape
+            mask = mask.unsqueeze(0) if shape[0] == 1 else mask.reshape((batch, num_heads, *shape[1:]))
+        q, k, v = (x.reshape((batch, num_heads, *x._memory_.shape[1:])) for x in (q, k, v))
+        joined = scaled_dot_product_attention(q, k, v, mask, dropout_p if training else 0.0, causal)
+        joined = joined.permute(2, 0, 1, 3).reshape((length * batch, width))
+        result = ops.linear(joined, out_proj_weight, out_proj_bias).reshape((length, batch, out_proj_weight.shape[0]))
+        return result if batched else result.squeeze(1), None
     scores = (q * (width // num_heads) ** -0.5).matmul(k.transpose(-2, -1))
     mask = _merged(attn_mask, key_padding_mask, batch, num_heads, extra, q._memory_.dtype)
     attention = generated._softmax(scores if mask is None else scores + mask, -1)
@@ -212,8 +239,6 @@ def multi_head_attention_forward(
     joined = attention.matmul(v).transpose(0, 1).reshape((length * batch, width))
     result = ops.linear(joined, out_proj_weight, out_proj_bias).reshape((length, batch, out_proj_weight.shape[0]))
     result = result if batched else result.squeeze(1)
-    if not need_weights:
-        return result, None
     attention = attention.reshape((batch, num_heads, length, k._memory_.shape[1]))
     if average_attn_weights:
         attention = attention.mean(1)
