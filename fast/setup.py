@@ -34,7 +34,7 @@ one_wheel = not sysconfig.get_config_var("Py_GIL_DISABLED")
 macros = [("_GNU_SOURCE", None)] + ([("Py_LIMITED_API", "0x030B0000")] if one_wheel else [])
 options = {"bdist_wheel": {"py_limited_api": "cp311"}} if one_wheel else {}
 
-NAMES = ("module", "ufuncs", "products", "reductions", "updates", "kernels_f32", "kernels_f64", "pool")
+NAMES = ("module", "ufuncs", "products", "reductions", "twister", "updates", "kernels_f32", "kernels_f64", "pool")
 SOURCES = [f"src/{name}.c" for name in NAMES]
 CORE = [f"src/core/{name}" for name in sorted(os.listdir("src/core")) if name.endswith(".c")]
 DEPENDS = [f"src/{name}" for name in sorted(os.listdir("src")) if name.endswith((".h", ".inc", ".list"))]

@@ -63,6 +63,8 @@ static PyMethodDef functions[] = {
     {"reduce", (PyCFunction)(void (*)(void))reduce, METH_FASTCALL, "reduce(ufunc, a, n, inner, threads): (outer, pieces, inner)."},
     {"arguments", (PyCFunction)(void (*)(void))arguments, METH_FASTCALL, "arguments(a, n, largest, threads)."},
     {"copy", (PyCFunction)(void (*)(void))copy, METH_FASTCALL, "copy(to, from, threads)."},
+    {"join", (PyCFunction)(void (*)(void))join, METH_FASTCALL, "join(to, arrays, outer, threads)."},
+    {"draw", (PyCFunction)(void (*)(void))draw, METH_FASTCALL, "draw(key, position, to, limit, scale, threads)."},
     {"take", (PyCFunction)(void (*)(void))take, METH_FASTCALL, "take(to, from, index, threads)."},
     {"parallel", parallel, METH_O, "A ufunc of one result with the same loops, shared among threads; None of others."},
     {"use_threads", use_threads, METH_O, "How many threads such ufuncs use."},

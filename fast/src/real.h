@@ -62,6 +62,7 @@ static inline float erf_(float x)
     return r > 1.0f ? 1.0f : r;
 }
 #define SQRT sqrtf
+#define BITS int32_t
 /* tanh |x| = -e / (e + 2) with e = exp(-2 |x|) - 1 = 2^n (exp(r) - 1) + (2^n - 1), which is exact to the last digits near 0. */
 static inline float tanh_(float x)
 {
@@ -110,6 +111,7 @@ static inline double exp_(double x)
 }
 #define erf_ erf
 #define SQRT sqrt
+#define BITS int64_t
 static inline double tanh_(double x)
 {
     union { int64_t i; double f; } power;

@@ -3,7 +3,7 @@
  * reduce(ufunc, a, n, inner, threads): `a` taken as (outer, n, inner) and reduced over the middle by the ufunc's own loop,
  * in the order in which NumPy goes; over the whole of a long row, by pieces. arguments(a, n, largest, threads): where the
  * largest or smallest number of each row of n is. copy(to, from, threads): what lies in another order is read by tiles.
- * take(to, from, index, threads): the rows at indices that are known to be in bounds. None or False where an operand is not
+ * join(to, arrays, outer, threads): arrays one after the other. take(to, from, index, threads): the rows at indices that are known to be in bounds. None or False where an operand is not
  * taken.
  */
 #define NO_IMPORT_ARRAY
@@ -13,6 +13,7 @@
 #include <fenv.h>
 #include <numpy/ufuncobject.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define GRAIN ((Size)1 << 14) /* elements that are worth a thread */
@@ -270,6 +271,71 @@ PyObject *copy(PyObject *module, PyObject *const *args, Py_ssize_t count)
     retrograd_run(some_copies, lines, arg, (int)threads);
     Py_END_ALLOW_THREADS
     Py_RETURN_TRUE;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- one by one */
+
+#define CHUNK ((Size)1 << 16) /* bytes of a task */
+
+typedef struct {
+    char *to;
+    const char **from;
+    Size *ends; /* of each array's part, among the bytes of an outer part */
+    Size row, bytes;
+} Join;
+
+static void some_parts(Size begin, Size end, const Arg *args)
+{
+    const Join *j = args[0].p;
+    Size at = begin * CHUNK, last = end * CHUNK < j->bytes ? end * CHUNK : j->bytes;
+    Size outer = at / j->row, within = at % j->row, which = 0;
+    while (at < last) {
+        while (j->ends[which] <= within) which++;
+        Size start = which ? j->ends[which - 1] : 0, width = j->ends[which] - start, many = j->ends[which] - within;
+        if (many > last - at) many = last - at;
+        memcpy(j->to + at, j->from[which] + outer * width + within - start, (size_t)many);
+        at += many;
+        within += many;
+        if (within == j->row) within = 0, which = 0, outer++;
+    }
+}
+
+/* The arrays, each taken as (outer, …), one after the other in each outer part of `to`. */
+PyObject *join(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    (void)module;
+    if (count != 4 || !PyList_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "join() takes an array, a list of arrays, a size and the number of threads");
+        return NULL;
+    }
+    Size outer = PyLong_AsLongLong(args[2]), threads = PyLong_AsLongLong(args[3]), many = PyList_Size(args[1]);
+    if (PyErr_Occurred()) return NULL;
+    if (!is_plain(args[0]) || outer < 1 || many < 1) Py_RETURN_FALSE;
+    PyArrayObject *to = (PyArrayObject *)args[0];
+    Join j = {.to = PyArray_DATA(to), .bytes = PyArray_NBYTES(to)};
+    j.from = malloc((size_t)many * (sizeof *j.from + sizeof *j.ends));
+    if (!j.from) return PyErr_NoMemory();
+    j.ends = (Size *)(j.from + many);
+    int fits = PyArray_ISWRITEABLE(to);
+    for (Size i = 0; i < many && fits; i++) {
+        PyObject *item = PyList_GetItem(args[1], i);
+        fits = is_plain(item) && PyArray_TYPE((PyArrayObject *)item) == PyArray_TYPE(to) &&
+               PyArray_NBYTES((PyArrayObject *)item) % outer == 0;
+        if (!fits) break;
+        j.from[i] = PyArray_DATA((PyArrayObject *)item);
+        j.row += PyArray_NBYTES((PyArrayObject *)item) / outer;
+        j.ends[i] = j.row;
+    }
+    fits = fits && j.row && j.row * outer == j.bytes;
+    if (fits) {
+        Arg arg[1] = {{.p = &j}};
+        Size tasks = (j.bytes + CHUNK - 1) / CHUNK;
+        Py_BEGIN_ALLOW_THREADS
+        retrograd_run(some_parts, tasks, arg, (int)threads);
+        Py_END_ALLOW_THREADS
+    }
+    free(j.from);
+    return PyBool_FromLong(fits);
 }
 
 typedef struct {

@@ -3,6 +3,9 @@
  *
  * The loops are NumPy's own, and so are all results, to the last bit; what a division by zero or an overflow leaves in the
  * flags of a worker's processor is raised again on the thread that called, where NumPy looks for it.
+ *
+ * NumPy gives a loop one row at a time where an operand is spread over another, a row over all rows, say, and rows may be
+ * short. Such calls are taken before NumPy sees them: `spread`.
  */
 #define NO_IMPORT_ARRAY
 #include "module.h"
@@ -62,6 +65,146 @@ static void shared_loop(char **operands, npy_intp const *count, npy_intp const *
     if (row.exceptions) feraiseexcept(row.exceptions);
 }
 
+/* ------------------------------------------------------------------------------------------------ operands that are spread */
+
+#define MOST_DIMS 8
+
+typedef struct {
+    const Loop *loop;
+    char *whole, *other, *to;
+    int dims, first; /* whether `whole` is the first operand */
+    Size shape[MOST_DIMS], steps[MOST_DIMS]; /* those of `other`, in bytes; the rest is contiguous */
+    Size item, result;
+    _Atomic int exceptions;
+} Spread;
+
+/* A task: one row of the last dimension. */
+static void some_lines(Size begin, Size end, const Arg *args)
+{
+    Spread *s = args[0].p;
+    int last = s->dims - 1, a = !s->first, b = s->first;
+    Size at[MOST_DIMS], rest = begin, from = 0;
+    npy_intp count = s->shape[last], steps[3];
+    steps[a] = s->item, steps[b] = s->steps[last], steps[2] = s->result;
+    for (int d = last - 1; d >= 0; d--) {
+        at[d] = rest % s->shape[d];
+        rest /= s->shape[d];
+        from += at[d] * s->steps[d];
+    }
+    for (Size line = begin; line < end; line++) {
+        char *operands[3];
+        operands[a] = s->whole + line * count * s->item;
+        operands[b] = s->other + from;
+        operands[2] = s->to + line * count * s->result;
+        s->loop->function(operands, &count, steps, s->loop->data);
+        for (int d = last - 1; d >= 0; d--) { /* the next line */
+            from += s->steps[d];
+            if (++at[d] < s->shape[d]) break;
+            at[d] = 0;
+            from -= s->shape[d] * s->steps[d];
+        }
+    }
+    int raised = fetestexcept(FE_ALL_EXCEPT);
+    if (raised) {
+        atomic_fetch_or(&s->exceptions, raised);
+        feclearexcept(FE_ALL_EXCEPT);
+    }
+}
+
+/* Whether these have memory in common; `b` may be spread. */
+static int meet(PyArrayObject *a, PyArrayObject *b)
+{
+    const char *start = PyArray_BYTES(a), *low = PyArray_BYTES(b), *high = low;
+    for (int d = 0; d < PyArray_NDIM(b); d++) {
+        Size reach = (PyArray_DIM(b, d) - 1) * PyArray_STRIDE(b, d);
+        if (reach < 0) low += reach;
+        else high += reach;
+    }
+    return low < start + PyArray_NBYTES(a) && start < high + PyArray_ITEMSIZE(b);
+}
+
+static int raise_exceptions(const char *name, int raised)
+{
+    int kinds = (raised & FE_DIVBYZERO ? NPY_FPE_DIVIDEBYZERO : 0) | (raised & FE_OVERFLOW ? NPY_FPE_OVERFLOW : 0) |
+                (raised & FE_UNDERFLOW ? NPY_FPE_UNDERFLOW : 0) | (raised & FE_INVALID ? NPY_FPE_INVALID : 0);
+    return kinds ? PyUFunc_GiveFloatingpointErrors(name, kinds) : 0;
+}
+
+/* ufunc(a, b, out) of floating dtype, where one is contiguous and of the result's shape and the other is spread over it. NULL
+ * without an error: NumPy shall do it. */
+static PyObject *spread(PyUFuncObject *ufunc, PyArrayObject *a, PyArrayObject *b, PyArrayObject *out, int threads)
+{
+    int type = PyArray_TYPE(a);
+    if (type != PyArray_TYPE(b) || (type != NPY_FLOAT && type != NPY_DOUBLE && type != NPY_CFLOAT && type != NPY_CDOUBLE))
+        return NULL;
+    int first = PyArray_SIZE(a) >= PyArray_SIZE(b), dims;
+    PyArrayObject *whole = first ? a : b, *other = first ? b : a;
+    Size size = PyArray_SIZE(whole), less = (dims = PyArray_NDIM(whole)) - PyArray_NDIM(other);
+    if (size < LONG_ROW || PyArray_SIZE(other) < 2 || less < 0 || dims > MOST_DIMS || !PyArray_ISCARRAY_RO(whole) ||
+        !PyArray_ISALIGNED(other) || !PyArray_ISNOTSWAPPED(other))
+        return NULL;
+    Spread s = {.whole = PyArray_DATA(whole), .other = PyArray_DATA(other), .first = first, .item = PyArray_ITEMSIZE(whole)};
+    for (int d = 0; d < dims; d++) {
+        Size n = PyArray_DIM(whole, d), m = d < less ? 1 : PyArray_DIM(other, d - less);
+        Size step = m == 1 ? 0 : PyArray_STRIDE(other, d - less);
+        if (m != 1 && m != n) return NULL;
+        if (n == 1) continue;
+        if (s.dims && s.steps[s.dims - 1] == n * step) { /* both are one dimension */
+            s.shape[s.dims - 1] *= n;
+            s.steps[s.dims - 1] = step;
+        } else {
+            s.shape[s.dims] = n;
+            s.steps[s.dims++] = step;
+        }
+    }
+    if (!s.dims || s.shape[s.dims - 1] >= LONG_ROW) return NULL; /* a loop that is shared as it is */
+    int kind = 0;
+    while (kind < ufunc->ntypes && (ufunc->types[3 * kind] != type || ufunc->types[3 * kind + 1] != type)) kind++;
+    if (kind == ufunc->ntypes) return NULL;
+    s.loop = ufunc->data[kind];
+    int made = ufunc->types[3 * kind + 2];
+    if (out) {
+        if (PyArray_TYPE(out) != made || !PyArray_ISCARRAY(out) || PyArray_NDIM(out) != dims ||
+            !PyArray_CompareLists(PyArray_DIMS(out), PyArray_DIMS(whole), dims) || meet(out, other) ||
+            (PyArray_DATA(out) == PyArray_DATA(whole) ? PyArray_ITEMSIZE(out) != s.item : meet(out, whole)))
+            return NULL;
+        Py_INCREF((PyObject *)out);
+    } else {
+        out = (PyArrayObject *)PyArray_SimpleNew(dims, PyArray_DIMS(whole), made);
+        if (!out) return NULL;
+    }
+    s.to = PyArray_DATA(out);
+    s.result = PyArray_ITEMSIZE(out);
+    Arg args[1] = {{.p = &s}};
+    Size worth = size / GRAIN;
+    Py_BEGIN_ALLOW_THREADS
+    retrograd_run(some_lines, size / s.shape[s.dims - 1], args, threads < worth ? threads : (int)worth);
+    Py_END_ALLOW_THREADS
+    if (s.exceptions && raise_exceptions(ufunc->name, s.exceptions)) Py_CLEAR(out);
+    return (PyObject *)out;
+}
+
+/* (The limited API has no name for this before Python 3.12.) */
+typedef PyObject *(*Call)(PyObject *, PyObject *const *, size_t, PyObject *);
+static Call call_numpy; /* the same for all ufuncs */
+
+static PyObject *call(PyObject *self, PyObject *const *args, size_t flags, PyObject *names)
+{
+    int threads = atomic_load_explicit(&most_threads, memory_order_relaxed);
+    Py_ssize_t given = (Py_ssize_t)(flags & ~((size_t)1 << (8 * sizeof(size_t) - 1))); /* the first bit says something else */
+    Py_ssize_t named = names ? PyTuple_Size(names) : 0, all = given + named;
+    if (threads > 1 && (given == 2 || given == 3) && all <= 3 && PyArray_CheckExact(args[0]) &&
+        PyArray_CheckExact(args[1]) && (all == 2 || PyArray_CheckExact(args[2]) || args[2] == Py_None) &&
+        (!named || !PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "out"))) {
+        PyArrayObject *out = all == 2 || args[2] == Py_None ? NULL : (PyArrayObject *)args[2];
+        PyObject *found = spread((PyUFuncObject *)self, (PyArrayObject *)args[0], (PyArrayObject *)args[1], out, threads);
+        if (found || PyErr_Occurred()) return found;
+    }
+    return call_numpy(self, args, flags, names);
+}
+
+/* -------------------------------------------------------------------------------------------------------------------------- */
+
 /* The loops for other packages' dtypes (bfloat16), as they are. */
 static int add_foreign_loops(PyUFuncObject *to, PyObject *loops)
 {
@@ -110,6 +253,10 @@ PyObject *parallel(PyObject *module, PyObject *original)
                                              ufunc->doc, 0);
     /* What it takes and refuses (two bools subtracted, say) is what the other one does. */
     if (made) ((PyUFuncObject *)made)->type_resolver = ufunc->type_resolver;
+    if (made && ufunc->nin == 2) {
+        call_numpy = (Call)((PyUFuncObject *)made)->vectorcall;
+        ((PyUFuncObject *)made)->vectorcall = (void *)call;
+    }
     if (made && ufunc->userloops && add_foreign_loops((PyUFuncObject *)made, ufunc->userloops)) Py_CLEAR(made);
     return made;
 }

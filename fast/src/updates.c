@@ -20,6 +20,8 @@ KERNEL(adadelta_step)
 KERNEL(adamax_step)
 KERNEL(nadam_step)
 KERNEL(radam_step)
+KERNEL(rprop_step)
+KERNEL(asgd_step)
 #undef KERNEL
 static const struct {
     const char *name;
@@ -27,7 +29,7 @@ static const struct {
 } rules[] = {
 #define RULE(name) {#name, name##_f32, name##_f64}
     RULE(sgd_plain), RULE(sgd_step), RULE(adam_step), RULE(rmsprop_step), RULE(adagrad_step), RULE(adadelta_step),
-    RULE(adamax_step), RULE(nadam_step), RULE(radam_step),
+    RULE(adamax_step), RULE(nadam_step), RULE(radam_step), RULE(rprop_step), RULE(asgd_step),
 #undef RULE
 };
 

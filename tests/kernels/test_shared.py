@@ -140,7 +140,9 @@ def test_sums_of_what_was_broadcast(shape: tuple[int, ...], size: tuple[int, ...
 
 
 RULES: list[tuple[str, dict[str, Any]]] = [
-    ("RMSprop", {"momentum": 0.9}), ("NAdam", {}), ("Rprop", {}), ("ASGD", {"weight_decay": 0.1}), ("AdamW", {}),
+    ("RMSprop", {"momentum": 0.9}), ("NAdam", {}), ("AdamW", {}), ("Rprop", {}), ("Rprop", {"maximize": True}),
+    ("Rprop", {"etas": (0.3, 1.7), "step_sizes": (0.009, 0.012)}), ("ASGD", {"weight_decay": 0.1}), ("ASGD", {}),
+    ("ASGD", {"t0": 0, "maximize": True}), ("ASGD", {"t0": -5, "lambd": 0.5}),
     ("SGD", {"momentum": 0.9, "dampening": 0.1}), ("Adafactor", {}),
 ]
 
@@ -175,3 +177,181 @@ def test_gradients_by_signs() -> None:
         found.append((x.grad.numpy(), y.grad.numpy()))
     for one, three in zip(*found, strict=True):
         np.testing.assert_array_equal(one, three)
+
+
+# ------------------------------------------------------------------------------------------ operands that are spread
+
+
+def numbers(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> np.ndarray:
+    """Random numbers, some of them special or the same."""
+    rng = np.random.default_rng(seed)
+    a = rng.standard_normal(shape)
+    special = rng.choice([0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, 1.0], shape)
+    return np.where(rng.random(shape) < 0.1, special, a).astype(dtype)
+
+
+SPREAD: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
+    ((300, 301), (301,)), ((300, 301), (300, 1)), ((9001, 7), (7,)), ((9001, 7), (9001, 1)), ((20, 30, 70), (30, 1)),
+    ((20, 30, 70), (20, 1, 70)), ((20, 30, 70), (20, 1, 1)), ((2, 3, 4, 5, 700), (3, 1, 5, 1)), ((1, 300, 1, 301), (1, 301)),
+    ((3, 40001), (40001,)), ((40001,), ()), ((300, 301), (1, 1)), ((50, 60), (60,)), ((0, 40000), (40000,)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("whole, other", SPREAD, ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.float16, np.int64])
+@pytest.mark.parametrize("ufunc", [np.add, np.subtract, np.true_divide, np.less, np.equal, np.maximum], ids=repr)
+def test_spread_operands(ufunc: Any, dtype: Any, whole: tuple[int, ...], other: tuple[int, ...]) -> None:
+    """To the last bit NumPy's, whichever operand is spread, with a place for the result or without."""
+    shared = compiled.on_threads(ufunc)
+    assert shared is not ufunc
+    with np.errstate(all="ignore"):
+        a, b = (numbers(shape, dtype, seed) for seed, shape in enumerate((whole, other)))
+        backwards = b[..., ::-1] if b.ndim else b
+        for x, y in ((a, b), (b, a), (a, backwards), (a[::-1], b), (a, np.broadcast_to(b, whole))):
+            expected = ufunc(x, y)
+            found = shared(x, y)
+            assert found.dtype == expected.dtype and found.shape == expected.shape
+            np.testing.assert_array_equal(found, expected, strict=True)
+            place = np.empty_like(expected)
+            assert shared(x, y, place) is place
+            np.testing.assert_array_equal(place, expected)
+            place = np.empty(expected.shape, expected.dtype).T.copy().T  # in another order
+            np.testing.assert_array_equal(shared(x, y, out=place), expected)
+
+
+def test_spread_operands_in_their_place() -> None:
+    for dtype in (np.float32, np.float64):
+        a, row = np.random.default_rng(0).standard_normal((300, 301)).astype(dtype), np.arange(301).astype(dtype)
+        expected = a * row
+        b = a.copy()
+        assert compiled.on_threads(np.multiply)(b, row, b) is b
+        np.testing.assert_array_equal(b, expected)
+        b = a.copy()  # a row of itself, which the first rows must not change for those after them
+        compiled.on_threads(np.multiply)(b, b[5], out=b)
+        np.testing.assert_array_equal(b, a * a[5])
+        larger = np.zeros((301, 301), dtype)
+        larger[:300] = a
+        compiled.on_threads(np.add)(larger[:300], row, larger[1:])  # which overlap, and not in their place
+        np.testing.assert_array_equal(larger[1:], a + row)
+
+
+def test_what_spread_operands_raise() -> None:
+    a, row = np.ones((300, 301), np.float32), np.zeros(301, np.float32)
+    shared = compiled.on_threads(np.true_divide)
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError, match="divide by zero"):
+        shared(a, row)
+    with np.errstate(divide="ignore"):
+        assert np.isinf(shared(a, row)).all()
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError, match="overflow"):
+        compiled.on_threads(np.multiply)(a * np.float32(1e38), row + np.float32(1e38))
+    with pytest.raises(ValueError, match="could not be broadcast"):
+        shared(a, np.ones(300, np.float32))
+    with pytest.raises(ValueError, match="read-only"):
+        fixed = a.copy()
+        fixed.flags.writeable = False
+        shared(a, row, fixed)
+
+
+# ---------------------------------------------------------------------------------------------------------- joining
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2, -1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.bool_, np.complex128, np.float16])
+def test_joined(dim: int, dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    for sizes in ((7, 30, 200), (1, 1, 1, 40), (0, 50), (90,)):
+        parts = []
+        for n in sizes:
+            shape = [20, 30, 40]
+            shape[dim] = n
+            parts.append(rng.integers(0, 2, shape).astype(dtype))
+        found = compiled.joined(parts, dim % 3)
+        assert found is not None
+        np.testing.assert_array_equal(found, np.concatenate(parts, dim), strict=True)
+        np.testing.assert_array_equal(kernels.cat(parts, dim), found, strict=True)
+    assert compiled.joined([np.zeros((9, 9))[:, ::2]], 0) is None
+    with pytest.raises(RuntimeError, match="Sizes of tensors must match"):
+        kernels.cat([np.zeros((300, 200)), np.zeros((300, 201))], 0)
+    with pytest.raises(IndexError):
+        kernels.cat([np.zeros((300, 200)), np.zeros((300, 200))], 2)
+
+
+# ----------------------------------------------------------------------------------------------------- random numbers
+
+
+@pytest.mark.parametrize("before", [0, 1, 5, 623, 624, 625, 1000])
+@pytest.mark.parametrize("count", [32769, 39936, 40001, 79872, 200003])
+@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
+def test_words_of_a_twister(before: int, count: int, dtype: Any) -> None:
+    ours, theirs = (np.random.Generator(np.random.MT19937(7)) for _ in range(2))
+    for twister in (ours, theirs):
+        twister.bit_generator.random_raw(before)
+    for _ in range(2):
+        found = np.empty(count, dtype)
+        assert compiled.drawn(ours, found)
+        np.testing.assert_array_equal(found, theirs.integers(0, 1 << 8 * found.itemsize, count, dtype))
+    for part in ("key", "pos"):
+        np.testing.assert_array_equal(*[t.bit_generator.state["state"][part] for t in (ours, theirs)])
+
+
+@pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 0.999, 1.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_masks_of_dropout(p: float, dtype: Any) -> None:
+    """Where uniform float64 of the same twister are below what is kept, on any number of threads."""
+    expected = np.random.Generator(np.random.MT19937(7)).integers(0, 1 << 64, (211, 301), np.uint64)
+    expected = (expected & np.uint64((1 << 53) - 1)) * 2.0**-53 < 1 - p
+    for threads in (1, 3):
+        retrograd.set_num_threads(threads)
+        twister = np.random.Generator(np.random.MT19937(7))
+        found = kernels.dropout_mask(np.empty((211, 301), dtype), p, twister)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found != 0, expected)
+        assert p == 1 or np.unique(found[found != 0]).tolist() == [dtype(1 / (1 - p))]
+
+
+# --------------------------------------------------------------------------------------------- of the largest, by signs
+
+
+@pytest.mark.parametrize("shape, dim", [((300, 301), 1), ((300, 301), None), ((3, 20, 900), (1, 2)), ((2, 40001), -1),
+                                        ((300, 301), 0), ((9001, 7), (1,))], ids=str)  # fmt: skip
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gradients_of_the_largest(shape: tuple[int, ...], dim: Any, dtype: Any) -> None:
+    a = np.random.default_rng(0).integers(-3, 3, shape).astype(dtype)
+    a.reshape(-1)[5] = np.nan
+    result = np.maximum.reduce(a, axis=dim)
+    grad = np.random.default_rng(1).standard_normal(np.shape(result)).astype(dtype)
+    result = np.asarray(result)
+    with np.errstate(all="ignore"):
+        wide = (x.reshape([1 if d in np.atleast_1d(dim) % a.ndim else n for d, n in enumerate(shape)]) if dim is not None
+                else x for x in (np.asarray(grad), result))  # fmt: skip
+        wide_grad, wide_result = wide
+        for nans in (False, True):
+            chosen = (a == wide_result) | (nans & np.isnan(a) & np.isnan(wide_result))
+            expected = chosen * (wide_grad / chosen.sum(dim, keepdims=True)).astype(dtype)
+            found = kernels.extreme_shares(np.asarray(grad), a, result, dim, nans)
+            if found is None:
+                assert dim == 0
+                continue
+            np.testing.assert_allclose(found, expected, rtol=1e-6, strict=True)
+            np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_signs(dtype: Any) -> None:
+    a = numbers((211, 301), dtype)
+    expected = np.where(np.isnan(a), 0, np.sign(a)).astype(dtype)
+    for x in (a, a[::2], a.T, a[:0]):
+        np.testing.assert_array_equal(kernels.sign(x), expected if x is a else kernels.sign(x.copy()), strict=True)
+    np.testing.assert_array_equal(compiled.pointwise("sign", a), expected, strict=True)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_norms(dtype: Any) -> None:
+    for shape in ((300, 301), (40001,), (3, 9001)):
+        a = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+        np.testing.assert_allclose(kernels.norm(a), np.sqrt((a.astype(np.float64) ** 2).sum()), rtol=1e-6)
+        np.testing.assert_allclose(
+            compiled.sum_rows(a, shape[0] if a.ndim > 1 else 1, a), (a.astype(np.float64) ** 2).sum(-1), rtol=1e-5
+        )
+        a.reshape(-1)[3] = np.nan
+        assert np.isnan(kernels.norm(a))

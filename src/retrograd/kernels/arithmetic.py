@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from . import blocks
-from .compiled import on_threads
+from . import blocks, compiled
+from .compiled import LARGE, on_threads
 from .pointwise import _BOOL, _scalar_result
 from .promotion import (
     Operand,
@@ -330,6 +330,8 @@ def sign(a: Operand, out: ndarray | None = None) -> ndarray:
     if kind == "b":
         return store(a.copy(), out)
     if kind == "f" and out is None and type(a) is ndarray and a.ndim:  # in fewer steps, and NaN is neither
+        if a.size > LARGE and (r := compiled.pointwise("sign", a)) is not None:
+            return r
         return np.subtract(np.greater(a, 0).view(np.int8), np.less(a, 0).view(np.int8)).astype(a.dtype)
     r = apply_unary(np.sign, a)
     if kind in "fV" and hasattr(a, "dtype"):

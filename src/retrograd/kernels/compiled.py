@@ -11,6 +11,8 @@ range; the library's `run` shares them among threads.
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import math
 import os
 from collections.abc import Sequence
@@ -26,7 +28,7 @@ LARGE = 1 << 12  # elements: with fewer, what a call costs begins to count
 #: costs less than their steps in NumPy.
 rows_from = LARGE
 SUFFIXES = {np.dtype(np.float32): "_f32", np.dtype(np.float64): "_f64"}
-_VERSION = 4  # of the kernels' names and arguments
+_VERSION = 5  # of the kernels' names and arguments
 _GRAIN = 1 << 14  # elements that are worth a thread
 
 #: The library, or None where there is none, looked for when first needed; and whether it is used.
@@ -159,14 +161,34 @@ def clamp(a: ndarray, low: float, high: float) -> ndarray | None:
     return out
 
 
-def sum_rows(a: ndarray, rows: int) -> ndarray | None:
-    """The sums of the rows that the elements of `a` are divided into."""
-    if not takes(a):
+def _pieces(rows: int) -> int:
+    """Into how many pieces rows are divided, so that there is something to share."""
+    return 1 if rows >= 4 * threads[0] else 4 * threads[0]
+
+
+def sum_rows(a: ndarray, rows: int, b: ndarray | None = None) -> ndarray | None:
+    """The sums of the rows that the elements of `a` are divided into; or of their products with those of `b`."""
+    if not takes(a, b):
         return None
-    pieces = 1 if rows >= 4 * threads[0] else 4 * threads[0]  # so that there is something to share
+    pieces = _pieces(rows)
     out = np.empty((rows, pieces))
-    _run("sum_rows", a.dtype, out.size, a, out, a.size // rows, pieces)
-    return np.add.reduce(out, 1).astype(a.dtype, copy=False)
+    _run("sum_rows", a.dtype, out.size, a, b, out, a.size // rows, pieces)
+    return (out[:, 0] if pieces == 1 else np.add.reduce(out, 1)).astype(a.dtype, copy=False)
+
+
+def shares(grad: ndarray, x: ndarray, of_row: ndarray, nans: bool) -> ndarray | None:
+    """The gradient of each row's largest number, or smallest, shared by the elements of `x` that equal it; with `nans`
+    a NaN equals a NaN. Rows are what `x` has of the elements of `of_row`, in their order."""
+    if not x.size or not takes(x, of_row, grad) or grad.size != of_row.size:
+        return None
+    rows = of_row.size
+    pieces, width = _pieces(rows), x.size // rows
+    counts = np.empty((rows, pieces), np.int64)
+    _run("count_equal", x.dtype, counts.size, x, of_row, counts, width, pieces, int(nans))
+    share = np.divide(grad.reshape(rows), np.add.reduce(counts, 1), dtype=x.dtype, casting="unsafe")
+    out = np.empty_like(x)
+    _run("share_equal", x.dtype, counts.size, x, of_row, share, out, width, pieces, int(nans))
+    return out
 
 
 #: Elements from which on NumPy's own reductions and copies are shared among threads.
@@ -206,6 +228,53 @@ def copied(a: ndarray) -> ndarray | None:
         return None
     out = np.empty(a.shape, a.dtype)
     return out if library().copy(out, a, threads[0]) else None
+
+
+def joined(arrays: Sequence[ndarray], dim: int) -> ndarray | None:
+    """Contiguous arrays of one dtype, whose shapes fit, one after the other along `dim`."""
+    if threads[0] == 1 or not is_used():
+        return None
+    shape = list(arrays[0].shape)
+    shape[dim] = sum([a.shape[dim] for a in arrays])
+    out = np.empty(shape, arrays[0].dtype)
+    return out if library().join(out, list(arrays), math.prod(shape[:dim]), threads[0]) else None
+
+
+def drawn(twister: np.random.Generator, out: ndarray, limit: int = 0, scale: float = 0.0) -> bool:
+    """The twister's next words of 32 or 64 bits into an array of uint32 or uint64; into one of floats `scale` where the
+    lower 53 bits of a word of 64 are below `limit`, and 0 elsewhere. Returns whether it did."""
+    if out.size <= SHARED or not is_used() or type(twister) is not np.random.Generator:
+        return False
+    words = twister.bit_generator
+    if type(words) is not np.random.MT19937 or not out.flags.c_contiguous or out.dtype.char not in "fdILQ":
+        return False
+    if not _state_is_in_memory():
+        return False
+    memory = _twister_memory(words)
+    memory[_KEY] = library().draw(memory[:_KEY], int(memory[_KEY]), out, limit, float(scale), threads[0])
+    return True
+
+
+_KEY = 624  # words of a twister's state
+
+
+def _twister_memory(words: np.random.MT19937) -> ndarray:
+    """The key of a twister and its position, where they are."""
+    return np.frombuffer((ctypes.c_uint32 * (_KEY + 1)).from_address(words.ctypes.state_address), np.uint32)
+
+
+@functools.cache
+def _state_is_in_memory() -> bool:
+    """Whether NumPy keeps a twister's state as its key and its position. (To ask for it takes longer than to draw a hundred
+    thousand words.)"""
+    words = np.random.MT19937(1)
+    for _ in range(2):
+        words.random_raw(5)
+        state: Any = words.state["state"]
+        memory = _twister_memory(words)
+        if memory[_KEY] != state["pos"] or not np.array_equal(memory[:_KEY], state["key"]):
+            return False
+    return True
 
 
 def rows_at(a: ndarray, index: ndarray) -> ndarray | None:

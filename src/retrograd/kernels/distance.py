@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from . import compiled
 from .arithmetic import sub
+from .compiled import LARGE, on_threads
 from .dims import axes, normalize_dim, normalize_dims
 from .linalg_checks import check_finite
 from .promotion import can_cast, operand, real_dtype, scalar_name, work_dtype
@@ -47,9 +49,11 @@ def norm(
 def _vector_norm(x: ndarray, p: float, axis: tuple[int, ...] | None, keepdim: bool) -> Any:
     if p == 2:
         if axis is None and not keepdim and x.dtype.kind in "fV" and x.flags.c_contiguous:
+            if x.size > LARGE and (r := compiled.sum_rows(x, 1, x)) is not None:
+                return np.sqrt(r[0])
             flat = x.reshape(-1)
             return np.sqrt(np.dot(flat, flat))  # no array of squares
-        squares = x.real**2 + x.imag**2 if x.dtype.kind == "c" else np.multiply(x, x)
+        squares = x.real**2 + x.imag**2 if x.dtype.kind == "c" else on_threads(np.multiply)(x, x)
         r = np.sqrt(_reduce(np.add, squares, axis, keepdim))
         if x.dtype.kind != "c" or not np.isnan(r).any():
             return r
@@ -57,7 +61,7 @@ def _vector_norm(x: ndarray, p: float, axis: tuple[int, ...] | None, keepdim: bo
         return np.sqrt(_reduce(np.add, np.square(np.absolute(x)), axis, keepdim))
     if p == 0:
         return _reduce(np.add, x != 0, axis, keepdim, real_dtype(x.dtype))
-    size = np.absolute(x)
+    size = on_threads(np.absolute)(x)
     if p == math.inf:
         return _reduce(np.maximum, size, axis, keepdim)
     if p == -math.inf:

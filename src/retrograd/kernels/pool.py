@@ -6,6 +6,7 @@ at once.  A maximum remembers the tap that it came from, in one byte a window; i
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -315,7 +316,7 @@ def avg_pool(
     out = _check_pool(f"avg_pool{dims}d", a, kernel, stride, padding, ones, ceil_mode)
     lead, size = a.shape[: a.ndim - dims], a.shape[a.ndim - dims :]
     x = _planes(a, dims)
-    divisor = _divisor(size, kernel, stride, padding, out, count_include_pad, divisor_override)
+    divisor = _divisor(tuple(size), *map(tuple, (kernel, stride, padding, out)), count_include_pad, divisor_override)
     if x.size > LARGE and (fast := compiled.avg_pool2d(x, divisor, out, kernel, stride, padding)) is not None:
         return fast.reshape(*lead, *out)
     result = np.zeros_like(x, dtype=work_dtype(x.dtype), shape=(x.shape[0], *out), order="C")
@@ -345,7 +346,7 @@ def avg_pool_backward(
     size = tuple(input_size)[len(input_size) - dims :]
     out = grad.shape[grad.ndim - dims :]
     g = _planes(grad, dims)
-    divisor = _divisor(size, kernel, stride, padding, out, count_include_pad, divisor_override)
+    divisor = _divisor(tuple(size), *map(tuple, (kernel, stride, padding, out)), count_include_pad, divisor_override)
     if g.size > LARGE and (fast := compiled.avg_pool2d_backward(g, divisor, size, kernel, stride, padding)) is not None:
         return fast.reshape(input_size)
     result = np.zeros_like(g, dtype=work_dtype(g.dtype), shape=(g.shape[0], *size), order="C")
@@ -358,6 +359,7 @@ def avg_pool_backward(
     return result.astype(grad.dtype, copy=False).reshape(input_size)
 
 
+@functools.lru_cache(maxsize=64)
 def _divisor(
     size: Ints, kernel: Ints, stride: Ints, padding: Ints, out: Ints, include: bool, override: int | None
 ) -> np.ndarray:

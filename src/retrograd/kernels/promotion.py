@@ -379,7 +379,7 @@ def apply_binary(
     d = result_dtype(a, b) if dtype is None else dtype
     x = operand(a, d, b)
     y = operand(b, d, a)
-    if type(x) is ndarray and x.size > LARGE:
+    if type(x) is ndarray and (x.size > LARGE or y.size > LARGE):
         ufunc = on_threads(ufunc)
     if out is None:
         try:

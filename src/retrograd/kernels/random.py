@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from .compiled import SHARED, drawn
 from .promotion import scalar_name, unsupported
 
 __all__ = [
@@ -31,7 +32,7 @@ __all__ = [
 #: Fewer words than this are not worth the setting up of `Generator.integers`.
 _FEW = 500
 #: What is drawn at a time, so that it stays in the cache while it is worked on; a multiple of 16.
-_BLOCK = 1 << 15
+_BLOCK = 1 << 16
 #: Eight numbers of a size, to be moved as one thing.
 _EIGHT = {size: np.dtype((np.void, 8 * size)) for size in (4, 8)}
 #: From this many integers to choose from on, one word would favour the lower ones too much.
@@ -46,6 +47,8 @@ def words(twister: np.random.Generator, count: int) -> np.ndarray:
     """`count` 32-bit words."""
     if count < _FEW:
         return twister.bit_generator.random_raw(count).astype(np.uint32)
+    if count > SHARED and drawn(twister, out := np.empty(count, np.uint32)):
+        return out
     return twister.integers(0, 1 << 32, count, np.uint32)
 
 
@@ -54,6 +57,8 @@ def long_words(twister: np.random.Generator, count: int) -> np.ndarray:
     if count < _FEW:
         halves = twister.bit_generator.random_raw(2 * count)
         return (halves[0::2] << np.uint64(32)) | halves[1::2]
+    if count > SHARED and drawn(twister, out := np.empty(count, np.uint64)):
+        return out
     return twister.integers(0, 1 << 64, count, np.uint64)
 
 
@@ -249,7 +254,12 @@ def kept(twister: np.random.Generator, count: int, p: float) -> np.ndarray:
     """Bools that are true with probability `p`: where a uniform float64 is below it."""
     bits = long_words(twister, count)
     bits &= np.uint64((1 << 53) - 1)
-    return bits < np.uint64(math.ceil(p * 2.0**53))
+    return bits < np.uint64(_limit(p))
+
+
+def _limit(p: float) -> int:
+    """Of the words of 53 bits those below it are a part of `p`."""
+    return math.ceil(p * 2.0**53)
 
 
 def dropout_mask(like: np.ndarray, p: float, twister: np.random.Generator) -> np.ndarray:
@@ -263,6 +273,10 @@ def dropout_mask(like: np.ndarray, p: float, twister: np.random.Generator) -> np
         raise RuntimeError(f"result type Float can't be cast to the desired output type {scalar_name(dtype)}")
     if p == 1:
         return np.zeros(like.shape, dtype)
+    if dtype.char in "fd" and like.flags.c_contiguous and like.size > SHARED:
+        whole = np.empty(like.shape, dtype)
+        if drawn(twister, whole, _limit(1 - p), 1 / (1 - p)):
+            return whole
     mask = in_memory_order(like, lambda count: kept(twister, count, 1 - p))
     return np.multiply(mask, np.asarray(1 / (1 - p), dtype=dtype), dtype=dtype, casting="unsafe")
 

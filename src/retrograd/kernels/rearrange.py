@@ -39,10 +39,24 @@ def cat(arrays: Sequence[np.ndarray], dim: int = 0) -> np.ndarray:
             break
     if plain:
         try:
+            if sum([a.size for a in arrays]) > SHARED and (r := _joined(arrays, dim)) is not None:
+                return r
             return np.concatenate(arrays, dim)
         except (ValueError, IndexError, TypeError):
             pass
     return _cat(arrays, dim)
+
+
+def _joined(arrays: Sequence[np.ndarray], dim: int) -> np.ndarray | None:
+    """The same on several threads, of arrays that fit; None where they do not, or there are none."""
+    shape = arrays[0].shape
+    if not -len(shape) <= dim < len(shape):
+        return None
+    dim %= len(shape)
+    for a in arrays:
+        if a.ndim != len(shape) or a.shape[:dim] != shape[:dim] or a.shape[dim + 1 :] != shape[dim + 1 :]:
+            return None
+    return compiled.joined(arrays, dim)
 
 
 def _cat(arrays: Sequence[np.ndarray], dim: int) -> np.ndarray:

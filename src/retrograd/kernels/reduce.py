@@ -316,6 +316,17 @@ def amin(a: ndarray, dim: Dims = (), keepdim: bool = False) -> ndarray:
     return _extreme(np.minimum, "amin", "min_values_cpu", a, dim, keepdim)
 
 
+def extreme_shares(grad: ndarray, a: ndarray, result: ndarray, dim: Dims, nans: bool = False) -> ndarray | None:
+    """The gradient of `amax` or `amin` over all or the last dimensions by the compiled kernels; None where they do not take
+    it. With `nans` a NaN equals a NaN."""
+    if a.size <= LARGE or type(result) is not ndarray or type(grad) is not ndarray:
+        return None
+    last = a.ndim if dim is None else len(dims := normalize_dims(dim, a.ndim))
+    if dim is not None and sorted(dims) != list(range(a.ndim - last, a.ndim)):
+        return None
+    return compiled.shares(np.ascontiguousarray(grad), a, np.ascontiguousarray(result), nans)
+
+
 def max_all(a: ndarray) -> ndarray:
     """The largest of all elements."""
     return _extreme(np.maximum, "max", "max_all", a, None, False)

@@ -8,7 +8,7 @@ from ..ops import factories
 from ..tensor import Tensor
 from .checks import _get_scalar_dtype, _get_value, check_capturable, check_lr, check_setting
 from .optimizer import GroupedOptimizer, ParamsT, dense_grads
-from .update import Updates, decayed, lerp_weights
+from .update import Updates, compiled_as, decayed, lerp_weights
 
 __all__ = ["ASGD", "asgd"]
 
@@ -143,6 +143,7 @@ def asgd(
         update.write(mu, 1 / max(1, count - t0))
 
 
+@compiled_as("asgd_step")
 def _rule(
     ops: Any, param: Any, grad: Any, mean: Any, maximize: bool, weight_decay: Any, shrink: Any, scale: Any, mu: Any,
     rest: Any,

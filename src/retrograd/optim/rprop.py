@@ -8,7 +8,7 @@ from ..ops import factories
 from ..tensor import Tensor
 from .checks import _get_value, check_capturable, check_lr, check_steps
 from .optimizer import GroupedOptimizer, ParamsT, dense_grads, new_number
-from .update import Updates, decayed
+from .update import Updates, compiled_as, decayed
 
 __all__ = ["Rprop", "rprop"]
 
@@ -122,6 +122,7 @@ def rprop(
     update(_rule, settings, params, grads, prevs, step_sizes)
 
 
+@compiled_as("rprop_step")
 def _rule(
     ops: Any, param: Any, grad: Any, before: Any, size: Any, maximize: bool, shrink: Any, grow: Any, low: Any, high: Any
 ) -> None:

@@ -21,10 +21,11 @@ def clamp_backward(ops: Any, grad: Any, self: Any, min: Any, max: Any) -> Any:
     """The gradient passes where the value lies within the limits, limits included; a NaN within none."""
     inside = None
     if min is not None:
-        inside = self >= _limit(min)
+        inside = ops.ge(self, _limit(min))
     if max is not None:
-        inside = self <= _limit(max) if inside is None else inside & (self <= _limit(max))
-    return grad if inside is None else ops.where(inside, grad, ops.zeros_like(grad))
+        below = ops.le(self, _limit(max))
+        inside = below if inside is None else ops.logical_and(inside, below)
+    return grad if inside is None else ops.where(inside, grad, 0)
 
 
 def _limit(limit: Any) -> Any:

@@ -135,8 +135,8 @@ def var_backward(ops: Any, grad: Any, self: Any, dim: Dims, correction: float | 
     shape = self.shape
     freedom = count(shape, dim) - (1 if correction is None else correction)
     factor = 2 / freedom if freedom else math.inf
-    distance = self - ops.mean(self, dim, True)
-    return ops.mul(restore(ops, grad, shape, dim, keepdim), factor) * distance
+    distance = ops.sub(self, ops.mean(self, dim, True))
+    return ops.mul(ops.mul(restore(ops, grad, shape, dim, keepdim), factor), distance)
 
 
 def std_backward(
@@ -175,6 +175,8 @@ def _plus_mean(ops: Any, spread: Any, grad: Any, shape: Sequence[int], dim: Dims
 
 def extreme_backward(ops: Any, grad: Any, self: Any, result: Any, dim: Dims, keepdim: bool) -> Any:
     """`grad`, shared by the elements that equal the result."""
+    if ops is kernels and (fast := kernels.extreme_shares(grad, self, result, dim)) is not None:
+        return fast
     grad, result = (restore(ops, x, self.shape, dim, keepdim) for x in (grad, result))
     chosen = ops.eq(self, result)
     return ops.mul(chosen, ops.div(grad, ops.sum(chosen, dim, True)))
@@ -194,5 +196,7 @@ def aminmax_backward(
 
 def shared_backward(ops: Any, grad: Any, self: Any, result: Any) -> Any:
     """As `extreme_backward` over all elements; if the result is NaN, every NaN has its share."""
+    if ops is kernels and (fast := kernels.extreme_shares(grad, self, result, None, True)) is not None:
+        return fast
     chosen = ops.logical_or(ops.eq(self, result), ops.logical_and(ops.isnan(self), ops.isnan(result)))
     return ops.mul(chosen, ops.div(grad, ops.sum(chosen)))
