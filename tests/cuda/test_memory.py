@@ -112,9 +112,11 @@ class Little:
 
 
 def deep(leaves):
+    """A graph whose nodes need more memory in the backward pass than they give back before: four times as much as a
+    leaf has, for each of them."""
     y = leaves[0]
     for w in leaves[1:]:
-        y = (y * w).sin() + leaves[0] * leaves[0]
+        y = (y * w).sin() + (leaves[0].expand(4, -1) * w).exp().sum(0)
     return y.sum()
 
 
@@ -137,12 +139,12 @@ def test_a_pass_that_ran_out_of_memory_goes_on(gpu, room, how):
                 found = torch.autograd.grad(loss, leaves) if how == "grad" else loss.backward()
                 break
             except torch.cuda.OutOfMemoryError as error:
-                assert re.search(r"Tried to allocate (1\.00 MiB|\d+ bytes)\..* is free", str(error))
+                assert re.search(r"Tried to allocate ([14]\.00 MiB|\d+ bytes)\..* is free", str(error))
                 failures += 1
             assert all(leaf.grad is None for leaf in leaves)
             torch.optim.SGD(leaves, lr=0.1).zero_grad()  # as a program may that was refused
             little.blocks.pop()
-    assert failures > 1 or gpu.real  # our kernels need no memory in between, and may find all that they need
+    assert failures > 1
     found = [leaf.grad for leaf in leaves] if how != "grad" else found
     assert [one.tolist() for one in found] == expected
     with pytest.raises(RuntimeError, match="backward through the graph a second time"):
@@ -162,7 +164,7 @@ def test_a_pass_that_ran_out_of_memory_adds_once_to_gradients(gpu):
             except torch.cuda.OutOfMemoryError:
                 failures += 1
             little.blocks.pop()
-    assert (failures > 1 or gpu.real) and [leaf.grad.tolist() for leaf in leaves] == expected
+    assert failures > 1 and [leaf.grad.tolist() for leaf in leaves] == expected
 
 
 def test_what_is_left_of_a_pass_is_for_the_same_call(gpu):

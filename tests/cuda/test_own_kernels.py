@@ -12,6 +12,7 @@ import pytest
 
 import retrograd as torch
 import retrograd.nn.functional as F
+from retrograd.arrays.own import elementwise, pending
 
 pytestmark = pytest.mark.skipif(os.environ.get("RETROGRAD_GPU") != "1", reason="kernels are compiled for a GPU")
 
@@ -449,6 +450,76 @@ def test_gradients_of_embeddings_are_the_same_each_time_when_that_is_asked_for(g
         assert torch.equal(found[0], found[1]) and torch.equal(found[0], found[2])
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+def _accumulated(device, dtype):
+    """What several uses and several passes add up to: leaves of products of matrices and of elements, and biases."""
+    make = lambda shape, seed: numbers(shape, dtype, seed).to(device).requires_grad_()
+    x, w, b, m, u = make((200, 6), 0), make((5, 6), 1), make((5,), 2), make((5, 4), 3), make((200, 4), 4)
+    if device == "cpu":
+        x, w, b, m, u = (one.detach().double().requires_grad_() for one in (x, w, b, m, u))
+    for _ in range(3):
+        y = F.linear(x, w, b) @ m  # w by way of t(), m itself
+        z = y * u + u * u * y + u  # several gradients meet in u and in y
+        (z * z.detach()).sum().backward()
+    return [one.grad for one in (x, w, b, m, u)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gradients_are_added_where_they_are_computed(gpu, dtype, monkeypatch):
+    added, plus = [], []
+    first, second = pending.add_to, pending.plus
+
+    def add_to(out, array):
+        kind, done = array._raw.kind, first(out, array)
+        added.append(kind if done else None)
+        return done
+
+    monkeypatch.setattr(elementwise, "add_to", add_to)
+    monkeypatch.setattr(pending, "plus", lambda old, array: plus.append(second(old, array)) or plus[-1])
+    found, expected = _accumulated("cuda", dtype), _accumulated("cpu", dtype)
+    for name, mine, theirs in zip(("x", "w", "b", "m", "u"), found, expected, strict=True):
+        scale = max(1.0, float(theirs.abs().max()))
+        digits = DIGITS[dtype] * (4 if dtype in (torch.float16, torch.bfloat16) else 1)  # several roundings
+        np.testing.assert_allclose((mine / scale).double().cpu().numpy(), (theirs / scale).numpy(), rtol=digits,
+                                   atol=digits, err_msg=name)  # fmt: skip
+    assert {pending.PRODUCT, pending.ELEMENTS, pending.COLUMNS} <= set(added)
+    assert any(one is not None for one in plus)
+
+
+def test_gradients_that_are_handed_out_are_computed(gpu):
+    x = numbers((70, 6), torch.float32, 0).to("cuda").requires_grad_()
+    w = numbers((6, 6), torch.float32, 1).to("cuda").requires_grad_()
+    w.grad = torch.ones(6, 6, device="cuda")
+    (x @ w).sum().backward()  # that of x is kept as it is, beside that of w, which is added
+    assert x.grad._memory_._raw.__class__ is not pending.Pending
+    with torch.no_grad():
+        w.zero_()
+    expected = numbers((6, 6), torch.float32, 1).sum(1).expand(70, 6)
+    same(x.grad, expected, torch.float32, "kept")
+    same(w.grad, 1 + x.detach().cpu().sum(0)[:, None].expand(6, 6), torch.float32, "added")
+    (found,) = torch.autograd.grad((x @ w).sum(), [w])
+    assert found._memory_._raw.__class__ is not pending.Pending
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sums_and_norms_of_many_rows(gpu, dtype):
+    for rows, width in [(65, 3), (700, 33), (4096, 9), (4097, 9), (5000, 70)]:
+        x = numbers((rows, width), dtype, rows)
+        here, there = x.double().sum(0), x.to("cuda").sum(0)
+        scale = float(here.abs().max())
+        same(there / scale, here / scale, dtype, f"sum {rows} {width}")
+        results = []
+        for device in ("cpu", "cuda"):
+            w, g = numbers((width,), dtype, 1) + 1, numbers((rows, width), dtype, 2)
+            one, w, g = (t.double() if device == "cpu" else t.to(device) for t in (x, w, g))
+            w.requires_grad_()
+            b = torch.zeros_like(w).detach().requires_grad_()
+            (F.layer_norm(one, (width,), w, b) * g).sum().backward()
+            results.append((w.grad, b.grad))
+        for mine, theirs in zip(*reversed(results), strict=True):
+            scale = float(theirs.abs().max())
+            same(mine / scale, theirs / scale, dtype, f"layer_norm {rows} {width}")
 
 
 @pytest.mark.parametrize("source", [*DTYPES, torch.bool])

@@ -27,7 +27,8 @@ import numpy as np
 
 from ..core.devices import OutOfMemoryError, device
 from .capturing import FROM_HOST, VALUES, NotCapturable, capturing, refuse_if_captured
-from .own.elementwise import contiguous
+from .own.launching import contiguous
+from .own.pending import Pending, compute, transposed
 from .own.updates import takes
 
 if TYPE_CHECKING:
@@ -150,9 +151,16 @@ class DeviceArray:
     def raw(self) -> Any:
         """The library's array."""
         raw = self._raw
-        if raw is None:
+        if raw is None or raw.__class__ is Pending:
             raw = self._raw = self.place.raw_of(self)
         return raw
+
+    def __getattr__(self, name: str) -> Any:
+        """The address and the memory of what is yet to be computed: Note [Pending gradients] in own/pending.py."""
+        if name == "ptr" or name == "block":
+            compute(self)
+            return getattr(self, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def own(self) -> None:
         """Of a new array that was made as a view of another, which nobody else has: let the memory be its own."""
@@ -532,6 +540,8 @@ def _transpose(self: DeviceArray, *axes: Any) -> Any:
         axes = tuple(axes[0])
     shape, strides = self.shape, self.strides
     rank = len(shape)
+    if self._raw.__class__ is Pending and rank == 2 and (not axes or axes in ((1, 0), (-1, -2))):
+        return transposed(self)
     if not axes or (len(axes) == 1 and axes[0] is None):
         return self.place.view_of(self, shape[::-1], strides[::-1])
     if len(axes) != rank or any(a.__class__ is not int or not -rank <= a < rank for a in axes):

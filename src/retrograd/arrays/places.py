@@ -27,10 +27,10 @@ from .numpy_like import NumpyLike, stand_ins
 from .own.attention import Attention
 from .own.blas import products_of
 from .own.channels import Channels
-from .own.elementwise import Cast, Formula, contiguous
+from .own.elementwise import Cast, Formula
 from .own.faults import Faults
 from .own.images import Images
-from .own.launching import Launcher, launcher_of
+from .own.launching import Launcher, contiguous, launcher_of
 from .own.overlay import Formulas
 from .own.rows import Rows
 from .own.sums import Sums
@@ -49,6 +49,8 @@ class _Thread(threading.local):
     index: int = 0
     #: Whose device and stream the library has been told to use.
     active: Any = None
+    #: Nodes that add what they get to something, while a pass runs: Note [Pending gradients] in own/pending.py.
+    adding: set[Any] | None = None
 
     def __init__(self) -> None:
         #: By device: the class of arrays that are made now, which tells the stream.

@@ -177,6 +177,7 @@ def _may_keep(grads: Sequence[Any], like: Any) -> bool:
     grad = grads[0]
     if grad.strides == like.strides and grad.__class__ is like.__class__ is ndarray and grad.flags.carray:
         return True
+    getattr(grad, "ptr", None)  # what is yet to be computed is now: Note [Pending gradients] in arrays/own/pending.py
     if not grad.flags.writeable or grad.__class__ is not like.__class__:
         if not hasattr(grad, "place") or grad.place is not getattr(like, "place", None):
             return False  # else of another stream of the device

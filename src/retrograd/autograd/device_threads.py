@@ -123,6 +123,9 @@ def run_whole(
             hand_over(grad, node, False)
     grad = None
     stopped: list[Any] = []
+    thread = place_of_class(array_class).thread
+    if task.exec_info is None and not as_tensors:
+        thread.adding = _adding(nodes)
     try:
         with on_stream_of(array_class):
             run_pass_fast(state, task, node, grads, as_tensors, call_node, stopped)
@@ -131,10 +134,28 @@ def run_whole(
             left, handing = stopped
             suspended.suspend(task, left, handing, reached, as_tensors)
         raise
+    finally:
+        thread.adding = None
     leaves = Leaves()
     leaves.classes[array_class] = None
     leaves.join(task.captured)
     return True
+
+
+def _adding(nodes: dict[Any, int]) -> set[Any] | None:
+    """The nodes of a pass that add what they get to something, and those that hand it on to such a leaf: Note [Pending
+    gradients] in arrays/own/pending.py."""
+    found = {
+        one
+        for one, count in nodes.items()
+        if count > 1 or (one.__class__ is AccumulateGrad and one.variable._grad_meta_.grad is not None)
+    }
+    if found:
+        from .._generated.nodes import TBackward0  # it imports this package
+
+        turning = [one for one in nodes if one.__class__ is TBackward0]
+        found.update([one for one in turning if one.next_edges[0] is not None and one.next_edges[0][0] in found])
+    return found or None
 
 
 #: Classes of nodes that run none but our own code, and those of which nobody knows.

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .elementwise import _dense, contiguous
-from .launching import STORED, Kernel, Launcher, stored, types
+from .elementwise import _dense
+from .launching import STORED, Kernel, Launcher, contiguous, stored, types
 
 if TYPE_CHECKING:
     from ..places import Place
@@ -148,7 +148,8 @@ extern "C" __global__ void __launch_bounds__(256) k(S s) {
         // A row that sees nothing gives zeros.
         factor[i] = most[i] == -INF ? (W)0 : (W)1 / total[i];
         int r = first + ty * 4 + i;
-        if (!tx && r < s.rows) s.lse[(long long)blockIdx.y * s.rows + r] = most[i] + (most[i] == -INF ? 0 : log(total[i]));
+        W all = most[i] == -INF ? most[i] : most[i] + log(total[i]);
+        if (!tx && r < s.rows) s.lse[(long long)blockIdx.y * s.rows + r] = all;
     }
     store(s.o + at(s.so, b, h), s.so[2], first, s.rows, s.width, sum, factor);
 }

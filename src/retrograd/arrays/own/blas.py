@@ -11,8 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .elementwise import contiguous
-from .launching import Launcher, stored
+from .launching import Launcher, contiguous, stored
 
 if TYPE_CHECKING:
     from ..places import Place

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .elementwise import _dense, contiguous
-from .launching import _REDUCE, STORED, Kernel, Launcher, stored, types
+from .elementwise import _dense
+from .launching import _REDUCE, STORED, Kernel, Launcher, contiguous, stored, types
 from .rows import is_contiguous
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..memory import take
-from .launching import STORED, THREADS, Kernel, Launcher, blocks_for, configuration, prepared, stored
+from .launching import STORED, THREADS, Kernel, Launcher, blocks_for, configuration, contiguous, prepared, stored
 from .launching import _local as local_buffers
+from .pending import Pending, add_to
 
 if TYPE_CHECKING:
     from ..places import Place
@@ -55,15 +56,6 @@ def _dense(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> bool:
                 return False
             step *= n
     return True
-
-
-def contiguous(shape: tuple[int, ...], item: int) -> tuple[int, ...]:
-    """The strides of a new array."""
-    strides, step = [], item
-    for n in reversed(shape):
-        strides.append(step)
-        step *= max(n, 1)
-    return tuple(reversed(strides))
 
 
 def plan_of(key: Any, item: int, operands: Any, out: Any, out_item: int) -> Plan | None:
@@ -353,6 +345,7 @@ class OwnUfunc:
     def __init__(self, launcher: Launcher, name: str) -> None:
         self.place: Place = launcher.place
         self.single: bool = name in UNARY
+        self.adds: bool = name == "add"
         self.pair: Any = None
         result = "bool" if name in COMPARISONS else "T"
         expression = UNARY.get(name) or BINARY.get(name) or COMPARISONS[name]
@@ -375,7 +368,11 @@ class OwnUfunc:
         try:
             if a.place is place:
                 if b.place is place and a.dtype is b.dtype:
-                    return self.pair(a, b) if out is None else self.two(a, b, out)
+                    if out is None:
+                        return self.pair(a, b)
+                    if b._raw.__class__ is Pending and out is a and self.adds and add_to(out, b):
+                        return out
+                    return self.two(a, b, out)
                 if a.dtype != b.dtype or b.place is not place:
                     return None
                 return self.two(a, b, out)

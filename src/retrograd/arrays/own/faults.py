@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 #: What is wrong: a class, or the row of a table, that is not there.
 CLASSES, ROWS = 1, 2
 _LATER = (
-    "(An operation on the device that ran before this one was given it; indices are not looked at before somebody waits "
-    "for the device)"
+    "(An operation on the device that ran before this one was given it; indices are not looked at before somebody "
+    "waits for the device)"
 )
 
 

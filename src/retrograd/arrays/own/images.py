@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .elementwise import contiguous
-from .launching import Kernel, Launcher, blocks_for, stored, types
+from .launching import Kernel, Launcher, blocks_for, contiguous, stored, types
 from .rows import is_contiguous
 
 if TYPE_CHECKING:

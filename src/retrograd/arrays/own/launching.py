@@ -22,6 +22,8 @@ MOST = 4000
 THREADS = 256
 #: More blocks than a device works on at once are not worth a launch: kernels go over their elements in strides.
 BLOCKS = 132 * 16
+#: Rows up to which columns are summed by one launch.
+TALL = 4096
 
 #: What dtypes are called in kernels, and in which they are computed.
 STORED: dict[str, str] = {"f": "float", "d": "double", "e": "f16", "E": "bf16"}
@@ -186,6 +188,15 @@ def launcher_of(place: Place) -> Launcher | None:
         return Launcher(place) if hasattr(place.module, "RawModule") and _driver() else None
     except (AttributeError, OSError):
         return None
+
+
+def contiguous(shape: tuple[int, ...], item: int) -> tuple[int, ...]:
+    """The strides of a new array."""
+    strides, step = [], item
+    for n in reversed(shape):
+        strides.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(strides))
 
 
 def blocks_for(count: int, threads: int = THREADS) -> int:

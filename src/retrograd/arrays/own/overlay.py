@@ -6,8 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...core.state import local
+from . import pending
 from .elementwise import Formula
 from .launching import Launcher
+from .pending import Pending
 
 #: Activations and their derivatives, as expressions: Note [Kernels of our own]. Numbers come after arrays.
 _GATE = "(W)1 / ((W)1 + exp(-{}))"
@@ -30,6 +33,7 @@ FORMULAS: dict[str, tuple[str, int, int]] = {
         f"b * ((W)0.5 * ((W)1 + {_TANH}) + (W)0.5 * a * ((W)1 - {_TANH} * {_TANH}) * (W)0.79788456080286535588 * "
         "((W)1 + (W)0.134145 * a * a))", 2, 0,
     ),
+    "added product": ("a + b * c", 3, 0),
     "leaky_relu": ("a > 0 ? a : a * p", 1, 1),
 }  # fmt: skip
 
@@ -80,13 +84,24 @@ def _pointwise(name: str, count: int) -> Around:
 def _arithmetic(ufunc: str) -> Around:
     """An operator of two arrays of one dtype, before anything else is looked at."""
 
+    adds, multiplies = ufunc == "add", ufunc == "multiply"
+
     def make(original: Any) -> Any:
         def kernel(*args: Any, **kwargs: Any) -> Any:
             if len(args) == 2 and not kwargs:
                 a, b = args
                 if a.__class__ is b.__class__ and a.dtype is b.dtype:
-                    pair = a.place.pairs[ufunc]
+                    place = a.place
+                    pair = place.pairs[ufunc]
                     if pair is not None:
+                        if place.thread.adding is not None:
+                            made = None
+                            if multiplies and pending.is_wanted(place, local.state.current_node):
+                                made = pending.elements(place, a, b)
+                            elif adds and b._raw.__class__ is Pending:
+                                made = pending.plus(a, b)
+                            if made is not None:
+                                return made
                         made = pair(a, b)
                         if made is not None:
                             return made
@@ -277,7 +292,12 @@ def _nll_loss_backward(original: Any) -> Any:
 def _product(original: Any) -> Any:
     def product(a: Any, b: Any, *bias: Any) -> Any:
         place = a.place
-        found = place.product(a, b) if place.launcher is not None else None
+        found = None
+        if place.launcher is not None:
+            if place.thread.adding is not None and not bias and pending.is_wanted(place, local.state.current_node):
+                found = pending.product(place, a, b)
+            if found is None:
+                found = place.product(a, b)
         if found is None:
             return original(a, b, *bias)
         if bias and bias[0] is not None:
@@ -285,6 +305,19 @@ def _product(original: Any) -> Any:
         return found
 
     return product
+
+
+@Around
+def _one_like(original: Any) -> Any:
+    def one_like(a: Any) -> Any:
+        place = a.place
+        if place.filling is not None:
+            found = place.filling.many((a,), None, 1.0)
+            if found is not None:
+                return found
+        return original(a)
+
+    return one_like
 
 
 @Around
@@ -411,6 +444,7 @@ AROUND: dict[str, dict[str, Any]] = {
         "embedding": _embedding, "embedding_backward": _embedding_backward,
         "embedding_dense_backward": _embedding_backward,
     },
+    "creation": {"one_like": _one_like},
     "losses": {"nll_loss": _nll_loss, "nll_loss_backward": _nll_loss_backward},
     "compiled_products": {
         "product": Around(_product), "convolution": _of_images("convolution"),

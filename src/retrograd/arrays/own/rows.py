@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .elementwise import contiguous
-from .launching import _REDUCE, Kernel, Launcher, blocks_for, stored, types
+from .launching import _REDUCE, TALL, Kernel, Launcher, blocks_for, contiguous, stored, types
 
 if TYPE_CHECKING:
     from ..places import Place
@@ -126,6 +125,29 @@ extern "C" __global__ void k(S s) {
         W v = 0;
         for (int i = 0; i < 8; ++i) v += room[y][i][x];
         s.o[((long long)y * gridDim.y + blockIdx.y) * s.width + j] = v;
+    }
+}
+"""
+# The same of not too many rows, in one launch: 8 columns a block, and 128 threads for each of them.
+_TALL = """struct S { T* dw; T* db; const T* g; const T* a; const W* mean; const W* rstd; int width; int rows; };
+extern "C" __global__ void k(S s) {
+    __shared__ W room[2][128][9];
+    int x = threadIdx.x & 7, y = threadIdx.x >> 3, j = blockIdx.x * 8 + x;
+    W dw = 0, db = 0;
+    #pragma unroll 4
+    for (int i = y; i < s.rows; i += 128) if (j < s.width) {
+        W g = up(s.g[(long long)i * s.width + j]);
+        dw += g * (up(s.a[(long long)i * s.width + j]) - s.mean[i]) * s.rstd[i];
+        db += g;
+    }
+    room[0][y][x] = dw; room[1][y][x] = db;
+    for (int d = 64; d; d >>= 1) {
+        __syncthreads();
+        if (y < d) for (int k = 0; k < 2; ++k) room[k][y][x] += room[k][y + d][x];
+    }
+    if (!y && j < s.width) {
+        if (s.dw) put(s.dw + j, room[0][0][x]);
+        if (s.db) put(s.db + j, room[1][0][x]);
     }
 }
 """
@@ -280,13 +302,21 @@ class Rows:
             kernel(rows, threads_for(width), out.stream_pointer, out.ptr, grad.ptr, a.ptr, _address(weight), mean.ptr,
                    rstd.ptr, _address(told), eps, width, rows)  # fmt: skip
             result[0] = out if mask[0] else None
-        if mask[1] or mask[2]:
+        if not (mask[1] or mask[2]):
+            return tuple(result)
+        means = (told.ptr, told.ptr + rows * item) if told is not None else (mean.ptr, rstd.ptr)
+        if rows <= TALL:
+            dw, db = (self._like(a, shape) if wanted else None for wanted in mask[1:])
+            kernel = self._kernel("layer_norm tall", letter, "QQQQQQ2i", _TALL)
+            kernel(-(-width // 8), 1024, place.class_now().stream_pointer, _address(dw), _address(db), grad.ptr, a.ptr,
+                   *means, width, rows)  # fmt: skip
+            result[1:] = dw, db
+        else:
             parts = min(-(-rows // 32), 64)
             part = -(-rows // parts)
             step = parts * width * item
             sums = place.fresh((2, parts, width), (step, width * item, item), wide, 2 * step)
             kernel = self._kernel("layer_norm columns", letter, "QQQQQ4i", _COLUMNS)
-            means = (told.ptr, told.ptr + rows * item) if told is not None else (mean.ptr, rstd.ptr)
             kernel.grid(-(-width // 32), parts, 256, sums.stream_pointer, sums.ptr, grad.ptr, a.ptr, *means, width,
                         rows, part, 0)  # fmt: skip
             for i in (1, 2):

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .elementwise import contiguous
-from .launching import _REDUCE, STORED, Launcher, stored
+from ...core.state import local
+from . import pending
+from .elementwise import _dense
+from .launching import _REDUCE, STORED, TALL, Launcher, contiguous, stored
 from .rows import is_contiguous, threads_for
 
 if TYPE_CHECKING:
@@ -40,6 +42,23 @@ extern "C" __global__ void k(S s) {
     }
 }
 """
+# The same of not too many rows, in one launch: 8 columns a block, and 128 threads for each of them.
+_TALL = """struct S { R* o; const T* a; long long width; int rows; int add; };
+extern "C" __global__ void k(S s) {
+    __shared__ W room[128][9];
+    int x = threadIdx.x & 7, y = threadIdx.x >> 3;
+    long long j = blockIdx.x * 8LL + x;
+    W v = 0;
+    #pragma unroll 4
+    for (int i = y; i < s.rows; i += 128) if (j < s.width) v += up(s.a[i * s.width + j]);
+    room[y][x] = v;
+    for (int d = 64; d; d >>= 1) {
+        __syncthreads();
+        if (y < d) room[y][x] += room[y + d][x];
+    }
+    if (!y && j < s.width) put(s.o + j, s.add ? up(s.o[j]) + room[0][x] : room[0][x]);
+}
+"""
 _PART = 8192
 
 
@@ -56,14 +75,19 @@ class Sums:
             head = f"typedef {STORED[read]} T;\ntypedef {STORED[written]} R;\ntypedef {work} W;\n"
             return head + _REDUCE + code
 
-        return self.launcher.kernel(("sums", code is _ROWS, read, written), source, layout)
+        name = "rows" if code is _ROWS else "columns" if code is _COLUMNS else "tall"
+        return self.launcher.kernel(("sums", name, read, written), source, layout)
 
     def __call__(self, a: Any, axis: Any, keepdims: bool, out: Any = None) -> Any:
         """The sum over `axis`, None for all; None if it is nothing for these kernels."""
         letter = stored(a.dtype)
-        if letter is None or a.place is not self.place or not is_contiguous(a) or 0 in a.shape:
+        if letter is None or a.place is not self.place or 0 in a.shape:
             return None
         rank = len(a.shape)
+        if not is_contiguous(a) and not (
+            (axis is None or (axis.__class__ is tuple and len(axis) == rank)) and _dense(a.shape, a.strides, a.itemsize)
+        ):
+            return None
         if axis is None:
             axes = tuple(range(rank))
         else:
@@ -79,6 +103,11 @@ class Sums:
             return self._rows(a, letter, shape, math.prod(a.shape[: rank - many]), out)
         if axes == tuple(range(many)):
             rows = math.prod(a.shape[:many])
+            if out is None and self.place.thread.adding is not None:
+                if pending.is_wanted(self.place, local.state.current_node):
+                    later = pending.columns(self.place, a, shape)
+                    if later is not None:
+                        return later
             return self.columns(a, rows, math.prod(a.shape[many:]), shape, a.dtype, out)
         kept = [d for d in range(rank) if d not in axes]
         if kept == list(range(kept[0], kept[-1] + 1)):  # first the last dimensions, then the first
@@ -115,14 +144,21 @@ class Sums:
         return out
 
     def columns(
-        self, a: Any, rows: int, width: int, shape: tuple[int, ...], dtype: np.dtype, out: Any = None
-    ) -> Any:
-        """The sums of columns of a matrix of so many rows, as an array of `shape`."""
+        self, a: Any, rows: int, width: int, shape: tuple[int, ...], dtype: np.dtype, out: Any = None,
+        add: bool = False,
+    ) -> Any:  # fmt: skip
+        """The sums of columns of a matrix of so many rows, as an array of `shape`; of few rows they may be added."""
         read, written = stored(a.dtype), stored(dtype)
         assert read is not None and written is not None
         if rows >= 1 << 31 or -(-width // 32) >= 1 << 31:
             return None
         source = a
+        if 64 < rows <= TALL:
+            out = self._fresh(shape, dtype) if out is None else out
+            self.place.activate()
+            kernel = self._kernel(_TALL, read, written, "QQqii")
+            kernel(-(-width // 8), 1024, self.place.class_now().stream_pointer, out.ptr, a.ptr, width, rows, add)
+            return out
         if rows > 128:
             wide = "d" if read == "d" else "f"
             parts = min(-(-rows // 64), 64)

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...ops import settings
-from .elementwise import contiguous
 from .faults import ROWS
-from .launching import STORED, Kernel, Launcher, stored, types
+from .launching import STORED, Kernel, Launcher, contiguous, stored, types
 from .rows import is_contiguous, threads_for
 
 if TYPE_CHECKING:
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 
 #: Numbers up to which each is compared with all others.
 _FEW = 8192
-_STRUCT = """struct S { R* o; const T* a; const I* at; long long* fault; long long count; long long width; long long rows;
-    long long padding; int by_count; int pad; };
+_STRUCT = """struct S { R* o; const T* a; const I* at; long long* fault; long long count; long long width;
+    long long rows; long long padding; int by_count; int pad; };
 """
 _TAKE = _STRUCT + """
 extern "C" __global__ void k(S s) {
@@ -109,7 +108,7 @@ class Tables:
         return out
 
     def backward(self, grad: Any, indices: Any, rows: int, padding: int, by_count: bool) -> Any:
-        """The rows of `grad` added up by index, without those of `padding`; `by_count`: divided by how many they are."""
+        """The rows of `grad` added up by index, without those of `padding`; `by_count`: divided by their number."""
         letter = self._takes(grad, indices)
         if letter is None or not rows or grad.shape[:-1] != indices.shape:
             return None

@@ -201,6 +201,21 @@ def multi_head_attention_forward(
     _check_lengths(query, key, value, attn_mask, num_heads, use_separate_proj_weight)
     _check_extra(bias_k, bias_v, static_k, static_v, batch * num_heads, width // num_heads)
     weights = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
+    if not need_weights and not add_zero_attn and bias_k is None and static_k is None and static_v is None:
+        _check_padding(key_padding_mask, batch, key._memory_.shape[0])
+        causal = is_causal and key_padding_mask is None  # which the mask says as well
+        mask = None
+        if not causal:
+            mask = _merged(attn_mask, key_padding_mask, batch, num_heads, 0, query._memory_.dtype)
+        given = [query] if query is key is value else [query, key, value]
+        # As batches of rows, where that is how they lie, for then nothing is copied.
+        by_batch = all(x.stride(0) < x.stride(1) for x in given)
+        given = [x.transpose(0, 1) for x in given] if by_batch else given
+        parts = _projected(given[0], given[-2 % len(given)], given[-1], in_proj_weight, in_proj_bias, weights)
+        joined = _attended(parts, num_heads, by_batch, mask, dropout_p if training else 0.0, causal)
+        result = ops.linear(joined, out_proj_weight, out_proj_bias)
+        result = result.transpose(0, 1) if by_batch else result
+        return result if batched else result.squeeze(1), None
     q, k, v = _projected(query, key, value, in_proj_weight, in_proj_bias, weights)
     extra = 0
     if bias_k is not None and bias_v is not None:
@@ -213,24 +228,7 @@ def multi_head_attention_forward(
     if add_zero_attn:
         k, v = (generated.constant_pad_nd(x, (0, 0, 0, 1), 0) for x in (k, v))
         extra += 1
-    if key_padding_mask is not None and tuple(key_padding_mask.shape) != (batch, k._memory_.shape[1] - extra):
-        raise AssertionError(
-            f"Expected key_padding_mask.shape to be {(batch, k._memory_.shape[1] - extra)}, but got "
-            f"{tuple(key_padding_mask.shape)}"
-        )
-    if not need_weights:
-        causal = is_causal and key_padding_mask is None  # which the mask says as well
-        mask = None
-        if not causal:
-            mask = _merged(attn_mask, key_padding_mask, batch, num_heads, extra, q._memory_.dtype)
-        if mask is not None:
-            shape = mask._memory_.shape
-            mask = mask.unsqueeze(0) if shape[0] == 1 else mask.reshape((batch, num_heads, *shape[1:]))
-        q, k, v = (x.reshape((batch, num_heads, *x._memory_.shape[1:])) for x in (q, k, v))
-        joined = scaled_dot_product_attention(q, k, v, mask, dropout_p if training else 0.0, causal)
-        joined = joined.permute(2, 0, 1, 3).reshape((length * batch, width))
-        result = ops.linear(joined, out_proj_weight, out_proj_bias).reshape((length, batch, out_proj_weight.shape[0]))
-        return result if batched else result.squeeze(1), None
+    _check_padding(key_padding_mask, batch, k._memory_.shape[1] - extra)
     scores = (q * (width // num_heads) ** -0.5).matmul(k.transpose(-2, -1))
     mask = _merged(attn_mask, key_padding_mask, batch, num_heads, extra, q._memory_.dtype)
     attention = generated._softmax(scores if mask is None else scores + mask, -1)
@@ -243,6 +241,33 @@ def multi_head_attention_forward(
     if average_attn_weights:
         attention = attention.mean(1)
     return result, attention if batched else attention.squeeze(0)
+
+
+def _attended(
+    parts: list[Tensor], heads: int, by_batch: bool, mask: Tensor | None, dropout_p: float, is_causal: bool
+) -> Tensor:
+    """Attention of queries, keys and values of (batch, length, width) if `by_batch`, else (length, batch, width), whose
+    weights nobody asks for; in the same order. `mask` is that of all heads: (1 or batch * heads, 1 or length, length).
+    """
+    found = []
+    for x in parts:
+        first, second, width = x._memory_.shape
+        x = x.reshape((first, second, heads, width // heads))
+        found.append(x.transpose(1, 2) if by_batch else x.permute(1, 2, 0, 3))
+    if mask is not None:
+        shape = mask._memory_.shape
+        mask = mask.unsqueeze(0) if shape[0] == 1 else mask.reshape((shape[0] // heads, heads, *shape[1:]))
+    joined = scaled_dot_product_attention(found[0], found[1], found[2], mask, dropout_p, is_causal)
+    joined = joined.transpose(1, 2) if by_batch else joined.permute(2, 0, 1, 3)
+    return joined.reshape(parts[0]._memory_.shape)
+
+
+def _check_padding(mask: Tensor | None, batch: int, length: int) -> None:
+    """A mask of keys fits them."""
+    if mask is not None and tuple(mask.shape) != (batch, length):
+        raise AssertionError(
+            f"Expected key_padding_mask.shape to be {(batch, length)}, but got {tuple(mask.shape)}"
+        )
 
 
 def _check_dims(
@@ -337,12 +362,12 @@ def _projected(
     weights: tuple[Tensor | None, ...] | None,
 ) -> list[Tensor]:
     """Queries, keys and values, each times its own part of the weight; one product where all three are one tensor."""
-    biases = [None] * 3 if bias is None else bias.chunk(3)
     if weights is None:
         assert weight is not None, "use_separate_proj_weight is False but in_proj_weight is None"
         if query is key and key is value:
             return list(ops.linear(query, weight, bias).chunk(3, -1))
         weights = tuple(weight.chunk(3))
+    biases = [None] * 3 if bias is None else bias.chunk(3)
     found = []
     for tensor, part, shift in zip((query, key, value), weights, biases, strict=True):
         assert part is not None, "use_separate_proj_weight is True but a projection weight is None"
