@@ -339,3 +339,115 @@ def test_an_expanded_dimension_stays_where_it_stands(torch, name):
     options = (3.0,) if name == "full_like" else ()
     assert like(torch.ones(2, 3).expand(2, 2, 3), *options).stride() == (6, 3, 1)
     assert like(torch.ones(3, 2).t().expand(2, 2, 3), *options).stride() == (6, 1, 2)
+
+
+@pytest.mark.parametrize("name", ["linspace", "logspace", "arange", "range"])
+@pytest.mark.filterwarnings("ignore:torch.range is deprecated")
+def test_ranges_are_written_to_where_out_lies(torch, name):
+    whole = torch.zeros(2, 4)
+    args = {"linspace": (1, 4, 4), "logspace": (0, 3, 4, 2), "arange": (1, 5), "range": (1, 4)}[name]
+    given = getattr(torch, name)(*args, out=whole[:, 1:3])
+    values = [1, 2, 4, 8] if name == "logspace" else [1, 2, 3, 4]
+    assert given.tolist() == [values[:2], values[2:]]
+    assert whole.tolist() == [[0, *values[:2], 0], [0, *values[2:], 0]]
+
+
+FACTORIES = {
+    "zeros": (2,), "ones": (2,), "empty": (2,), "full": ((2,), 1.0), "eye": (2,), "arange": (2,), "linspace": (0, 1, 2),
+    "rand": (2,), "randn": (2,), "randperm": (2,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FACTORIES)
+def test_what_is_said_beside_out_is_true_of_it(torch, name):
+    make, args = getattr(torch, name), FACTORIES[name]
+    with pytest.raises(RuntimeError, match=r"dtype Double does not match dtype of out parameter \(Float\)"):
+        make(*args, dtype=torch.float64, out=torch.zeros(2))
+    with pytest.raises(RuntimeError, match="device type meta does not match device type of out parameter .cpu."):
+        make(*args, device="meta", out=torch.zeros(2))
+    make(*args, dtype=torch.float32, device="cpu", out=torch.zeros(2))
+
+
+def test_draws_are_of_the_dtype_of_out(torch):
+    for name in ("rand", "randn"):
+        torch.manual_seed(0)
+        one = getattr(torch, name)(3, dtype=torch.complex64)
+        torch.manual_seed(0)
+        assert torch.equal(getattr(torch, name)(3, out=torch.zeros(3, dtype=torch.complex64)), one)
+        with pytest.raises(NotImplementedError, match="not implemented for 'Long'"):
+            getattr(torch, name)(3, out=torch.zeros(3, dtype=torch.int64))
+
+
+def test_numbers_that_do_not_fit(torch):
+    with pytest.raises(RuntimeError, match="value cannot be converted to type"):
+        torch.full((2,), 1j, out=torch.zeros(2))
+    with pytest.raises(RuntimeError, match="value cannot be converted to type uint8_t without overflow"):
+        torch.randperm(300, dtype=torch.uint8)
+    with pytest.raises(RuntimeError, match="n cannot be greater than 2049 for Half type"):
+        torch.randperm(2050, dtype=torch.float16)
+    assert sorted(torch.randperm(256, dtype=torch.uint8).tolist()) == list(range(256))
+    with pytest.raises(RuntimeError, match="uniform_ expects to-from <= std::numeric_limits"):
+        torch.zeros(2).uniform_(-3e38, 3e38)
+    with pytest.warns(UserWarning, match=r"to - 1 is out of bounds \[-\(2\^24\), 2\^24\]"):
+        torch.zeros(2).random_(0, 2**25)
+    assert torch.zeros(9, dtype=torch.uint16).random_(5, 7).int().add(1).div(2, rounding_mode="floor").eq(3).all()
+    with pytest.raises(RuntimeError, match="kaiser_window is not implemented for sparse types"):
+        torch.kaiser_window(5, layout=torch.sparse_coo)
+
+
+def test_buffers(torch):
+    memory = bytearray(8)
+    for made in (torch.frombuffer(memory, dtype=torch.int32), torch.asarray(memory, dtype=torch.int32)):
+        made[1] += 1
+    assert memory[4] == 2
+    with pytest.raises(ValueError, match="object does not implement Python buffer protocol"):
+        torch.frombuffer([1, 2], dtype=torch.uint8)
+    with pytest.warns(UserWarning, match="The given buffer is not writable"):
+        assert torch.frombuffer(b"12", dtype=torch.uint8).tolist() == [49, 50]
+
+
+def test_asarray_shares_or_refuses(torch):
+    x = torch.ones(2)
+    assert torch.asarray(x, copy=False).data_ptr() == x.data_ptr()
+    assert torch.asarray(x, copy=True).data_ptr() != x.data_ptr()
+    with pytest.raises(ValueError, match="with dtype 'Float' into dtype 'Double'"):
+        torch.asarray(x, dtype=torch.float64, copy=False)
+    with pytest.raises(ValueError, match="can't alias arbitrary sequence"):
+        torch.asarray([1, 2], copy=False)
+    with pytest.raises(RuntimeError, match="can't alias NumPy scalars"):
+        torch.asarray(np.float64(0.5), copy=False)
+
+
+@pytest.mark.filterwarnings("ignore:torch.asarray")
+def test_asarray_keeps_the_history_unless_told(torch):
+    x = torch.ones(2, requires_grad=True).clone()
+    for copied in (None, True):
+        assert torch.asarray(x, copy=copied).grad_fn is not None
+        assert torch.asarray(x, copy=copied, requires_grad=True).grad_fn is not None
+        assert not torch.asarray(x, copy=copied, requires_grad=False).requires_grad
+
+
+@pytest.fixture
+def deterministic(torch):
+    torch.use_deterministic_algorithms(True)
+    yield torch
+    torch.use_deterministic_algorithms(False)
+    torch.utils.deterministic.fill_uninitialized_memory = True
+
+
+def test_new_memory_is_filled_where_results_are_deterministic(deterministic):
+    torch = deterministic
+    like = torch.zeros(2)
+    for made in (
+        torch.empty(2), torch.empty(2, dtype=torch.complex64), torch.empty(2, dtype=torch.bfloat16), torch.empty_like(like),
+        like.new_empty(2), torch.empty_strided((2, 2), (1, 2)), torch.empty_permuted((2, 2), (1, 0)),
+        torch.empty(3, out=torch.zeros(1)), torch.zeros(2).resize_(4)[2:], torch.empty(2, device="cpu"),
+    ):  # fmt: skip
+        assert made.isnan().all()
+    assert torch.empty(2, dtype=torch.int8).tolist() == [127, 127]
+    assert torch.empty(2, dtype=torch.bool).tolist() == [True, True]
+    assert torch.zeros(2).resize_(4)[:2].tolist() == [0, 0]
+    torch.utils.deterministic.fill_uninitialized_memory = False
+    assert torch.utils.deterministic.fill_uninitialized_memory is False
+    torch.empty(1000).fill_(1)  # whose memory is taken again
+    assert not torch.empty(1000).isnan().any()

@@ -106,3 +106,71 @@ def test_a_sparse_tensor_of_bytes_is_subtracted(torch: Any, dense: str) -> None:
 def test_joined_numbers_do_not_become_integers(torch: Any, name: str) -> None:
     with pytest.raises(TypeError, match=r"torch.cat\(\): input types can't be cast to the desired output type Byte"):
         getattr(torch, name)([torch.zeros(2), torch.ones(2)], out=torch.zeros(0, dtype=torch.uint8))
+
+
+@pytest.mark.parametrize("diagonal", [-(2**63), -9, 9, 2**63 - 1])
+def test_triangles_beyond_the_matrix(torch: Any, diagonal: int) -> None:
+    ones = torch.ones(2, 3)
+    assert ones.triu(diagonal).sum() == (6 if diagonal < 0 else 0)
+    assert ones.tril(diagonal).sum() == (0 if diagonal < 0 else 6)
+
+
+def test_products_of_bytes(torch: Any) -> None:
+    a = torch.full((2, 3), 100, dtype=torch.int8)
+    product = torch._int_mm(a, a.t())
+    assert product.dtype == torch.int32
+    assert product.tolist() == [[30000, 30000], [30000, 30000]]
+    with pytest.raises(RuntimeError, match=r"self.size\(1\) needs to match mat2.size\(0\) but got 3 and 2"):
+        torch._int_mm(a, a)
+    with pytest.raises(RuntimeError, match="Expected self dtype to be int8 or uint8"):
+        torch._int_mm(a.int(), a.t())
+    with pytest.raises(RuntimeError, match="Expected self to be of dimension 2 but got 1"):
+        torch._int_mm(a[0], a.t())
+
+
+def test_bags_as_torch_calls_them(torch: Any) -> None:
+    weight, indices, offsets = torch.arange(12.0).view(4, 3), torch.tensor([0, 1, 2]), torch.tensor([0, 2])
+    for name in ("_embedding_bag", "_embedding_bag_forward_only"):
+        rows, bags, sizes, chosen = getattr(torch, name)(weight, indices, offsets, mode=2, padding_idx=2)
+        assert rows.tolist() == [[3, 4, 5], [0, 0, 0]]
+        assert (bags.tolist(), sizes.tolist()) == ([0, 0, 1], [2, 0])
+        assert chosen[0].tolist() == [1, 1, 1]
+        assert getattr(torch, name)(weight, indices, offsets)[0].tolist() == [[3, 5, 7], [6, 7, 8]]  # -1: no padding
+    assert torch._segment_reduce(torch.ones(4), "sum", lengths=torch.tensor([1, 3])).tolist() == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        ({"size": [3]}, r"Tensor sizes mismatch! Expected: \[3\], Got: \[2\]"),
+        ({"size": [2], "stride": [2]}, r"Tensor strides mismatch! Expected: \[2\], Got: \[1\]"),
+        ({"dtype": "int32"}, "Tensor dtype mismatch!"),
+        ({"device": "meta"}, "Tensor device mismatch! Expected: meta, Got: cpu"),
+    ],
+)
+def test_what_is_said_of_a_tensor(torch: Any, said: dict[str, Any], error: str) -> None:
+    torch._assert_tensor_metadata(torch.ones(2), [2], [1], torch.float32, device="cpu", layout=torch.strided)
+    if "dtype" in said:
+        said = {"dtype": getattr(torch, said["dtype"])}
+    with pytest.raises(RuntimeError, match=error):
+        torch._assert_tensor_metadata(torch.ones(2), **said)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_older_questions_about_autocast(torch: Any) -> None:
+    assert torch.clear_autocast_cache() is None
+    assert torch.get_autocast_gpu_dtype() == torch.float16
+    assert torch.is_autocast_cache_enabled() is True
+    with torch.autocast("cpu", dtype=torch.float16, cache_enabled=False):
+        assert torch.is_autocast_cpu_enabled() is True
+        assert torch.get_autocast_cpu_dtype() == torch.float16
+        assert torch.is_autocast_cache_enabled() is False
+        with torch.autocast("cpu"):
+            assert torch.is_autocast_cache_enabled() is False
+    assert torch.is_autocast_cpu_enabled() is False
+
+
+def test_tensors_in_one_storage(torch: Any) -> None:
+    x = torch.ones(3)
+    assert torch._C._is_alias_of(x, x[1:])
+    assert not torch._C._is_alias_of(x, x.clone())

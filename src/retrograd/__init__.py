@@ -21,7 +21,17 @@ from . import (
     utils,
     version,
 )
-from .amp import GradScaler, autocast, get_autocast_dtype, is_autocast_enabled
+from .amp import (
+    GradScaler,
+    autocast,
+    clear_autocast_cache,
+    get_autocast_cpu_dtype,
+    get_autocast_dtype,
+    get_autocast_gpu_dtype,
+    is_autocast_cache_enabled,
+    is_autocast_cpu_enabled,
+    is_autocast_enabled,
+)
 from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from .autograd.dispatch_trace import show_if_asked as _show_dispatch_trace_if_asked
 from .autograd.grad_mode import (
@@ -193,14 +203,15 @@ __all__ = [
     "FloatTensor", "Generator", "GradScaler", "HalfStorage", "HalfTensor", "IntStorage", "IntTensor", "LongStorage",
     "LongTensor", "OutOfMemoryError", "ShortStorage", "ShortTensor", "Size", "Storage", "SymInt", "Tag", "Tensor", "TypedStorage",
     "UntypedStorage", "accelerator", "amp", "are_deterministic_algorithms_enabled", "autocast", "autograd", "backends",
-    "bfloat16", "bool", "cdouble", "cfloat", "chalf", "channels_last", "channels_last_3d", "compile", "compiler",
+    "bfloat16", "bool", "cdouble", "cfloat", "chalf", "channels_last", "channels_last_3d", "clear_autocast_cache", "compile", "compiler",
     "complex128", "complex32", "complex64", "contiguous_format", "cuda", "default_generator", "device", "distributed",
     "distributions", "double", "dtype", "e", "enable_grad", "fft", "finfo", "float", "float16", "float32",
     "float4_e2m1fn_x2", "float64", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
-    "float8_e8m0fnu", "from_dlpack", "func", "futures", "get_autocast_dtype", "get_default_device", "get_default_dtype",
+    "float8_e8m0fnu", "from_dlpack", "func", "futures", "get_autocast_cpu_dtype", "get_autocast_dtype",
+    "get_autocast_gpu_dtype", "get_default_device", "get_default_dtype",
     "get_deterministic_debug_mode", "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
     "get_rng_state", "half", "hub", "iinfo", "inf", "inference_mode", "initial_seed", "int", "int16", "int32", "int64",
-    "int8", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_autocast_enabled",
+    "int8", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled",
     "is_deterministic_algorithms_warn_only_enabled", "is_grad_enabled", "is_inference_mode_enabled",
     "is_warn_always_enabled", "jagged", "jit", "layout", "linalg", "load", "long", "manual_seed", "memory_format",
     "multiprocessing", "nan", "newaxis", "nn", "no_grad", "onnx", "ops", "optim", "pi", "preserve_format", "profiler",

@@ -34,6 +34,11 @@ def _set_fwd_grad_enabled(enabled: bool) -> None:
     forward_ad._set_fwd_grad_enabled(enabled).__enter__()
 
 
+def _is_alias_of(one: Any, other: Any) -> bool:
+    """Do two tensors lie in the same storage?"""
+    return one.untyped_storage()._cdata == other.untyped_storage()._cdata
+
+
 class _WeakTensorRef:
     """A weak reference to a tensor that can be asked whether it has expired."""
 

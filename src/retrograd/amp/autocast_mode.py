@@ -77,8 +77,10 @@ class _Autocast:
 
     casts = True  # for functions that are made of other operators then
 
-    def __init__(self, dtype: dtypes.dtype, kind: str = "cpu") -> None:
+    def __init__(self, dtype: dtypes.dtype, kind: str = "cpu", keeps: bool = True) -> None:
         self.dtype = dtype
+        #: Were casts to be kept? Nothing is kept here, but a program may ask what was said.
+        self.keeps = keeps
         #: The kind of device whose tensors it is about.
         self.kind = kind
 
@@ -247,7 +249,7 @@ class autocast(restored_autocast, _Mode):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
         self.device: str = device(device_type).type
         self.fast_dtype: dtypes.dtype = get_autocast_dtype(device_type) if dtype is None else dtype
-        self._cache_enabled = bool(cache_enabled)
+        self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else bool(cache_enabled)
         self._enabled = enabled
         self.before: Any = None
         self.kind = self.device
@@ -266,7 +268,7 @@ class autocast(restored_autocast, _Mode):
     def _wanted(self) -> _Autocast | None:
         if not is_autocast_available(self.device):
             return current_autocast(self.device)
-        return _Autocast(self.fast_dtype, self.device) if self._enabled else None
+        return _Autocast(self.fast_dtype, self.device, self._cache_enabled) if self._enabled else None
 
     def clone(self) -> autocast:
         result = object.__new__(type(self))
@@ -290,6 +292,31 @@ def get_autocast_dtype(device_type: str) -> dtypes.dtype:
     kind = device(device_type).type
     mode = current_autocast(kind)
     return mode.dtype if mode is not None else dtypes.by_name("bfloat16") if kind == "cpu" else dtypes.float16
+
+
+def get_autocast_cpu_dtype() -> dtypes.dtype:
+    """``get_autocast_dtype("cpu")``, as it was called."""
+    return get_autocast_dtype("cpu")
+
+
+def get_autocast_gpu_dtype() -> dtypes.dtype:
+    """``get_autocast_dtype("cuda")``, as it was called."""
+    return get_autocast_dtype("cuda")
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """``is_autocast_enabled("cpu")``, as it was called."""
+    return is_autocast_enabled("cpu")
+
+
+def is_autocast_cache_enabled() -> bool:
+    """What was said of the cache of casts: ``autocast(..., cache_enabled=False)``. There is none here."""
+    mode = current_autocast()
+    return mode is None or mode.keeps
+
+
+def clear_autocast_cache() -> None:
+    """Forget casts that were kept: none are."""
 
 
 # ----------------------------------------------------------------------------------------------------- custom functions

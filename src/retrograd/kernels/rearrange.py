@@ -150,7 +150,7 @@ def _triangle(name: str, a: np.ndarray, diagonal: int, lower: bool, out: np.ndar
     if a.ndim < 2:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
     rows, columns = a.shape[-2:]
-    mask = np.tri(rows, columns, diagonal, dtype=bool)
+    mask = np.tri(rows, columns, max(-rows, min(diagonal, columns)), dtype=bool)
     if out is a:
         np.copyto(a, a.dtype.type(0), where=~mask if lower else mask)
         return a

@@ -34,6 +34,7 @@ from ..tensor.special import all_values, like_array, operate_on_special
 from .overwrite import overwrite
 from .registry import SPACES, composite
 from .support import int_tuple, store
+from .uninitialized import fill, memory
 
 
 def on_meta(device: Any) -> bool:
@@ -171,13 +172,93 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
 @composite(method=False)
 def asarray(
-    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool | None = None
 ) -> Tensor:
-    """`obj` as a tensor: shared if `copy` is not True and it can be."""
+    """`obj` as a tensor: shared if `copy` is not True and it can be, and refused if it is False and it cannot.
+
+    Bytes, and other buffers, become a vector of `dtype`. A tensor keeps its history unless `requires_grad` is False.
+
+    >>> import retrograd as torch
+    >>> torch.asarray(bytearray(4), dtype=torch.int16)
+    tensor([0, 0], dtype=torch.int16)
+    """
+    is_array = isinstance(obj, (Tensor, np.ndarray))
+    if not is_array and not isinstance(obj, np.generic):
+        if _is_buffer(obj):
+            memory = view_of_buffer(obj, dtypes.get_default_dtype() if dtype is None else dtype, -1, 0)
+            obj, is_array = wrap(memory), True
+    if copy is False:
+        _check_shareable(obj, is_array, dtype, device)
     result = as_tensor(obj, dtype, device)
-    if copy and (result is obj or isinstance(obj, np.ndarray)):
+    if copy and is_array and result.data_ptr() == (obj if isinstance(obj, Tensor) else wrap(obj)).data_ptr():
         result = result.clone()
-    return result.requires_grad_() if requires_grad else result
+    if requires_grad is None:
+        return result
+    if requires_grad is False:
+        return result.detach() if result.requires_grad else result
+    return result if result.requires_grad else result.requires_grad_()
+
+
+def _is_buffer(obj: Any) -> bool:
+    """Is it bytes-like, as Python's buffer protocol has it?"""
+    if isinstance(obj, (list, tuple, int, float, complex)) or hasattr(obj, "__dlpack__"):
+        return False
+    try:
+        memoryview(obj)
+    except TypeError:
+        return False
+    return True
+
+
+def _check_shareable(obj: Any, is_array: bool, dtype: Any, device: Any) -> None:
+    """Can `asarray` share the memory of `obj`?"""
+    if isinstance(obj, np.generic):
+        raise RuntimeError("can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray.")
+    if not is_array and not hasattr(obj, "__dlpack__"):
+        raise ValueError("can't alias arbitrary sequence into a tensor: leave copy=False out")
+    own = getattr(obj, "_memory_", obj)
+    wanted = dtypes.as_numpy_dtype(dtype)
+    if is_array and wanted is not None and own.dtype != wanted:
+        raise ValueError(
+            f"can't alias tensor with dtype '{scalar_name(own.dtype)}' into dtype '{scalar_name(wanted)}': leave "
+            "copy=False out"
+        )
+    here = obj.device.type if isinstance(obj, Tensor) else "cpu"
+    if device is not None and as_device(device).type != here:
+        raise ValueError(f"can't alias tensor from device '{here}' to '{device}': leave copy=False out")
+
+
+def view_of_buffer(buffer: Any, dtype: Any, count: int, offset: int) -> np.ndarray:
+    """The memory of a bytes-like object, as an array of `dtype`."""
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    size, item = view.nbytes, dtype.itemsize
+    if not size or count == 0:
+        raise ValueError(f"both buffer length ({size}) and count ({count}) must not be 0")
+    if not 0 <= offset < size:
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} bytes)"
+        )
+    if count < 0 and (size - offset) % item:
+        raise ValueError(
+            f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple of element size "
+            f"({item})"
+        )
+    if count > 0 and offset + count * item > size:
+        raise ValueError(
+            f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be greater than "
+            f"actual buffer length ({size} bytes)"
+        )
+    if view.readonly:
+        warnings.warn(
+            "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means writing "
+            "to this tensor will result in undefined behavior: copy the buffer, bytearray(buffer), if you mean to.",
+            UserWarning,
+            stacklevel=users_level(),
+        )
+    return np.frombuffer(buffer, dtype.np, count, offset)
 
 
 @composite(method=False, bare=True)
@@ -233,7 +314,7 @@ def legacy_tensor(cls: type, *args: Any, device: Any = None) -> Tensor:
     elif not args:
         result._numbers_ = np.empty((0,), dtypes.default[0])
     else:
-        result._numbers_ = np.empty(_shape("new", args), dtypes.default[0])
+        result._numbers_ = memory.empty(_shape("new", args), dtypes.default[0])
     return result
 
 
@@ -263,7 +344,7 @@ def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool
         return _sparse_zeros(_size("zeros", size, kw), dtype, requires_grad, device, kw)
     if device is None and default.device is None:
         array = np.zeros(_size("zeros", size, kw), _float_dtype(dtype))
-        return _out(array, requires_grad, HERE, kw) if kw else _finish(array, requires_grad, HERE)
+        return _out(array, requires_grad, HERE, kw, dtype) if kw else _finish(array, requires_grad, HERE)
     return _elsewhere("zeros", size, dtype, device, requires_grad, kw)
 
 
@@ -272,7 +353,7 @@ def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool 
     """Ones of a given size."""
     if device is None and default.device is None:
         array = np.ones(_size("ones", size, kw), _float_dtype(dtype))
-        return _out(array, requires_grad, HERE, kw) if kw else _finish(array, requires_grad, HERE)
+        return _out(array, requires_grad, HERE, kw, dtype) if kw else _finish(array, requires_grad, HERE)
     return _elsewhere("ones", size, dtype, device, requires_grad, kw)
 
 
@@ -282,8 +363,8 @@ def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool
     if kw and kw.get("layout") not in (None, strided):
         return _sparse_zeros(_size("empty", size, kw), dtype, requires_grad, device, kw)
     if device is None and default.device is None:
-        array = np.empty(_size("empty", size, kw), _float_dtype(dtype))
-        return _out(array, requires_grad, HERE, kw) if kw else _finish(array, requires_grad, HERE)
+        array = memory.empty(_size("empty", size, kw), _float_dtype(dtype))
+        return _out(array, requires_grad, HERE, kw, dtype) if kw else _finish(array, requires_grad, HERE)
     return _elsewhere("empty", size, dtype, device, requires_grad, kw)
 
 
@@ -300,17 +381,22 @@ def _elsewhere(name: str, size: tuple, dtype: Any, device: Any, requires_grad: b
     shape, np_dtype = _size(name, size, kw), _float_dtype(dtype)
     if on_meta(device):
         return without_values(shape, np_dtype, requires_grad, kw)
-    return _out(getattr(library(device), name)(shape, np_dtype), requires_grad, device, kw)
+    array = getattr(library(device), name)(shape, np_dtype)
+    if name == "empty" and memory.fills:
+        fill(array)
+    return _out(array, requires_grad, device, kw, dtype)
 
 
 def _sparse_zeros(size: Any, dtype: Any, requires_grad: bool, device: Any, kw: dict) -> Tensor:
     """A sparse tensor without values."""
+    if kw.get("out") is not None:
+        _check_beside(kw["out"], dtype, device, kw)
     made = SPACES["torch"]["sparse_coo_tensor"](size, dtype=dtype, device=device)
     return made.to_sparse(layout=kw["layout"]).requires_grad_(requires_grad)
 
 
-def _out(array: Any, requires_grad: bool, device: Any, kw: dict) -> Tensor:
-    """Finish a factory; `kw` may hold out=, layout=, pin_memory= and memory_format=."""
+def _out(array: Any, requires_grad: bool, device: Any, kw: dict, dtype: Any = None) -> Tensor:
+    """Finish a factory; `kw` may hold out=, layout=, pin_memory= and memory_format=; `dtype` is what was asked for."""
     if not kw:
         return _finish(array, requires_grad, device)
     unknown = set(kw) - {"size", "out", "layout", "pin_memory", "memory_format"}
@@ -318,6 +404,9 @@ def _out(array: Any, requires_grad: bool, device: Any, kw: dict) -> Tensor:
         raise TypeError(f"unexpected keyword argument '{sorted(unknown)[0]}'")
     if kw.get("pin_memory"):
         array = pinned(array)
+    out = kw.get("out")
+    if out is not None:
+        _check_beside(out, dtype, device, kw)
     if kw.get("layout") not in (None, strided):
         raise NotImplementedError(
             f"Could not run 'aten::fill_.Scalar' for a tensor of layout {kw['layout']}: make a plain one, and write "
@@ -326,12 +415,32 @@ def _out(array: Any, requires_grad: bool, device: Any, kw: dict) -> Tensor:
     memory_format = kw.get("memory_format")
     if memory_format is not None and "preserve" not in str(memory_format):
         array = clone(array, memory_format)
-    out = kw.get("out")
     if out is not None:
         forbid_out("this factory", (out,))
         begin_inplace(local.state, out, out.requires_grad)
         return store(out, array)
     return _finish(array, requires_grad, device)
+
+
+def _check_beside(out: Tensor, dtype: Any, device: Any, kw: dict) -> None:
+    """What a factory is told beside ``out=`` has to be true of it."""
+    if dtype is not None and dtypes.as_numpy_dtype(dtype) != out._memory_.dtype:
+        asked = scalar_name(dtypes.as_numpy_dtype(dtype))  # type: ignore[arg-type]
+        raise RuntimeError(
+            f"dtype {asked} does not match dtype of out parameter ({scalar_name(out._memory_.dtype)}): leave dtype= out"
+        )
+    kind = None if device is None or device is HERE else as_device(device).type
+    if kind is not None and kind != out.device.type:
+        raise RuntimeError(f"device type {kind} does not match device type of out parameter ({out.device.type})")
+    layout = kw.get("layout")
+    if layout is not None and layout is not out.layout:
+        raise RuntimeError(f"layout {layout} does not match layout of out parameter ({out.layout})")
+
+
+def _as_out_lies(array: Any, kw: dict) -> Any:
+    """The elements of a range in the shape of ``out=``, if that has as many."""
+    out = kw.get("out")
+    return array if out is None or out._memory_.size != array.size else array.reshape(out._memory_.shape)
 
 
 @composite(method=False)
@@ -348,12 +457,13 @@ def full(
         fill_value = fill_value.item()
     np_dtype = dtypes.as_numpy_dtype(dtype)
     if np_dtype is None:
-        np_dtype = infer_array(fill_value, None, dtypes.default[0]).dtype
+        out = kw.get("out") if kw else None
+        np_dtype = infer_array(fill_value, None, dtypes.default[0]).dtype if out is None else out._memory_.dtype
     shape = (size,) if isinstance(size, int) else tuple(size)
     if on_meta(device):
         return without_values(_shape("full", shape), np_dtype, requires_grad, kw)
     return _out(
-        library(device).full(_shape("full", shape), cast_number(fill_value, np_dtype)), requires_grad, device, kw
+        library(device).full(_shape("full", shape), cast_number(fill_value, np_dtype)), requires_grad, device, kw, dtype
     )
 
 
@@ -412,7 +522,7 @@ def empty_like(
         if own is not NotImplemented:
             return own
     np_dtype = _like(input, dtype)
-    return _out(np.empty_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device or HERE, kw)
+    return _out(memory.empty_like(_laid_out(input, np_dtype), np_dtype), requires_grad, device or HERE, kw)
 
 
 @composite(method=False)
@@ -444,8 +554,7 @@ def empty_strided(
     steps = tuple(s * np_dtype.itemsize for s in stride)
     if on_meta(device):
         return meta_tensor(MetaArray.strided(tuple(size), np_dtype, steps)).requires_grad_(requires_grad)
-    memory = np.empty(length, np_dtype)
-    array = np.lib.stride_tricks.as_strided(memory, tuple(size), steps)
+    array = np.lib.stride_tricks.as_strided(memory.empty(length, np_dtype), tuple(size), steps)
     return _out(array, requires_grad, device, kw)
 
 
@@ -461,7 +570,7 @@ def eye(
     refuse_stored("eye", np_dtype, but="fV")
     if on_meta(device):
         return without_values((n, n if m is None else m), np_dtype, requires_grad, kw)
-    return _out(np.eye(n, m, dtype=np_dtype), requires_grad, device, kw)
+    return _out(np.eye(n, m, dtype=np_dtype), requires_grad, device, kw, dtype)
 
 
 # -------------------------------------------------------------------------------------------------------------- ranges
@@ -503,7 +612,7 @@ def arange(
         values = np.arange(start, end, step)
     else:
         values = start + step * np.arange(count)
-    return _out(values.astype(np_dtype), requires_grad, device, kw)
+    return _out(_as_out_lies(values.astype(np_dtype), kw), requires_grad, device, kw, dtype)
 
 
 @composite(method=False)
@@ -562,7 +671,8 @@ def linspace(
 ) -> Tensor:
     """`steps` points from `start` to `end`, both included."""
     start, end, np_dtype = _ends("linspace", start, end, steps, _target_dtype(dtype, kw))
-    return _out(np.linspace(start, end, steps).astype(np_dtype), requires_grad, device, kw)
+    values = np.linspace(start, end, steps).astype(np_dtype)
+    return _out(_as_out_lies(values, kw), requires_grad, device, kw, dtype)
 
 
 @composite(method=False)
@@ -572,7 +682,8 @@ def logspace(
 ) -> Tensor:  # fmt: skip
     """`steps` points from ``base**start`` to ``base**end``."""
     start, end, np_dtype = _ends("logspace", start, end, steps, _target_dtype(dtype, kw))
-    return _out((base ** np.linspace(start, end, steps)).astype(np_dtype), requires_grad, device, kw)
+    values = (base ** np.linspace(start, end, steps)).astype(np_dtype)
+    return _out(_as_out_lies(values, kw), requires_grad, device, kw, dtype)
 
 
 # -------------------------------------------------------------------------------------------------------------- random
@@ -616,11 +727,11 @@ def rand(
     **kw: Any,
 ) -> Tensor:  # fmt: skip
     """Uniform numbers in [0, 1)."""
-    g, shape, np_dtype = _generator(generator, device), _size("rand", size, kw), _float_dtype(dtype)
+    g, shape, np_dtype = _generator(generator, device), _size("rand", size, kw), _float_dtype(_target_dtype(dtype, kw))
     _check_drawable("check_uniform_bounds", np_dtype)
     if on_meta(device):
         return without_values(shape, np_dtype, requires_grad, kw)
-    return _out(_drawn(g.uniform_like, np.empty(shape, np_dtype)), requires_grad, device, kw)
+    return _out(_drawn(g.uniform_like, np.empty(shape, np_dtype)), requires_grad, device, kw, dtype)
 
 
 @composite(method=False, draws=True)
@@ -629,11 +740,11 @@ def randn(
     **kw: Any,
 ) -> Tensor:  # fmt: skip
     """Standard normal numbers (complex ones have variance 1 in all)."""
-    g, shape, np_dtype = _generator(generator, device), _size("randn", size, kw), _float_dtype(dtype)
+    g, shape, np_dtype = _generator(generator, device), _size("randn", size, kw), _float_dtype(_target_dtype(dtype, kw))
     _check_drawable("normal_kernel_cpu", np_dtype)
     if on_meta(device):
         return without_values(shape, np_dtype, requires_grad, kw)
-    return _out(_normal(g, np.empty(shape, np_dtype)), requires_grad, device, kw)
+    return _out(_normal(g, np.empty(shape, np_dtype)), requires_grad, device, kw, dtype)
 
 
 @composite(method=False, draws=True)
@@ -653,7 +764,7 @@ def randint(
     if on_meta(device):
         return without_values(_shape("randint", (size,)), np_dtype, requires_grad, kw)
     values = _generator(generator, device).integers(low, high, _shape("randint", (size,)), np_dtype)
-    return _out(values, requires_grad, device, kw)
+    return _out(values, requires_grad, device, kw, dtype)
 
 
 def _check_integers(low: int, high: int, np_dtype: Any) -> None:
@@ -724,7 +835,18 @@ def randperm(
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     np_dtype: Any = np.dtype(np.int64) if dtype is None else dtypes.as_numpy_dtype(dtype)
     refuse_stored("randperm", np_dtype)
-    return _out(_generator(generator, device).permutation(n).astype(np_dtype), requires_grad, device, kw)
+    _check_countable(n, np_dtype)
+    return _out(_generator(generator, device).permutation(n).astype(np_dtype), requires_grad, device, kw, dtype)
+
+
+def _check_countable(n: int, np_dtype: np.dtype) -> None:
+    """Does the dtype have all integers below `n`?"""
+    if np_dtype.kind in "iu" and n - 1 > np.iinfo(np_dtype).max:
+        raise RuntimeError(f"value cannot be converted to type {np_dtype}_t without overflow: {n} in randperm()")
+    if np_dtype.kind in "fV":
+        most = 2 ** (8 if np_dtype.kind == "V" else np.finfo(np_dtype).nmant + 1) + 1
+        if n > most:
+            raise RuntimeError(f"n cannot be greater than {most} for {scalar_name(np_dtype)} type.")
 
 
 @composite(method=False, draws=True)

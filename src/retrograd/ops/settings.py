@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.devices import CPU, as_device, default, device, refuse_other_default
+from .uninitialized import memory
 
 __all__ = [
     "are_deterministic_algorithms_enabled", "get_default_device", "get_deterministic_debug_mode",
@@ -26,7 +27,7 @@ _PRECISIONS = ("highest", "high", "medium")
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Ask for results that are the same in every run, which they always are on the CPU, and otherwise but for sums that
-    threads of a device add to in any order.
+    threads of a device add to in any order. New memory is filled as well.
 
     >>> import retrograd as torch
     >>> torch.use_deterministic_algorithms(True)
@@ -34,7 +35,12 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     True
     >>> torch.use_deterministic_algorithms(False)
     """
-    _settings["deterministic"] = (1 if warn_only else 2) if mode else 0
+    _set_mode((1 if warn_only else 2) if mode else 0)
+
+
+def _set_mode(mode: int) -> None:
+    _settings["deterministic"] = mode
+    memory.switch(deterministic=mode > 0)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
@@ -57,7 +63,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
         debug_mode = _MODES.index(debug_mode)
     if debug_mode not in (0, 1, 2):
         raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
-    _settings["deterministic"] = int(debug_mode)
+    _set_mode(int(debug_mode))
 
 
 def get_deterministic_debug_mode() -> int:

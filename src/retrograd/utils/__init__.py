@@ -8,7 +8,7 @@ from . import checkpoint, dlpack, hooks
 from .swap import swap_tensors
 
 #: Imported by who uses them.
-_ON_DEMAND = ("benchmark", "cpp_extension", "data", "model_zoo", "safetensors", "serialization")
+_ON_DEMAND = ("benchmark", "cpp_extension", "data", "deterministic", "model_zoo", "safetensors", "serialization")
 
 __all__ = ["checkpoint", "dlpack", "hooks", "swap_tensors", *_ON_DEMAND]
 

@@ -310,6 +310,29 @@ def embedding_bag(
     return result, _there(weight, bags), _there(weight, sizes), _there(weight, chosen)
 
 
+@composite("_embedding_bag_forward_only", method=False)
+def _embedding_bag(
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """`embedding_bag`, as torch's own code calls it: a negative `padding_idx` is none.
+
+    >>> import retrograd as torch
+    >>> torch._embedding_bag(torch.ones(4, 2), torch.tensor([0, 1, 2]), torch.tensor([0, 2]), mode=1)[2]
+    tensor([2, 1])
+    """
+    padding = None if padding_idx < 0 else padding_idx
+    args = scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding
+    return embedding_bag(weight, indices, offsets, *args)
+
+
 def _there(like: Tensor, array: np.ndarray) -> Tensor:
     return fresh(beside(like, array)._numbers_)
 

@@ -10,10 +10,11 @@ import numpy as np
 from ... import kernels
 from ..._generated import functions as generated
 from ...core import dtypes
+from ...core.layout import strided
 from ...tensor import Tensor, fresh
 from ...tensor.special import like_array
 from .. import factories
-from ..factories import _finish, _out, empty, empty_strided, zeros
+from ..factories import _finish, _out, empty, empty_strided, view_of_buffer, zeros
 from ..registry import composite
 from ..support import int_tuple
 from ..tensor_types import legacy_new
@@ -60,24 +61,7 @@ def frombuffer(
     >>> torch.frombuffer(bytearray([1, 2]), dtype=torch.uint8)
     tensor([1, 2], dtype=torch.uint8)
     """
-    size, item = memoryview(buffer).nbytes, dtype.itemsize
-    if not size or count == 0:
-        raise ValueError(f"both buffer length ({size}) and count ({count}) must not be 0")
-    if not 0 <= offset < size:
-        raise ValueError(
-            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} bytes)"
-        )
-    if count < 0 and (size - offset) % item:
-        raise ValueError(
-            f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple of element size "
-            f"({item})"
-        )
-    if count > 0 and offset + count * item > size:
-        raise ValueError(
-            f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be greater than "
-            f"actual buffer length ({size} bytes)"
-        )
-    return _finish(np.frombuffer(buffer, dtype.np, count, offset), requires_grad)
+    return _finish(view_of_buffer(buffer, dtype, count, offset), requires_grad)
 
 
 def _like(input: Tensor, keywords: dict) -> dict:
@@ -122,6 +106,8 @@ def _window(
 ) -> Tensor:
     """The values of `shape`, a function on [0, 1], at `length` places; a periodic window leaves out the last."""
     dtype = dtypes.as_numpy_dtype(options.get("dtype")) or dtypes.default[0]
+    if options.get("layout") not in (None, strided):
+        raise RuntimeError(f"{name} is not implemented for sparse types, got: layout={options['layout']}")
     if dtype.kind not in "fV":
         raise RuntimeError(f"{name} expects floating point dtypes, got: {dtypes.from_numpy_dtype(dtype)}")
     if length < 0:

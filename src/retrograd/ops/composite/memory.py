@@ -28,6 +28,8 @@ from ...tensor.memory_moves import Beyond, move
 from ..overwrite import overwrite
 from ..registry import composite
 from ..support import int_tuple
+from ..uninitialized import fill as fill_memory
+from ..uninitialized import memory as new_memory
 from . import shape
 from .shape import as_strided, become
 
@@ -105,6 +107,29 @@ def _memory(input: Tensor, source: Any, offset: int, size: Any, stride: Any) -> 
         memory.resize_(needed * dtype.itemsize)  # a storage grows with who is set to it
         root = memory._root.view(dtype)
     return kernels.as_strided(root, shape, steps, offset)
+
+
+@composite(method=False)
+def _assert_tensor_metadata(
+    a: Tensor, size: Any = None, stride: Any = None, dtype: Any = None, *, device: Any = None, layout: Any = None
+) -> None:
+    """Refuse a tensor that is not what is said of it.
+
+    >>> import retrograd as torch
+    >>> torch._assert_tensor_metadata(torch.ones(2), [3])
+    Traceback (most recent call last):
+    RuntimeError: Tensor sizes mismatch! Expected: [3], Got: [2]
+    """
+    facts = (
+        ("sizes", None if size is None else list(size), list(a.shape)),
+        ("strides", None if stride is None else list(stride), list(a.stride()) if stride is not None else None),
+        ("dtype", dtype, a.dtype),
+        ("device", None if device is None else as_device(device), a.device),
+        ("layout", layout, a.layout),
+    )
+    for what, expected, found in facts:
+        if expected is not None and expected != found:
+            raise RuntimeError(f"Tensor {what} mismatch! Expected: {expected}, Got: {found}")
 
 
 @composite(space="Tensor")
@@ -215,6 +240,8 @@ def _resized(input: Tensor, shape: tuple[int, ...], memory_format: Any) -> np.nd
     if needed > root.nbytes:
         grown = np.empty(needed, np.uint8)
         grown[: root.nbytes] = root.ravel("K").view(np.uint8)
+        if new_memory.fills:
+            fill_memory(grown[root.nbytes :].view(data.dtype))
         if root is not data or input._vc_ is not None:  # others may lie in this memory
             move(root, grown, UntypedStorage, input)
         data = grown.view(data.dtype)

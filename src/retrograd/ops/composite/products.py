@@ -61,6 +61,30 @@ def linalg_multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 
 
 @composite(method=False)
+def _int_mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The product of two matrices of bytes, in int32.
+
+    >>> import retrograd as torch
+    >>> torch._int_mm(torch.full((1, 2), 100, dtype=torch.int8), torch.full((2, 1), 100, dtype=torch.int8))
+    tensor([[20000]], dtype=torch.int32)
+    """
+    for name, one in (("self", input), ("mat2", mat2)):
+        if one.ndim != 2:
+            raise RuntimeError(f"int_mm_out_cpu: Expected {name} to be of dimension 2 but got {one.ndim}")
+    if input.shape[1] != mat2.shape[0]:
+        raise RuntimeError(
+            f"int_mm_out_cpu: self.size(1) needs to match mat2.size(0) but got {input.shape[1]} and {mat2.shape[0]}"
+        )
+    if input.dtype not in (dtypes.int8, dtypes.uint8):
+        raise RuntimeError(f"int_mm_out_cpu: Expected self dtype to be int8 or uint8 but got {input.dtype}")
+    if mat2.dtype is not dtypes.int8:
+        raise RuntimeError(f"int_mm_out_cpu: Expected mat2 dtype to be int8 but got {mat2.dtype}")
+    if out is not None and out.dtype is not dtypes.int32:
+        raise RuntimeError(f"int_mm_out_cpu: Expected result dtype to be of type kInt but got {out.dtype}")
+    return generated.mm(input.to(dtypes.int32), mat2.to(dtypes.int32), out=out)
+
+
+@composite(method=False)
 def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """The dot products of vectors along `dim`, the first conjugated."""
     for v in (x, y):

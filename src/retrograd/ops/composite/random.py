@@ -6,6 +6,7 @@ A draw has no derivative: what a tensor held before it gets the gradient zero.
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from ... import kernels
 from ..._generated import functions
 from ...core.dtypes import float_limits
+from ...core.where import users_level
 from ...kernels.promotion import real_dtype, refuse_stored
 from ...random import Generator, default_generator, generator_of
 from ...tensor import Tensor, fresh, wrap
@@ -87,6 +89,11 @@ def uniform_(input: Tensor, *bounds: float, generator: Generator | None = None, 
             raise RuntimeError(f"{name} is out of bounds for {kernels.scalar_name(input._memory_.dtype)}: {bound:g}")
     if low > high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
+    if high - low > limit:
+        raise RuntimeError(
+            f"uniform_ expects to-from <= std::numeric_limits<{kernels.scalar_name(input._memory_.dtype)}>::max(), but "
+            f"found to={high:g} and from={low:g} which result in to-from to exceed the limit"
+        )
 
     def draw() -> np.ndarray:
         return _draw_parts(g.uniform_like if (low, high) == (0, 1) else between, input)
@@ -170,10 +177,13 @@ def random_(input: Tensor, *bounds: int, generator: Generator | None = None, **n
     [3, 4]
     """
     g = _generator("random_", generator, input)
-    _check_dtype("random_kernel_cpu", input, "biufV")
     dtype = input._memory_.dtype
-    least, most = _exact_integers(dtype)
     whole = not bounds and not named
+    if dtype.kind in "cW" and not whole:
+        raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
+    if dtype.kind != "u" or (whole and dtype.itemsize == 8):
+        _check_dtype("random_kernel_cpu", input, "biufV")
+    least, most = _exact_integers(dtype)
     if len(bounds) == 1 and not named:
         bounds = (0, *bounds)
     low, high = _bounds("random_", bounds, named, (0, None))
@@ -183,10 +193,18 @@ def random_(input: Tensor, *bounds: int, generator: Generator | None = None, **n
     high = most + 1 if high is None else high
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    if dtype.kind not in "fV":
-        for name, value in (("from", low), ("to - 1", high - 1)):
-            if not least <= value <= most:
+    for name, value in (("from", low), ("to - 1", high - 1)):
+        if not least <= value <= most:
+            if dtype.kind not in "fV":
                 raise RuntimeError(f"{name} is out of bounds for {dtype}")
+            bits = most.bit_length() - 1
+            warnings.warn(
+                f"{name} is out of bounds [-(2^{bits}), 2^{bits}]. Due to precision limitations "
+                f"{kernels.scalar_name(dtype)} can support discrete uniform distribution only within this range. This "
+                "warning will become an error in a later version: please fix the code in advance",
+                UserWarning,
+                stacklevel=users_level(),
+            )
     memory = input._memory_
     if whole:
         return overwrite_by(input, lambda: g.any_integers_like(memory, most))

@@ -238,7 +238,7 @@ _NAMES = {"max": "amax", "amax": "amax", "min": "amin", "amin": "amin", "sum": "
 _NEUTRAL = {"amax": -math.inf, "amin": math.inf, "sum": 0, "prod": 1}
 
 
-@composite(method=False)
+@composite("_segment_reduce", method=False)
 def segment_reduce(
     data: Tensor,
     reduce: str,
