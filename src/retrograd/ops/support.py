@@ -123,17 +123,14 @@ def number_first(
 ) -> Any:
     """``torch.mul(2, x)``: the number becomes the 0-d tensor that it stands for; so it does in ``torch.mul(2, 3)``."""
     from .composite.arithmetic import number_as_tensor  # it is made of operators
-    from .factories import tensor
 
     value, other = args[0], args[1]
     if isinstance(value, Tensor):
         return no_array(function, operator, name, position, value, args, kwargs)
     if not isinstance(value, NUMBERS):
         raise not_a_tensor(operator, name, position, value)
-    if not isinstance(other, Tensor):
-        if operator not in OF_TWO_NUMBERS:
-            raise not_a_tensor(operator, name, position, value)
-        return function(tensor(number(operator, name, position, value)), *args[1:], **kwargs)
+    if not isinstance(other, Tensor) and operator not in OF_TWO_NUMBERS:
+        raise not_a_tensor(operator, name, position, value)
     return function(number_as_tensor(number(operator, name, position, value), other), *args[1:], **kwargs)
 
 

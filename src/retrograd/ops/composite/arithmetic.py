@@ -26,7 +26,7 @@ def div(input: Tensor, other: Any, *, rounding_mode: Any = ..., out: Tensor | No
     if rounding_mode is ...:  # None is a way to round, with a node of its own
         return generated.div(input, other, out=out)
     if not isinstance(input, Tensor):
-        input = number_as_tensor(input, other) if isinstance(other, Tensor) else tensor(input)
+        input = number_as_tensor(input, other)
     return generated.div_rounding_mode(input, other, rounding_mode=rounding_mode, out=out)
 
 
@@ -91,9 +91,11 @@ def __invert__(self: Tensor) -> Tensor:
     return generated.bitwise_not(self)
 
 
-def number_as_tensor(value: Any, like: Tensor) -> Tensor:
-    """A number as the 0-d tensor that it stands for beside `like`, whose dtype it takes if that can hold it."""
+def number_as_tensor(value: Any, like: Any) -> Tensor:
+    """A number as the 0-d tensor that it stands for beside `like`, a tensor whose dtype it takes if that can hold it."""
     value = as_number(value)
+    if not isinstance(like, Tensor):  # another number
+        return tensor(value)
     return tensor(value, dtype=dtypes.from_numpy_dtype(result_dtype(like_array(like), value)))
 
 
