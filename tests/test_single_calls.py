@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
+import numpy as np
 import pytest
 
 
@@ -174,3 +176,74 @@ def test_tensors_in_one_storage(torch: Any) -> None:
     x = torch.ones(3)
     assert torch._C._is_alias_of(x, x[1:])
     assert not torch._C._is_alias_of(x, x.clone())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("number", [0.1, 1e-6, 65536.0, 7])
+def test_half_precision_by_numbers_that_it_does_not_have(torch: Any, dtype: str, number: float) -> None:
+    """The number is one of float32, and the result is rounded once."""
+    x = torch.tensor([0.001, 0.3, -2.5, 3.1, 1e-4], dtype=getattr(torch, dtype))
+    wide = x.float()
+    for found, exact in (
+        (x * number, wide * number), (number * x, wide * number), (x / number, wide / number),
+        (x.clone().mul_(number), wide * number), (x.clone().div_(number), wide / number),
+        (torch.mul(x, number, out=torch.zeros_like(x)), wide * number),
+    ):  # fmt: skip
+        assert found.dtype == x.dtype
+        assert torch.equal(found, exact.to(x.dtype))
+
+
+def test_powers_of_two_out_of_range(torch: Any) -> None:
+    assert torch.ldexp(torch.tensor([2.0**-120]), torch.tensor([130])).item() == 1024
+    assert torch.ldexp(torch.tensor([2.0**-20], dtype=torch.float16), torch.tensor([30])).item() == 1024
+    assert torch.ldexp(torch.tensor([3, -5]), torch.tensor([2, 1])).tolist() == [12, -10]
+
+
+def test_more_refusals(torch: Any) -> None:
+    with pytest.raises(RuntimeError, match="diff expects prepend or append to be the same dimension as input"):
+        torch.diff(torch.ones(2, 3), prepend=torch.ones(3))
+    with pytest.raises(RuntimeError, match=r"input.size\(1\) = 3, but got tensor.size\(1\) = 2"):
+        torch.diff(torch.ones(2, 3), dim=0, append=torch.ones(2, 2))
+    with pytest.raises(RuntimeError, match="self indexing axis dim should be positive"):
+        torch.index_select(torch.zeros(0, 3), 0, torch.tensor([0]))
+    with pytest.raises(RuntimeError, match="nonzero_static: 'size' must be an non-negative integer"):
+        torch.nonzero_static(torch.tensor([8]), size=-2)
+    with pytest.raises(TypeError):
+        torch.arange(3).apply_(lambda k: "1")
+
+
+def test_numbers_in_arrays_are_sizes(torch: Any) -> None:
+    assert torch.ones((np.array(3), np.int64(4))).shape == (3, 4)
+    assert torch.ones(np.array(3), 4).shape == (3, 4)
+
+
+def test_small_things(torch: Any) -> None:
+    assert torch.multinomial(torch.ones(0, 3), 2, True).shape == (0, 2)
+    assert torch.ones(2).int().type(torch.Tensor).dtype == torch.float32
+    assert torch.ones(2).new(size=(3, 4)).shape == (3, 4)
+    assert not torch.tensor([]).is_set_to(torch.tensor([]))
+    generator = torch.Generator().manual_seed(3)
+    torch.rand(5, generator=generator)
+    same = pickle.loads(pickle.dumps(generator))
+    assert torch.equal(torch.randn(5, generator=same), torch.randn(5, generator=generator))
+    try:
+        torch.use_deterministic_algorithms(False, warn_only=True)
+        assert torch.is_deterministic_algorithms_warn_only_enabled()
+        assert not torch.are_deterministic_algorithms_enabled()
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_storages_count_their_memory(torch: Any) -> None:
+    assert torch.ones(10).storage().__sizeof__() - torch.ones(0).storage().__sizeof__() == 40
+
+
+def test_others_may_add_themselves_to_sizes(torch: Any) -> None:
+    class Other:
+        def __radd__(self, size: Any) -> int:
+            return 42
+
+    assert torch.Size([1, 2]) + Other() == 42
+    with pytest.raises(TypeError, match="can only concatenate tuple"):
+        torch.Size([1]) + 3

@@ -28,6 +28,11 @@ _WORDS = 624
 _STATE_OF_DEVICE = struct.Struct("<QQ")
 
 
+def _again(device: str, state: Any) -> Generator:
+    """A generator as it was pickled."""
+    return Generator(device).set_state(state)
+
+
 class Generator:
     """A stream of random numbers.
 
@@ -96,6 +101,9 @@ class Generator:
         left = 1 if position == _WORDS else _WORDS + 1 - position
         raw = _STATE.pack(self._seed, left, 1, position, words, 0.0, kept or 0.0, 0.0, kept is not None, 0.0, False)
         return wrap(np.frombuffer(raw, dtype=np.uint8).copy())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (str(self.device), self.get_state())
 
     def set_state(self, state: Any) -> Generator:
         """Go back to a state that `get_state`, here or in torch, gave."""

@@ -206,3 +206,22 @@ def test_by_hand():
     assert K.embedding_backward(np.ones((3, 2)), np.array([0, 0, 1]), 3).tolist() == [[2, 2], [1, 1], [0, 0]]
     out, mean, rstd = K.layer_norm(np.array([[1.0, 3.0]]), (2,), eps=0.0)
     assert out.tolist() == [[-1, 1]] and mean.tolist() == [[2]] and rstd.tolist() == [[1]]
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "lanczos"])
+@pytest.mark.parametrize("size", [(5, 6), (9, 17), (20, 21)])
+def test_images_of_bytes_are_resized_without_aliasing(torch, mode, size):
+    """As close to the exact result as bytes that are rounded after each dimension can be."""
+    image = np.random.default_rng(0).integers(30, 220, (2, 3, 12, 13), dtype=np.uint8)
+    found = torch.nn.functional.interpolate(torch.from_numpy(image), size=size, mode=mode, antialias=True)
+    exact = torch.nn.functional.interpolate(torch.from_numpy(image).double(), size=size, mode=mode, antialias=True)
+    assert found.dtype == torch.uint8
+    assert (found.double() - exact.clip(0, 255)).abs().max() <= 1.5
+
+
+def test_lanczos_is_for_antialiasing(torch):
+    image = torch.zeros(1, 1, 4, 4)
+    with pytest.raises(ValueError, match="Lanczos mode requires antialias=True"):
+        torch.nn.functional.interpolate(image, size=(2, 2), mode="lanczos", align_corners=False)
+    with pytest.raises(ValueError, match="Lanczos mode does not support align_corners=True"):
+        torch.nn.functional.interpolate(image, size=(2, 2), mode="lanczos", antialias=True, align_corners=True)

@@ -95,6 +95,8 @@ INTERPOLATE = Op(
         *_scaled("trilinear", 4, 3, 2),
         S("antialias", real(1, 1, 5, 6), size=(2, 3), mode="bilinear", antialias=True),
         S("antialias, cubic", real(1, 1, 5, 6), size=(2, 3), mode="bicubic", antialias=True),
+        S("antialias, lanczos", real(1, 1, 5, 6), size=(2, 3), mode="lanczos", antialias=True),
+        S("antialias, lanczos, larger", real(1, 1, 5, 6), size=(7, 13), mode="lanczos", antialias=True),
         V("float32", real(2, 2, 4, 3, dtype="float32"), size=(7, 5), mode="bilinear"),
     ],
     errors=[

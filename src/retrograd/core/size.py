@@ -67,6 +67,8 @@ class Size(tuple[int, ...]):
 
     def __add__(self, other: Any) -> Size:
         if not isinstance(other, tuple):
+            if type(other).__module__ != "builtins":
+                return NotImplemented  # it may know
             raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
         return Size((*self, *other))
 

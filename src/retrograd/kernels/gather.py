@@ -224,6 +224,8 @@ def index_select(a: np.ndarray, dim: int, index: np.ndarray) -> np.ndarray:
     if index.size:
         n = a.shape[dim] if a.ndim else 1
         if int(index.min()) < 0 or int(index.max()) >= n:
+            if not n:
+                raise RuntimeError("index_select(): self indexing axis dim should be positive")
             raise IndexError("index out of range in self")
     if not a.ndim:
         if index.size != 1:

@@ -28,6 +28,7 @@ from .promotion import (
     scalar_name,
     store,
     unsupported,
+    work_dtype,
 )
 
 
@@ -80,10 +81,11 @@ def ldexp(a: ndarray, b: ndarray, out: ndarray | None = None) -> ndarray:
     """a * 2 ** b; integers do not widen a float `a`."""
     if b.dtype.kind == "b":
         unsupported("ldexp_cpu_exp", b.dtype)
-    power = pow(2.0, b)
-    if a.dtype.kind in "fV" and b.dtype.kind in "iub":
-        power = power.astype(a.dtype)
-    return mul(a, power, out)
+    if a.dtype.kind in "fV" and b.dtype.kind in "iu":
+        # Not by a product: the power alone may be out of range. Beyond these bounds nothing changes any more.
+        shift = np.clip(b, 0 if b.dtype.kind == "u" else -5000, 5000).astype(np.int32)
+        return store(operand(np.ldexp(operand(a, work_dtype(a.dtype)), shift), a.dtype), out)
+    return mul(a, pow(2.0, b), out)
 
 
 _square, _multiply, _reciprocal = map(on_threads, (np.square, np.multiply, np.reciprocal))

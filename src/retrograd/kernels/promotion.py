@@ -355,6 +355,10 @@ def store(result: Any, out: ndarray | None) -> ndarray:
 # --------------------------------------------------------------------------------------------- calling ufuncs
 
 
+#: What is computed in float32 between numbers and half precision: a number need not be one of these.
+_BY_WIDE_NUMBERS = (np.multiply, np.true_divide)
+
+
 def apply_binary(
     ufunc: Callable[..., Any],
     a: Operand,
@@ -369,7 +373,7 @@ def apply_binary(
     """
     if type(a) is ndarray and out is None and type(b) in _NUMBERS:
         d = a.dtype
-        if (dtype is None or dtype is d) and d.kind in "fcVW":
+        if (dtype is None or dtype is d) and d.char in "fdFD":
             if a.size > LARGE:
                 ufunc = on_threads(ufunc)
             r = ufunc(a, np.array(b, d))  # a 0-d array costs a ufunc less than a number does
@@ -377,6 +381,8 @@ def apply_binary(
     if not hasattr(a, "dtype") and not hasattr(b, "dtype"):
         return ufunc(a, b).item()
     d = result_dtype(a, b) if dtype is None else dtype
+    if d.itemsize == 2 and ufunc in _BY_WIDE_NUMBERS and is_half(d) and (type(a) in _NUMBERS or type(b) in _NUMBERS):
+        return store(operand(ufunc(operand(a, _FLOAT32), operand(b, _FLOAT32)), d), out)
     x = operand(a, d, b)
     y = operand(b, d, a)
     if type(x) is ndarray and (x.size > LARGE or y.size > LARGE):

@@ -72,17 +72,26 @@ def cubic_weight(distance: np.ndarray, a: float = -0.75) -> np.ndarray:
     return np.where(distance <= 1, near, np.where(distance < 2, far, 0.0))
 
 
-def _antialiased(size: int, out: int, align_corners: bool, scale: float | None, cubic: bool) -> np.ndarray:
+#: By the kind of filter: how far it reaches, and its weights.
+_FILTERS: dict[str, tuple[float, Callable[[np.ndarray], np.ndarray]]] = {
+    "linear": (1.0, lambda distance: np.maximum(1 - distance, 0)),
+    "cubic": (2.0, lambda distance: cubic_weight(distance, -0.5)),
+    "lanczos": (3.0, lambda distance: np.where(distance < 3, np.sinc(distance) * np.sinc(distance / 3), 0.0)),
+}
+
+
+def _antialiased(size: int, out: int, align_corners: bool, scale: float | None, kind: str) -> np.ndarray:
     factor = _scale(size, out, align_corners, scale)
     stretch = max(factor, 1.0)
-    support = (2.0 if cubic else 1.0) * stretch
+    reach, weights = _FILTERS[kind]
+    support = reach * stretch
     matrix = np.zeros((out, size))
     for i in range(out):
         center = factor * (i + 0.5)
         first = max(int(center - support + 0.5), 0)
         last = min(int(center + support + 0.5), size)
         distance = np.abs((np.arange(first, last) - center + 0.5) / stretch)
-        weight = cubic_weight(distance, -0.5) if cubic else np.maximum(1 - distance, 0)
+        weight = weights(distance)
         total = weight.sum()
         matrix[i, first:last] = weight / total if total else weight
     return matrix
@@ -116,7 +125,7 @@ def _map(mode: str, size: int, out: int, align_corners: bool, scale: float | Non
     if mode == "area":
         return _means(size, out).astype(dtype)
     if mode.startswith("antialias"):
-        return _antialiased(size, out, align_corners, scale, mode.endswith("cubic")).astype(dtype)
+        return _antialiased(size, out, align_corners, scale, mode.removeprefix("antialias-")).astype(dtype)
     make = _cubic if mode == "cubic" else _linear
     return make(size, out, align_corners, scale).astype(dtype)
 
@@ -133,7 +142,7 @@ def resample(
     size = a.shape[a.ndim - dims :]
     byte = a.dtype == np.uint8
     if a.dtype.kind not in "fcVW" and mode not in ("nearest", "nearest-exact", "reflect", "replicate"):
-        if not (byte and len(output_size) == 2 and mode in ("linear", "cubic")):
+        if not (byte and len(output_size) == 2 and mode.removeprefix("antialias-") in _FILTERS):
             unsupported(f"upsample_{mode}", a.dtype)
     if 0 in output_size or not a.size:
         return np.zeros_like(a, shape=(*a.shape[: a.ndim - dims], *output_size), order="C")

@@ -38,6 +38,8 @@ def _zero_dim(value: Any, kinds: str) -> bool:
 def _is_int(value: Any) -> bool:
     if isinstance(value, (int, np.integer)):
         return not isinstance(value, bool)
+    if value.__class__ is np.ndarray:
+        return not value.ndim and value.dtype.kind in "iu"
     return _zero_dim(value, "iu")
 
 

@@ -192,7 +192,7 @@ def _antialiased(
             raise RuntimeError(f"{name}: Must specify exactly one of output_size and scale_factors")
         scales = tuple(scale_factors)
         output_size = [int(n * factor) for n, factor in zip(input.shape[2:], scale_factors, strict=True)]
-    kind = "antialias-linear" if "bilinear" in name else "antialias-cubic"
+    kind = f"antialias-{name.removeprefix('_upsample_').removeprefix('bi').removesuffix('2d_aa')}"
     return getattr(ops, name)(input, output_size, kind, align_corners, scales)
 
 
@@ -214,3 +214,13 @@ def _upsample_bicubic2d_aa(
     """Images in another size, cubically interpolated over what a pixel of the result covers."""
     scales = (scales_h, scales_w)
     return _antialiased("_upsample_bicubic2d_aa", input, output_size, align_corners, scales, scale_factors)
+
+
+@composite(space="aten")
+def _upsample_lanczos2d_aa(
+    input: Tensor, output_size: Sequence[int] | None, align_corners: bool, scales_h: float | None = None,
+    scales_w: float | None = None, scale_factors: Sequence[float] | None = None,
+) -> Tensor:  # fmt: skip
+    """Images in another size, weighed by a windowed sinc over what a pixel of the result covers."""
+    scales = (scales_h, scales_w)
+    return _antialiased("_upsample_lanczos2d_aa", input, output_size, align_corners, scales, scale_factors)

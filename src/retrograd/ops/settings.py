@@ -20,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 #: 0: not asked for; 1: warn; 2: raise.  The matmul precision beside it.
-_settings: dict[str, Any] = {"deterministic": 0, "precision": "highest", "warn_always": False}
+_settings: dict[str, Any] = {"deterministic": 0, "warn_only": False, "precision": "highest", "warn_always": False}
 _MODES = ("default", "warn", "error")
 _PRECISIONS = ("highest", "high", "medium")
 
@@ -36,10 +36,12 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     >>> torch.use_deterministic_algorithms(False)
     """
     _set_mode((1 if warn_only else 2) if mode else 0)
+    _settings["warn_only"] = bool(warn_only)
 
 
 def _set_mode(mode: int) -> None:
     _settings["deterministic"] = mode
+    _settings["warn_only"] = mode == 1
     memory.switch(deterministic=mode > 0)
 
 
@@ -50,7 +52,7 @@ def are_deterministic_algorithms_enabled() -> bool:
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
     """Whether it was called with ``warn_only=True``."""
-    return _settings["deterministic"] == 1
+    return _settings["warn_only"]
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:

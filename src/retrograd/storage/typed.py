@@ -207,6 +207,9 @@ class TypedStorage:
         """All elements."""
         return self._elements.tolist()
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
     def __iter__(self) -> Any:
         return iter(self.tolist())
 

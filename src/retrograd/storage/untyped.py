@@ -253,6 +253,9 @@ class UntypedStorage:
         """Refused: there is no accelerator to pin memory for."""
         raise RuntimeError("Cannot access accelerator device when none is available: memory is pinned for one")
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
     def __iter__(self) -> Any:
         return iter(self.tolist())
 

@@ -229,6 +229,8 @@ class Tensor(TensorConversion):
         if self.is_conj() or self.is_neg() or tensor.is_conj() or tensor.is_neg():
             return False
         a, b = self._memory_, tensor._memory_
+        if not self.untyped_storage().nbytes():  # type: ignore[attr-defined]
+            return self is tensor  # of no memory nothing is shown
         return a.shape == b.shape and a.strides == b.strides and self.data_ptr() == tensor.data_ptr()
 
     def get_device(self) -> int:

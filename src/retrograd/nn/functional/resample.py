@@ -97,7 +97,7 @@ def _circular(input: Tensor, sides: tuple[int, ...]) -> Tensor:
 
 # ------------------------------------------------------------------------------------------------------- interpolate
 
-_RANK = {"linear": 3, "bilinear": 4, "bicubic": 4, "trilinear": 5}
+_RANK = {"linear": 3, "bilinear": 4, "bicubic": 4, "lanczos": 4, "trilinear": 5}
 _MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
 
 
@@ -129,7 +129,7 @@ def interpolate(
     dims = len(shape) - 2
     out, scales = _output_size(shape, size, scale_factor, recompute_scale_factor)
     corners = bool(align_corners)
-    if antialias and not (mode in ("bilinear", "bicubic") and len(shape) == 4):
+    if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and len(shape) == 4):
         raise ValueError(
             "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input"
         )
@@ -152,7 +152,11 @@ def interpolate(
     if mode in ("nearest", "nearest-exact"):
         function = getattr(generated, f"_upsample_{mode.replace('-', '_')}{dims}d")
         return function(input, out, mode, False, scales)
-    kind = "cubic" if mode == "bicubic" else "linear"
+    if mode == "lanczos" and (corners or not antialias):
+        raise ValueError(
+            "Lanczos mode does not support align_corners=True" if corners else "Lanczos mode requires antialias=True"
+        )
+    kind = "cubic" if mode == "bicubic" else "lanczos" if mode == "lanczos" else "linear"
     if antialias:
         kind = f"antialias-{kind}"
     function = getattr(generated, f"_upsample_{mode}{dims}d{'_aa' if antialias else ''}")

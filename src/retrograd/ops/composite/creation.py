@@ -95,9 +95,11 @@ def new_tensor(input: Tensor, data: Any, **keywords: Any) -> Tensor:
 
 
 @composite(space="Tensor", bare=True)
-def new(input: Tensor, *args: Any, device: Any = None) -> Tensor:
+def new(input: Tensor, *args: Any, size: Any = None, device: Any = None) -> Tensor:
     """A tensor of the same dtype, of a size or of data, as the older constructors make it."""
     factories.legacy_device(device)
+    if size is not None:
+        return legacy_new(input.dtype, *args, *size)
     return legacy_new(input.dtype, *args)
 
 

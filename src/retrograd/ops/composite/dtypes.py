@@ -251,6 +251,8 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
             if dtype == f"torch.{word}":
                 return _cast(input, dtypes.by_name(name).np)
         raise ValueError(f"invalid type: '{dtype}'")
+    if dtype is Tensor:
+        dtype = dtypes.get_default_dtype()
     dtype = getattr(dtype, "dtype", dtype)  # torch.FloatTensor
     return _cast(input, dtypes.as_numpy_dtype(dtype))  # type: ignore[arg-type]
 

@@ -86,6 +86,8 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
 @composite(out=True)
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """`nonzero` with exactly `size` rows: cut, or filled up with `fill_value`."""
+    if size < 0:
+        raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer, but got {size}")
     found = generated.nonzero(input)._numbers_[:size]
     rows = np.full_like(found, fill_value, np.int64, shape=(size, found.shape[1]))
     rows[: len(found)] = found

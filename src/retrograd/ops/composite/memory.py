@@ -338,6 +338,9 @@ def apply_(input: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     """
     _no_gradient("apply_", input)
     values = [callable(value) for value in input._numbers_.reshape(-1).tolist()]
+    for value in values:
+        if isinstance(value, (str, bytes)):
+            raise TypeError(f"apply_: the function has to give a number, but gave {type(value).__name__}")
     return overwrite(input, np.array(values, input._memory_.dtype).reshape(input._memory_.shape))
 
 

@@ -349,6 +349,8 @@ def multinomial(
     steps = weights.cumsum(-1)
     steps = steps / steps[..., -1:]
     draws = g.uniform((*weights.shape[:-1], num_samples), np.dtype(np.float64))
+    if not weights.size:
+        return fresh(np.empty(draws.shape, np.int64))
     if weights.ndim == 1:
         return fresh(np.searchsorted(steps, draws, side="left"))
     rows = [np.searchsorted(step, draw, side="left") for step, draw in zip(steps, draws, strict=True)]

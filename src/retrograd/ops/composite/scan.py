@@ -48,6 +48,15 @@ def diff(
     if not n:
         return generated.copy_(zeros_like(input.detach()), input, False)
     parts = [part for part in (prepend, input, append) if part is not None]
+    for part in parts:
+        if part.ndim != input.ndim:
+            raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+        for other, (own, given) in enumerate(zip(input.shape, part.shape, strict=True)):
+            if other != dim and own != given:
+                raise RuntimeError(
+                    "diff expects the shape of tensor to prepend or append to match that of input except along the "
+                    f"differencing dimension; input.size({other}) = {own}, but got tensor.size({other}) = {given}"
+                )
     result = generated.cat(parts, dim) if len(parts) > 1 else input
     for _ in range(min(n, result._memory_.shape[dim])):
         before, after = _neighbours(result, dim)
