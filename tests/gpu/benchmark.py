@@ -81,6 +81,44 @@ def convnet(torch):
     return run
 
 
+def attention(torch, dtype="float32"):
+    """Attention of 16 heads over 2048 places, each of which sees those before it."""
+    shape = (2, 8, 2048, 64)
+    torch.manual_seed(0)
+    parts = [torch.randn(shape, device="cuda").to(getattr(torch, dtype)).requires_grad_() for _ in range(3)]
+
+    def run():
+        torch.nn.functional.scaled_dot_product_attention(*parts, is_causal=True).sum().backward()
+        for one in parts:
+            one.grad = None
+
+    return run
+
+
+def batch_norm(torch):
+    torch.manual_seed(0)
+    norm = torch.nn.BatchNorm2d(64).to("cuda")
+    x = torch.randn(64, 64, 56, 56, device="cuda").requires_grad_()
+
+    def run():
+        norm(x).sum().backward()
+        x.grad = None
+
+    return run
+
+
+def embedding(torch):
+    torch.manual_seed(0)
+    table = torch.nn.Embedding(30000, 512).to("cuda")
+    at = torch.randint(0, 30000, (8, 512)).to("cuda")
+
+    def run():
+        table(at).sum().backward()
+        table.weight.grad = None
+
+    return run
+
+
 def captured(make):
     """A step as a graph, by one line; torch's beside it runs without one."""
 
@@ -122,6 +160,8 @@ CASES = {
     "transformer in bfloat16": (lambda torch: block(torch, "bfloat16"), 10),
     "bfloat16, captured": (captured(lambda torch: block(torch, "bfloat16")), 30),
     "convnet, batch 64": (convnet, 20), "convnet, captured": (captured(convnet), 50),
+    "causal attention, 2048": (attention, 5), "batch norm": (batch_norm, 20), "embedding": (embedding, 20),
+    "the same in bfloat16": (lambda torch: attention(torch, "bfloat16"), 5),
     "saved, kept": (lambda torch: saved(torch, True), 5),
     "saved, in host memory": (lambda torch: saved(torch, False), 5),
 }  # fmt: skip

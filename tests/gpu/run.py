@@ -119,7 +119,7 @@ def table(found: dict) -> None:
 
 TESTS = (
     "test_devices", "test_memory", "test_streams", "test_nccl", "test_names", "test_ending", "test_computed_there",
-    "test_graphs", "test_own_kernels",
+    "test_graphs", "test_own_kernels", "test_own_networks",
 )  # fmt: skip
 
 
@@ -130,7 +130,7 @@ def one_test(name: str) -> tuple[str, int]:
         done = subprocess.run(
             [sys.executable, "-X", "faulthandler", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short",
              f"tests/cuda/{name}.py"],
-            capture_output=True, text=True, cwd=root, timeout=150,
+            capture_output=True, text=True, cwd=root, timeout=240,
             env={**os.environ, "RETROGRAD_GPU": "1", "PYTHONPATH": "src"},
         )  # fmt: skip
         return done.stdout + done.stderr, done.returncode

@@ -279,6 +279,10 @@ class DeviceArray:
 
     def __getitem__(self, key: Any) -> Any:
         place = self.place
+        if key.__class__ is tuple:
+            made = self._sliced(key)
+            if made is not None:
+                return made
         place.activate()
         if capturing and any(one.dtype.kind == "b" for one in arrays_in((key,))):
             refuse_if_captured(place, "an index of booleans, which decide the shape of the result", VALUES)
@@ -289,6 +293,22 @@ class DeviceArray:
         except Exception:
             return place.by_host(operator.getitem, (self, key), {})
         return place.wrap_view(raw, self)
+
+    def _sliced(self, key: tuple[Any, ...]) -> Any:
+        """A view by slices without steps, which the library need not be asked for; None if the key is another one."""
+        strides = self.strides
+        if len(key) > len(strides) or 0 in self.shape:
+            return None
+        shape, offset = list(self.shape), 0
+        for d, one in enumerate(key):
+            if one.__class__ is not slice:
+                return None
+            start, stop, step = one.indices(shape[d])
+            if step != 1 or stop <= start:
+                return None
+            shape[d] = stop - start
+            offset += start * strides[d]
+        return self.place.view_of(self, tuple(shape), strides, offset)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         place = self.place
@@ -468,6 +488,9 @@ def _structural(name: str) -> Callable[..., Any]:
 for _name in ("reshape", "transpose", "swapaxes", "squeeze", "ravel", "flatten", "diagonal"):
     setattr(DeviceArray, _name, _structural(_name))
 _reshape_otherwise: Any = DeviceArray.reshape
+#: Shape and strides of views by another shape, by what they are made of.
+_views: dict[Any, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+_MOST_VIEWS = 4096
 
 
 def _reshape(self: DeviceArray, *shape: Any, **kwargs: Any) -> Any:
@@ -477,7 +500,11 @@ def _reshape(self: DeviceArray, *shape: Any, **kwargs: Any) -> Any:
             return _reshape_otherwise(self, shape[0], **kwargs)
         shape = tuple(shape[0])
     own = self.shape
+    found = _views.get((own, self.strides, shape, self.dtype.itemsize)) if not kwargs else None
+    if found is not None:
+        return self.place.view_of(self, *found)
     if not kwargs and 0 not in own:
+        given = shape
         size, known, open_at = 1, 1, -1
         for n in own:
             size *= n
@@ -495,6 +522,9 @@ def _reshape(self: DeviceArray, *shape: Any, **kwargs: Any) -> Any:
                 return self.place.view_of(self, own, self.strides)
             strides = _reshaped(own, self.strides, shape, self.dtype.itemsize)
             if strides is not None:
+                if len(_views) >= _MOST_VIEWS:
+                    _views.clear()
+                _views[(own, self.strides, given, self.dtype.itemsize)] = shape, strides
                 return self.place.view_of(self, shape, strides)
             made = self.place.view_of(self.copy(), shape, contiguous(shape, self.dtype.itemsize))
             made.own()

@@ -71,7 +71,8 @@ class Place:
         self.thread: _Thread = thread
         self.raw_class: type[Any] = module.ndarray
         self.array_class: type[DeviceArray] = type(
-            f"Cuda{index}Array", (DeviceArray,),
+            f"Cuda{index}Array",
+            (DeviceArray,),
             {"__slots__": (), "place": self, "stream_pointer": ctypes.c_void_p(0)},
         )
         #: Arrays of the host that a stream has yet to read or write, with the event after which it has.

@@ -5,6 +5,9 @@ of each row so far; what is kept for the backward pass is one number a row, the 
 are computed again: a first kernel has 64 queries and gives their gradients (and the products of rows that the other
 one needs), a second one has 64 keys and gives those of keys and values.  So nothing is added by two threads, and sums
 are always in the same order.
+
+Narrow dtypes without a mask have matrix units, which cuBLAS uses: their scores are made by it, some rows of some heads
+at a time, and are computed again in the backward pass as well.
 """
 
 from __future__ import annotations
@@ -22,8 +25,9 @@ if TYPE_CHECKING:
     from ..places import Place
 
 _TILE = 64
-#: Bytes of scores of narrow dtypes from which on they are computed by blocks: below, cuBLAS's products are faster.
+#: Bytes of scores of narrow dtypes: so many are computed at once and kept, and so many at a time where there are more.
 _MANY = 32 << 20
+_PART = 16 << 20
 
 # A thread has 4 rows and 4 columns of a tile of scores (columns 16 apart, so that neighbours read neighbouring banks),
 # and the same 4 rows of a result. Rows of tiles are 4 elements longer than they need be, for the same reason.
@@ -100,7 +104,9 @@ _MASKED = {
     "bool": "if (!mask[r * s.sm[2] + c * s.sm[3]]) return -INF;",
     "added": "v += up(mask[r * s.sm[2] + c * s.sm[3]]);",
 }
-_FORWARD = _HEAD + """
+_FORWARD = (
+    _HEAD
+    + """
 extern "C" __global__ void __launch_bounds__(256) k(S s) {
     extern __shared__ double room[];
     W *q = (W*)room, *k = q + 64 * ROW, *v = k + 64 * ROW;
@@ -154,7 +160,10 @@ extern "C" __global__ void __launch_bounds__(256) k(S s) {
     store(s.o + at(s.so, b, h), s.so[2], first, s.rows, s.width, sum, factor);
 }
 """
-_QUERIES = _HEAD + """
+)
+_QUERIES = (
+    _HEAD
+    + """
 extern "C" __global__ void __launch_bounds__(256) k(S s) {
     extern __shared__ double room[];
     W *q = (W*)room, *g = q + 64 * ROW, *k = g + 64 * ROW, *v = k + 64 * ROW;
@@ -197,7 +206,10 @@ extern "C" __global__ void __launch_bounds__(256) k(S s) {
     if (s.o) store(s.o + at(s.so, b, h), s.so[2], first, s.rows, s.width, sum, factor);
 }
 """
-_KEYS = _HEAD + """
+)
+_KEYS = (
+    _HEAD
+    + """
 extern "C" __global__ void __launch_bounds__(256) k(S s) {
     extern __shared__ double room[];
     W *k = (W*)room, *v = k + 64 * ROW, *q = v + 64 * ROW, *g = q + 64 * ROW, *tile = g + 64 * ROW;
@@ -240,6 +252,7 @@ extern "C" __global__ void __launch_bounds__(256) k(S s) {
     if (s.dv) store(s.dv + at(s.sdv, b, h), s.sdv[2], first, s.columns, s.width, dv, one);
 }
 """
+)
 _CODE = {"forward": (_FORWARD, 3, False), "queries": (_QUERIES, 4, False), "keys": (_KEYS, 4, True)}
 
 
@@ -314,10 +327,9 @@ class Attention:
         if found is None:
             return None
         letter, held, kind, wide = found
-        rows, columns = query.shape[-2], key.shape[-2]
-        lead = math.prod(query.shape[:-2])
-        if letter in "eE" and kind == "none" and lead * rows * columns * 2 <= _MANY:
-            return None
+        rows, lead = query.shape[-2], math.prod(query.shape[:-2])
+        if letter in "eE" and kind == "none":
+            return self._forward_by_parts(query, key, value, is_causal, scale)
         query, key, value = (self._rowed(x) for x in (query, key, value))
         out = self._like(query)
         number = np.dtype(np.float64 if letter == "d" else np.float32)
@@ -335,6 +347,8 @@ class Attention:
         found = self._takes(query, key, value, mask)
         assert found is not None
         letter, held, kind, wide = found
+        if letter in "eE" and kind == "none":
+            return self._backward_by_parts(grad, query, key, value, is_causal, scale, edges)
         query, key, value, result, grad = (self._rowed(x) for x in (query, key, value, result, grad))
         rows, columns = query.shape[-2], key.shape[-2]
         delta = self.place.fresh(lse.shape, lse.strides, lse.dtype, lse.size * lse.dtype.itemsize)
@@ -346,6 +360,72 @@ class Attention:
             kernel, shared = self._kernel("keys", letter, held, kind, wide)
             self._launch(kernel, shared, -(-columns // _TILE), query, key, value, mask, scale, is_causal, dk=dk, dv=dv,
                          **given)  # fmt: skip
+        return dq, dk, dv
+
+    def _parts(self, query: Any, key: Any) -> Any:
+        """Which rows of which heads are computed at a time: the number of the batch, heads and rows from and to."""
+        heads, rows, columns = query.shape[-3], query.shape[-2], key.shape[-2]
+        most = max(1, _PART // (columns * query.dtype.itemsize))
+        down = min(rows, max(64, most))
+        many = max(1, min(heads, most // rows)) if down == rows else 1
+        for batch in range(query.shape[0] if len(query.shape) == 4 else 1):
+            for head in range(0, heads, many):
+                for row in range(0, rows, down):
+                    yield batch, head, min(head + many, heads), row, min(row + down, rows)
+
+    def _part(self, x: Any, batch: int, head: int, end: int, row: int = 0, last: int | None = None) -> Any:
+        """Some rows of some heads; all of them if no last one is given."""
+        steps = x.strides if len(x.strides) == 4 else (0, *x.strides)
+        shape = (end - head, (x.shape[-2] if last is None else last) - row, x.shape[-1])
+        offset = batch * steps[0] + head * steps[1] + row * steps[2]
+        apart = steps[1] if end - head > 1 else shape[1] * steps[2]  # one head lies as a new array does
+        return self.place.view_of(x, shape, (apart, *steps[2:]), offset)
+
+    def _product(self, a: Any, b: Any, out: Any = None, scale: float = 1.0, more: float = 0.0) -> Any:
+        made = self.place.product(a, b, out, scale, more)
+        assert made is not None, "a product of parts that cuBLAS does not take"
+        return made
+
+    def _weights(self, query: Any, key: Any, is_causal: bool, scale: float, first: int) -> Any:
+        place = self.place
+        scores = self._product(query, key.swapaxes(-2, -1), None, scale)
+        assert place.rows is not None
+        return place.rows.softmax("softmax", scores, -1, query.shape[-2] if is_causal else 0, True, first)
+
+    def _forward_by_parts(self, query: Any, key: Any, value: Any, is_causal: bool, scale: float) -> Any:
+        """None if there are so few scores that they are kept."""
+        if math.prod(query.shape[:-1]) * key.shape[-2] * query.dtype.itemsize <= _MANY:
+            return None
+        place = self.place
+        out = place.empty(query.shape, query.dtype)
+        for batch, head, end, row, last in self._parts(query, key):
+            q, k = self._part(query, batch, head, end, row, last), self._part(key, batch, head, end)
+            weights = self._weights(q, k, is_causal, scale, row)
+            made = self._part(out, batch, head, end, row, last)
+            self._product(weights, self._part(value, batch, head, end), made)
+        return out, place.empty((0,), query.dtype)  # nothing is kept
+
+    def _backward_by_parts(
+        self, grad: Any, query: Any, key: Any, value: Any, is_causal: bool, scale: float, edges: Sequence[Any]
+    ) -> Any:
+        place = self.place
+        assert place.rows is not None
+        dq, dk, dv = (None if edge is None else place.empty(x.shape, x.dtype)
+                      for edge, x in zip(edges, (query, key, value)))  # fmt: skip
+        for batch, head, end, row, last in self._parts(query, key):
+            q, g = (self._part(x, batch, head, end, row, last) for x in (query, grad))
+            k, v = (self._part(x, batch, head, end) for x in (key, value))
+            weights = self._weights(q, k, is_causal, scale, row)
+            more = 1.0 if row else 0.0  # rows of a head add up
+            if dv is not None:
+                self._product(weights.swapaxes(-2, -1), g, self._part(dv, batch, head, end), 1.0, more)
+            if dq is None and dk is None:
+                continue
+            scores = place.rows.softmax_backward("softmax", self._product(g, v.swapaxes(-2, -1)), weights, -1)
+            if dq is not None:
+                self._product(scores, k, self._part(dq, batch, head, end, row, last), scale)
+            if dk is not None:
+                self._product(scores.swapaxes(-2, -1), q, self._part(dk, batch, head, end), scale, more)
         return dq, dk, dv
 
     def _launch(

@@ -182,5 +182,3 @@ def products_of(launcher: Launcher | None) -> Products | None:
         return Products(launcher) if _library() is not None else None
     except (AttributeError, ImportError, OSError):
         return None
-
-

@@ -48,7 +48,9 @@ __device__ __forceinline__ W together(W v, W* room) { return over_block(v, Plus(
     long long end = min(s.count, (long long)(blockIdx.y + 1) * s.part), n = end - blockIdx.y * s.part; \\
     bool there = c < s.channels; if (!there) end = 0;
 """
-_MOMENTS = _HEAD + """
+_MOMENTS = (
+    _HEAD
+    + """
 extern "C" __global__ void k(S s) {
     BEGIN
     W mean = 0, far = 0;
@@ -62,7 +64,10 @@ extern "C" __global__ void k(S s) {
     }
 }
 """
-_NORMAL = _HEAD + """
+)
+_NORMAL = (
+    _HEAD
+    + """
 extern "C" __global__ void k(S s) {
     BEGIN
     if (!there) return;
@@ -93,7 +98,10 @@ extern "C" __global__ void k(S s) {
     }
 }
 """
-_SUMS = _HEAD + """
+)
+_SUMS = (
+    _HEAD
+    + """
 extern "C" __global__ void k(S s) {
     BEGIN
     W mean = there ? s.mean[c] : (W)0, total = 0, along = 0;
@@ -110,7 +118,10 @@ extern "C" __global__ void k(S s) {
     }
 }
 """
-_GRADIENT = _HEAD + """
+)
+_GRADIENT = (
+    _HEAD
+    + """
 extern "C" __global__ void k(S s) {
     BEGIN
     if (!there) return;
@@ -133,6 +144,7 @@ extern "C" __global__ void k(S s) {
     }
 }
 """
+)
 _CODE = {"moments": _MOMENTS, "normal": _NORMAL, "sums": _SUMS, "gradient": _GRADIENT}
 _LAYOUT = "Q" * 12 + "ddqqq4i"
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.state import local
 from ..memory import take
 from .launching import STORED, THREADS, Kernel, Launcher, blocks_for, configuration, contiguous, prepared, stored
 from .launching import _local as local_buffers
-from .pending import Pending, add_to
+from .pending import Pending, add_to, elements, is_wanted
 
 if TYPE_CHECKING:
     from ..places import Place
@@ -177,8 +178,7 @@ class Formula:
         return found
 
     def pair(self, a: Any, b: Any) -> Any:
-        """The result of two arrays of one dtype on this device; None if this is nothing for the kernel. The same as
-        `two`, with what it looks up kept together: it is called for each operator."""
+        """The same as `many` for two arrays, with what it looks up kept together: it is called for each operator."""
         found = self._pairs.get((a.dtype.num, a.shape, a.strides, b.shape, b.strides))
         if found is None:
             return self._new_pair(a, b)
@@ -202,11 +202,16 @@ class Formula:
             raise RuntimeError("CUDA error: a kernel could not be launched")
         return out
 
+    def _key(self, arrays: tuple[Any, ...], out: Any) -> tuple[Any, ...]:
+        """What decides a plan."""
+        shapes = tuple([(x.shape, x.strides) for x in arrays])
+        return arrays[0].dtype.num, shapes, out is not None and out.strides, self.dtype
+
     def _new_pair(self, a: Any, b: Any) -> Any:
-        made = self.two(a, b, None)
+        made = self.many((a, b), None)
         if made is not None and made.size:
             self._launch = prepared()
-            plan = _plans[(a.dtype.num, a.shape, a.strides, b.shape, b.strides, False, self.dtype)]
+            plan = _plans[self._key((a, b), None)]
             assert plan is not None
             kernel = (self._rows if plan.row else self._apart)[a.dtype]
             assert kernel is not None
@@ -220,44 +225,11 @@ class Formula:
             )  # fmt: skip
         return made
 
-    def two(self, a: Any, b: Any, out: Any, *numbers: float) -> Any:
-        """The result of two arrays of one dtype on this device; None if this is nothing for the kernel."""
-        dtype = a.dtype
-        key: Any = (a.dtype.num, a.shape, a.strides, b.shape, b.strides, out is not None and out.strides, self.dtype)
-        plan: Any = _plans.get(key, self)  # type: ignore[call-overload]
-        if plan is self:
-            item = dtype.itemsize
-            plan = plan_of(key, item, ((a.shape, a.strides), (b.shape, b.strides)),
-                           None if out is None else out.strides, 1 if self.dtype is not None else item)  # fmt: skip
-        if plan is None:
-            return None
-        kernel: Any = (self._rows if plan.row else self._apart).get(dtype, self)
-        if kernel is self:
-            kernel = self._kernel(dtype, plan.row)
-        if kernel is None:
-            return None
-        if out is None:
-            out = self.place.fresh(plan.shape, plan.strides, self.dtype or dtype, plan.nbytes)
-            stream = out.stream_pointer
-        elif self._refuses(out, plan, dtype, (a, b)):
-            return None
-        else:
-            self.place.activate()
-            stream = self.place.class_now().stream_pointer
-        if plan.row:
-            if plan.count:
-                kernel(plan.blocks, THREADS, stream, out.ptr, plan.count, a.ptr, b.ptr, *numbers)
-        elif plan.count:
-            kernel(plan.blocks, THREADS, stream, out.ptr, plan.count, a.ptr, b.ptr, *numbers, *plan.dims, 0,
-                   *plan.steps)  # fmt: skip
-        return out
-
     def many(self, arrays: tuple[Any, ...], out: Any, *numbers: float) -> Any:
-        """The same of any number of arrays."""
-        first = arrays[0]
-        dtype = first.dtype
-        shapes = tuple([(x.shape, x.strides) for x in arrays])
-        key: Any = (dtype.num, shapes, out is not None and out.strides, self.dtype)
+        """The result of arrays of one dtype on this device; None if this is nothing for the kernel."""
+        dtype = arrays[0].dtype
+        key = self._key(arrays, out)
+        shapes = key[1]
         plan: Any = _plans.get(key, self)  # type: ignore[call-overload]
         if plan is self:
             item = dtype.itemsize
@@ -346,11 +318,11 @@ class OwnUfunc:
         self.place: Place = launcher.place
         self.single: bool = name in UNARY
         self.adds: bool = name == "add"
+        self.multiplies: bool = name == "multiply"
         self.pair: Any = None
         result = "bool" if name in COMPARISONS else "T"
         expression = UNARY.get(name) or BINARY.get(name) or COMPARISONS[name]
         self.whole: Formula = Formula(launcher, name, expression, 1 if self.single else 2, 0, result)
-        self.two: Any = self.whole.two
         if not self.single:
             self.pair = self.whole.pair
             last = expression.replace("b", "p")
@@ -369,13 +341,17 @@ class OwnUfunc:
             if a.place is place:
                 if b.place is place and a.dtype is b.dtype:
                     if out is None:
+                        if self.multiplies and place.thread.adding is not None:
+                            later = elements(place, a, b) if is_wanted(place, local.state.current_node) else None
+                            if later is not None:
+                                return later
                         return self.pair(a, b)
                     if b._raw.__class__ is Pending and out is a and self.adds and add_to(out, b):
                         return out
-                    return self.two(a, b, out)
+                    return self.whole.many(args, out)
                 if a.dtype != b.dtype or b.place is not place:
                     return None
-                return self.two(a, b, out)
+                return self.whole.many(args, out)
         except AttributeError:
             pass
         if getattr(a, "place", None) is place:

@@ -26,7 +26,9 @@ extern "C" __global__ void k(S s) {
     for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < s.total;
          i += (long long)gridDim.x * blockDim.x) {
 """
-_COLUMNS = _HEAD + """
+_COLUMNS = (
+    _HEAD
+    + """
         int x = i % s.ow; long long r = i / s.ow; int y = r % s.oh; r /= s.oh;
         int v = r % s.kw; r /= s.kw; int u = r % s.kh; r /= s.kh; int c = r % s.c; long long n = r / s.c;
         int p = y * s.sh - s.ph + u * s.dh, q = x * s.sw - s.pw + v * s.dw;
@@ -35,23 +37,31 @@ _COLUMNS = _HEAD + """
     }
 }
 """
-_IMAGE = _HEAD + """
-        int q = i % s.w; long long r = i / s.w; int p = r % s.h; r /= s.h; int c = r % s.c; long long n = r / s.c;
+)
+# The windows that a cell is in: FOUND is done for the tap (u, t) of the window (y, x).
+_WINDOWS = """
+        int q = i % s.w; long long r = i / s.w; int p = r % s.h; r /= s.h;
         W v = 0;
+        CELL
         for (int u = 0; u < s.kh; ++u) {
             int y = p + s.ph - u * s.dh;
             if (y < 0 || y % s.sh || (y /= s.sh) >= s.oh) continue;
             for (int t = 0; t < s.kw; ++t) {
                 int x = q + s.pw - t * s.dw;
                 if (x < 0 || x % s.sw || (x /= s.sw) >= s.ow) continue;
-                v += up(s.a[n * s.step_n + ((c * s.kh + u) * (long long)s.kw + t) * s.step_k + y * s.ow + x]);
+                FOUND
             }
         }
         put(s.o + i, v);
     }
 }
 """
-_POOL = _HEAD + """
+_IMAGE = _HEAD + _WINDOWS.replace("CELL", "int c = r % s.c; long long n = r / s.c;").replace(
+    "FOUND", "v += up(s.a[n * s.step_n + ((c * s.kh + u) * (long long)s.kw + t) * s.step_k + y * s.ow + x]);"
+)
+_POOL = (
+    _HEAD
+    + """
         int x = i % s.ow; long long r = i / s.ow; int y = r % s.oh; long long n = r / s.oh;
         W most = -INF;
         int tap = -1;
@@ -66,23 +76,10 @@ _POOL = _HEAD + """
     }
 }
 """
-_POOL_BACKWARD = _HEAD + """
-        int q = i % s.w; long long r = i / s.w; int p = r % s.h; long long n = r / s.h;
-        W v = 0;
-        for (int u = 0; u < s.kh; ++u) {
-            int y = p + s.ph - u * s.dh;
-            if (y < 0 || y % s.sh || (y /= s.sh) >= s.oh) continue;
-            for (int t = 0; t < s.kw; ++t) {
-                int x = q + s.pw - t * s.dw;
-                if (x < 0 || x % s.sw || (x /= s.sw) >= s.ow) continue;
-                long long at = (n * s.oh + y) * s.ow + x;
-                if (s.taps[at] == u * s.kw + t) v += up(s.a[at]);
-            }
-        }
-        put(s.o + i, v);
-    }
-}
-"""
+)
+_POOL_BACKWARD = _HEAD + _WINDOWS.replace("CELL", "").replace(
+    "FOUND", "long long at = (r * s.oh + y) * s.ow + x; if (s.taps[at] == u * s.kw + t) v += up(s.a[at]);"
+)
 _LAYOUT = "QQQqqq14i"
 
 

@@ -460,5 +460,6 @@ AROUND: dict[str, dict[str, Any]] = {
 
 #: What kernels find of the compiled ones.
 COMPILED: dict[str, Any] = {
-    "max_pool2d": _of_images("max_pool"), "max_pool2d_backward": _of_images("max_pool_backward"),
+    "max_pool2d": _of_images("max_pool"),
+    "max_pool2d_backward": _of_images("max_pool_backward"),
 }

@@ -21,11 +21,14 @@ extern "C" __global__ void k(S s) {
     long long row = blockIdx.x;
     int n = s.width;
 """
-_SOFTMAX = """struct S { T* o; const T* a; int width; int rows; int seen; int pad; };
-""" + _ROW + """
+_SOFTMAX = (
+    """struct S { T* o; const T* a; int width; int rows; int seen; int first; };
+"""
+    + _ROW
+    + """
     const T* a = s.a + row * n;
     T* o = s.o + row * n;
-    int seen = s.seen ? min(n, (int)(row % s.seen) + 1) : n;
+    int seen = s.seen ? min(n, s.first + (int)(row % s.seen) + 1) : n;
     W most = -INF;
     for (int j = threadIdx.x; j < seen; j += blockDim.x) most = Larger()(most, up(a[j]));
     most = over_block(most, Larger(), room);
@@ -36,6 +39,7 @@ _SOFTMAX = """struct S { T* o; const T* a; int width; int rows; int seen; int pa
     WRITE
 }
 """
+)
 _WRITE = {
     "softmax": "for (int j = threadIdx.x; j < n; j += blockDim.x) "
                "put(o + j, j < seen ? exp(up(a[j]) - most) / total : (W)0);",
@@ -44,8 +48,11 @@ _WRITE = {
 }  # fmt: skip
 #: Of attention: a row that sees nothing gives zeros.
 _DEAD = """if (most == -INF) { for (int j = threadIdx.x; j < n; j += blockDim.x) put(o + j, (W)0); return; }"""
-_BACKWARD = """struct S { T* o; const T* g; const T* y; int width; int rows; };
-""" + _ROW + """
+_BACKWARD = (
+    """struct S { T* o; const T* g; const T* y; int width; int rows; };
+"""
+    + _ROW
+    + """
     const T* g = s.g + row * n; const T* y = s.y + row * n;
     T* o = s.o + row * n;
     W total = 0;
@@ -54,13 +61,17 @@ _BACKWARD = """struct S { T* o; const T* g; const T* y; int width; int rows; };
     for (int j = threadIdx.x; j < n; j += blockDim.x) put(o + j, RESULT);
 }
 """
+)
 _TERMS = {
     "softmax": ("up(g[j]) * up(y[j])", "(up(g[j]) - total) * up(y[j])"),
     "log_softmax": ("up(g[j])", "up(g[j]) - exp(up(y[j])) * total"),
 }
-_LAYER_NORM = """struct S { T* o; const T* a; const T* w; const T* b; T* mean; T* rstd; double eps; int width;
+_LAYER_NORM = (
+    """struct S { T* o; const T* a; const T* w; const T* b; T* mean; T* rstd; double eps; int width;
     int rows; };
-""" + _ROW + """
+"""
+    + _ROW
+    + """
     const T* a = s.a + row * n;
     T* o = s.o + row * n;
     W mean = 0, var = 0;
@@ -78,10 +89,14 @@ _LAYER_NORM = """struct S { T* o; const T* a; const T* w; const T* b; T* mean; T
     if (!threadIdx.x) { put(s.mean + row, mean); put(s.rstd + row, rstd); }
 }
 """
+)
 # Means and deviations are kept in T; of narrow elements they are computed again, and told to the kernel of the columns.
-_LAYER_NORM_BACKWARD = """struct S { T* o; const T* g; const T* a; const T* w; const T* mean; const T* rstd; W* told;
+_LAYER_NORM_BACKWARD = (
+    """struct S { T* o; const T* g; const T* a; const T* w; const T* mean; const T* rstd; W* told;
     double eps; int width; int rows; };
-""" + _ROW + """
+"""
+    + _ROW
+    + """
     const T* a = s.a + row * n; const T* g = s.g + row * n;
     T* o = s.o + row * n;
     W mean, rstd;
@@ -107,6 +122,7 @@ _LAYER_NORM_BACKWARD = """struct S { T* o; const T* g; const T* a; const T* w; c
     }
 }
 """
+)
 _COLUMNS = """struct S { W* o; const T* g; const T* a; const W* mean; const W* rstd; int width; int rows; int part;
     int pad; };
 extern "C" __global__ void k(S s) {
@@ -225,9 +241,10 @@ class Rows:
 
     # ------------------------------------------------------------------------------------------------------- softmax
 
-    def softmax(self, name: str, a: Any, dim: int, seen: int = 0, dead: bool = False) -> Any:
+    def softmax(self, name: str, a: Any, dim: int, seen: int = 0, dead: bool = False, first: int = 0) -> Any:
         """`softmax` or `log_softmax` over the last dimension; `seen`: how many rows a matrix has of which each sees no
-        column to the right of its own; `dead`: rows of minus infinity give zeros."""
+        column to the right of its own, the first of which is number `first`; `dead`: rows of minus infinity give
+        zeros."""
         if not a.shape or dim not in (-1, len(a.shape) - 1) or (letter := self._takes(a)) is None:
             return None
         width = a.shape[-1]
@@ -235,7 +252,7 @@ class Rows:
         zeros = _DEAD if dead else ""
         kernel = self._kernel(f"{name} {dead}", letter, "QQ4i", _SOFTMAX, WRITE=_WRITE[name], DEAD=zeros)
         out = self._like(a)
-        kernel(rows, threads_for(width), out.stream_pointer, out.ptr, a.ptr, width, rows, seen, 0)
+        kernel(rows, threads_for(width), out.stream_pointer, out.ptr, a.ptr, width, rows, seen, first)
         return out
 
     def softmax_backward(self, name: str, grad: Any, result: Any, dim: int) -> Any:

@@ -24,7 +24,9 @@ _FEW = 8192
 _STRUCT = """struct S { R* o; const T* a; const I* at; long long* fault; long long count; long long width;
     long long rows; long long padding; int by_count; int pad; };
 """
-_TAKE = _STRUCT + """
+_TAKE = (
+    _STRUCT
+    + """
 extern "C" __global__ void k(S s) {
     long long t = s.at[blockIdx.x];
     bool there = t >= 0 && t < s.rows;
@@ -33,7 +35,10 @@ extern "C" __global__ void k(S s) {
         s.o[blockIdx.x * s.width + d] = there ? s.a[t * s.width + d] : T{};
 }
 """
-_GATHER = _STRUCT + """
+)
+_GATHER = (
+    _STRUCT
+    + """
 extern "C" __global__ void k(S s) {
     __shared__ int list[256], many[8];
     long long i = blockIdx.x, t = s.at[i], d = blockIdx.y * 256LL + threadIdx.x;
@@ -59,7 +64,10 @@ extern "C" __global__ void k(S s) {
     if (d < s.width) put(s.o + t * s.width + d, s.by_count ? sum / found : sum);
 }
 """
-_ADD = _STRUCT + """
+)
+_ADD = (
+    _STRUCT
+    + """
 extern "C" __global__ void k(S s) {
     long long t = s.at[blockIdx.x];
     if (t == s.padding || t < 0 || t >= s.rows) return;
@@ -67,6 +75,7 @@ extern "C" __global__ void k(S s) {
         atomicAdd(s.o + t * s.width + d, (W)up(s.a[blockIdx.x * s.width + d]));
 }
 """
+)
 _LAYOUT = "QQQQqqqq2i"
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..places import Place
 
 #: Parameters of one launch, elements of a block, and numbers that a rule may have.
-_MANY, _PIECE, _NUMBERS = 48, 2048, 16
+_MANY, _PIECE, _NUMBERS = 48, 1024, 16
 
 
 class Unwritable(Exception):

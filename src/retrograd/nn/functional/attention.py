@@ -265,9 +265,7 @@ def _attended(
 def _check_padding(mask: Tensor | None, batch: int, length: int) -> None:
     """A mask of keys fits them."""
     if mask is not None and tuple(mask.shape) != (batch, length):
-        raise AssertionError(
-            f"Expected key_padding_mask.shape to be {(batch, length)}, but got {tuple(mask.shape)}"
-        )
+        raise AssertionError(f"Expected key_padding_mask.shape to be {(batch, length)}, but got {tuple(mask.shape)}")
 
 
 def _check_dims(
@@ -324,9 +322,7 @@ def _check_lengths(
         if mask.ndim == 3:
             expected = (query.shape[1] * num_heads, *expected)  # type: ignore[assignment]
         if tuple(mask.shape) != expected:
-            raise RuntimeError(
-                f"The shape of the {mask.ndim}D attn_mask is {mask.shape}, but should be {expected}."
-            )
+            raise RuntimeError(f"The shape of the {mask.ndim}D attn_mask is {mask.shape}, but should be {expected}.")
 
 
 def _check_extra(
@@ -348,9 +344,7 @@ def _check_extra(
             raise AssertionError(f"bias cannot be added to static {name}.")
         for dim, size in ((0, heads), (2, width)):
             if static.shape[dim] != size:
-                raise AssertionError(
-                    f"expecting static_{name[0]}.size({dim}) of {size}, but got {static.shape[dim]}"
-                )
+                raise AssertionError(f"expecting static_{name[0]}.size({dim}) of {size}, but got {static.shape[dim]}")
 
 
 def _projected(
