@@ -28,20 +28,24 @@ _AS_TENSOR = (
 )
 
 
+#: Ufuncs that have a short way to be recorded (`Recorder.pair`).
+PAIRS: tuple[Any, ...] = (np.add, np.subtract, np.multiply, np.true_divide, np.maximum, np.minimum)
+
+
 class RecordedArray:
     """An array during a recording: `array` is the real one, which the eager run computes with."""
 
-    __slots__ = ("__weakref__", "array", "recorder", "value")
+    __slots__ = ("__weakref__", "array", "dtype", "recorder", "shape", "value")
 
-    def __init__(self, array: np.ndarray, recorder: Recorder) -> None:
+    def __init__(self, array: np.ndarray, recorder: Recorder, value: Any = None) -> None:
         self.array: np.ndarray = array
         self.recorder: Recorder = recorder
-        self.value: Any = None
+        self.value: Any = value
+        self.shape: tuple[int, ...] = array.shape
+        self.dtype: Any = array.dtype
 
     # --------------------------------------------------------------------------------------------------- what it is
 
-    shape: Any = property(lambda self: self.array.shape)
-    dtype: Any = property(lambda self: self.array.dtype)
     strides: Any = property(lambda self: self.array.strides)
     ndim: Any = property(lambda self: self.array.ndim)
     size: Any = property(lambda self: self.array.size)
@@ -70,7 +74,12 @@ class RecordedArray:
         return self.recorder.call(function, args, kwargs, name=f"np.{function.__name__}")
 
     def __getitem__(self, key: Any) -> Any:
-        return self.recorder.call(_getitem, (self, key), {}, name="getitem")
+        recorder = self.recorder
+        if get_ident() == recorder.thread:
+            found = recorder.getitem(self, key)
+            if found is not None:
+                return found
+        return recorder.call(_getitem, (self, key), {}, name="getitem")
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.recorder.write(self, key, value)
@@ -130,10 +139,16 @@ class RecordedArray:
 
 
 def _operator(ufunc: Any, reflected: bool = False, in_place: bool = False) -> Any:
+    is_pair = ufunc in PAIRS and not in_place
+
     def operator(self: Any, other: Any) -> Any:
         if not isinstance(other, (RecordedArray, np.ndarray, np.generic, int, float, complex)):
             return NotImplemented
         operands = (other, self) if reflected else (self, other)
+        if is_pair and get_ident() == self.recorder.thread:
+            result = self.recorder.pair(ufunc, *operands)
+            if result is not None:
+                return result
         return self.recorder.ufunc(ufunc, "__call__", operands, {"out": (self,)} if in_place else {})
 
     return operator

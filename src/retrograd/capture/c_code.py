@@ -114,7 +114,7 @@ class CWriter:
         calls = unit.calls
         first = made_by(calls[0])
         assert first is not None
-        size = first.array.size
+        size = first.size
         rows = {row_length(value, first) for call in calls for value in call.reads if value.shape != first.shape} - {0}
         row = max(rows, default=0)
         lines: list[str] = []
@@ -133,14 +133,14 @@ class CWriter:
         def operand(value: Value) -> str:
             if value.key in names:
                 return names[value.key]
-            if value.storage.number in self.program.constants and value.array.size == 1:
-                text = literal(value.array)
+            if value.storage.number in self.program.constants and value.size == 1:
+                text = literal(self.memory.view(value))
                 if text is not None:
                     return text
             name = base(value, "a")
-            if row and value.array.size == row and value.shape != first.shape:
+            if row and value.size == row and value.shape != first.shape:
                 return f"{name}[j]"
-            if value.array.size == 1 and size != 1:
+            if value.size == 1 and size != 1:
                 return f"{name}[0]"
             return f"{name}[i]" if size != 1 else f"{name}[0]"
 
@@ -173,7 +173,7 @@ class CWriter:
             return self._sum(call, out, kind)
         if call.name in ("np.zeros", "np.ones") and not call.reads:
             target = self.address(out)
-            size = out.array.size
+            size = out.size
             low, high = ("0", "1") if size == 1 else ("lo", "hi")
             if call.name == "np.zeros":
                 each = f"sizeof({kind})"
@@ -181,7 +181,7 @@ class CWriter:
             return [f"{kind} *o = ({kind} *){target}; for (long i = {low}; i < {high}; i++) o[i] = 1;"], size, size
         values = list(call.args if call.name == "np.where" else call.reads)
         shape = out.shape
-        steps = [np.broadcast_to(value.array, shape).strides for value in values] + [out.strides]
+        steps = [_spread(value, shape) for value in values] + [out.strides]
         dims = _coalesced(shape, steps)
         lines = [
             f"{TYPES[v.dtype.char]} *a{n} = ({TYPES[v.dtype.char]} *){self.address(v)};" for n, v in enumerate(values)
@@ -200,7 +200,7 @@ class CWriter:
             f"for (long i{d} = {'0' if d else 'lo'}; i{d} < {dim[0] if d else 'hi'}; i{d}++) "
             for d, dim in enumerate(dims)
         ])  # fmt: skip
-        return [*lines, loops + inner], dims[0][0] if dims else 1, out.array.size
+        return [*lines, loops + inner], dims[0][0] if dims else 1, out.size
 
     def _sum(self, call: Call, out: Value, kind: str) -> tuple[list[str], int, int]:
         found = reduction(call)
@@ -221,6 +221,13 @@ class CWriter:
             f"for (long j = {low}; j < {high}; j++) o[j] += r[j]; }}"
         )
         return lines, columns, rows * columns
+
+
+def _spread(value: Value, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of an array that is broadcast to a shape."""
+    added = len(shape) - len(value.shape)
+    own = [step if size == whole else 0 for step, size, whole in zip(value.strides, value.shape, shape[added:])]
+    return (*[0] * added, *own)
 
 
 def _coalesced(shape: tuple[int, ...], steps: list[tuple[int, ...]]) -> list[tuple[int, list[int]]]:

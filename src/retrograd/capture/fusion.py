@@ -38,7 +38,7 @@ class Unit:
 
 
 def _contiguous(value: Value) -> bool:
-    return value.array.flags.c_contiguous
+    return value.is_contiguous
 
 
 def made_by(call: Call) -> Value | None:
@@ -48,14 +48,14 @@ def made_by(call: Call) -> Value | None:
 def why_not(call: Call) -> str | None:
     """Why a call is not written in C; None if it is."""
     out = made_by(call)
-    if out is None or not out.array.size:
+    if out is None or not out.size:
         return "it makes no array"
     if any(value.dtype.char not in TYPES for value in (*call.reads, out)):
         return "a dtype that C has no arithmetic for"
     for value in call.reads:
         if value.storage is out.storage and value.key != out.key:
             low, high = value.offset, out.offset
-            if not (value.array.size == 1 and out.array.size == 1 and low != high):
+            if not (value.size == 1 and out.size == 1 and low != high):
                 return "it reads and writes parts of the same memory"
     if call.kind == "ufunc":
         return _ufunc_why_not(call, out)
@@ -96,7 +96,7 @@ def _ufunc_why_not(call: Call, out: Value) -> str | None:
         return None
     if function in LIBM:
         return (
-            None if out.array.size <= FEW else "an exponential or the like of many elements, which NumPy is faster at"
+            None if out.size <= FEW else "an exponential or the like of many elements, which NumPy is faster at"
         )
     return f"np.{function.__name__} is not written in C"
 
@@ -111,17 +111,17 @@ def reduction(call: Call) -> tuple[str, int, int] | None:
         or out.dtype != a.dtype
         or not _contiguous(a)
         or not _contiguous(out)
-        or not a.array.size
+        or not a.size
     ):
         return None
     axis, ndim = call.kwargs["axis"], len(a.shape)
     axes = set(range(ndim)) if axis is None else {d % ndim for d in ((axis,) if isinstance(axis, int) else axis)}
     if axes == set(range(ndim - len(axes), ndim)):
         length = math.prod([a.shape[d] for d in axes])
-        return "rows", a.array.size // length, length
+        return "rows", a.size // length, length
     if axes == set(range(len(axes))):
         columns = math.prod(a.shape[len(axes) :])
-        return "columns", a.array.size // columns, columns
+        return "columns", a.size // columns, columns
     return None
 
 
@@ -154,7 +154,7 @@ def row_length(value: Value, out: Value) -> int:
     """The size of an array that is repeated along the leading dimensions of `out`; 0 if it is none."""
     many = len(value.shape)
     if 0 < many <= len(out.shape) and value.shape == out.shape[len(out.shape) - many :] and _contiguous(value):
-        return value.array.size if value.array.size > 1 else 0
+        return value.size if value.size > 1 else 0
     return 0
 
 
@@ -182,7 +182,7 @@ def _fusible(calls: list[Call], start: int) -> int:
                 if value.storage.number not in written and value.storage is not out.storage:
                     continue
             before = written.get(value.storage.number)
-            if not (whole or value.array.size == 1) or (before is not None and before != value.key):
+            if not (whole or value.size == 1) or (before is not None and before != value.key):
                 good = False
             if not whole and before is not None:
                 good = False

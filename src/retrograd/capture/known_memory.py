@@ -1,7 +1,8 @@
 """Memory by its address: whatever a call returns lies in a `Storage` that is known already (a view) or in a new one.
 
 The recorder keeps all arrays alive, so that no address is used twice.  Arrays that it has not seen come from outside,
-and are read where they lie.
+and are read where they lie.  NumPy takes longer to tell an address than to add small arrays, so those of new memory are
+asked for when the first array comes that nobody knows.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from .errors import CaptureError, refuse
-from .values import Storage, Value
+from .values import Storage, Value, address
 
 
 class KnownMemory:
@@ -22,10 +23,12 @@ class KnownMemory:
         self.storages: list[Storage] = []
         self._starts: list[int] = []
         self._by_start: list[Storage] = []
+        #: Storages whose address nobody has asked for yet.
+        self._unplaced: list[Storage] = []
 
     def add_storage(self, array: np.ndarray, kind: str, whole: bool = True) -> Storage:
         if not array.size:
-            storage = Storage(len(self.storages), array, 0, 0, kind)
+            storage = Storage(len(self.storages), array, 0, kind, 0)
             self.storages.append(storage)
             return storage
         owner = array
@@ -35,40 +38,52 @@ class KnownMemory:
         low, high = byte_bounds(array)
         if low < start or high > stop:
             owner, start, stop = array, low, high
-        storage = Storage(len(self.storages), owner, start, stop, kind)
+        storage = Storage(len(self.storages), owner, stop - start, kind, start)
         self.storages.append(storage)
-        position = bisect.bisect_left(self._starts, start)
-        self._starts.insert(position, start)
-        self._by_start.insert(position, storage)
+        self._place(storage)
         return storage
+
+    def _place(self, storage: Storage) -> None:
+        position = bisect.bisect_left(self._starts, storage.start)
+        self._starts.insert(position, storage.start)
+        self._by_start.insert(position, storage)
 
     def find(self, array: np.ndarray) -> Value | None:
         """The value that an array is, if its memory is known."""
         if not array.size:
             return None
-        start = array.__array_interface__["data"][0]
+        if self._unplaced:
+            for storage in self._unplaced:
+                self._place(storage)
+            self._unplaced = []
+        start = address(array)
         low, high = (start, start + array.nbytes) if array.flags.c_contiguous else byte_bounds(array)
         position = bisect.bisect_right(self._starts, low) - 1
         if position < 0:
             return None
         storage = self._by_start[position]
-        if low >= storage.stop:
+        begin = self._starts[position]
+        if low >= begin + storage.size:
             return None
-        if high > storage.stop:
+        if high > begin + storage.size:
             raise CaptureError("cannot capture arrays that share a part of their memory in a way that is not known")
-        return Value(storage, start - storage.start, array)
+        return Value(storage, start - begin, array)
 
     def made(self, array: np.ndarray, kind: str = "new") -> Value:
         """The value of an array that was just made and owns its memory."""
-        if array.base is not None or not array.size:
+        size = array.nbytes
+        if array.base is not None or not size:
             return self.value(array, kind)
-        start = array.__array_interface__["data"][0]
-        storage = Storage(len(self.storages), array, start, start + array.nbytes, kind)
-        self.storages.append(storage)
-        position = bisect.bisect_left(self._starts, start)
-        self._starts.insert(position, start)
-        self._by_start.insert(position, storage)
+        storages = self.storages
+        storage = Storage(len(storages), array, size, kind)
+        storages.append(storage)
+        self._unplaced.append(storage)
         return Value(storage, 0, array)
+
+    def part(self, whole: Value, array: np.ndarray) -> Value:
+        """The value of a view of what is known."""
+        storage = whole.storage
+        return Value(storage, address(array) - storage.start if array.size else 0, array)
 
     def value(self, array: np.ndarray, kind: str = "outside") -> Value:
         found = self.find(array)
@@ -76,5 +91,5 @@ class KnownMemory:
             if array.dtype.hasobject:
                 raise refuse(f"an array of {array.dtype}", "use a dtype of numbers")
             storage = self.add_storage(array, kind)
-            found = Value(storage, array.__array_interface__["data"][0] - storage.start if array.size else 0, array)
+            found = Value(storage, address(array) - storage.start if array.size else 0, array)
         return found

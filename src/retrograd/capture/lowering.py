@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..core.where import user_location
 from ..kernels import compiled
 from .arrays import RecordedArray
 from .errors import CaptureError
 from .recording import Recorder
-from .values import Call
+from .values import Call, Value
 
 #: Families whose kernels are seen through.
 _SEEN_THROUGH = {"activation", "arithmetic", "powers", "trigonometry", "comparison", "pointwise", "number_parts"}
@@ -72,7 +71,7 @@ def _simple(recorder: Recorder, ufunc: Any, *operands: Any, out: Any = None) -> 
 
 def _binary(ufunc: Any) -> Callable[..., Any]:
     def lowered(recorder: Recorder, a: Any, b: Any, out: Any = None) -> Any:
-        if out is None and a.__class__ is RecordedArray is b.__class__:
+        if out is None:
             result = recorder.pair(ufunc, a, b)
             if result is not None:
                 return result
@@ -90,7 +89,7 @@ def _unary(ufunc: Any) -> Callable[..., Any]:
 
 def _sum_or_difference(ufunc: Any) -> Callable[..., Any]:
     def lowered(recorder: Recorder, a: Any, b: Any, alpha: Any = 1, out: Any = None) -> Any:
-        if alpha == 1 and out is None and a.__class__ is RecordedArray is b.__class__:
+        if out is None and alpha.__class__ is int and alpha == 1:
             result = recorder.pair(ufunc, a, b)
             if result is not None:
                 return result
@@ -150,13 +149,11 @@ def _product(recorder: Recorder, a: Any, b: Any) -> Any:
 
 def _with_out(recorder: Recorder, function: Any, name: str, a: Any, b: Any) -> Any:
     x, y = _array(a), _array(b)
-    call = Call("product", name, function, (recorder.value(x), recorder.value(y)), {})
-    call.where = user_location()
-    call.reads = list(call.args)
+    reads = (recorder.known(a), recorder.known(b))
     result = function(x, y)
-    call.results = [recorder.value(result, "new")]
-    recorder.calls.append(call)
-    return recorder.box(result)
+    value = recorder.made(result)
+    recorder.calls.append(Call("product", name, function, reads, {}, recorder.here(), reads, (value,)))
+    return recorder.box(result, value)
 
 
 def _bmm(recorder: Recorder, a: Any, b: Any) -> Any:
@@ -185,9 +182,9 @@ def _spread(recorder: Recorder, a: Any, shape: Any) -> Any:
     if array is None or array.dtype.num >= 256 or np.prod(shape, dtype=np.int64) > 4096:
         return NotImplemented
     result = np.empty(tuple(shape), array.dtype)
-    recorder.value(result, "new")
-    recorder.copy(result, a)
-    return recorder.box(result)
+    value = recorder.made(result)
+    recorder.copy(result, a, written=value)
+    return recorder.box(result, value)
 
 
 def _select_backward(recorder: Recorder, grad: Any, input_sizes: Any, dim: int, index: int) -> Any:
@@ -196,7 +193,10 @@ def _select_backward(recorder: Recorder, grad: Any, input_sizes: Any, dim: int, 
     if array is None or array.dtype.num >= 256 or not sizes:
         return NotImplemented
     result = recorder.zeros(sizes, array.dtype)
-    recorder.copy(result.array[(slice(None),) * (dim % len(sizes)) + (index, ...)], grad)
+    dim %= len(sizes)
+    place = result.array[(slice(None),) * dim + (index, ...)]
+    offset = index % sizes[dim] * result.strides[dim]
+    recorder.copy(place, grad, written=Value(result.value.storage, offset, place))
     return result
 
 
@@ -210,7 +210,7 @@ def _slice_backward(recorder: Recorder, grad: Any, input_sizes: Any, dim: int, s
     if place.shape != array.shape:
         recorder.calls.pop()
         return NotImplemented
-    recorder.copy(place, grad)
+    recorder.copy(place, grad, written=recorder.part(result.value, place))
     return result
 
 
@@ -248,9 +248,10 @@ def _copied_as(recorder: Recorder, a: Any, shape: tuple[int, ...]) -> Any:
     if array.dtype.num >= 256 or not array.size:
         return NotImplemented
     result = np.empty(shape, array.dtype)
-    recorder.value(result, "new")
-    recorder.copy(result.reshape(array.shape), a)
-    return recorder.box(result)
+    value = recorder.made(result)
+    place = result.reshape(array.shape)
+    recorder.copy(place, a, written=Value(value.storage, 0, place))
+    return recorder.box(result, value)
 
 
 def _fill(recorder: Recorder, a: Any, value: Any, out: Any = None) -> Any:
@@ -284,9 +285,7 @@ def _relu(recorder: Recorder, a: Any, out: Any = None) -> Any:
         return NotImplemented
     if array.size > compiled.LARGE and not recorder.native:
         return NotImplemented  # the kernel has a quicker way
-    zero = np.zeros((), array.dtype)
-    recorder.value(zero, "number")
-    return recorder.pointwise(np.maximum, (zero, a))
+    return recorder.pointwise(np.maximum, (0.0, a))
 
 
 def _threshold_backward(recorder: Recorder, grad: Any, a: Any, threshold: Any) -> Any:
@@ -297,8 +296,7 @@ def _threshold_backward(recorder: Recorder, grad: Any, a: Any, threshold: Any) -
         or threshold.__class__ not in (int, float)
     ):
         return NotImplemented
-    zero = np.zeros((), grad.dtype)
-    recorder.value(zero, "number")
+    zero = recorder.number(0.0, grad.dtype).array
     below = recorder.pointwise(np.less_equal, (a, threshold))
     return recorder.call(np.where, (below, zero, grad), {}, name="np.where")
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from .program import Program
 from .runtime import Runtime, runtime
-from .values import Value
+from .values import Value, bytes_of
 
 
 class Memory:
@@ -27,7 +27,7 @@ class Memory:
             self._allocate(value)
         for number in program.kept:
             storage = program.storages[number]
-            self.own[number] = np.zeros(storage.stop - storage.start, np.uint8)
+            self.own[number] = np.zeros(storage.size, np.uint8)
 
         #: Who hands out memory for what kernels make, if that is much.
         self.shared: Runtime | None = runtime() if program.makes_much else None
@@ -53,25 +53,24 @@ class Memory:
     def _allocate(self, value: Value) -> None:
         storage = value.storage
         if storage.number not in self.own:
-            self.own[storage.number] = np.zeros(storage.stop - storage.start, np.uint8)
+            self.own[storage.number] = np.zeros(storage.size, np.uint8)
 
-    def view(self, value: Value) -> np.ndarray:
-        """The array of a value."""
-        storage = value.storage
-        if storage.kind == "outside" or storage.number in self.program.constants or not value.array.size:
+    def view(self, value: Value) -> Any:
+        """The array of a value; None if it has no memory here."""
+        if value.array is not None:
             return value.array
         found = self._views.get(value.key)
         if found is None:
-            program = self.program
-            if any(storage.number in where for where in (program.plan.registers, program.borrowed, program.loose)):
-                found = value.array  # that is not in this memory: this one only shows its shape
-                self._views[value.key] = found
-                return found
-            if storage.number in self.own:
-                buffer, base = self.own[storage.number], 0
+            number = value.storage.number
+            offset = self.program.plan.offsets.get(number)
+            if offset is not None:
+                found = value.within(self.arena, offset)
+            elif number in self.own:
+                found = value.within(self.own[number])
+            elif number in self.program.constants:
+                found = value.within(bytes_of(value.storage.array))
             else:
-                buffer, base = self.arena, self.program.plan.offsets[storage.number]
-            found = np.ndarray(value.shape, value.dtype, buffer, base + value.offset, value.strides)
+                return None  # it is not in this memory
             self._views[value.key] = found
         return found
 

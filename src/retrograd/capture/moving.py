@@ -10,6 +10,7 @@ from .. import random
 from ..optim import Optimizer
 from ..tensor import Tensor
 from .program import Program
+from .values import Call
 
 
 class MovingGenerator:
@@ -72,8 +73,15 @@ class MovingAttributes:
 def moving_parts(program: Program) -> list[Any]:
     """What a program moves before a call that refuses some values, or goes another way for them."""
     last = max([i for i, call in enumerate(program.calls) if call.looks or call.kind == "check"], default=-1)
+    return parts_of(program.calls[:last]) if last > 0 else []
+
+
+def parts_of(calls: list[Call]) -> list[Any]:
+    """What these calls move."""
     found: dict[int, Any] = {}
-    for call in program.calls[:last]:
+    for call in calls:
+        if not call.impure:
+            continue
         if call.name == "kernels.dropout_mask":
             found[id(random.default_generator)] = MovingGenerator(random.default_generator)
         for one in call.args:

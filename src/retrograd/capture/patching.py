@@ -65,6 +65,8 @@ def _bare(function: Any) -> Any:
 
 def _wrapper(kernel: Any) -> Any:
     bare = _bare(kernel)
+    if bare is kernels_dropout_mask:
+        return _dropout_wrapper()
     module = getattr(bare, "__module__", None) or ""
     random_kernel = module.endswith("kernels.random")
     metadata = is_metadata(module)
@@ -431,8 +433,8 @@ class patched:
             devices.register_array_class(RecordedArray, devices.CPU)
             active[get_ident()] = self.recorder
             self.places = _all_places()
-            for names, key, kernel, wrapper in self.places:
-                names[key] = wrapper if _bare(kernel) is not kernels_dropout_mask else _dropout_wrapper()
+            for names, key, _, wrapper in self.places:
+                names[key] = wrapper
             for name in _DRAWS:
                 self._patch(random.Generator, name, _draw(name, random.Generator.__dict__[name]))
             self._patch(random.Generator, "get_state", _get_state(random.Generator.get_state))

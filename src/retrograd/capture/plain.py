@@ -1,16 +1,20 @@
-"""A program as straight-line Python on NumPy: the text that `source` shows is the text that runs."""
+"""A program as straight-line Python on NumPy: the text that runs, and the one with remarks, which `source` shows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from .errors import CaptureError, OtherPath
+from .fusion import Unit
 from .memory import Memory
 from .program import Program, line_of
-from .values import Call, Storage, Value
+from .values import Call, Storage, Value, address
+
+#: So many calls are written as lines of their own.
+_FEW = 4
 
 
 class Writer:
@@ -27,7 +31,7 @@ class Writer:
             "check": check,
             "part": _part,
             "laid_out": _laid_out,
-            "address": _address,
+            "address": address,
             "room": _room,
         }
         self.lines: list[str] = []
@@ -40,11 +44,12 @@ class Writer:
         #: The table of pointers of the C code, and the storages that it touches.
         self.pointers: dict[int | None, int] | None = None
         self.in_c: set[int] = set()
+        self._elsewhere: set[int] = program.borrowed | program.loose
 
     # -------------------------------------------------------------------------------------------------------- names
 
     def value(self, value: Value) -> str:
-        key = value.key if value.array.size else id(value.array)
+        key = value.key if value.array is None or value.array.size else id(value.array)
         name = self._values.get(key)
         if name is None and value.storage.number in self.program.loose:
             self.make_room(value.storage)
@@ -64,9 +69,9 @@ class Writer:
         whole, first = self._borrowed[value.storage.number]
         name = self._values[value.key] = f"v{len(self._values)}"
         self._parts.setdefault(value.storage.number, []).append(name)
-        if first is None or first.dtype != value.dtype or not first.array.flags.c_contiguous:
+        if first is None or first.dtype != value.dtype or not first.is_contiguous:
             how = f"part({whole}, {self.thing(value.dtype)}, {value.offset}, {value.shape}, {value.strides})"
-        elif value.offset == 0 and value.array.flags.c_contiguous and value.array.size == first.array.size:
+        elif value.offset == 0 and value.is_contiguous and value.size == first.size:
             how = f"{whole}.reshape({value.shape})"
         else:
             how = f"part({whole}, {self.thing(value.dtype)}, {value.offset}, {value.shape}, {value.strides})"
@@ -93,7 +98,7 @@ class Writer:
             name = f"m{storage.number}"
             self._borrowed[storage.number] = name, None
             self._parts[storage.number] = [name]
-            self.lines.append(f"{name} = room({storage.stop - storage.start})")
+            self.lines.append(f"{name} = room({storage.size})")
             self._tell_c(storage.number, name)
 
     def let_go(self, unit: int) -> None:
@@ -157,6 +162,35 @@ class Writer:
         shape = ",".join(map(str, result.shape))
         return f"  # {result.dtype}[{shape}] {place}  {shown}"
 
+    def steps(self, call: Call) -> list[tuple[Any, tuple[Any, ...]]]:
+        """A call as functions with their arguments, if those are the same arrays each time; nothing if they are not."""
+        elsewhere = self._elsewhere
+        for value in (*call.reads, *call.results, *call.writes):
+            if value is None or value.storage.number in elsewhere:
+                return []
+        kind = call.kind
+        view: Callable[[Any], Any] = self.memory.view
+        if kind == "ufunc" and not call.kwargs:
+            arrays = [view(one) if one.__class__ is Value else one for one in call.args]
+            return [(_POSITIONAL.get(call.function, call.function), (*arrays, view((call.results or call.writes)[0])))]
+        if kind == "copy":
+            return [(np.copyto, (view(call.writes[0]), view(call.reads[0]), "unsafe"))]
+        if kind == "reduce":
+            axis, keepdims, out = call.kwargs["axis"], call.kwargs["keepdims"], view(call.results[0])
+            return [(call.function, (view(call.reads[0]), axis, None, out, keepdims))]
+        if call.name in ("np.zeros", "np.ones") and call.results and not call.reads:
+            return [(view(call.results[0]).fill, (int(call.name == "np.ones"),))]
+        return []
+
+    def run_through(self, steps: list[tuple[Any, tuple[Any, ...]]], units: Sequence[Unit]) -> None:
+        """Make these steps, which the units consist of: a text of many lines would take longer to compile than to run
+        a hundred times, and is no faster."""
+        if len(steps) > _FEW:
+            self.lines.append(f"for function, args in {self.thing(steps, 'steps')}: function(*args)")
+        else:
+            for unit in units:
+                self.write(unit.calls[0])
+
     def write(self, call: Call) -> None:
         made = next((value for value in (*call.results, *call.writes) if value is not None), None)
         if call.kind in ("ufunc", "product"):
@@ -166,7 +200,7 @@ class Writer:
             out = self.value(made)
             positional = call.kind == "ufunc" and not extra and call.function not in (np.maximum, np.minimum)
             out = out if positional else f"out={out}"
-            if call.kind == "product" and not self.memory.view(made).flags.c_contiguous:
+            if call.kind == "product" and not made.is_contiguous:
                 text = f"copyto({self.value(made)}, {self.function(call)}({', '.join(arguments)}))"
             else:
                 text = f"{self.function(call)}({', '.join(arguments)}, {out}{extra})"
@@ -226,6 +260,18 @@ class Writer:
         return names["replay"]
 
 
+def _maximum(a: Any, b: Any, out: np.ndarray) -> None:
+    np.maximum(a, b, out=out)
+
+
+def _minimum(a: Any, b: Any, out: np.ndarray) -> None:
+    np.minimum(a, b, out=out)
+
+
+#: For ufuncs that want no array to write to as their third argument.
+_POSITIONAL: dict[Any, Any] = {np.maximum: _maximum, np.minimum: _minimum}
+
+
 def _store(place: np.ndarray, result: Any) -> None:
     if result.shape != place.shape:
         raise CaptureError(
@@ -257,10 +303,6 @@ def _room(size: int) -> np.ndarray:
     return np.empty(size, np.uint8)
 
 
-def _address(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]
-
-
 def check(array: np.ndarray, expected: Any) -> None:
     """Is a value that the program was recorded for the same as then?"""
     now = array.tolist()
@@ -281,7 +323,16 @@ def _flat(tree: Any) -> list[Any]:
 def write_plain(program: Program, memory: Memory, remarks: bool = False) -> Writer:
     """The program as lines of Python."""
     writer = Writer(program, memory, remarks)
+    steps: list[tuple[Any, tuple[Any, ...]]] = []
+    first = 0
     for position, unit in enumerate(program.units):
+        found = [] if remarks else writer.steps(unit.calls[0])
+        if found:
+            steps += found
+            continue
+        writer.run_through(steps, program.units[first:position])
+        steps, first = [], position + 1
         writer.write(unit.calls[0])
         writer.let_go(position)
+    writer.run_through(steps, program.units[first:])
     return writer

@@ -20,8 +20,6 @@ class Plan:
         self.arena: int = 0
         #: What all storages would take side by side, as in an eager run that keeps everything.
         self.unplanned: int = 0
-        #: storage -> (first, last) unit that touches it
-        self.lives: dict[int, tuple[int, int]] = {}
         #: Storages that exist within one loop alone, and need no memory.
         self.registers: set[int] = set()
         #: storage -> bytes
@@ -37,30 +35,40 @@ def plan(
 ) -> Plan:
     """Lay out the new storages of a program: those that do not live at the same time may lie in the same place."""
     result = Plan()
-    lives: dict[int, list[int]] = {}
-    seen: dict[int, set[Any]] = {}
+    first_use: dict[int, int] = {}
+    last_use: dict[int, int] = {}
+    keys: dict[int, Any] = {}  # what a loop that a storage may live in alone knows it as; None if by several keys
     for position, unit in enumerate(units):
-        for value in [value for call in unit.calls for value in touched(call)]:
-            number = value.storage.number
-            if value.storage.kind == "new" and number not in constants and number not in kept:
-                lives.setdefault(number, [position, position])[1] = position
-                seen.setdefault(number, set()).add(value.key)
+        is_loop = unit.kind == "loop"
+        for call in unit.calls:
+            for value in touched(call):
+                storage = value.storage
+                if storage.kind == "new":
+                    number = storage.number
+                    last_use[number] = position
+                    if number not in first_use:
+                        first_use[number] = position
+                        keys[number] = value.key if is_loop else None
+                    elif is_loop and keys[number] != value.key:
+                        keys[number] = None
     for value in escaping:
-        if value.storage.number in lives:
-            lives[value.storage.number][1] = len(units)
-    result.lives = {number: (first, last) for number, (first, last) in lives.items()}
+        if value.storage.number in last_use:
+            last_use[value.storage.number] = len(units)
     active: list[tuple[int, int, int]] = []  # (offset, end, last call), by offset
     small = _SmallOnes()
-    for number, (first, last) in sorted(lives.items(), key=lambda item: item[1][0]):
-        storage = storages[number]
-        if first == last and units[first].kind == "loop" and len(seen[number]) == 1:
-            result.registers.add(number)
-            result.unplanned += storage.stop - storage.start
+    for number, first in first_use.items():  # in the order of their first uses
+        if number in constants or number in kept:
             continue
-        size = -(-(storage.stop - storage.start) // _ALIGNED) * _ALIGNED
+        last = last_use[number]
+        size = storages[number].size
+        if first == last and keys[number] is not None:
+            result.registers.add(number)
+            result.unplanned += size
+            continue
+        size = -(-size // _ALIGNED) * _ALIGNED
         result.unplanned += size
-        if size == _ALIGNED:
-            small.add(number, first, last)
+        if size <= _SMALL:
+            small.add(number, first, last, size)
             continue
         result.sizes[number] = size
         active = [one for one in active if one[2] >= first]
@@ -80,28 +88,36 @@ def plan(
     return result
 
 
+#: Storages of so many bytes take the place of one of the same size.
+_SMALL = 1 << 10
+
+
 class _SmallOnes:
-    """Places for the many storages of one unit, behind all others: whichever was free last is taken."""
+    """Places for the many small storages, behind all others: whichever of the same size was free last is taken."""
 
     def __init__(self) -> None:
         self.size: int = 0
         self.places: dict[int, int] = {}
-        self._free: list[int] = []
-        self._busy: list[tuple[int, int]] = []  # (last call, place), a heap
+        self._free: dict[int, list[int]] = {}
+        self._busy: list[tuple[int, int, int]] = []  # (last call, place, size), a heap
 
-    def add(self, number: int, first: int, last: int) -> None:
+    def add(self, number: int, first: int, last: int, size: int) -> None:
         while self._busy and self._busy[0][0] < first:
-            self._free.append(heapq.heappop(self._busy)[1])
-        if not self._free:
-            self._free.append(self.size)
-            self.size += _ALIGNED
-        self.places[number] = place = self._free.pop()
-        heapq.heappush(self._busy, (last, place))
+            _, place, its = heapq.heappop(self._busy)
+            self._free.setdefault(its, []).append(place)
+        free = self._free.get(size)
+        if free:
+            place = free.pop()
+        else:
+            place = self.size
+            self.size += size
+        self.places[number] = place
+        heapq.heappush(self._busy, (last, place, size))
 
 
 def touched(call: Call) -> list[Value]:
     """All values of a call."""
-    found = [value for value in (*call.reads, *call.results, *call.writes) if value is not None]
+    found: list[Any] = [*call.reads, *call.results, *call.writes]
     if call.kind == "python":
-        found += [value for _, value in call.kwargs.get("grads", ()) if value is not None]
-    return found
+        found += [value for _, value in call.kwargs.get("grads", ())]
+    return [value for value in found if value is not None] if None in found else found

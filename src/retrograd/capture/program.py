@@ -9,8 +9,6 @@ from __future__ import annotations
 import linecache
 from typing import Any
 
-import numpy as np
-
 from .fusion import Unit, units
 from .planning import Plan, plan, touched
 from .recording import Recorder
@@ -61,23 +59,13 @@ class Program:
         self.plan: Plan = Plan()
         #: Do kernels make large arrays, if only on the way to smaller ones?
         self.makes_much: bool = any(call.kind == "opaque" and _is_large(call) for call in self.calls)
-        self._let_go(recorder.calls)
+        self._let_go()
 
-    def _let_go(self, calls: list[Call]) -> None:
+    def _let_go(self) -> None:
         """Let go of the memory of the recording: what will be planned only has to show its shape."""
-        gone = [s for s in self.storages if s.kind in ("new", "argument") and s.number not in self.constants]
-        size = max([storage.stop - storage.start for storage in gone], default=0)
-        blank = np.empty(size, np.uint8)  # which nobody reads or writes, so that it takes no memory
-        numbers = {storage.number for storage in gone}
-        todo = [*self.arguments, *self.escaping, *self.grads]
-        for call in calls:
-            todo += touched(call)
-            todo += _in_tree(call.args)
-        for value in todo:
-            if value.storage.number in numbers and value.array.size:
-                value.array = np.ndarray(value.shape, value.dtype, blank, value.offset, value.strides)
-        for storage in gone:
-            storage.array = None
+        for storage in self.storages:
+            if storage.kind in ("new", "argument") and storage.number not in self.constants:
+                storage.array = None
 
     def lay_out(self) -> None:
         """Plan the memory."""
@@ -98,6 +86,8 @@ class Program:
             self.loose = self.plan.larger_than(_LOOSE) - {v.storage.number for v in self.escaping}
             self.plan = plan(self.units, self.storages, self.constants, elsewhere | self.loose, self.escaping)
         self.last_uses: dict[int, list[int]] = {}
+        if not self.borrowed and not self.loose:
+            return
         last: dict[int, int] = {}
         for position, unit in enumerate(self.units):
             for call in unit.calls:
@@ -113,12 +103,23 @@ def _live(calls: list[Call], wanted: set[int]) -> list[Call]:
     wanted = set(wanted)
     kept: list[Call] = []
     for call in reversed(calls):
-        touched = [value for value in (*call.results, *call.writes) if value is not None]
-        if call.results and call.name in _UNFILLED and not call.impure:
-            continue  # whose memory is there anyway
-        if call.impure or call.looks or any(v.storage.number in wanted or v.storage.kind != "new" for v in touched):
+        if call.impure or call.looks:
+            needed = True
+        else:
+            if call.kind == "opaque" and call.results and call.name in _UNFILLED:
+                continue  # whose memory is there anyway
+            needed = False
+            for value in call.results or call.writes:
+                if value is not None and (value.storage.number in wanted or value.storage.kind != "new"):
+                    needed = True
+            if call.results and call.writes and not needed:
+                needed = any([v.storage.number in wanted or v.storage.kind != "new" for v in call.writes])
+        if needed:
             kept.append(call)
-            wanted.update(value.storage.number for value in (*call.reads, *call.writes))
+            for value in call.reads:
+                wanted.add(value.storage.number)
+            for value in call.writes:
+                wanted.add(value.storage.number)
             if call.kind == "python":
                 wanted.update(v.storage.number for _, v in call.kwargs.get("grads", ()) if v is not None)
     return kept[::-1]
@@ -151,7 +152,7 @@ def _forwarded(calls: list[Call], left: list[Value]) -> list[Call]:
                 and a not in leaving and first_write.get(a, position) < position
             ):  # fmt: skip
                 for value in everyone[b]:
-                    value.storage = source.storage
+                    value.move(source.storage)
                 everyone[a] += everyone.pop(b)
                 last[a] = last[b]
                 if b in leaving:
@@ -167,8 +168,8 @@ def _is_whole(source: Value, target: Value) -> bool:
         source.storage.kind == "new" == target.storage.kind
         and source.dtype == target.dtype and source.shape == target.shape and source.strides == target.strides
         and source.offset == target.offset == 0 and 0 not in source.strides
-        and source.storage.stop - source.storage.start == source.array.nbytes
-        and target.storage.stop - target.storage.start == source.array.nbytes
+        and source.storage.size == source.nbytes
+        and target.storage.size == source.nbytes
     )  # fmt: skip
 
 
@@ -179,7 +180,7 @@ _LOOSE = 1 << 18
 
 
 def _is_large(call: Call) -> bool:
-    return any(value.array.nbytes >= _LARGE for value in touched(call))
+    return any(value.nbytes >= _LARGE for value in touched(call))
 
 
 def _borrowed(calls: list[Call], others: set[int]) -> set[int]:
@@ -188,9 +189,9 @@ def _borrowed(calls: list[Call], others: set[int]) -> set[int]:
     for call in calls:
         if call.kind == "opaque" and call.name not in ("np.where", "np.zeros", "np.ones"):
             for value in call.results:
-                if value is not None and value.offset == 0 and value.array.nbytes >= _LARGE:
+                if value is not None and value.offset == 0 and value.nbytes >= _LARGE:
                     storage = value.storage
-                    whole = storage.stop - storage.start == value.array.nbytes
+                    whole = storage.size == value.nbytes
                     if storage.kind == "new" and whole and storage.number not in others:
                         found.add(storage.number)
     return found
@@ -207,26 +208,37 @@ def _in_tree(tree: Any) -> list[Value]:
 
 def _constants(calls: list[Call], storages: list[Storage], seen: set[int]) -> set[int]:
     """New storages whose content is the same in every run."""
-    touched: dict[int, int] = {}
-    for call in calls:
-        for value in (*call.results, *call.writes):
-            if value is not None:
-                touched[value.storage.number] = touched.get(value.storage.number, 0) + 1
     constant: set[int] = {storage.number for storage in storages if storage.kind == "number"}
+    writers: dict[int, int] = {}
     for call in calls:
-        if call.impure or call.kind == "python" or any(v.storage.number not in constant for v in call.reads):
+        for made in call.results:
+            if made is not None:
+                writers[made.storage.number] = writers.get(made.storage.number, 0) + 1
+        for made in call.writes:
+            writers[made.storage.number] = writers.get(made.storage.number, 0) + 1
+    for call in calls:
+        if call.impure or call.kind == "python":
             continue
-        made = [value for value in (*call.results, *call.writes) if value is not None]
-        if all(
-            v.storage.kind == "new" and touched[v.storage.number] == 1 and v.storage.number not in seen for v in made
-        ):
-            constant.update(v.storage.number for v in made)
+        for value in call.reads:
+            if value.storage.number not in constant:
+                break
+        else:
+            numbers = [value.storage.number for value in (*call.results, *call.writes) if value is not None]
+            if all([
+                storages[number].kind == "new" and writers[number] == 1 and number not in seen for number in numbers
+            ]):  # fmt: skip
+                constant.update(numbers)
     return constant
 
 
 def _is_folded(call: Call, constants: set[int]) -> bool:
-    made = [value for value in (*call.results, *call.writes) if value is not None]
-    return bool(made) and all(value.storage.number in constants for value in made)
+    made = False
+    for value in (*call.results, *call.writes):
+        if value is not None:
+            if value.storage.number not in constants:
+                return False
+            made = True
+    return made
 
 
 def line_of(call: Call) -> str:

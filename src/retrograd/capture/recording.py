@@ -26,20 +26,31 @@ from typing import Any
 
 import numpy as np
 
-from ..core.state import local
+from ..autograd.accumulate_grad import AccumulateGrad
+from ..autograd.basic_nodes import GraphRoot
+from ..autograd.intercept import intercept
+from ..core.state import local, process
 from ..core.version_counter import INFERENCE
 from ..core.where import Location, user_location
 from ..kernels.promotion import is_stored
 from ..tensor import Tensor
-from .arrays import RecordedArray, unboxed
+from .arrays import PAIRS, RecordedArray, unboxed
 from .errors import refuse
 from .kernel_kinds import is_sized_by_values, refuses_values
 from .known_memory import KnownMemory
 from .values import Call, Value
 
 _NODES = "retrograd._generated.nodes"
-_PAIRS: tuple[Any, ...] = (np.add, np.subtract, np.multiply, np.true_divide, np.maximum, np.minimum)
-_NAMES: dict[Any, str] = {ufunc: f"np.{ufunc.__name__}" for ufunc in _PAIRS}
+_NAMES: dict[Any, str] = {ufunc: f"np.{ufunc.__name__}" for ufunc in PAIRS}
+_FUNCTIONS = "retrograd._generated.functions"
+_NUMBERS = (int, float)
+#: Smaller numbers are numbers in both dtypes.
+_MUCH = 1e30
+_NOTHING: dict[str, Any] = {}
+#: Classes of keys that give views.
+_OF_VIEWS = frozenset((int, slice, type(Ellipsis), type(None)))
+#: Classes of arguments that hold no tensor.
+_SIMPLE = frozenset((int, float, bool, complex, str, type(None), np.dtype, type(Ellipsis), slice))
 
 
 class Recorder(KnownMemory):
@@ -66,11 +77,13 @@ class Recorder(KnownMemory):
         #: Writes to counters that replays make themselves, by the id of the counter.
         self.live_writes: dict[int, int] = {}
         #: Nodes whose graph is gone.
-        self.freed: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.freed: set[Any] = set()
         #: Recorded arrays, weakly: none may be left when the step is done.
         self.boxes: list[Any] = []
-        #: Where all calls come from while a node of the package runs.
+        #: Where all calls come from while an operator or a node of the package runs, or a backward pass of such nodes.
         self.place: Location | None = None
+        self._pass: tuple[int, Location | None] = 0, None  # (the id of its task)
+        self._numbers: dict[Any, Any] = {}
         #: May values be looked at, as places where the program is split?
         self.split: bool = False
         #: Is the program to be run in C, where it can be?
@@ -84,13 +97,25 @@ class Recorder(KnownMemory):
             boxed.value = self.value(boxed.array)
         return boxed.value
 
+    def known(self, array: Any) -> Value:
+        """The value of an array, recorded or not."""
+        return self.of(array) if array.__class__ is RecordedArray else self.value(array)
+
     def box(self, array: Any, value: Value | None = None) -> RecordedArray:
-        if array.dtype.char not in "fdl?" and is_stored(array.dtype):
-            raise refuse(f"a tensor of {array.dtype}", "convert it to a dtype to compute with outside of the step")
-        boxed = RecordedArray(array, self)
-        boxed.value = value
+        dtype = array.dtype
+        if dtype.char not in "fdl?" and is_stored(dtype):
+            raise refuse(f"a tensor of {dtype}", "convert it to a dtype to compute with outside of the step")
+        boxed = RecordedArray(array, self, value)
         self.boxes.append(weakref.ref(boxed))
         return boxed
+
+    def here(self) -> Location | None:
+        """The user's line that runs."""
+        place = self.place
+        if place is not None:
+            return place
+        task, place = self._pass
+        return place if task and id(local.state.graph_task) == task else user_location(2)
 
     # -------------------------------------------------------------------------------------------- tensors of the world
 
@@ -140,6 +165,28 @@ class Recorder(KnownMemory):
         self._take_all(kwargs.values())
         return proceed()
 
+    def alone(self, operator: Any, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> Any:
+        """The thread's interceptor while nobody else looks, for operators of the package on tensors it knows."""
+        state = local.state
+        if state.known_modes is not process.modes or operator.__module__ != _FUNCTIONS:
+            return intercept(operator, args, kwargs)
+        for one in args:
+            if one.__class__ is Tensor:
+                if one._memory_.__class__ is not RecordedArray:
+                    return intercept(operator, args, kwargs)
+            elif one.__class__ not in _SIMPLE:
+                return intercept(operator, args, kwargs)
+        for one in kwargs.values():
+            if one.__class__ not in _SIMPLE:
+                return intercept(operator, args, kwargs)
+        this, state.interceptor = state.interceptor, None
+        before, self.place = self.place, user_location(2)
+        try:
+            return operator(*args, **kwargs)
+        finally:
+            self.place = before
+            state.interceptor = this
+
     def _refuse_history(self, tensor: Any) -> None:
         node = tensor._edge_[0]
         if node.sequence_nr < self.first_node and node.next_edges:
@@ -149,9 +196,17 @@ class Recorder(KnownMemory):
             )
 
     def around_nodes(self, call: Any) -> Any:
-        """Look at each node of a backward pass: none may be of a graph that was made before."""
-
+        """Look at the nodes of a backward pass: none may be of a graph that was made before."""
         place = user_location()
+        task: Any = local.state.graph_task
+        nodes = [task.root, *task.dependencies]
+        if all([self._is_simple(node) for node in nodes]):
+            self._pass = id(task), place
+            if not task.keep_graph:
+                info = task.exec_info
+                self.freed.update(nodes if info is None else [node for node in nodes if info[node].needed])
+            return call
+        self._pass = 0, None
 
         def look(node: Any, edges: Any, grads: Any, as_tensors: bool) -> Any:
             if node.sequence_nr < self.first_node:
@@ -170,6 +225,15 @@ class Recorder(KnownMemory):
                 self.place = None
 
         return look
+
+    def _is_simple(self, node: Any) -> bool:
+        """Was it made by this recording, and does it run no code of the user?"""
+        if node.extras is not None or node.sequence_nr < self.first_node:
+            return False
+        if node.__class__ is AccumulateGrad:
+            meta: Any = node.variable._grad_meta_
+            return meta.post_accumulate_grad_hooks is None
+        return node.__class__.__module__ == _NODES or node.__class__ is GraphRoot
 
     # -------------------------------------------------------------------------------------------------------- calls
 
@@ -191,7 +255,9 @@ class Recorder(KnownMemory):
             written = [inputs[0]]
         return self.call(function, tuple(inputs), kwargs, name=f"np.{ufunc.__name__}.{method}", writes=written)
 
-    def pointwise(self, ufunc: Any, inputs: Sequence[Any], out: Any = None, extra: dict[str, Any] | None = None) -> Any:
+    def pointwise(
+        self, ufunc: Any, inputs: Sequence[Any], out: Any = None, extra: dict[str, Any] | None = None
+    ) -> Any:
         """A ufunc on whole arrays: all of NumPy's ufuncs of numbers are functions of their operands' elements."""
         if ufunc.signature is not None:
             return self.call(ufunc, tuple(inputs), {} if out is None else {"out": out}, name=f"np.{ufunc.__name__}",
@@ -207,81 +273,119 @@ class Recorder(KnownMemory):
         for one in inputs:
             if one.__class__ is RecordedArray:
                 arrays.append(one.array)
-                values.append(self.of(one))
+                values.append(one.value or self.of(one))
             elif one.__class__ is np.ndarray:
                 arrays.append(one)
                 values.append(self.value(one))
             elif isinstance(one, np.generic) or (not mixed and dtype.char in "fd" and one.__class__ in (int, float)):
                 # A number beside arrays is taken in their dtype; as an array, it costs less.
-                array = np.asarray(one) if isinstance(one, np.generic) else np.array(one, dtype)
-                arrays.append(array)
-                values.append(self.made(array, "number"))
+                value = self.number(one, dtype)
+                arrays.append(value.array)
+                values.append(value)
             else:
                 arrays.append(one)
                 values.append(one)
-        call = Call("ufunc", f"np.{ufunc.__name__}", ufunc, tuple(values), extra or {})
-        call.where = self.place or user_location()
-        call.reads = [one for one in values if one.__class__ is Value]
         if out is None:
             result = ufunc(*arrays, **extra) if extra else ufunc(*arrays)
-            result = result if isinstance(result, np.ndarray) else np.asarray(result)
+            if result.__class__ is not np.ndarray:
+                result = np.asarray(result)
             found = self.made(result)
-            call.results = [found]
+            results, writes = (found,), ()
             boxed: Any = self.box(result, found)
         else:
             target = out.array if out.__class__ is RecordedArray else out
             written = self.of(out) if out.__class__ is RecordedArray else self.value(target)
             self.keep(written)
             ufunc(*arrays, out=target, **(extra or {}))
-            call.writes = [written]
+            results, writes = (), (written,)  # type: ignore[assignment]
             boxed = out
-        self.calls.append(call)
+        args: Any = tuple(values)
+        reads: Any = args
+        if any([one.__class__ is not Value for one in args]):
+            reads = tuple([one for one in args if one.__class__ is Value])
+        name = _NAMES.get(ufunc) or f"np.{ufunc.__name__}"
+        self.calls.append(Call("ufunc", name, ufunc, args, extra or _NOTHING, self.here(), reads, results, writes))
         return boxed
 
-    def pair(self, ufunc: Any, a: RecordedArray, b: RecordedArray) -> Any:
-        """`pointwise` of two arrays of one floating dtype; None if they are not."""
-        x, y = a.array, b.array
-        if x.dtype is not y.dtype or x.dtype.char not in "fd":
+    def number(self, number: Any, dtype: np.dtype) -> Value:
+        """A number as an array: a constant, the same each time."""
+        key = number.__class__, number or repr(number), dtype
+        value = self._numbers.get(key)
+        if value is None:
+            array = np.asarray(number) if isinstance(number, np.generic) else np.array(number, dtype)
+            value = self._numbers[key] = self.made(array, "number")
+        return value
+
+    def pair(self, ufunc: Any, a: Any, b: Any) -> Any:
+        """`pointwise` of two arrays of one floating dtype, or of one and a number; None if they are not."""
+        if a.__class__ is RecordedArray:
+            dtype = a.dtype
+            x, first = a.array, a.value or self.of(a)
+            if b.__class__ is RecordedArray:
+                if dtype is not b.dtype or (a.shape != b.shape and a.shape and b.shape):
+                    return None
+                y, second = b.array, b.value or self.of(b)
+            elif dtype.char in "fd" and b.__class__ in _NUMBERS and -_MUCH < b < _MUCH:
+                second = self.number(b, dtype)
+                y = second.array
+            else:
+                return None
+        elif b.__class__ is RecordedArray and b.dtype.char in "fd" and a.__class__ in _NUMBERS and -_MUCH < a < _MUCH:
+            dtype = b.dtype
+            first = self.number(a, dtype)
+            x, y, second = first.array, b.array, b.value or self.of(b)
+        else:
             return None
-        if x.shape != y.shape and x.shape and y.shape:
+        if dtype.char not in "fd":
             return None
-        result = np.asarray(ufunc(x, y))
+        result = ufunc(x, y)
+        if result.__class__ is not np.ndarray:
+            result = np.asarray(result)
         value = self.made(result)
-        reads = (self.of(a), self.of(b))
-        call = Call("ufunc", _NAMES[ufunc], ufunc, reads, {})
-        call.where = self.place or user_location(2)
-        call.reads, call.results = list(reads), [value]
-        self.calls.append(call)
+        reads = (first, second)
+        self.calls.append(
+            Call("ufunc", _NAMES[ufunc], ufunc, reads, _NOTHING, self.place or self.here(), reads, (value,))
+        )
         return self.box(result, value)
+
+    def getitem(self, boxed: RecordedArray, key: Any) -> Any:
+        """``boxed[key]`` where that is a view; None where it may not be."""
+        parts = key if key.__class__ is tuple else (key,)
+        for part in parts:
+            if part.__class__ not in _OF_VIEWS:
+                return None
+        array = boxed.array[key]
+        if array.__class__ is not np.ndarray or not array.size:
+            return None
+        if len(parts) == 2 and parts[0].__class__ is int and parts[1] is Ellipsis:
+            whole = self.of(boxed)
+            offset = whole.offset + parts[0] % whole.shape[0] * whole.strides[0]
+            return self.box(array, Value(whole.storage, offset, array))
+        return self.view_of(boxed, array)
 
     def view_of(self, boxed: RecordedArray, array: np.ndarray) -> Any:
         """A view of a recorded array, which is no call."""
-        whole = self.of(boxed)
-        offset = array.__array_interface__["data"][0] - whole.storage.start if array.size else 0
-        return self.box(array, Value(whole.storage, offset, array) if array.size else None)
+        return self.box(array, self.part(self.of(boxed), array) if array.size else None)
 
     def zeros(self, shape: Any, dtype: np.dtype, one: bool = False) -> Any:
         """Zeros, or ones, of new memory."""
         function: Any = np.ones if one else np.zeros
-        call = Call("opaque", "np.ones" if one else "np.zeros", function, (shape, dtype), {})
-        call.where = self.place or user_location(2)
         result = function(shape, dtype)
         value = self.made(result)
-        call.results = [value]
-        self.calls.append(call)
+        name = "np.ones" if one else "np.zeros"
+        self.calls.append(Call("opaque", name, function, (shape, dtype), _NOTHING, self.here(), (), (value,)))
         return self.box(result, value)
 
     def reduce(self, array: Any, axis: Any, keepdims: bool) -> Any:
         """A sum."""
-        real = array.array if array.__class__ is RecordedArray else array
-        call = Call("reduce", "np.add.reduce", np.add.reduce, (), {"axis": axis, "keepdims": keepdims})
-        call.where = self.place or user_location()
-        call.args = (self.value(real),)
-        call.reads = [call.args[0]]
+        boxed = array.__class__ is RecordedArray
+        real = array.array if boxed else array
+        args = (self.of(array) if boxed else self.value(real),)
         result = np.asarray(np.add.reduce(real, axis=axis, keepdims=keepdims))  # type: ignore[call-overload]
-        call.results = [self.value(result, "new")]
-        self.calls.append(call)
-        return self.box(result)
+        value = self.made(result)
+        options = {"axis": axis, "keepdims": keepdims}
+        self.calls.append(Call("reduce", "np.add.reduce", np.add.reduce, args, options, self.here(), args, (value,)))
+        return self.box(result, value)
 
     def write(self, target: Any, key: Any, value: Any) -> None:
         """``target[key] = value``."""
@@ -303,21 +407,21 @@ class Recorder(KnownMemory):
             return
         self.copy(place, value)
 
-    def copy(self, place: np.ndarray, value: Any, name: str = "np.copyto") -> None:
-        """Write a value, spread over the elements, to a place."""
-        source = value.array if value.__class__ is RecordedArray else value
-        if not isinstance(source, np.ndarray):
-            source = np.asarray(source).astype(place.dtype)
-            self.value(source, "number")
-        call = Call("copy", name, np.copyto, (), {})
-        call.where = self.place or user_location()
-        call.args = (self.value(source),)
-        call.reads = [call.args[0]]
-        written = self.value(place)
+    def copy(self, place: np.ndarray, value: Any, name: str = "np.copyto", written: Value | None = None) -> None:
+        """Write a value, spread over the elements, to a place, which is `written` if that is known."""
+        read: Value
+        if value.__class__ is RecordedArray:
+            source, read = value.array, self.of(value)
+        elif isinstance(value, np.ndarray):
+            source, read = value, self.value(value)
+        else:
+            source = np.asarray(value).astype(place.dtype)
+            read = self.made(source, "number")
+        if written is None:
+            written = self.value(place)
         self.keep(written)
         np.copyto(place, source, casting="unsafe")
-        call.writes = [written]
-        self.calls.append(call)
+        self.calls.append(Call("copy", name, np.copyto, (read,), _NOTHING, self.here(), (read,), (), (written,)))
 
     def call(
         self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, name: str, writes: Sequence[Any] = (),
@@ -348,16 +452,15 @@ class Recorder(KnownMemory):
         def again(tree: Any) -> Any:
             """The same with Values."""
             if tree.__class__ is RecordedArray or isinstance(tree, np.ndarray):
-                array: Any = tree.array if tree.__class__ is RecordedArray else tree
-                return self.value(array)
+                return self.known(tree)
             if tree.__class__ in (tuple, list):
                 return tree.__class__([again(one) for one in tree])
             return {key: again(one) for key, one in tree.items()} if tree.__class__ is dict else tree
 
         real_args, real_kwargs = real(args), real(kwargs)
-        for array, _, _ in found:
+        for array, _, tree in found:
             if id(array) in written:
-                self.keep(self.value(array))
+                self.keep(self.known(tree))
         self.busy += 1
         try:
             result = function(*real_args, **real_kwargs)
@@ -367,20 +470,21 @@ class Recorder(KnownMemory):
             written = [id(array) for array, _, _ in found if array.flags.writeable]
             found.clear()
             real_args, real_kwargs = real(args), real(kwargs)
-            for array, _, _ in found:
-                self.keep(self.value(array))
+            for _, _, tree in found:
+                self.keep(self.known(tree))
             result = function(*real_args, **real_kwargs)
         finally:
             self.busy -= 1
         call = Call(kind, name, function, again(args), again(kwargs))
-        call.where = self.place or user_location()
+        call.where = self.here()
         call.impure = impure
         call.looks = refuses_values(getattr(function, "__module__", None))
-        call.reads = [self.value(array) for array, _, _ in found]
-        call.writes = [self.value(array) for array, _, _ in found if id(array) in written]
+        call.reads = [self.known(tree) for _, _, tree in found]
+        call.writes = [self.known(tree) for array, _, tree in found if id(array) in written]
         same = {id(given): tree for _, given, tree in found}
         same.update({id(array): tree for array, _, tree in found})
         fresh: list[Value | None] = []
+        makes_new = name.startswith("np.")  # or views; kernels may keep what they return
 
         def boxed(tree: Any) -> Any:
             if isinstance(tree, np.generic):
@@ -390,14 +494,15 @@ class Recorder(KnownMemory):
                 if known is not None:
                     fresh.append(None)
                     return known if known.__class__ is RecordedArray else self.box(known)
-                value = self.find(tree)
+                value = None if makes_new and tree.base is None else self.find(tree)
                 if value is None:
-                    fresh.append(self.value(tree, "new"))
+                    value = self.made(tree) if makes_new else self.value(tree, "new")
+                    fresh.append(value)
                 else:
                     if not tree.flags.writeable and value.storage.array.flags.writeable:
                         tree.flags.writeable = True
                     fresh.append(None if value.storage not in [v.storage for v in fresh if v is not None] else value)
-                return self.box(tree)
+                return self.box(tree, value)
             if tree.__class__ in (tuple, list):
                 return tree.__class__([boxed(one) for one in tree])
             if isinstance(tree, tuple):
@@ -450,7 +555,7 @@ class Recorder(KnownMemory):
                writes: Sequence[Any]) -> Any:  # fmt: skip
         """Record a call of a Python function that lives on real tensors, such as an optimizer's step."""
         call = Call("python", name, function, args, kwargs)
-        call.where = self.place or user_location()
+        call.where = self.here()
         call.impure = True
         call.reads = [self.value(array) for array in reads]
         call.writes = [self.value(array) for array in writes]
@@ -459,8 +564,8 @@ class Recorder(KnownMemory):
 
     def decide(self, boxed: RecordedArray, value: Any) -> Any:
         """Go on for this value of an array alone: a replay that finds another one takes another path."""
-        call = Call("check", "check", None, (self.value(boxed.array), value), {})
-        call.where = self.place or user_location()
+        call = Call("check", "check", None, (self.of(boxed), value), {})
+        call.where = self.here()
         call.impure = call.may_raise = True
         call.reads = [call.args[0]]
         self.calls.append(call)

@@ -121,6 +121,7 @@ class Recording:
         self.structure: TreeSpec
         leaves, self.structure = tree_flatten(result)
         self.leaves: list[Any] = [self._output(leaf, positions) for leaf in leaves]
+        recorder.freed.clear()
         del leaves
         self.result = result
         for tensor, _ in recorder.swapped.values():
@@ -168,8 +169,7 @@ class Recording:
         array: Any = leaf._memory_
         if leaf._special_ is not None or not isinstance(array, (np.ndarray, RecordedArray)):
             raise refuse(f"a result of {type(array).__name__}", "return dense tensors")
-        bare: Any = array.array if array.__class__ is RecordedArray else array
-        value = recorder.value(bare)
+        value = recorder.known(array)
         if leaf._edge_ is not None and leaf._edge_[0] not in recorder.freed:
             raise NeedsGraph
         if value.storage.kind == "argument":
@@ -184,7 +184,7 @@ class Recording:
         #: (tensor, position of the argument or None, the array that its ``.grad`` has to have; None: no ``.grad``)
         self.grads_expected: list[tuple[Any, int | None, Any]] = []
         used = {
-            v.storage.start
+            v.storage.number
             for call in recorder.calls
             for v in (*call.reads, *call.writes)
             if v.storage.kind == "outside"
@@ -192,7 +192,9 @@ class Recording:
         for tensor, before in self._grads_before.values():
             now = None if tensor._grad_meta_ is None else tensor._grad_meta_.grad
             position = positions.get(id(tensor))
+            made = None
             if now is not None and now._memory_.__class__ is RecordedArray:
+                made = recorder.of(now._memory_)
                 if now is before:
                     before_array = recorder.swapped[id(now)][1] if id(now) in recorder.swapped else now._memory_.array
                     now._memory_ = before_array
@@ -201,16 +203,16 @@ class Recording:
             if now is before:
                 if now is not None:
                     value = recorder.find(now._memory_) if isinstance(now._memory_, np.ndarray) else None
-                    if value is not None and value.storage.start in used:
+                    if value is not None and value.storage.number in used:
                         self.grads_expected.append((tensor, position, now._memory_))
                 continue
             if before is None:
                 self.grads_expected.append((tensor, position, None))
             elif isinstance(before._memory_, np.ndarray):
                 value = recorder.find(before._memory_)
-                if value is not None and value.storage.start in used:
+                if value is not None and value.storage.number in used:
                     self.grads_expected.append((tensor, position, before._memory_))
-            value = None if now is None else recorder.value(now._memory_)
+            value = None if now is None else made or recorder.value(now._memory_)
             if now is not None and now._edge_ is not None:
                 raise refuse(
                     "a .grad with a history (create_graph=True)", "use torch.autograd.grad() and return its result"

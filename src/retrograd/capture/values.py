@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,23 +11,37 @@ import numpy as np
 from ..core.where import Location
 
 
+def address(array: np.ndarray) -> int:
+    """Where the first element of an array lies."""
+    return array.__array_interface__["data"][0]
+
+
 class Storage:
-    """A piece of memory: `kind` is "new" (made by the step), "argument", "outside", or "number" (a constant)."""
+    """A piece of memory: `kind` is "new" (made by the step), "argument", "outside", or "number" (a constant).
 
-    __slots__ = ("array", "kind", "number", "start", "stop")
+    Its address is looked up when somebody asks for it (known_memory.py): for most of what a step makes, nobody does.
+    """
 
-    def __init__(self, number: int, array: Any, start: int, stop: int, kind: str) -> None:
+    __slots__ = ("_start", "array", "kind", "number", "size")
+
+    def __init__(self, number: int, array: Any, size: int, kind: str, start: int | None = None) -> None:
         self.number: int = number
         self.array: Any = array  # that owns the memory, or the one by which it came
-        self.start: int = start
-        self.stop: int = stop
+        self.size: int = size
         self.kind: str = kind
+        self._start: int | None = start
+
+    @property
+    def start(self) -> int:
+        if self._start is None:
+            self._start = address(self.array)
+        return self._start
 
 
 class Value:
-    """An array as a part of a storage."""
+    """An array as a part of a storage. The `array` itself is kept if it is of the world, a number, or empty."""
 
-    __slots__ = ("array", "dtype", "offset", "shape", "storage", "strides")
+    __slots__ = ("array", "dtype", "key", "offset", "shape", "storage", "strides")
 
     def __init__(self, storage: Storage, offset: int, array: np.ndarray) -> None:
         self.storage: Storage = storage
@@ -33,14 +49,50 @@ class Value:
         self.shape: tuple[int, ...] = array.shape
         self.strides: tuple[int, ...] = array.strides
         self.dtype: np.dtype = array.dtype
-        self.array: np.ndarray = array
+        self.array: Any = array if storage.kind in _THERE or not array.size else None
+        #: Two values with the same key are the same part of the same memory.
+        self.key: tuple[Any, ...] = storage.number, offset, self.shape, self.strides, self.dtype
+
+    def move(self, storage: Storage) -> None:
+        """Be the same part of another storage."""
+        self.storage = storage
+        self.key = (storage.number, *self.key[1:])
 
     @property
-    def key(self) -> tuple[Any, ...]:
-        return self.storage.number, self.offset, self.shape, self.strides, self.dtype.str
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Does it lie row by row, without gaps?"""
+        step = self.dtype.itemsize
+        for size, stride in zip(reversed(self.shape), reversed(self.strides)):
+            if stride != step and size != 1:
+                return not all(self.shape)
+            step *= size
+        return True
+
+    def within(self, buffer: Any, start: int = 0) -> np.ndarray:
+        """This array, where its storage begins at `start` of a buffer."""
+        return np.ndarray(self.shape, self.dtype, buffer, start + self.offset, self.strides)
 
     def __repr__(self) -> str:
         return f"s{self.storage.number}+{self.offset}:{self.dtype.str}{list(self.shape)}"
+
+
+#: Kinds of storages that are there when a program is made.
+_THERE = ("outside", "number")
+
+
+def bytes_of(array: np.ndarray) -> np.ndarray:
+    """The memory of an array that has no gaps, whatever the order of its dimensions, for views of it."""
+    if array.flags.c_contiguous:
+        return array
+    return array.transpose(sorted(range(array.ndim), key=lambda d: -array.strides[d]))
 
 
 class Call:
@@ -51,17 +103,24 @@ class Call:
         "where", "writes",
     )  # fmt: skip
 
-    def __init__(self, kind: str, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(
+        self, kind: str, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
+        where: Location | None = None, reads: Sequence[Value] = (), results: Sequence[Value | None] = (),
+        writes: Sequence[Value] = (),
+    ) -> None:  # fmt: skip
         self.kind: str = kind  # "ufunc", "reduce", "copy", "product", "opaque" or "python"
         self.name: str = name
         self.function: Any = function
         self.args: tuple[Any, ...] = args
         self.kwargs: dict[str, Any] = kwargs
-        self.reads: list[Value] = []
-        self.results: list[Value | None] = []
-        self.writes: list[Value] = []
+        self.where: Location | None = where
+        self.reads: Sequence[Value] = reads
+        self.results: Sequence[Value | None] = results
+        self.writes: Sequence[Value] = writes
         self.impure: bool = False
-        self.may_raise: bool = kind in ("opaque", "python")
+        self.may_raise: bool = kind in _MAY_RAISE
         #: Does it look at values, and refuse some? Then it is made even if nobody reads what it gives.
         self.looks: bool = False
-        self.where: Location | None = None
+
+
+_MAY_RAISE = ("opaque", "python")
