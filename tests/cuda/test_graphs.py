@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -293,3 +297,38 @@ def test_attention_with_dropout_can_be_captured(gpu, kind):
         assert torch.isfinite(y).all()
         assert given is None or not y[:, :, 3].any()
     assert torch.isfinite(v.grad).all()
+
+
+ON_THE_CPU = """
+import sys
+sys.path.insert(0, "tests")
+import retrograd as torch
+from gpu import simulated
+from retrograd.arrays import places
+
+if sys.argv[1] == "beside a device":
+    places.start(simulated.library(1))
+weight, bias = torch.ones(4, 3, requires_grad=True), torch.ones(4, requires_grad=True)
+
+
+@torch.capture(backend="plain")
+def step(x):
+    return torch.nn.functional.linear(x, weight, bias).relu().sum()
+
+
+for _ in range(3):
+    step(torch.ones(2, 3))
+print(step.source)
+"""
+
+
+def test_steps_of_the_cpu_are_recorded_alike_beside_a_device():
+    """In processes of their own: what chooses among devices stood before the kernels when capturing was imported."""
+
+    def source(where):
+        command = [sys.executable, "-c", ON_THE_CPU, where]
+        root = Path(__file__).parents[2]
+        return subprocess.run(command, capture_output=True, text=True, check=True, cwd=root, env=os.environ).stdout
+
+    alone = source("alone")
+    assert "def replay" in alone and source("beside a device") == alone

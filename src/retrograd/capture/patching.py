@@ -63,6 +63,12 @@ def _bare(function: Any) -> Any:
     return function
 
 
+@functools.cache
+def _lowered() -> dict[Any, Any]:
+    """`LOWERED` by the kernels themselves: once a device is in use, their names stand for what chooses among devices."""
+    return {_bare(kernel): lowered for kernel, lowered in LOWERED.items()}
+
+
 def _wrapper(kernel: Any) -> Any:
     bare = _bare(kernel)
     if bare is kernels_dropout_mask:
@@ -73,7 +79,7 @@ def _wrapper(kernel: Any) -> Any:
     of_numbers = module.endswith("kernels.promotion")
     views = module.endswith("kernels.shape")
     name = f"kernels.{bare.__name__}"
-    lowered = LOWERED.get(bare)
+    lowered = _lowered().get(bare)
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         recorder = active.get(get_ident())
