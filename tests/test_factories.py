@@ -363,7 +363,7 @@ def test_what_is_said_beside_out_is_true_of_it(torch, name):
     make, args = getattr(torch, name), FACTORIES[name]
     with pytest.raises(RuntimeError, match=r"dtype Double does not match dtype of out parameter \(Float\)"):
         make(*args, dtype=torch.float64, out=torch.zeros(2))
-    with pytest.raises(RuntimeError, match="device type meta does not match device type of out parameter .cpu."):
+    with pytest.raises(RuntimeError, match=r"device type meta does not match device type of out parameter .cpu."):
         make(*args, device="meta", out=torch.zeros(2))
     make(*args, dtype=torch.float32, device="cpu", out=torch.zeros(2))
 
@@ -439,8 +439,9 @@ def test_new_memory_is_filled_where_results_are_deterministic(deterministic):
     torch = deterministic
     like = torch.zeros(2)
     for made in (
-        torch.empty(2), torch.empty(2, dtype=torch.complex64), torch.empty(2, dtype=torch.bfloat16), torch.empty_like(like),
-        like.new_empty(2), torch.empty_strided((2, 2), (1, 2)), torch.empty_permuted((2, 2), (1, 0)),
+        torch.empty(2), torch.empty(2, dtype=torch.complex64), torch.empty(2, dtype=torch.bfloat16),
+        torch.empty_like(like), like.new_empty(2), torch.empty_strided((2, 2), (1, 2)),
+        torch.empty_permuted((2, 2), (1, 0)),
         torch.empty(3, out=torch.zeros(1)), torch.zeros(2).resize_(4)[2:], torch.empty(2, device="cpu"),
     ):  # fmt: skip
         assert made.isnan().all()

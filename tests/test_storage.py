@@ -280,7 +280,8 @@ def test_a_tensor_of_a_storage(torch: Any) -> None:
 
 def test_storages_of_nothing(torch: Any) -> None:
     """On the device meta they have a size and no bytes."""
-    untyped, typed = torch.UntypedStorage(100, device="meta"), torch.TypedStorage([1, 2], dtype=torch.int64, device="meta")
+    untyped = torch.UntypedStorage(100, device="meta")
+    typed = torch.TypedStorage([1, 2], dtype=torch.int64, device="meta")
     assert (untyped.nbytes(), len(untyped), untyped.data_ptr(), untyped.device.type) == (100, 100, 0, "meta")
     assert (typed.nbytes(), typed.size(), typed.device.type) == (16, 2, "meta")
     x = torch.empty(4, 5, device="meta")

@@ -92,7 +92,7 @@ def __invert__(self: Tensor) -> Tensor:
 
 
 def number_as_tensor(value: Any, like: Any) -> Tensor:
-    """A number as the 0-d tensor that it stands for beside `like`, a tensor whose dtype it takes if that can hold it."""
+    """A number as the 0-d tensor that it stands for beside `like`: of its dtype if that can hold it."""
     value = as_number(value)
     if not isinstance(like, Tensor):  # another number
         return tensor(value)
