@@ -167,51 +167,75 @@ CASES = {
 }  # fmt: skip
 
 
-def one(name: str) -> dict:
-    """The figures of one library, in this process."""
+#: How often each case is timed in each library, in turns: the host is not as fast in one second as in the next.
+ROUNDS = 7
+
+
+def serve(name: str) -> None:
+    """One library in this process: it reads what to do, a case to make or to time, and writes what it took."""
     torch = __import__(name)
-    found = {}
-    for title, (make, times) in CASES.items():
+    run, times = None, 0
+    for line in sys.stdin:
+        title = json.loads(line)
         try:
-            run = make(torch)
-            for _ in range(3):
+            if title is not None:
+                run = None  # with its memory
+                make, times = CASES[title]
+                run = make(torch)
+                for _ in range(3):
+                    run()
+                torch.cuda.synchronize()
+                torch.cuda.reset_peak_memory_stats()
+                before = torch.cuda.memory_allocated()
                 run()
-            torch.cuda.synchronize()
-            torch.cuda.reset_peak_memory_stats()
-            before = torch.cuda.memory_allocated()
-            taken = []
-            for _ in range(5):
+                torch.cuda.synchronize()
+                answer = torch.cuda.max_memory_allocated() - before
+            else:
                 began = time.perf_counter()
                 for _ in range(times):
                     run()
                 torch.cuda.synchronize()
-                taken.append((time.perf_counter() - began) / times)
-            peak = torch.cuda.max_memory_allocated() - before
-            found[title] = [min(taken), peak]
+                answer = (time.perf_counter() - began) / times
         except Exception as error:
-            found[title] = f"{type(error).__name__}: {str(error)[:150]}"
-    return found
+            answer = f"{type(error).__name__}: {str(error)[:150]}"
+        print(json.dumps(answer), flush=True)
 
 
 def main(folder: str | None = None) -> None:
     """Both, and the ratios."""
-    found = {}
-    for name in ("torch", "retrograd"):
-        done = subprocess.run(
-            [sys.executable, "-m", "gpu.benchmark", name], capture_output=True, text=True, timeout=150
+    names = ("torch", "retrograd")
+    servers = {
+        name: subprocess.Popen(
+            [sys.executable, "-m", "gpu.benchmark", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        try:
-            found[name] = json.loads(done.stdout.splitlines()[-1])
-        except (ValueError, IndexError):
-            print(f"{name}: {done.stderr[-800:]}")
-            found[name] = {}
+        for name in names
+    }
+
+    def ask(name: str, what: str | None) -> object:
+        server = servers[name]
+        server.stdin.write(json.dumps(what) + "\n")
+        server.stdin.flush()
+        return json.loads(server.stdout.readline() or '"it has ended"')
+
+    found: dict[str, dict] = {name: {} for name in names}
     for title in CASES:
-        theirs, ours = found["torch"].get(title), found["retrograd"].get(title)
-        if isinstance(theirs, list) and isinstance(ours, list):
-            print(f"{title:25} {ours[0] * 1e3:9.3f} ms, torch {theirs[0] * 1e3:9.3f} ms: {ours[0] / theirs[0]:6.2f}; "
-                  f"peak {ours[1] / 2**20:8.1f} MiB, torch {theirs[1] / 2**20:8.1f}")  # fmt: skip
-        else:
-            print(f"{title:25} {ours} / {theirs}")
+        peaks = {name: ask(name, title) for name in names}
+        taken: dict[str, list] = {name: [] for name in names}
+        for _ in range(ROUNDS):
+            for name in names:
+                taken[name].append(ask(name, None))
+        wrong = [one for name in names for one in (peaks[name], *taken[name]) if isinstance(one, str)]
+        if wrong:
+            print(f"{title:25} {wrong[0]}")
+            continue
+        for name in names:
+            found[name][title] = [min(taken[name]), peaks[name], taken[name]]
+        theirs, ours = found["torch"][title], found["retrograd"][title]
+        print(f"{title:25} {ours[0] * 1e3:9.3f} ms, torch {theirs[0] * 1e3:9.3f} ms: {ours[0] / theirs[0]:6.2f}; "
+              f"peak {ours[1] / 2**20:8.1f} MiB, torch {theirs[1] / 2**20:8.1f}", flush=True)  # fmt: skip
+    for server in servers.values():
+        server.stdin.close()
+        server.wait(timeout=30)
     if folder:
         with open(os.path.join(folder, "benchmark.json"), "w") as file:
             json.dump(found, file, indent=1)
@@ -219,6 +243,6 @@ def main(folder: str | None = None) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        print(json.dumps(one(sys.argv[1])))
+        serve(sys.argv[1])
     else:
         main(os.environ.get("OUT"))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _TILE = 64
 #: Bytes of scores of narrow dtypes: so many are computed at once and kept, and so many at a time where there are more.
 _MANY = 32 << 20
-_PART = 16 << 20
+_PART = 32 << 20
 
 # A thread has 4 rows and 4 columns of a tile of scores (columns 16 apart, so that neighbours read neighbouring banks),
 # and the same 4 rows of a result. Rows of tiles are 4 elements longer than they need be, for the same reason.

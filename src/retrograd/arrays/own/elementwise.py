@@ -318,17 +318,25 @@ class OwnUfunc:
         self.place: Place = launcher.place
         self.single: bool = name in UNARY
         self.adds: bool = name == "add"
-        self.multiplies: bool = name == "multiply"
         self.pair: Any = None
         result = "bool" if name in COMPARISONS else "T"
         expression = UNARY.get(name) or BINARY.get(name) or COMPARISONS[name]
         self.whole: Formula = Formula(launcher, name, expression, 1 if self.single else 2, 0, result)
         if not self.single:
-            self.pair = self.whole.pair
+            self.pair = self._multiplied if name == "multiply" else self.whole.pair
             last = expression.replace("b", "p")
             first = "".join({"a": "p", "b": "a"}.get(c, c) for c in expression)
             self.last: Formula = Formula(launcher, f"{name} number", last, 1, 1, result)
             self.first: Formula = Formula(launcher, f"number {name}", first, 1, 1, result)
+
+    def _multiplied(self, a: Any, b: Any) -> Any:
+        """A product, which may be computed later: Note [Pending gradients] in pending.py."""
+        place = self.place
+        if place.thread.adding is not None and is_wanted(place, local.state.current_node):
+            later = elements(place, a, b)
+            if later is not None:
+                return later
+        return self.whole.pair(a, b)
 
     def __call__(self, args: tuple[Any, ...], out: Any) -> Any:
         """The result; None if this is nothing for the kernel."""
@@ -341,10 +349,6 @@ class OwnUfunc:
             if a.place is place:
                 if b.place is place and a.dtype is b.dtype:
                     if out is None:
-                        if self.multiplies and place.thread.adding is not None:
-                            later = elements(place, a, b) if is_wanted(place, local.state.current_node) else None
-                            if later is not None:
-                                return later
                         return self.pair(a, b)
                     if b._raw.__class__ is Pending and out is a and self.adds and add_to(out, b):
                         return out

@@ -84,7 +84,7 @@ def _pointwise(name: str, count: int) -> Around:
 def _arithmetic(ufunc: str) -> Around:
     """An operator of two arrays of one dtype, before anything else is looked at."""
 
-    adds, multiplies = ufunc == "add", ufunc == "multiply"
+    adds = ufunc == "add"
 
     def make(original: Any) -> Any:
         def kernel(*args: Any, **kwargs: Any) -> Any:
@@ -94,14 +94,9 @@ def _arithmetic(ufunc: str) -> Around:
                     place = a.place
                     pair = place.pairs[ufunc]
                     if pair is not None:
-                        if place.thread.adding is not None:
-                            made = None
-                            if multiplies and pending.is_wanted(place, local.state.current_node):
-                                made = pending.elements(place, a, b)
-                            elif adds and b._raw.__class__ is Pending:
-                                made = pending.plus(a, b)
-                            if made is not None:
-                                return made
+                        made = pending.plus(a, b) if adds and b._raw.__class__ is Pending else None
+                        if made is not None:
+                            return made
                         made = pair(a, b)
                         if made is not None:
                             return made
