@@ -227,8 +227,11 @@ def _add_in_place(old: Tensor, grad: Any) -> None:
     if vc is INFERENCE and not local.state.inference:
         raise inference_error()
     array = old._numbers_
+    add = accumulate
+    if array.__class__ is not ndarray and hasattr(array, "place"):
+        add = array.place.numpy.add  # what NumPy would ask for, at twice the cost
     try:
-        accumulate(array, grad, array)
+        add(array, grad, array)
     except ValueError:
         raise _mismatch(array.shape, grad.shape) from None
     if array is not old._memory_:

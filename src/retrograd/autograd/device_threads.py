@@ -145,11 +145,11 @@ def run_whole(
 def _adding(nodes: dict[Any, int]) -> set[Any] | None:
     """The nodes of a pass that add what they get to something, and those that hand it on to such a leaf: Note [Pending
     gradients] in arrays/own/pending.py."""
-    found = {
-        one
-        for one, count in nodes.items()
-        if count > 1 or (one.__class__ is AccumulateGrad and one.variable._grad_meta_.grad is not None)
-    }
+    found = set()
+    for one, count in nodes.items():
+        meta = one.variable._grad_meta_ if one.__class__ is AccumulateGrad else None
+        if count > 1 or (meta is not None and meta.grad is not None):
+            found.add(one)
     if found:
         from .._generated.nodes import TBackward0  # it imports this package
 

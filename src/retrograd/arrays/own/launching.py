@@ -52,6 +52,9 @@ __device__ __forceinline__ void put(f16* p, double v) { put(p, (float)v); }
 __device__ __forceinline__ void put(bf16* p, double v) { put(p, (float)v); }
 __device__ __forceinline__ void put(bool* p, bool v) { *p = v; }
 __device__ __forceinline__ void put(long long* p, long long v) { *p = v; }
+// A product that is rounded before something is added to it, as it is where the two are computed apart.
+__device__ __forceinline__ float times(float a, float b) { return __fmul_rn(a, b); }
+__device__ __forceinline__ double times(double a, double b) { return __dmul_rn(a, b); }
 """
 _REDUCE = """
 template <class V, class F> __device__ __forceinline__ V over_block(V v, F f, V* room) {

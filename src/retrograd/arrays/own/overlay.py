@@ -33,7 +33,7 @@ FORMULAS: dict[str, tuple[str, int, int]] = {
         f"b * ((W)0.5 * ((W)1 + {_TANH}) + (W)0.5 * a * ((W)1 - {_TANH} * {_TANH}) * (W)0.79788456080286535588 * "
         "((W)1 + (W)0.134145 * a * a))", 2, 0,
     ),
-    "added product": ("a + b * c", 3, 0),
+    "added product": ("a + times(b, c)", 3, 0),
     "leaky_relu": ("a > 0 ? a : a * p", 1, 1),
 }  # fmt: skip
 

@@ -14,7 +14,9 @@ def mm_laid_out(ops: Any, a: Any, b: Any, strides: tuple[int, ...]) -> Any:
     It is the gradient of that operand. The weight of a linear layer enters the product transposed: laid out like it,
     its gradient can become ``.grad`` without a copy.
     """
-    return ops.t(ops.mm(ops.t(b), ops.t(a))) if strides[0] < strides[1] else ops.mm(a, b)
+    if strides[0] >= strides[1]:
+        return ops.mm(a, b)
+    return ops.mm(b.T, a.T).T if ops is kernels else ops.t(ops.mm(ops.t(b), ops.t(a)))
 
 
 def every_matrix(ops: Any, grad: Any, shape: tuple[int, ...]) -> Any:
