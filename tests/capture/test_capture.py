@@ -600,3 +600,11 @@ def test_a_failing_step_leaves_generators_and_optimizers_as_they_were(calls):
     assert torch.equal(torch.default_generator.get_state(), drawn)
     step(torch.eye(2))
     assert optimizer.state[w]["step"] == calls + 1
+
+
+def test_a_large_result_lies_where_an_operand_lay_that_nobody_reads_any_more():
+    step = torch.capture(lambda x: ((x * 2.0 + 1.0) * 3.0).sum(), backend="plain")
+    x = torch.linspace(0.0, 1.0, 20_000)
+    results = [step(x).item() for _ in range(4)]
+    assert results == [((x * 2.0 + 1.0) * 3.0).sum().item()] * 4
+    assert step._last.recording.program.plan.arena < 1.1 * x._memory_.nbytes

@@ -63,10 +63,17 @@ def _bare(function: Any) -> Any:
     return function
 
 
+#: Kernels that are ufuncs of two arrays, with what may follow them: an `alpha` of one.
+_AS_UFUNC: dict[Any, Any] = {kernels.mul: np.multiply, kernels.add: np.add, kernels.sub: np.subtract}
+_ONCE = (1,)
+
+
 @functools.cache
-def _lowered() -> dict[Any, Any]:
-    """`LOWERED` by the kernels themselves: once a device is in use, their names stand for what chooses among devices."""
-    return {_bare(kernel): lowered for kernel, lowered in LOWERED.items()}
+def _by_kernels() -> tuple[dict[Any, Any], dict[Any, Any]]:
+    """`LOWERED` and `_AS_UFUNC` by the kernels themselves: once a device is in use, their names stand for what chooses
+    among devices."""
+    lowered, ufuncs = ({_bare(kernel): value for kernel, value in table.items()} for table in (LOWERED, _AS_UFUNC))
+    return lowered, ufuncs
 
 
 def _wrapper(kernel: Any) -> Any:
@@ -79,7 +86,7 @@ def _wrapper(kernel: Any) -> Any:
     of_numbers = module.endswith("kernels.promotion")
     views = module.endswith("kernels.shape")
     name = f"kernels.{bare.__name__}"
-    lowered = _lowered().get(bare)
+    lowered, ufunc = (table.get(bare) for table in _by_kernels())
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         recorder = active.get(get_ident())
@@ -87,6 +94,10 @@ def _wrapper(kernel: Any) -> Any:
             return kernel(*unboxed(args), **unboxed(kwargs))
         if recorder.busy:
             return kernel(*args, **kwargs)
+        if ufunc is not None and not kwargs and (len(args) == 2 or args[2:] == _ONCE):
+            result = recorder.pair(ufunc, args[0], args[1])  # the shortest way, for the most frequent ones
+            if result is not None:
+                return result
         if lowered is not None:
             result = lowered(recorder, *args, **kwargs)
             if result is not NotImplemented:

@@ -71,6 +71,7 @@ class Program:
         """Plan the memory."""
         left = [*self.escaping, *self.grads]
         self.calls = _forwarded(self.calls, left)
+        _in_place(self.calls, left)
         self.kept = {value.storage.number for value in self.grads if value.storage.kind == "new"} - self.constants
         for call in self.calls:
             if call.kind == "python":
@@ -160,6 +161,44 @@ def _forwarded(calls: list[Call], left: list[Value]) -> list[Call]:
                 continue
         kept.append(call)
     return kept
+
+
+def _in_place(calls: list[Call], left: list[Value]) -> None:
+    """Have large results of ufuncs lie where an operand lies that nobody reads any more."""
+    large = [
+        position for position, call in enumerate(calls)
+        if call.kind == "ufunc" and call.results and not call.kwargs and call.results[0].nbytes >= _LARGE  # type: ignore[union-attr]
+    ]  # fmt: skip
+    if not large:
+        return
+    everyone: dict[int, list[Value]] = {}
+    last: dict[int, int] = {}
+    ours: set[int] = set()  # what NumPy has made: kernels may keep what they return
+    for position, call in enumerate(calls):
+        for value in (*touched(call), *_in_tree(call.args), *_in_tree(call.kwargs)):
+            everyone.setdefault(value.storage.number, []).append(value)
+            last[value.storage.number] = position
+        if call.kind != "opaque" or call.name.startswith("np."):
+            ours.update([value.storage.number for value in call.results if value is not None])
+    leaving = {value.storage.number for value in left}
+    for call in calls:
+        if call.kind == "python":
+            leaving.update([value.storage.number for value in touched(call)])
+    for position in large:
+        call = calls[position]
+        result: Any = call.results[0]
+        for value in call.reads:
+            a, b = value.storage.number, result.storage.number
+            if (
+                a != b and a in ours and a not in leaving and b not in leaving and last[a] == position
+                and _is_whole(value, result) and sum([one.storage is value.storage for one in call.reads]) == 1
+            ):  # fmt: skip
+                for one in everyone[b]:
+                    one.move(value.storage)
+                everyone[a] += everyone.pop(b)
+                last[a] = last[b]
+                call.results, call.writes = (), (result,)
+                break
 
 
 def _is_whole(source: Value, target: Value) -> bool:

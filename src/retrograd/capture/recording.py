@@ -38,7 +38,7 @@ from .arrays import PAIRS, RecordedArray, unboxed
 from .errors import refuse
 from .kernel_kinds import is_sized_by_values, refuses_values
 from .known_memory import KnownMemory
-from .values import Call, Value
+from .values import Call, Storage, Value
 
 _NODES = "retrograd._generated.nodes"
 _NAMES: dict[Any, str] = {ufunc: f"np.{ufunc.__name__}" for ufunc in PAIRS}
@@ -341,12 +341,19 @@ class Recorder(KnownMemory):
         result = ufunc(x, y)
         if result.__class__ is not np.ndarray:
             result = np.asarray(result)
-        value = self.made(result)
+        if not result.size:
+            return None
+        storage = Storage(len(self.storages), result, result.nbytes, "new")  # as `made` and `box` do
+        self.storages.append(storage)
+        self._unplaced.append(storage)
+        value = Value(storage, 0, result)
         reads = (first, second)
         self.calls.append(
             Call("ufunc", _NAMES[ufunc], ufunc, reads, _NOTHING, self.place or self.here(), reads, (value,))
         )
-        return self.box(result, value)
+        boxed = RecordedArray(result, self, value)
+        self.boxes.append(weakref.ref(boxed))
+        return boxed
 
     def getitem(self, boxed: RecordedArray, key: Any) -> Any:
         """``boxed[key]`` where that is a view; None where it may not be."""
