@@ -62,6 +62,11 @@ def forward(name: str, function: Callable[[ModuleType, Any], Any], *shape: int) 
     return passes(name, unary(function, *(shape or SIZE)))[0]
 
 
+def only_forward(name: str, setup: Setup) -> Case:
+    """What has nothing to compute for its gradient: views, or the gradient as it is."""
+    return passes(name, setup)[0]
+
+
 def step(optimizer: str, **options: Any) -> Callable[[ModuleType], Call]:
     """A step on a million numbers in four tensors."""
 
@@ -74,20 +79,44 @@ def step(optimizer: str, **options: Any) -> Callable[[ModuleType], Call]:
     return setup
 
 
+def lbfgs(lib: ModuleType) -> Call:
+    """One iteration of LBFGS with ten steps before it, on a million numbers; the function costs next to nothing."""
+    x = real(lib, 1024, 1024)
+    x.grad = lib.ones_like(x) * 0.01
+    loss = lib.zeros(())
+    optimizer = lib.optim.LBFGS([x], lr=1e-6, max_iter=1, history_size=10, tolerance_grad=0.0, tolerance_change=0.0)
+
+    def closure() -> Any:
+        x.grad.mul_(1.0001)
+        return loss
+
+    def run() -> Any:
+        optimizer.step(closure)
+
+    for _ in range(12):
+        run()
+    return run
+
+
 def foreach(name: str, *numbers: float) -> Callable[[ModuleType], Call]:
     """One operator on a list of tensors."""
 
     def setup(lib: ModuleType) -> Call:
-        tensors = [real(lib, 512, 512, seed=seed, requires_grad=False) for seed in range(4)]
+        tensors = [real(lib, *SIZE, seed=seed, requires_grad=False) for seed in range(4)]
         return lambda: getattr(lib, name)(tensors, *numbers)
 
     return setup
 
 
 CASES: list[Case] = [
-    *passes("add", binary(lambda lib, x, y: x + y, SIZE, SIZE)),
+    only_forward("add", binary(lambda lib, x, y: x + y, SIZE, SIZE)),
+    *passes("add a row", binary(lambda lib, x, y: x + y, SIZE, (1024,))),
+    *passes("add a column", binary(lambda lib, x, y: x + y, SIZE, (1024, 1))),
     *passes("mul", binary(lambda lib, x, y: x * y, SIZE, SIZE)),
     *passes("mul by a row", binary(lambda lib, x, y: x * y, SIZE, (1024,))),
+    *passes("mul by a column", binary(lambda lib, x, y: x * y, SIZE, (1024, 1))),
+    *passes("mul of images by channels", binary(lambda lib, x, y: x * y, (32, 64, 24, 24), (64, 1, 1))),
+    *passes("div by a column", binary(lambda lib, x, y: x / y, SIZE, (1024, 1))),
     *passes("div", binary(lambda lib, x, y: x / y, SIZE, SIZE)),
     *passes("exp", unary(lambda lib, x: x.exp(), *SIZE)),
     *passes("tanh", unary(lambda lib, x: x.tanh(), *SIZE)),
@@ -99,22 +128,28 @@ CASES: list[Case] = [
     *passes("clamp", unary(lambda lib, x: x.clamp(-1, 1), *SIZE)),
     *passes("where", binary(lambda lib, x, y: lib.where(x > 0, x, y), SIZE, SIZE)),
     forward("compare", lambda lib, x: x > 0),
-    *passes("sum", unary(lambda lib, x: x.sum(), *SIZE)),
-    *passes("sum of rows", unary(lambda lib, x: x.sum(1), *SIZE)),
-    *passes("sum of columns", unary(lambda lib, x: x.sum(0), *SIZE)),
-    *passes("mean of rows", unary(lambda lib, x: x.mean(1), *SIZE)),
+    forward("sum", lambda lib, x: x.sum()),
+    forward("sum of rows", lambda lib, x: x.sum(1)),
+    forward("sum of columns", lambda lib, x: x.sum(0)),
+    forward("mean of rows", lambda lib, x: x.mean(1)),
+    forward("mean of columns", lambda lib, x: x.mean(0)),
     *passes("var", unary(lambda lib, x: x.var(), *SIZE)),
     *passes("var of rows", unary(lambda lib, x: x.var(1), *SIZE)),
+    *passes("std of columns", unary(lambda lib, x: x.std(0), *SIZE)),
     *passes("norm", unary(lambda lib, x: x.norm(), *SIZE)),
+    *passes("norm of rows", unary(lambda lib, x: x.norm(dim=1), *SIZE)),
+    *passes("1-norm", unary(lambda lib, x: x.norm(1), *SIZE)),
     *passes("amax of rows", unary(lambda lib, x: x.amax(1), *SIZE)),
-    forward("max", lambda lib, x: x.max()),
+    *passes("amin of columns", unary(lambda lib, x: x.amin(0), *SIZE)),
+    *passes("max", unary(lambda lib, x: x.max(), *SIZE)),
     forward("argmax of rows", lambda lib, x: x.argmax(1)),
     *passes("cumsum of rows", unary(lambda lib, x: x.cumsum(1), *SIZE)),
     *passes("logsumexp of rows", unary(lambda lib, x: x.logsumexp(1), *SIZE)),
     forward("copy of a transposed matrix", lambda lib, x: x.t().contiguous()),
     forward("copy of heads", lambda lib, x: x.permute(0, 2, 1, 3).contiguous(), 8, 128, 16, 64),
     forward("clone", lambda lib, x: x.clone()),
-    *passes("cat", binary(lambda lib, x, y: lib.cat([x, y], 1), (1024, 512), (1024, 512))),
+    only_forward("cat", binary(lambda lib, x, y: lib.cat([x, y], 1), (1024, 512), (1024, 512))),
+    only_forward("cat of rows", binary(lambda lib, x, y: lib.cat([x, y]), (512, 1024), (512, 1024))),
     *passes("index_select of rows", indexed(lambda lib, x, at: x.index_select(0, at), SIZE, 1024, (1024,))),
     *passes("gather", indexed(lambda lib, x, at: x.gather(1, at), SIZE, 1024, SIZE)),
     *passes("embedding", indexed(
@@ -125,6 +160,11 @@ CASES: list[Case] = [
     *passes("layer_norm", layer_norm(*SIZE)),
     *passes("batch_norm", batch_norm(True, 32, 64, 24, 24)),
     *passes("group_norm", group_norm(8, 32, 64, 24, 24)),
+    *passes("instance_norm", unary(lambda lib, x: lib.nn.functional.instance_norm(x), 32, 64, 24, 24)),
+    *passes("rms_norm", unary(lambda lib, x: lib.nn.functional.rms_norm(x, (1024,)), *SIZE)),
+    *passes("max_pool2d of 3 by 2", unary(lambda lib, x: lib.nn.functional.max_pool2d(x, 3, 2, 1), 32, 32, 32, 32)),
+    *passes("avg_pool2d of 3 by 2", unary(lambda lib, x: lib.nn.functional.avg_pool2d(x, 3, 2, 1), 32, 32, 32, 32)),
+    *passes("adaptive_avg_pool2d", unary(lambda lib, x: lib.nn.functional.adaptive_avg_pool2d(x, 8), 32, 32, 32, 32)),
     *passes("max_pool2d", unary(lambda lib, x: lib.nn.functional.max_pool2d(x, 2), 32, 32, 32, 32)),
     *passes("avg_pool2d", unary(lambda lib, x: lib.nn.functional.avg_pool2d(x, 2), 32, 32, 32, 32)),
     *passes("dropout", unary(lambda lib, x: lib.nn.functional.dropout(x, 0.1), *SIZE), same=False),
@@ -138,7 +178,8 @@ CASES: list[Case] = [
     scaled("Adam", step("Adam", lr=1e-3)),
     scaled("AdamW, foreach", step("AdamW", lr=1e-3, foreach=True)),
     *[scaled(name, step(name, lr=1e-3)) for name in (
-        "RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "Rprop", "ASGD")],
+        "RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "Rprop", "ASGD", "Adafactor", "Muon")],
+    scaled("LBFGS", lbfgs, same=False),
     scaled("foreach add", foreach("_foreach_add", 1.0)),
     scaled("foreach mul in place", foreach("_foreach_mul_", 1.0)),
 ]  # fmt: skip

@@ -187,8 +187,30 @@ static void copy_line(const char *from, Size step, char *to, Size n, Size item)
     else copy_tile(from, 0, step, to, 0, 1, n, item);
 }
 
-/* A task: one line of the result; or, of what is read across, TILE lines along that dimension. */
-static void some_copies(Size begin, Size end, const Arg *args)
+/* A task: one line of the result. Where they come from is counted on, for divisions cost as much as a short line. */
+static void some_lines(Size begin, Size end, const Arg *args)
+{
+    const Copy *c = args[0].p;
+    int last = c->dims - 1;
+    Size columns = c->shape[last], at[MOST_DIMS], rest = begin, from = 0;
+    for (int d = last - 1; d >= 0; d--) {
+        at[d] = rest % c->shape[d];
+        rest /= c->shape[d];
+        from += at[d] * c->steps[d];
+    }
+    for (Size line = begin; line < end; line++) {
+        copy_line(c->from + from, c->steps[last], c->to + line * columns * c->item, columns, c->item);
+        for (int d = last - 1; d >= 0; d--) {
+            from += c->steps[d];
+            if (++at[d] < c->shape[d]) break;
+            at[d] = 0;
+            from -= c->shape[d] * c->steps[d];
+        }
+    }
+}
+
+/* A task: of what is read across, TILE lines along that dimension. */
+static void some_tiles(Size begin, Size end, const Arg *args)
 {
     const Copy *c = args[0].p;
     int last = c->dims - 1;
@@ -207,10 +229,6 @@ static void some_copies(Size begin, Size end, const Arg *args)
             pitch *= c->shape[d];
         }
         char *to = c->to + line * columns * item;
-        if (c->across < 0) {
-            copy_line(c->from + from, c->steps[last], to, columns, item);
-            continue;
-        }
         Size apart = columns; /* elements from one line of the tile to the next */
         for (int d = last - 1; d > c->across; d--) apart *= c->shape[d];
         for (Size j = 0; j < columns; j += TILE) {
@@ -268,7 +286,7 @@ PyObject *copy(PyObject *module, PyObject *const *args, Py_ssize_t count)
     if (threads == 1 && c.across < 0) Py_RETURN_FALSE; /* NumPy is as fast */
     Arg arg[1] = {{.p = &c}};
     Py_BEGIN_ALLOW_THREADS
-    retrograd_run(some_copies, lines, arg, (int)threads);
+    retrograd_run(c.across < 0 ? some_lines : some_tiles, lines, arg, (int)threads);
     Py_END_ALLOW_THREADS
     Py_RETURN_TRUE;
 }

@@ -20,7 +20,7 @@
 #define GRAIN (1 << 14)    /* elements that are worth a thread */
 #define MOST_OPERANDS 6
 
-static _Atomic int most_threads = 1;
+static _Atomic int most_threads = 1; /* 0: they are turned off */
 
 typedef struct {
     PyUFuncGenericFunction function;
@@ -71,10 +71,9 @@ static void shared_loop(char **operands, npy_intp const *count, npy_intp const *
 
 typedef struct {
     const Loop *loop;
-    char *whole, *other, *to;
-    int dims, first; /* whether `whole` is the first operand */
-    Size shape[MOST_DIMS], steps[MOST_DIMS]; /* those of `other`, in bytes; the rest is contiguous */
-    Size item, result;
+    char *from[2], *to;
+    int dims;
+    Size shape[MOST_DIMS], steps[2][MOST_DIMS], result; /* in bytes; the result is contiguous */
     _Atomic int exceptions;
 } Spread;
 
@@ -82,26 +81,25 @@ typedef struct {
 static void some_lines(Size begin, Size end, const Arg *args)
 {
     Spread *s = args[0].p;
-    int last = s->dims - 1, a = !s->first, b = s->first;
-    Size at[MOST_DIMS], rest = begin, from = 0;
-    npy_intp count = s->shape[last], steps[3];
-    steps[a] = s->item, steps[b] = s->steps[last], steps[2] = s->result;
+    int last = s->dims - 1;
+    Size at[MOST_DIMS], rest = begin, first = 0, second = 0;
+    npy_intp count = s->shape[last], steps[] = {s->steps[0][last], s->steps[1][last], s->result};
     for (int d = last - 1; d >= 0; d--) {
         at[d] = rest % s->shape[d];
         rest /= s->shape[d];
-        from += at[d] * s->steps[d];
+        first += at[d] * s->steps[0][d];
+        second += at[d] * s->steps[1][d];
     }
     for (Size line = begin; line < end; line++) {
-        char *operands[3];
-        operands[a] = s->whole + line * count * s->item;
-        operands[b] = s->other + from;
-        operands[2] = s->to + line * count * s->result;
+        char *operands[] = {s->from[0] + first, s->from[1] + second, s->to + line * count * s->result};
         s->loop->function(operands, &count, steps, s->loop->data);
         for (int d = last - 1; d >= 0; d--) { /* the next line */
-            from += s->steps[d];
+            first += s->steps[0][d];
+            second += s->steps[1][d];
             if (++at[d] < s->shape[d]) break;
             at[d] = 0;
-            from -= s->shape[d] * s->steps[d];
+            first -= s->shape[d] * s->steps[0][d];
+            second -= s->shape[d] * s->steps[1][d];
         }
     }
     int raised = fetestexcept(FE_ALL_EXCEPT);
@@ -130,34 +128,44 @@ static int raise_exceptions(const char *name, int raised)
     return kinds ? PyUFunc_GiveFloatingpointErrors(name, kinds) : 0;
 }
 
-/* ufunc(a, b, out) of floating dtype, where one is contiguous and of the result's shape and the other is spread over it. NULL
- * without an error: NumPy shall do it. */
+/* ufunc(a, b, out) of floating dtype, where one operand is spread over the other, or each over the other, and a result of NumPy's
+ * is contiguous: both are, or one and of its shape. NULL without an error: NumPy shall do it. */
 static PyObject *spread(PyUFuncObject *ufunc, PyArrayObject *a, PyArrayObject *b, PyArrayObject *out, int threads)
 {
-    int type = PyArray_TYPE(a);
+    int type = PyArray_TYPE(a), dims = PyArray_NDIM(a) > PyArray_NDIM(b) ? PyArray_NDIM(a) : PyArray_NDIM(b);
     if (type != PyArray_TYPE(b) || (type != NPY_FLOAT && type != NPY_DOUBLE && type != NPY_CFLOAT && type != NPY_CDOUBLE))
         return NULL;
-    int first = PyArray_SIZE(a) >= PyArray_SIZE(b), dims;
-    PyArrayObject *whole = first ? a : b, *other = first ? b : a;
-    Size size = PyArray_SIZE(whole), less = (dims = PyArray_NDIM(whole)) - PyArray_NDIM(other);
-    if (size < LONG_ROW || PyArray_SIZE(other) < 2 || less < 0 || dims > MOST_DIMS || !PyArray_ISCARRAY_RO(whole) ||
-        !PyArray_ISALIGNED(other) || !PyArray_ISNOTSWAPPED(other))
-        return NULL;
-    Spread s = {.whole = PyArray_DATA(whole), .other = PyArray_DATA(other), .first = first, .item = PyArray_ITEMSIZE(whole)};
+    if (PyArray_SIZE(a) < 2 || PyArray_SIZE(b) < 2 || dims > MOST_DIMS) return NULL;
+    PyArrayObject *both[] = {a, b};
+    Spread s = {.from = {PyArray_DATA(a), PyArray_DATA(b)}};
+    npy_intp shape[MOST_DIMS];
+    Size size = 1;
     for (int d = 0; d < dims; d++) {
-        Size n = PyArray_DIM(whole, d), m = d < less ? 1 : PyArray_DIM(other, d - less);
-        Size step = m == 1 ? 0 : PyArray_STRIDE(other, d - less);
-        if (m != 1 && m != n) return NULL;
-        if (n == 1) continue;
-        if (s.dims && s.steps[s.dims - 1] == n * step) { /* both are one dimension */
-            s.shape[s.dims - 1] *= n;
-            s.steps[s.dims - 1] = step;
-        } else {
-            s.shape[s.dims] = n;
-            s.steps[s.dims++] = step;
+        Size n[2], step[2];
+        for (int i = 0; i < 2; i++) {
+            int own = d - dims + PyArray_NDIM(both[i]);
+            n[i] = own < 0 ? 1 : PyArray_DIM(both[i], own);
+            step[i] = n[i] == 1 ? 0 : PyArray_STRIDE(both[i], own);
         }
+        if (n[0] != n[1] && n[0] != 1 && n[1] != 1) return NULL;
+        Size one = shape[d] = n[0] == 1 ? n[1] : n[0];
+        size *= one;
+        if (one == 1) continue;
+        int before = s.dims - 1;
+        if (s.dims && s.steps[0][before] == one * step[0] && s.steps[1][before] == one * step[1]) {
+            s.shape[before] *= one; /* both are one dimension */
+        } else {
+            s.shape[before = s.dims++] = one;
+        }
+        s.steps[0][before] = step[0];
+        s.steps[1][before] = step[1];
     }
-    if (!s.dims || s.shape[s.dims - 1] >= LONG_ROW) return NULL; /* a loop that is shared as it is */
+    if (size < LONG_ROW || !s.dims || s.shape[s.dims - 1] >= LONG_ROW) return NULL; /* a loop that is shared as it is */
+    for (int i = 0; i < 2; i++) {
+        if (!PyArray_ISALIGNED(both[i]) || !PyArray_ISNOTSWAPPED(both[i])) return NULL;
+        if (!PyArray_ISCARRAY_RO(both[i]) && !(PyArray_ISCARRAY_RO(both[1 - i]) && PyArray_SIZE(both[1 - i]) == size))
+            return NULL;
+    }
     int kind = 0;
     while (kind < ufunc->ntypes && (ufunc->types[3 * kind] != type || ufunc->types[3 * kind + 1] != type)) kind++;
     if (kind == ufunc->ntypes) return NULL;
@@ -165,12 +173,16 @@ static PyObject *spread(PyUFuncObject *ufunc, PyArrayObject *a, PyArrayObject *b
     int made = ufunc->types[3 * kind + 2];
     if (out) {
         if (PyArray_TYPE(out) != made || !PyArray_ISCARRAY(out) || PyArray_NDIM(out) != dims ||
-            !PyArray_CompareLists(PyArray_DIMS(out), PyArray_DIMS(whole), dims) || meet(out, other) ||
-            (PyArray_DATA(out) == PyArray_DATA(whole) ? PyArray_ITEMSIZE(out) != s.item : meet(out, whole)))
+            !PyArray_CompareLists(PyArray_DIMS(out), shape, dims))
             return NULL;
+        for (int i = 0; i < 2; i++) { /* an operand may be written to in its place */
+            int same = PyArray_DATA(out) == s.from[i] && PyArray_ISCARRAY_RO(both[i]) && PyArray_SIZE(both[i]) == size &&
+                       PyArray_ITEMSIZE(out) == PyArray_ITEMSIZE(both[i]);
+            if (!same && meet(out, both[i])) return NULL;
+        }
         Py_INCREF((PyObject *)out);
     } else {
-        out = (PyArrayObject *)PyArray_SimpleNew(dims, PyArray_DIMS(whole), made);
+        out = (PyArrayObject *)PyArray_SimpleNew(dims, shape, made);
         if (!out) return NULL;
     }
     s.to = PyArray_DATA(out);
@@ -193,7 +205,7 @@ static PyObject *call(PyObject *self, PyObject *const *args, size_t flags, PyObj
     int threads = atomic_load_explicit(&most_threads, memory_order_relaxed);
     Py_ssize_t given = (Py_ssize_t)(flags & ~((size_t)1 << (8 * sizeof(size_t) - 1))); /* the first bit says something else */
     Py_ssize_t named = names ? PyTuple_Size(names) : 0, all = given + named;
-    if (threads > 1 && (given == 2 || given == 3) && all <= 3 && PyArray_CheckExact(args[0]) &&
+    if (threads && (given == 2 || given == 3) && all <= 3 && PyArray_CheckExact(args[0]) &&
         PyArray_CheckExact(args[1]) && (all == 2 || PyArray_CheckExact(args[2]) || args[2] == Py_None) &&
         (!named || !PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "out"))) {
         PyArrayObject *out = all == 2 || args[2] == Py_None ? NULL : (PyArrayObject *)args[2];

@@ -404,7 +404,7 @@ CASES = [
          lambda x, s: kernels.index_add(x, 1, COLUMNS % 40, s), index_added(1), "index_add"),
     Case("embedding_backward", [(WIDTH, 64)],
          lambda g: kernels.embedding_backward(g, COLUMNS % 100, 100),
-         lambda g: index_added(0)(np.zeros((100, 64)), g), "index_add"),
+         lambda g: index_added(0)(np.zeros((100, 64)), g), "rows_added"),
 ]  # fmt: skip
 BY_NAME = {case.name: case for case in CASES}
 parametrized = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -193,7 +193,7 @@ def numbers(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> np.ndarray:
 SPREAD: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
     ((300, 301), (301,)), ((300, 301), (300, 1)), ((9001, 7), (7,)), ((9001, 7), (9001, 1)), ((20, 30, 70), (30, 1)),
     ((20, 30, 70), (20, 1, 70)), ((20, 30, 70), (20, 1, 1)), ((2, 3, 4, 5, 700), (3, 1, 5, 1)), ((1, 300, 1, 301), (1, 301)),
-    ((3, 40001), (40001,)), ((40001,), ()), ((300, 301), (1, 1)), ((50, 60), (60,)), ((0, 40000), (40000,)),
+    ((300, 1), (301,)), ((20, 30, 1), (1, 70)), ((20, 1, 70), (30, 1)), ((3, 40001), (40001,)), ((40001,), ()), ((300, 301), (1, 1)), ((50, 60), (60,)), ((0, 40000), (40000,)),
 ]  # fmt: skip
 
 
@@ -207,9 +207,12 @@ def test_spread_operands(ufunc: Any, dtype: Any, whole: tuple[int, ...], other: 
     with np.errstate(all="ignore"):
         a, b = (numbers(shape, dtype, seed) for seed, shape in enumerate((whole, other)))
         backwards = b[..., ::-1] if b.ndim else b
-        for x, y in ((a, b), (b, a), (a, backwards), (a[::-1], b), (a, np.broadcast_to(b, whole))):
+        full = np.broadcast_shapes(whole, other)
+        others = [(a, np.broadcast_to(b, full)), (np.asfortranarray(a), b), (np.asfortranarray(a), a)]
+        for x, y in ((a, b), (b, a), (a, backwards), (a[::-1], b), (a, np.asfortranarray(a)), *others):
             expected = ufunc(x, y)
             found = shared(x, y)
+            assert found.strides == expected.strides
             assert found.dtype == expected.dtype and found.shape == expected.shape
             np.testing.assert_array_equal(found, expected, strict=True)
             place = np.empty_like(expected)
@@ -330,7 +333,7 @@ def test_gradients_of_the_largest(shape: tuple[int, ...], dim: Any, dtype: Any) 
             expected = chosen * (wide_grad / chosen.sum(dim, keepdims=True)).astype(dtype)
             found = kernels.extreme_shares(np.asarray(grad), a, result, dim, nans)
             if found is None:
-                assert dim == 0
+                assert dim == 0 and nans
                 continue
             np.testing.assert_allclose(found, expected, rtol=1e-6, strict=True)
             np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
@@ -355,3 +358,49 @@ def test_norms(dtype: Any) -> None:
         )
         a.reshape(-1)[3] = np.nan
         assert np.isnan(kernels.norm(a))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_added(dtype: Any) -> None:
+    """In the order of the index, as ``np.add.at`` does it; many at one place, and none at others."""
+    rng = np.random.default_rng(0)
+    for rows, shape, inner in ((50, (700,), (70,)), (3, (400, 2), (5, 11)), (90001, (1000,), (40,)), (1, (40001,), ())):
+        index, source = rng.integers(0, max(1, rows // 2), shape), numbers((*shape, *inner), dtype)
+        expected = np.zeros((rows, *inner), dtype)
+        with np.errstate(invalid="ignore"):
+            np.add.at(expected, index, source)
+            found = compiled.rows_added(source, index, rows)
+        assert found is not None
+        np.testing.assert_array_equal(found, expected, strict=True)
+        if index.ndim == 1 and inner:
+            np.testing.assert_array_equal(kernels.index_select_backward(source, (rows, *inner), 0, index), expected)
+    assert compiled.rows_added(source, np.full(40001, 5), 5) is None and compiled.rows_added(source, -index - 1, 5) is None
+    with pytest.raises((IndexError, RuntimeError)):
+        kernels.index_select_backward(source, (5,), 0, np.full(40001, 5))
+
+
+@pytest.mark.parametrize("shape, axis", [((300, 301), 0), ((3, 401, 129), 1), ((33, 5000), 0), ((50, 40, 64), 1), ((1000, 64), 0)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_of_columns(shape: tuple[int, ...], axis: int, dtype: Any) -> None:
+    a = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    exact = a.astype(np.float64).sum(axis)
+    np.testing.assert_allclose(compiled.reduced(np.add, a, axis, False), exact, rtol=1e-5, atol=1e-5)
+    a[..., 3] = np.nan
+    a[..., 5, 4] = np.inf
+    np.testing.assert_array_equal(
+        np.isfinite(compiled.reduced(np.add, a, axis, True)), np.isfinite(a.sum(axis, keepdims=True)), strict=True
+    )
+
+
+@pytest.mark.parametrize("shape, size", [((3, 5, 32, 48), (8, 6)), ((6, 60, 40), (1, 1)), ((2, 3, 30, 70), (7, 70))], ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_adaptive_means(shape: tuple[int, ...], size: tuple[int, int], dtype: Any) -> None:
+    """Where windows are all alike, by the kernels of other windows."""
+    a = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    grad = np.random.default_rng(1).standard_normal((*shape[:-2], *size)).astype(dtype)
+    found = kernels.adaptive_avg_pool(a, size), kernels.adaptive_avg_pool_backward(grad, shape, 2)
+    with backends.fast.flags(enabled=False):
+        expected = kernels.adaptive_avg_pool(a, size), kernels.adaptive_avg_pool_backward(grad, shape, 2)
+    for one, other in zip(found, expected, strict=True):
+        assert one.shape == other.shape
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)

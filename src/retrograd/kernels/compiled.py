@@ -66,14 +66,14 @@ def _load() -> Any:
     global rows_from
     rows_from = 0
     listeners.append(tell_threads)
-    found.use_threads(threads[0] if _state["enabled"] else 1)
+    found.use_threads(threads[0] if _state["enabled"] else 0)
     return found
 
 
 def tell_threads() -> None:
     """Let the library know how many threads the ufuncs of `on_threads` may use."""
     if _state.get("library") is not None:
-        _state["library"].use_threads(threads[0] if _state["enabled"] else 1)
+        _state["library"].use_threads(threads[0] if _state["enabled"] else 0)
 
 
 _shared: dict[Any, Any] = {}
@@ -206,8 +206,14 @@ def reduced(ufunc: Any, a: ndarray, axis: tuple[int, ...] | int | None, keepdim:
     if not dims or dims[0] < 0 or dims[-1] - dims[0] != len(dims) - 1:
         return None
     before, after = shape[: dims[0]], shape[dims[-1] + 1 :]
-    inner = math.prod(after)
-    parts = library().reduce(ufunc, a, a.size // max(1, math.prod(before) * inner), inner, threads[0])
+    outer, inner = math.prod(before), math.prod(after)
+    n = a.size // max(1, outer * inner)
+    if ufunc is np.add and inner >= 64 and n >= 32 and a.dtype in SUFFIXES and a.flags.aligned:
+        pieces = 1 if outer >= 4 * threads[0] else max(1, min(4 * threads[0], n // 8))
+        parts = np.empty((outer, pieces, inner), a.dtype)
+        _run("sum_columns", a.dtype, outer * pieces, a, parts, n, inner, pieces)
+    else:
+        parts = library().reduce(ufunc, a, n, inner, threads[0])
     if parts is None:
         return None
     result = parts if parts.shape[1] == 1 else ufunc.reduce(parts, 1)
@@ -581,6 +587,22 @@ def scatter(a: ndarray, dim: int, index: ndarray, source: ndarray, add: bool) ->
     outer, n, inner = _along(a, dim)
     _run("scatter", a.dtype, outer, a, index, source, n, index.shape[dim], inner, int(add))
     return True
+
+
+def rows_added(source: ndarray, index: ndarray, rows: int) -> ndarray | None:
+    """So many rows of zeros, with those of `source` added at `index`."""
+    if threads[0] == 1 or source.size <= SHARED or not (_takes_index(index) and takes(source)):
+        return None
+    places = index.size
+    if not places or not rows or source.shape[: index.ndim] != index.shape:
+        return None
+    if int(index.min()) < 0 or int(index.max()) >= rows:  # who adds them otherwise knows what to say
+        return None
+    shape = source.shape[index.ndim :]
+    out = np.empty((rows, *shape), source.dtype)
+    pieces = min(rows, 4 * threads[0])
+    _run("rows_added", out.dtype, pieces, source, index, out, rows, places, math.prod(shape), pieces)
+    return out
 
 
 def index_add(a: ndarray, dim: int, index: ndarray, source: ndarray, alpha: float = 1.0) -> bool:

@@ -59,18 +59,18 @@ def embedding_backward(
 ) -> np.ndarray:
     """The gradient of `embedding` for the weight: the rows of `grad` added up by index, without those of padding."""
     width = grad.shape[-1]
-    result = compiled.zeros((num_weights, width), grad.dtype) if type(grad) is np.ndarray else None
-    if result is None:
-        result = np.zeros_like(grad, shape=(num_weights, width), order="C")
     rows = indices.reshape(-1)
     values = grad.reshape(rows.size, width)
     if padding_idx >= 0:
         used = rows != padding_idx
         if not used.all():
             rows, values = rows[used], values[used]
-    if not rows.size or not width:
-        return result
-    add_rows(result, rows, values)
+    result = compiled.rows_added(values, rows, num_weights) if type(grad) is np.ndarray else None
+    if result is None:
+        result = np.zeros_like(grad, shape=(num_weights, width), order="C")
+        if not rows.size or not width:
+            return result
+        add_rows(result, rows, values)
     if scale_grad_by_freq:
         counts = np.bincount(rows, minlength=num_weights)
         result /= np.maximum(counts, 1).astype(grad.dtype)[:, None]

@@ -238,6 +238,10 @@ def index_select(a: np.ndarray, dim: int, index: np.ndarray) -> np.ndarray:
 
 def index_select_backward(grad: np.ndarray, sizes: Sequence[int], dim: int, index: np.ndarray) -> np.ndarray:
     """The gradient of `index_select`: zeros of the input's size, with the parts of `grad` added at the positions."""
+    if dim in (0, -len(sizes)) and tuple(grad.shape[1:]) == tuple(sizes[1:]) and type(grad) is np.ndarray:
+        fast = compiled.rows_added(grad, index.reshape(-1), sizes[0]) if grad.ndim else None
+        if fast is not None:
+            return fast
     result = compiled.zeros(tuple(sizes), grad.dtype) if type(grad) is np.ndarray else None
     if result is None:
         result = np.zeros_like(grad, shape=tuple(sizes), order="C")

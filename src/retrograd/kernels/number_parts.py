@@ -54,17 +54,25 @@ def _nextafter(a: Any, b: Any, out: ndarray | None = None, **kwargs: Any) -> Any
     return np.nextafter(a, b, out=out, **kwargs)
 
 
+_SIGN, _LEAST = np.int32(-(2**31)), np.int32(1)  # bits of float32: that of the sign, and those of the least number
+_ZERO = np.array(0, np.float32)
+
+
 def _fill_nextafter(x: ndarray, y: ndarray, out: ndarray) -> None:
     # The bits of numbers of one sign are in their order: the next one's are one more, or less towards zero.
-    bits = x.view(np.int32)
-    step = np.equal(np.greater(y, x), np.greater(x, 0)).astype(np.int32)
-    step *= 2
+    into = out.view(np.int32)
+    step = np.equal(np.greater(y, x), np.greater(x, _ZERO)).view(np.int8)  # (of a byte each, which cost little)
+    step += step
     step -= 1
-    np.add(bits, step, out=out.view(np.int32))
-    odd = np.equal(x, 0)
-    odd |= ~(np.less(x, y) | np.greater(x, y))  # the same, or NaN
-    if odd.any():
-        out[odd] = np.nextafter(x[odd], y[odd] if y.size > 1 else y)
+    np.add(x.view(np.int32), step.astype(np.int32), out=into)
+    zero = np.equal(x, _ZERO)
+    if zero.any():  # the least number with the sign of y
+        np.copyto(into, (y.view(np.int32) & _SIGN) | _LEAST, where=zero)
+    same = np.equal(x, y)
+    if same.any():
+        np.copyto(out, y, where=same)
+    if np.isnan(x.max()) or np.isnan(y.max()):
+        np.copyto(out, np.float32(np.nan), where=np.isnan(x) | np.isnan(y))
 
 
 def copysign(a: Operand, b: Operand, out: ndarray | None = None) -> ndarray:

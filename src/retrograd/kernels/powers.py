@@ -154,10 +154,20 @@ def _blockwise(fill: Callable[..., None], ufunc: np.ufunc) -> Callable[..., Any]
     return apply
 
 
+#: Squares of float32 that have neither lost digits nor come close to the largest number; and their roots.
+_SQUARES = np.float32(2.0**-90), np.float32(2.0**126)
+_ROOTS = np.float32(2.0**-45), np.float32(2.0**63)
+
+
 def _fill_hypot(x: ndarray, y: ndarray, out: ndarray) -> None:
-    squares = np.square(x, dtype=np.float64)
-    squares += np.square(y, dtype=np.float64)
-    np.sqrt(squares, out=out, casting="same_kind")
+    other = np.multiply(y, y)
+    np.multiply(x, x, out=out)
+    np.add(out, other, out=out)
+    usual = _SQUARES[0] < out.min() and out.max() < _SQUARES[1]  # (of a NaN neither)
+    np.sqrt(out, out=out)
+    if not usual:
+        odd = ~(np.greater(out, _ROOTS[0]) & np.less(out, _ROOTS[1]))
+        out[odd] = np.hypot(x[odd], y[odd] if y.size > 1 else y)
 
 
 def _fill_logaddexp(x: ndarray, y: ndarray, out: ndarray) -> None:

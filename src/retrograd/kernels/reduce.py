@@ -323,8 +323,21 @@ def extreme_shares(grad: ndarray, a: ndarray, result: ndarray, dim: Dims, nans: 
         return None
     last = a.ndim if dim is None else len(dims := normalize_dims(dim, a.ndim))
     if dim is not None and sorted(dims) != list(range(a.ndim - last, a.ndim)):
-        return None
+        return None if nans else _shares_of_columns(grad, a, result, dims)
     return compiled.shares(np.ascontiguousarray(grad), a, np.ascontiguousarray(result), nans)
+
+
+def _shares_of_columns(grad: ndarray, a: ndarray, result: ndarray, dims: Sequence[int]) -> ndarray | None:
+    """The same over other dimensions, by steps that are shared among threads."""
+    one, zero = np.ones((), a.dtype), np.zeros((), a.dtype)
+    if not compiled.takes(a, grad, result) or a.size >= 1 << 24:  # (so that float32 counts exactly)
+        return None
+    kept = [1 if d in dims else n for d, n in enumerate(a.shape)]
+    chosen = compiled.where(on_threads(np.equal)(a, result.reshape(kept)), one, zero)
+    if chosen is None:
+        return None
+    counts = _reduce(np.add, chosen, tuple(dims), True)
+    return on_threads(np.multiply)(chosen, np.divide(grad.reshape(kept), counts), chosen)
 
 
 def max_all(a: ndarray) -> ndarray:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .pool import adaptive_bounds
+from . import compiled
+from .pool import adaptive_bounds, avg_pool, avg_pool_backward
 from .products import matmul
 from .promotion import unsupported, work_dtype
 from .storage import keeps_channels_last
@@ -222,11 +223,22 @@ def adaptive_avg_pool(a: np.ndarray, output_size: Ints) -> np.ndarray:
         unsupported(f"adaptive_avg_pool{len(output_size)}d", a.dtype)
     if a.ndim == 5:  # torch has no other layout for these
         a = np.ascontiguousarray(a)
+    if (kernel := _whole_windows(a, a.shape[-2:], output_size)) is not None:
+        return avg_pool(a, kernel, kernel, (0, 0), False, True, None)
     return resample(a, output_size, "area", False, (None,) * len(output_size))
+
+
+def _whole_windows(a: np.ndarray, size: Ints, output_size: Ints) -> list[int] | None:
+    """The size of windows of planes that are all alike, where compiled kernels take their means; else None."""
+    if len(output_size) != 2 or a.size <= compiled.LARGE or not compiled.takes(a):
+        return None
+    return None if any(m == 0 or n % m for n, m in zip(size, output_size)) else [n // m for n, m in zip(size, output_size)]
 
 
 def adaptive_avg_pool_backward(grad: np.ndarray, input_size: Ints, dims: int) -> np.ndarray:
     """The gradient of `adaptive_avg_pool`."""
+    if (kernel := _whole_windows(grad, input_size[-2:], grad.shape[-dims:])) is not None:
+        return avg_pool_backward(grad, input_size, kernel, kernel, (0, 0), True, None)
     return resample_backward(grad, input_size, "area", False, (None,) * dims)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .compiled import is_used, on_threads
+from .compiled import SHARED, is_used, on_threads, reduced, sum_rows
 
 # The ufuncs that rules use, which share what is large among threads.
 _absolute, _add, _divide, _maximum, _minimum, _multiply, _negative, _sqrt, _subtract = map(
@@ -112,12 +112,19 @@ class ARRAYS:
 
     @staticmethod
     def mean(x: Any, axis: int) -> Any:
-        return np.mean(x, axis, keepdims=True)
+        total = reduced(np.add, x, axis % x.ndim, True) if x.size > SHARED else None
+        return np.mean(x, axis, keepdims=True) if total is None else _divide(total, x.dtype.type(x.shape[axis]), total)
 
     @staticmethod
     def rms(x: Any) -> float:
         flat = x.reshape(-1)
-        return math.sqrt(np.dot(flat, flat).item() / flat.size) if flat.size else math.nan
+        return math.sqrt(_dot(flat, flat) / flat.size) if flat.size else math.nan
+
+
+def _dot(x: Any, y: Any) -> float:
+    """The product of two vectors."""
+    found = sum_rows(x, 1, y) if x.size > SHARED else None
+    return (np.dot(x, y) if found is None else found[0]).item()
 
 
 def two_loops(
@@ -131,13 +138,14 @@ def two_loops(
     d = np.negative(grad)
     scaled = np.empty_like(d)
     coefficients = [0.0] * len(steps)
+    number = d.dtype.type
     for i in reversed(range(len(steps))):
-        coefficients[i] = np.dot(steps[i], d).item() * ro[i]
-        np.subtract(d, np.multiply(changes[i], coefficients[i], scaled), d)
-    np.multiply(d, diagonal, d)
+        coefficients[i] = _dot(steps[i], d) * ro[i]
+        _subtract(d, _multiply(changes[i], number(coefficients[i]), scaled), d)
+    _multiply(d, number(diagonal), d)
     for i, step in enumerate(steps):
-        rest = coefficients[i] - np.dot(changes[i], d).item() * ro[i]
-        np.add(d, np.multiply(step, rest, scaled), d)
+        rest = coefficients[i] - _dot(changes[i], d) * ro[i]
+        _add(d, _multiply(step, number(rest), scaled), d)
     return d.astype(dtype, copy=False), [np.array(c, d.dtype).astype(dtype) for c in coefficients]
 
 
