@@ -408,6 +408,7 @@ def command_line(description: str, cases: list[Case], versions: dict[str, str], 
     parser.add_argument("--json", metavar="FILE", type=Path, help="write everything measured as JSON")
     parser.add_argument("--markdown", metavar="FILE", type=Path, help="write the table as Markdown")
     parser.add_argument("--into", metavar="FILE", type=Path, help="write it between the marks of this script in FILE")
+    parser.add_argument("--mark", metavar="TEXT", default="", help="more words of the marks, for a second run")
     parser.add_argument("--strict", action="store_true", help="exit with status 1 if a bar is missed")
     options = parser.parse_args()
 
@@ -424,7 +425,7 @@ def command_line(description: str, cases: list[Case], versions: dict[str, str], 
     if options.markdown:
         options.markdown.write_text(markdown(results) + "\n")
     if options.into:
-        name = Path(sys.argv[0]).stem + f" on {THREADS} thread{'s' * (THREADS > 1)}{build}"
+        name = Path(sys.argv[0]).stem + f" on {THREADS} thread{'s' * (THREADS > 1)}{build}{options.mark}"
         write_into(options.into, name, f"{described}; {started} before, {load()} after\n\n{markdown(results)}")
     return 1 if missed and options.strict else 0
 

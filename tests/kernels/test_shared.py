@@ -192,8 +192,10 @@ def numbers(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> np.ndarray:
 
 SPREAD: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
     ((300, 301), (301,)), ((300, 301), (300, 1)), ((9001, 7), (7,)), ((9001, 7), (9001, 1)), ((20, 30, 70), (30, 1)),
-    ((20, 30, 70), (20, 1, 70)), ((20, 30, 70), (20, 1, 1)), ((2, 3, 4, 5, 700), (3, 1, 5, 1)), ((1, 300, 1, 301), (1, 301)),
-    ((300, 1), (301,)), ((20, 30, 1), (1, 70)), ((20, 1, 70), (30, 1)), ((3, 40001), (40001,)), ((40001,), ()), ((300, 301), (1, 1)), ((50, 60), (60,)), ((0, 40000), (40000,)),
+    ((20, 30, 70), (20, 1, 70)), ((20, 30, 70), (20, 1, 1)), ((2, 3, 4, 5, 700), (3, 1, 5, 1)),
+    ((1, 300, 1, 301), (1, 301)),
+    ((300, 1), (301,)), ((20, 30, 1), (1, 70)), ((20, 1, 70), (30, 1)),
+    ((3, 40001), (40001,)), ((40001,), ()), ((300, 301), (1, 1)), ((50, 60), (60,)), ((0, 40000), (40000,)),
 ]  # fmt: skip
 
 
@@ -325,9 +327,9 @@ def test_gradients_of_the_largest(shape: tuple[int, ...], dim: Any, dtype: Any) 
     grad = np.random.default_rng(1).standard_normal(np.shape(result)).astype(dtype)
     result = np.asarray(result)
     with np.errstate(all="ignore"):
-        wide = (x.reshape([1 if d in np.atleast_1d(dim) % a.ndim else n for d, n in enumerate(shape)]) if dim is not None
-                else x for x in (np.asarray(grad), result))  # fmt: skip
-        wide_grad, wide_result = wide
+        over = range(a.ndim) if dim is None else np.atleast_1d(dim) % a.ndim
+        kept = [1 if d in over else n for d, n in enumerate(shape)]
+        wide_grad, wide_result = np.asarray(grad).reshape(kept), result.reshape(kept)
         for nans in (False, True):
             chosen = (a == wide_result) | (nans & np.isnan(a) & np.isnan(wide_result))
             expected = chosen * (wide_grad / chosen.sum(dim, keepdims=True)).astype(dtype)
@@ -374,12 +376,14 @@ def test_rows_added(dtype: Any) -> None:
         np.testing.assert_array_equal(found, expected, strict=True)
         if index.ndim == 1 and inner:
             np.testing.assert_array_equal(kernels.index_select_backward(source, (rows, *inner), 0, index), expected)
-    assert compiled.rows_added(source, np.full(40001, 5), 5) is None and compiled.rows_added(source, -index - 1, 5) is None
+    for wrong in (np.full(40001, 5), -index - 1):
+        assert compiled.rows_added(source, wrong, 5) is None
     with pytest.raises((IndexError, RuntimeError)):
         kernels.index_select_backward(source, (5,), 0, np.full(40001, 5))
 
 
-@pytest.mark.parametrize("shape, axis", [((300, 301), 0), ((3, 401, 129), 1), ((33, 5000), 0), ((50, 40, 64), 1), ((1000, 64), 0)])
+@pytest.mark.parametrize("shape, axis", [((300, 301), 0), ((3, 401, 129), 1), ((33, 5000), 0), ((50, 40, 64), 1),
+                                         ((1000, 64), 0)], ids=str)  # fmt: skip
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sums_of_columns(shape: tuple[int, ...], axis: int, dtype: Any) -> None:
     a = np.random.default_rng(0).standard_normal(shape).astype(dtype)
@@ -392,7 +396,7 @@ def test_sums_of_columns(shape: tuple[int, ...], axis: int, dtype: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("shape, size", [((3, 5, 32, 48), (8, 6)), ((6, 60, 40), (1, 1)), ((2, 3, 30, 70), (7, 70))], ids=str)
+@pytest.mark.parametrize("shape, size", [((3, 5, 32, 48), (8, 6)), ((6, 60, 40), (1, 1)), ((2, 3, 30, 70), (7, 70))])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_adaptive_means(shape: tuple[int, ...], size: tuple[int, int], dtype: Any) -> None:
     """Where windows are all alike, by the kernels of other windows."""

@@ -266,13 +266,14 @@ _KEY = 624  # words of a twister's state
 
 def _twister_memory(words: np.random.MT19937) -> ndarray:
     """The key of a twister and its position, where they are."""
-    return np.frombuffer((ctypes.c_uint32 * (_KEY + 1)).from_address(words.ctypes.state_address), np.uint32)
+    memory: Any = (ctypes.c_uint32 * (_KEY + 1)).from_address(words.ctypes.state_address)
+    return np.frombuffer(memory, np.uint32)
 
 
 @functools.cache
 def _state_is_in_memory() -> bool:
-    """Whether NumPy keeps a twister's state as its key and its position. (To ask for it takes longer than to draw a hundred
-    thousand words.)"""
+    """Whether NumPy keeps a twister's state as its key and its position. (To ask for it takes as long as to draw a
+    hundred thousand words.)"""
     words = np.random.MT19937(1)
     for _ in range(2):
         words.random_raw(5)

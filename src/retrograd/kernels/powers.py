@@ -155,7 +155,7 @@ def _blockwise(fill: Callable[..., None], ufunc: np.ufunc) -> Callable[..., Any]
 
 
 #: Squares of float32 that have neither lost digits nor come close to the largest number; and their roots.
-_SQUARES = np.float32(2.0**-90), np.float32(2.0**126)
+_USUAL = np.float32(2.0**-90), np.float32(2.0**126)
 _ROOTS = np.float32(2.0**-45), np.float32(2.0**63)
 
 
@@ -163,7 +163,7 @@ def _fill_hypot(x: ndarray, y: ndarray, out: ndarray) -> None:
     other = np.multiply(y, y)
     np.multiply(x, x, out=out)
     np.add(out, other, out=out)
-    usual = _SQUARES[0] < out.min() and out.max() < _SQUARES[1]  # (of a NaN neither)
+    usual = _USUAL[0] < out.min() and out.max() < _USUAL[1]  # (of a NaN neither)
     np.sqrt(out, out=out)
     if not usual:
         odd = ~(np.greater(out, _ROOTS[0]) & np.less(out, _ROOTS[1]))

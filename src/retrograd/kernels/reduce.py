@@ -317,8 +317,8 @@ def amin(a: ndarray, dim: Dims = (), keepdim: bool = False) -> ndarray:
 
 
 def extreme_shares(grad: ndarray, a: ndarray, result: ndarray, dim: Dims, nans: bool = False) -> ndarray | None:
-    """The gradient of `amax` or `amin` over all or the last dimensions by the compiled kernels; None where they do not take
-    it. With `nans` a NaN equals a NaN."""
+    """The gradient of `amax` or `amin` by the compiled kernels; None where they do not take it. With `nans` a NaN
+    equals a NaN."""
     if a.size <= LARGE or type(result) is not ndarray or type(grad) is not ndarray:
         return None
     last = a.ndim if dim is None else len(dims := normalize_dims(dim, a.ndim))

@@ -232,7 +232,9 @@ def _whole_windows(a: np.ndarray, size: Ints, output_size: Ints) -> list[int] | 
     """The size of windows of planes that are all alike, where compiled kernels take their means; else None."""
     if len(output_size) != 2 or a.size <= compiled.LARGE or not compiled.takes(a):
         return None
-    return None if any(m == 0 or n % m for n, m in zip(size, output_size)) else [n // m for n, m in zip(size, output_size)]
+    if any(m == 0 or n % m for n, m in zip(size, output_size)):
+        return None
+    return [n // m for n, m in zip(size, output_size)]
 
 
 def adaptive_avg_pool_backward(grad: np.ndarray, input_size: Ints, dims: int) -> np.ndarray:
