@@ -37,6 +37,11 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("NAdam", {"betas": (0.3, 0.9), "weight_decay": 0.1, "decoupled_weight_decay": True}),
     ("RAdam", {}),  # which divides by variances after five steps
     ("RAdam", {"betas": (0.3, 0.999), "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("Rprop", {}),
+    ("Rprop", {"maximize": True, "etas": (0.3, 1.7), "step_sizes": (0.05, 0.12)}),
+    ("ASGD", {"weight_decay": 0.1}),
+    ("ASGD", {"t0": 0, "maximize": True}),  # whose mean is taken from the second step on, by less than a half later
+    ("ASGD", {"t0": 2, "lambd": 0.5}),
 ]
 SHAPES = [(), (0,), (1,), (5,), (17, 3), (130, 257), (1 << 15,)]
 
@@ -71,7 +76,7 @@ def test_rules_have_their_kernels() -> None:
     """A rule that is said to be compiled is, and changes what it is given."""
     from retrograd.kernels import compiled
 
-    names = ["Adadelta", "Adagrad", "Adam", "Adamax", "NAdam", "RAdam", "RMSprop", "SGD"]
+    names = ["ASGD", "Adadelta", "Adagrad", "Adam", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD"]
     for name in names:
         getattr(retrograd.optim, name)
     assert sorted(COMPILED.values()) == sorted([*[f"{name.lower()}_step" for name in names], "sgd_plain"])
