@@ -226,8 +226,8 @@ def test_every_differentiable_operator_has_a_formula_or_a_reason():
     recorded = {
         name
         for name, function in vars(functions).items()
-        # (`body`: behind the question of ops/override_switch.py, where a test has had a class that overrides, and behind
-        # the compiled core)
+        # (`body`: behind the compiled core, or the question of ops/override_switch.py, where a test has had a class
+        # that overrides)
         if "nodes" in getattr(getattr(getattr(function, "body", function), "__code__", None), "co_names", ())
     }
     operators = {name for name in recorded if not name.startswith("__") and not name.endswith("_")}

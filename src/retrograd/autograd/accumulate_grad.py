@@ -13,6 +13,7 @@ from typing import Any
 from .. import kernels
 from ..core.description import Description, NoArray
 from ..core.locks import graph_lock
+from ..core.meta import AutogradMeta
 from ..core.state import local, process
 from ..core.version_counter import INFERENCE, VersionCounter, inference_error, version_counter
 from ..kernels import accumulate, ndarray
@@ -41,7 +42,8 @@ class AccumulateGrad(Node):
         # `grads` alone holds the gradient, no variable: see Note [Ownership].
         variable = self.variable
         meta: Any = variable._grad_meta_
-        if grads[0] is not None and ((meta.requires_grad and not meta.is_view) or _is_leaf_still(variable)):
+        is_leaf = meta.__class__ is AutogradMeta and meta.requires_grad
+        if grads[0] is not None and (is_leaf or _is_leaf_still(variable)):
             with graph_lock:
                 old = meta.grad
                 try:
@@ -63,7 +65,8 @@ class AccumulateGrad(Node):
         grad = grads[0]
         variable = self.variable
         meta: Any = variable._grad_meta_
-        if grad is not None and ((meta.requires_grad and not meta.is_view) or _is_leaf_still(variable)):
+        is_leaf = meta.__class__ is AutogradMeta and meta.requires_grad
+        if grad is not None and (is_leaf or _is_leaf_still(variable)):
             with graph_lock:
                 old = meta.grad
                 if local.state.grad_enabled:
@@ -147,6 +150,11 @@ def grad_accumulator(tensor: Tensor) -> AccumulateGrad:
         node = reference()
         if node is not None:
             return node
+    return new_accumulator(tensor, meta)
+
+
+def new_accumulator(tensor: Tensor, meta: Any) -> AccumulateGrad:
+    """The accumulator of a leaf that had none when it was looked at."""
     with graph_lock:
         reference = meta.grad_accumulator
         node = None if reference is None else reference()

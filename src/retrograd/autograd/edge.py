@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from .accumulate_grad import grad_accumulator
+from ..core.meta import AutogradMeta
+from .accumulate_grad import new_accumulator
 from .node import Node, init_node
 from .view_meta import view_edge
 
@@ -59,22 +60,25 @@ class Edge(NamedTuple):
 
 def gradient_edge(tensor: Tensor) -> EdgeTuple | None:
     """Where the gradient of `tensor` goes: its grad_fn, or the accumulator of a leaf; None if it requires no grad."""
-    edge = tensor._edge_
-    if edge is not None:
-        return edge
+    return tensor._edge_ or leaf_edge(tensor)
+
+
+def leaf_edge(tensor: Tensor) -> EdgeTuple | None:
+    """`gradient_edge` of a tensor without an edge of its own: a leaf, or a view."""
     meta: Any = tensor._grad_meta_
-    if meta is None:
-        return None
-    if meta.is_view:
-        edge, vc = meta.edge, tensor._vc_
-        if edge is not None and vc is not None and vc.version == meta.attr_version:
-            return edge  # `view_edge` without the call
-        edge = view_edge(tensor)
-        if edge is not None:
-            return edge
-        if not meta.requires_grad and tensor.requires_grad:
-            # It requires grad because its base does, but was made where nothing is recorded: gradients end here.
-            return (Sink(tensor), 0)
+    if meta.__class__ is not AutogradMeta:  # which a leaf's is
+        if meta is None:
+            return None
+        if meta.is_view:
+            edge, vc = meta.edge, tensor._vc_
+            if edge is not None and vc is not None and vc.version == meta.attr_version:
+                return edge  # `view_edge` without the call
+            edge = view_edge(tensor)
+            if edge is not None:
+                return edge
+            if not meta.requires_grad and tensor.requires_grad:
+                # It requires grad because its base does, but was made where nothing is recorded: gradients end here.
+                return (Sink(tensor), 0)
     if not meta.requires_grad:
         return None
     reference = meta.grad_accumulator
@@ -82,7 +86,7 @@ def gradient_edge(tensor: Tensor) -> EdgeTuple | None:
         node = reference()
         if node is not None:
             return (node, 0)
-    return (grad_accumulator(tensor), 0)
+    return (new_accumulator(tensor, meta), 0)
 
 
 def collect_next_edges(*tensors: Tensor) -> tuple[EdgeTuple | None, ...]:

@@ -113,7 +113,7 @@ class Engine:
         modes, observers = state.known_modes, state.observers
         outer = state.graph_task
         depth = 0 if outer is None else outer.reentrant_depth + 1
-        freed = None if keep_graph else Freed(where.user_location(2))
+        freed = None if keep_graph else Freed(where.user_call(2))
         create_graph = create_graph and not state.inference  # which records nothing, and makes inference tensors
         as_tensors = create_graph or state.inference or bool(observers and _need_tensors(observers))
         task = GraphTask(keep_graph, create_graph, depth, freed, grads)

@@ -22,10 +22,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .. import kernels
-from ..core import where
 from ..core.meta import materialize_autograd_meta
 from ..core.state import local
 from ..core.version_counter import INFERENCE, VersionCounter, new_version_counter, version_counter
+from ..core.where import Location
 from ..tensor import Tensor, wrap
 from ..tensor.special import bare, boxed
 from .edge import gradient_edge
@@ -33,6 +33,8 @@ from .saved_variable_errors import detached_error, freed_error, modified_error
 from .view_meta import view_edge
 
 if TYPE_CHECKING:
+    from types import CodeType
+
     from .forward_grad import ForwardGrad
     from .node import Node
 
@@ -248,15 +250,20 @@ SavedNumber.__name__ = SavedNumber.__qualname__ = "SavedTensor"
 
 
 class Freed:
-    """Stands in a slot whose tensor was released; `where` is the backward call that released it."""
+    """Stands in a slot whose tensor was released; `call` is the user's call of backward() that released it."""
 
-    __slots__ = ("where",)
+    __slots__ = ("call",)
 
     _vc_ = True
     version = True
 
-    def __init__(self, location: where.Location | None) -> None:
-        self.where: where.Location | None = location
+    def __init__(self, call: tuple[CodeType, int] | None) -> None:
+        self.call: tuple[CodeType, int] | None = call
+
+    @property
+    def where(self) -> Location | None:
+        """The line of that call."""
+        return None if self.call is None else Location(*self.call)
 
 
 class _Slow:

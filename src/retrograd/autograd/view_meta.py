@@ -29,7 +29,7 @@ from ..core.meta import AutogradMeta
 from ..core.records import record_of
 from ..core.state import local
 from ..core.version_counter import INFERENCE
-from ..tensor import Tensor, new
+from ..tensor import Tensor
 from ..tensor.lazy_conjugation import inherit_bits, relative_bits
 from ..tensor.special import boxed
 from .hooks import rebase_hooks
@@ -80,6 +80,9 @@ class DifferentiableViewMeta(AutogradMeta):
     #: the tensor and the number of the first step; FORWARD_BASE for nobody's. See Note [Forward gradients of views].
     forward: tuple[Tensor, int] | None
 
+    #: Nothing is set when one is made, which saves a call.
+    __init__ = object.__init__
+
     def __getattr__(self, name: str) -> Any:
         # `as_view` sets what every view has; the rest is as it is for most until somebody asks.
         try:
@@ -114,7 +117,7 @@ def as_view(
     if vc is INFERENCE:
         view._grad_meta_ = None  # nothing is ever recorded of it
         return
-    meta = new(DifferentiableViewMeta)
+    meta = DifferentiableViewMeta()
     meta.edge = edge
     meta.attr_version = vc.version
     meta.step = step

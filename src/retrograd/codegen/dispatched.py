@@ -24,7 +24,7 @@ from builtins import any as _any
 from builtins import max as _max
 from retrograd import kernels
 from retrograd.autograd.basic_nodes import NotImplementedInPlace
-from retrograd.autograd.edge import gradient_edge
+from retrograd.autograd.edge import leaf_edge
 from retrograd.autograd.inplace import begin_inplace, edge_before_write, end_inplace
 from retrograd.autograd.saved_variable import pack_before_write, save, save_list, save_output
 from retrograd.autograd.view_meta import DifferentiableViewMeta, as_view
@@ -121,7 +121,7 @@ def _inplace_function(entry: Entry) -> str:
     if entry.differentiable:
         edges: list[str] = []
         for a in entry.differentiable_arguments:
-            edges += _edge(a) if a.name != "self" else [_edge(a)[0].replace("gradient_edge", "edge_before_write")]
+            edges += _edge(a) if a.name != "self" else [_edge(a)[0].replace("leaf_edge", "edge_before_write")]
         names = [f"edge_{a.name}" for a in entry.differentiable_arguments]
         body += [" = ".join(names) + " = None", "if state.grad_enabled:", *("    " + line for line in edges)]
         body += [f"record = {' or '.join(f'{n} is not None' for n in names)}"]

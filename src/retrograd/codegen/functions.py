@@ -36,7 +36,7 @@ from retrograd.ops.accidents import unfit
 from retrograd.ops.arguments import argument
 from retrograd.ops.old_forms import old_form
 from retrograd.autograd.basic_nodes import NotImplementedInPlace
-from retrograd.autograd.edge import gradient_edge
+from retrograd.autograd.edge import leaf_edge
 from retrograd.autograd.inplace import begin_inplace, check_overlap, edge_before_write, end_inplace
 from retrograd.autograd.saved_variable import pack_before_write, save, save_list, save_output
 from retrograd.core.meta import AutogradMeta

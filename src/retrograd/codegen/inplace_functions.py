@@ -39,7 +39,7 @@ def _inplace_wrapper(entry: Entry, operator: str | None = None) -> str:
     if entry.differentiable:
         edges: list[str] = []
         for a in entry.differentiable_arguments:
-            edges += _edge(a) if a.name != "self" else [_edge(a)[0].replace("gradient_edge", "edge_before_write")]
+            edges += _edge(a) if a.name != "self" else [_edge(a)[0].replace("leaf_edge", "edge_before_write")]
         names = [f"edge_{a.name}" for a in entry.differentiable_arguments]
         body += [" = ".join(names) + " = None", "if state.grad_enabled:", *("    " + line for line in edges)]
         record = " or ".join(f"{n} is not None" for n in names)

@@ -11,13 +11,13 @@ from .table import Entry
 def _edge(a: Argument) -> list[str]:
     p, edge = a.parameter, f"edge_{a.name}"
     if a.is_list:
-        return [f"edges = tuple(t._edge_ or t._grad_meta_ and gradient_edge(t) for t in {p})"]
+        return [f"edges = tuple(t._edge_ or t._grad_meta_ and leaf_edge(t) for t in {p})"]
     if a.type == "Tensor|Scalar":
         # A number (or None) is its own array.
-        return [f"{edge} = None if {p} is {_array(a)} else {p}._edge_ or {p}._grad_meta_ and gradient_edge({p})"]
+        return [f"{edge} = None if {p} is {_array(a)} else {p}._edge_ or {p}._grad_meta_ and leaf_edge({p})"]
     if a.type == "Tensor?":
-        return [f"{edge} = None if {p} is None else {p}._edge_ or {p}._grad_meta_ and gradient_edge({p})"]
-    return [f"{edge} = {p}._edge_ or {p}._grad_meta_ and gradient_edge({p})"]
+        return [f"{edge} = None if {p} is None else {p}._edge_ or {p}._grad_meta_ and leaf_edge({p})"]
+    return [f"{edge} = {p}._edge_ or {p}._grad_meta_ and leaf_edge({p})"]
 
 
 def _connect(entry: Entry, inplace: bool = False) -> list[str]:
@@ -167,7 +167,7 @@ def _record_view(entry: Entry, edges: list[str], inner: list[str]) -> list[str]:
         # as_view(), for the commonest case inline.
         plain = "(meta := input._grad_meta_) is None or meta.__class__ is AutogradMeta and input.__class__ is Tensor"
         inner += [f"if ({plain}) and vc is not INFERENCE:"]
-        inner += ["    result._grad_meta_ = meta = new(DifferentiableViewMeta)"]
+        inner += ["    result._grad_meta_ = meta = DifferentiableViewMeta()"]
         inner += ["    meta.edge = edge", "    meta.attr_version = vc.version", "    meta.base = input"]
         inner += [f"    meta.step = ({step}, None)", "    return result"]
         after = [f"as_view(state, input, result, ({step}, None), edge)"]

@@ -13,7 +13,6 @@ _ours: set[str] = set()
 theirs: set[str] = set()
 #: Files of the package that stand between a user and a function that he calls (ops/override_switch.py).
 between: set[str] = set()
-_new = object.__new__
 
 
 class Location:
@@ -53,21 +52,27 @@ def is_theirs(filename: str) -> bool:
     return True
 
 
-def user_location(skip: int = 1) -> Location | None:
-    """The innermost line that is not of this package; the caller may `skip` frames that it knows to be."""
+def user_call(skip: int = 1) -> tuple[CodeType, int] | None:
+    """The innermost code that is not of this package, and the instruction that it is at: what a Location is made of.
+
+    The caller may `skip` frames that it knows to be of this package.
+    """
     frame: FrameType | None = _getframe(skip)
     while frame is not None:
         code = frame.f_code
         filename = code.co_filename
         if filename not in _ours:
             if not filename.startswith(_PACKAGE):
-                location = _new(Location)
-                location.code = code
-                location.instruction = frame.f_lasti
-                return location
+                return code, frame.f_lasti
             _ours.add(filename)
         frame = frame.f_back
     return None
+
+
+def user_location(skip: int = 1) -> Location | None:
+    """The innermost line that is not of this package; the caller may `skip` frames that it knows to be."""
+    call = user_call(skip + 1)
+    return None if call is None else Location(*call)
 
 
 def users_level() -> int:

@@ -179,10 +179,17 @@ TINY = 512
 
 
 @lru_cache(maxsize=256)
-def ones_across(n: int, dtype: np.dtype) -> tuple[ndarray, ndarray]:
-    """A column and a row of so many ones, to read: ``x.dot(column)`` are the sums of rows of `n` elements, and
-    ``sums.dot(row)`` has each of them as often as the row is long, to the last bit."""
-    return np.ones((n, 1), dtype), np.ones((1, n), dtype)
+def ones_down(n: int, dtype: np.dtype) -> ndarray:
+    """A column of so many ones, to read: ``x.dot(column)`` are the sums of rows of `n` elements."""
+    return np.ones((n, 1), dtype)
+
+
+@lru_cache(maxsize=256)
+def shares_across(n: int, dtype: np.dtype) -> tuple[ndarray, ndarray, ndarray]:
+    """A column of 1/n, with which ``x.dot(column)`` are the means of rows; a row of ones, with which ``means.dot(row)``
+    has each as often as the row is long, to the last bit; and a row of 1/n. To read."""
+    column = np.full((n, 1), 1 / n if n else 0, dtype)
+    return column, np.ones((1, n), dtype), column.reshape(1, n)
 
 
 def row_sums(x: ndarray) -> ndarray:

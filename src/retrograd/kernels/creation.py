@@ -19,7 +19,7 @@ accumulate: Any = on_threads(np.add)
 def one_like(a: ndarray) -> ndarray:
     """`ones_like` for an array of one element, quicker."""
     result = a.copy()
-    result.fill(1)
+    result[()] = 1  # (`fill` takes twice as long)
     return result
 
 
@@ -27,7 +27,7 @@ def repeated(a: ndarray, shape: Sequence[int]) -> ndarray:
     """A 0-d array repeated: as new memory where that is quicker than a view, else as a view with strides 0."""
     if a.__class__ is ndarray and prod(shape) <= 4096:
         result = empty(shape, a.dtype)
-        result.fill(a)
+        result[...] = a
         return result
     return np.broadcast_to(a, shape)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import compiled
-from .blocks import TINY, dots, long_rows, ones, ones_across, row_blocks, row_sums
+from .blocks import TINY, dots, long_rows, ones, row_blocks, row_sums, shares_across
 from .compiled import LARGE
 from .promotion import cast_number, is_half, scalar_name, unsupported
 from .storage import keeps_channels_last, shape_text
@@ -436,15 +436,11 @@ def _normalize_rows(
 def _normalize_tiny(
     x: np.ndarray, scale: np.ndarray | None, shift: np.ndarray | None, eps: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same for a matrix of few elements, nothing broadcast: see `ones_across`."""
-    width = x.shape[1]
-    across, spread = ones_across(width, x.dtype)
-    n = np.array(width, x.dtype)
-    mean = x.dot(across)
-    mean /= n
+    """The same for a matrix of few elements, by products where that is quicker: see `TINY`."""
+    share, spread, _ = shares_across(x.shape[1], x.dtype)
+    mean = x.dot(share)
     out = np.subtract(x, mean.dot(spread), order="C")
-    rstd = (out * out).dot(across)
-    rstd /= n
+    rstd = (out * out).dot(share)
     rstd += np.array(eps, x.dtype)
     np.sqrt(rstd, rstd)
     np.reciprocal(rstd, rstd)
@@ -582,24 +578,28 @@ def _layer_norm_rows_backward(
 def _layer_norm_tiny_backward(
     g: np.ndarray, x: np.ndarray, mean: np.ndarray, rstd: np.ndarray, weight: np.ndarray | None, mask: Sequence[bool]
 ) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
-    """The same for matrices of few elements, nothing broadcast: see `ones_across`."""
+    """The same for matrices of few elements, by products where that is quicker: see `TINY`."""
     rows, width = x.shape
-    across, spread = ones_across(width, x.dtype)
-    down = ones_across(rows, x.dtype)
-    grad_bias = down[1].dot(g).reshape(width) if mask[2] else None
+    share, spread, shares = shares_across(width, x.dtype)
+    down = ones(rows, x.dtype)
+    grad_bias = down.dot(g) if mask[2] else None
     scale = rstd.dot(spread)
     normal = x - mean.dot(spread)
     normal *= scale
     products = g * normal
-    grad_weight = down[1].dot(products).reshape(width) if mask[1] else None
+    grad_weight = down.dot(products) if mask[1] else None
     if not mask[0]:
         return None, grad_weight, grad_bias
     # scale * (g * weight - mean(g * weight) - normal * mean(products * weight))
-    share = across if weight is None else weight.reshape(width, 1)
-    share = share / np.array(width, x.dtype)
-    normal *= products.dot(share).dot(spread)
-    normal += g.dot(share).dot(spread)
-    result = np.subtract(g if weight is None else g * down[0].dot(weight.reshape(1, width)), normal, normal)
+    if weight is None:
+        normal *= products.dot(share).dot(spread)
+        normal += g.dot(share).dot(spread)
+    else:  # the weighted means, spread over their rows, by one product
+        weights = weight.reshape(width, 1).dot(shares)
+        normal *= products.dot(weights)
+        normal += g.dot(weights)
+        g = g * weight
+    result = np.subtract(g, normal, normal)
     result *= scale
     return result, grad_weight, grad_bias
 

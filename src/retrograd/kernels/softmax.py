@@ -40,10 +40,17 @@ def log_softmax(a: np.ndarray, dim: int, dtype: np.dtype | None = None) -> np.nd
     if a.size > compiled.rows_from and (fast := blocks.rows("log_softmax", _log_softmax_rows, (a,), dim)) is not None:
         return fast.astype(target, copy=False)
     x = np.subtract(a, _max(a, dim, None, None, True), order="C")
-    total = _sum(np.exp(x), dim, None, None, True)
+    total = _sums(np.exp(x), dim)
     np.log(total, total)
     x -= total
     return x if x.dtype == target else x.astype(target)
+
+
+def _sums(x: np.ndarray, dim: int) -> np.ndarray:
+    """The sums along `dim`, which stays: those of rows of few elements by a product, see `blocks.TINY`."""
+    if dim == 1 and x.ndim == 2 and x.size <= blocks.TINY and type(x) is np.ndarray and x.dtype.char in "fd":
+        return x.dot(blocks.ones_down(x.shape[1], x.dtype))
+    return _sum(x, dim, None, None, True)
 
 
 def _softmax_input(name: str, a: np.ndarray, dim: int, dtype: np.dtype | None) -> tuple[np.ndarray, int, np.dtype]:
@@ -79,17 +86,15 @@ def softmax_backward(grad: np.ndarray, result: np.ndarray, dim: int) -> np.ndarr
 
 def log_softmax_backward(grad: np.ndarray, result: np.ndarray, dim: int) -> np.ndarray:
     """The gradient of `log_softmax` from its `result`: ``grad - exp(result) * sum(grad)``."""
-    axis = normalize_dim(dim, grad.ndim) if grad.ndim else ()
+    if not grad.ndim:
+        return np.asarray(grad - np.exp(result) * grad)
+    dim = normalize_dim(dim, grad.ndim)
     if grad.size > compiled.LARGE:
-        pair = grad, result
-        fast = blocks.rows("log_softmax_backward", _log_softmax_rows_backward, pair, normalize_dim(dim, grad.ndim))
+        fast = blocks.rows("log_softmax_backward", _log_softmax_rows_backward, (grad, result), dim)
         if fast is not None:
             return fast
-    total = np.add.reduce(grad, axis, keepdims=True)
-    if not grad.ndim:
-        return np.asarray(grad - np.exp(result) * total)
     x = np.exp(result)
-    x *= total
+    x *= _sums(grad, dim)
     return np.subtract(grad, x, out=x)
 
 

@@ -279,7 +279,7 @@ class TensorAutograd(TensorOperators):
             for flag in (retain_graph, create_graph):
                 if flag is not None and not (isinstance(flag, int) and 0 <= flag < 256):
                     raise TypeError(f"backward(): {type(flag).__name__!r} object is not a flag: give True or False")
-        run_backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+        run_backward(self, gradient, retain_graph, create_graph, None, inputs)
 
     def register_hook(self, hook: Callable) -> RemovableHandle:
         """Call ``hook(grad)`` whenever a gradient of this tensor is computed; what it returns replaces it."""

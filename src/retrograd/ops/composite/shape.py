@@ -58,13 +58,16 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
     tensor([[0, 1],
             [2, 3]])
     """
-    if shape and (size is not None or dtype is not None):
-        raise TypeError("view() received an invalid combination of arguments: a size is given twice, or beside a dtype")
-    if shape and shape[0].__class__ is int:
-        try:
-            return _view(input, shape)
-        except TypeError:
-            pass  # one of the others is not an int: told better below
+    if shape:
+        if size is not None or dtype is not None:
+            raise TypeError(
+                "view() received an invalid combination of arguments: a size is given twice, or beside a dtype"
+            )
+        if shape[0].__class__ is int:
+            try:
+                return _view(input, shape)
+            except TypeError:
+                pass  # one of the others is not an int: told better below
     if dtype is not None:
         shape = (dtype,)
     if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
