@@ -71,6 +71,13 @@ def no_cycles() -> Iterator[Callable]:
 
 
 @pytest.fixture
+def all_cases(request: pytest.FixtureRequest) -> None:
+    """For tests of what all cases of another test have shown, as whether its exceptions are all needed."""
+    if request.config.getoption("--every") > 1:
+        pytest.skip("--every left some cases out")
+
+
+@pytest.fixture
 def restless() -> Iterator[None]:
     """Threads change places all the time."""
     before = sys.getswitchinterval()

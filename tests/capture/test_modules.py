@@ -86,6 +86,7 @@ def test_a_captured_module_is_the_eager_one(expression: str, names: str) -> None
             torch.testing.assert_close(one, two, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.usefixtures("all_cases")
 def test_no_exception_is_stale() -> None:
     """After all cases have run in this process."""
     if len(_used) > 0:

@@ -157,6 +157,7 @@ def test_beside_torch(expression: str, names: str) -> None:
 
 
 @pytest.mark.parity
+@pytest.mark.usefixtures("all_cases")
 def test_no_exception_is_stale() -> None:
     pytest.importorskip("torch")
     if len(_once_seen) > 1:  # the whole table has been run
