@@ -30,9 +30,10 @@ EXEMPT = {
         _sample_dirichlet _standard_gamma dirichlet_drawn dirichlet_grad standard_gamma_drawn standard_gamma_grad
     """,
     "draws random numbers; tests/nn/test_second_derivatives.py has its test": "_rrelu_with_noise",
+    "is of integers alone; tests/test_single_calls.py has its test": "_int_mm",
     "is about memory and not about numbers; tests/composite has its tests": """
         Tensor.is_pinned Tensor.is_shared Tensor.pin_memory Tensor.share_memory_ Tensor._typed_storage
-        Tensor.resize_ resize_as_ Tensor.set_ Tensor.storage Tensor.untyped_storage Tensor.new_empty_strided
+        _assert_tensor_metadata Tensor.resize_ resize_as_ Tensor.set_ Tensor.storage Tensor.untyped_storage Tensor.new_empty_strided
         Tensor.as_subclass Tensor.dim_order empty_permuted frombuffer Tensor.new slice_inverse
     """,
     "is about memory and streams; tests/cuda/test_streams.py has its test": "Tensor.record_stream",
