@@ -118,6 +118,14 @@ class Place:
             str(self.device), self.numpy, stand_ins(self), OVERLAY, self._refuse_mixed_call
         )
 
+    def adds_to(self, nodes: set[Any] | None) -> None:
+        """Which nodes of the pass that this thread runs add what they get to something; None: it runs none any more."""
+        thread.adding = nodes
+        if self.launcher is not None:
+            own = self.numpy.multiply.own
+            # (Of the threads that multiply here one may find the other's: what is not computed later is computed now.)
+            self.pairs["multiply"] = own.pair if nodes is None else own.pair_later
+
     # -------------------------------------------------------------------------------------------- streams, by class
 
     def activate(self) -> None:

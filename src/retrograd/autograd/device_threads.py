@@ -123,9 +123,10 @@ def run_whole(
             hand_over(grad, node, False)
     grad = None
     stopped: list[Any] = []
-    thread = place_of_class(array_class).thread
-    if task.exec_info is None and not as_tensors:
-        thread.adding = _adding(nodes)
+    place = place_of_class(array_class)
+    adding = _adding(nodes) if task.exec_info is None and not as_tensors else None
+    if adding is not None:
+        place.adds_to(adding)
     try:
         with on_stream_of(array_class):
             run_pass_fast(state, task, node, grads, as_tensors, call_node, stopped)
@@ -135,7 +136,8 @@ def run_whole(
             suspended.suspend(task, left, handing, reached, as_tensors)
         raise
     finally:
-        thread.adding = None
+        if adding is not None:
+            place.adds_to(None)
     leaves = Leaves()
     leaves.classes[array_class] = None
     leaves.join(task.captured)

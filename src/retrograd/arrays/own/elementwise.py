@@ -323,13 +323,13 @@ class OwnUfunc:
         expression = UNARY.get(name) or BINARY.get(name) or COMPARISONS[name]
         self.whole: Formula = Formula(launcher, name, expression, 1 if self.single else 2, 0, result)
         if not self.single:
-            self.pair = self._multiplied if name == "multiply" else self.whole.pair
+            self.pair = self.whole.pair
             last = expression.replace("b", "p")
             first = "".join({"a": "p", "b": "a"}.get(c, c) for c in expression)
             self.last: Formula = Formula(launcher, f"{name} number", last, 1, 1, result)
             self.first: Formula = Formula(launcher, f"number {name}", first, 1, 1, result)
 
-    def _multiplied(self, a: Any, b: Any) -> Any:
+    def pair_later(self, a: Any, b: Any) -> Any:
         """A product, which may be computed later: Note [Pending gradients] in pending.py."""
         place = self.place
         if place.thread.adding is not None and is_wanted(place, local.state.current_node):

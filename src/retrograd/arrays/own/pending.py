@@ -92,7 +92,7 @@ def compute(array: Any) -> None:
     if pending.kind == PRODUCT:
         made = place.product(a, b)
     elif pending.kind == ELEMENTS:
-        made = place.numpy.multiply.own.whole.pair(a, b)
+        made = place.numpy.multiply.own.pair(a, b)
     else:
         made = place.sums.columns(a, b, a.size // b, array.shape, a.dtype)
     array._raw = None
