@@ -156,8 +156,8 @@ CASES = {
     "100 products of 64x64": (chain, 20), "100 products, captured": (captured(chain), 20),
     "MLP step, batch 64": (network, 30), "MLP step, captured": (captured(network), 100),
     "2048x2048 product": (matmul, 20),
-    "transformer block": (block, 10), "transformer, captured": (captured(block), 30),
-    "transformer in bfloat16": (lambda torch: block(torch, "bfloat16"), 10),
+    "transformer block": (block, 20), "transformer, captured": (captured(block), 30),
+    "transformer in bfloat16": (lambda torch: block(torch, "bfloat16"), 20),
     "bfloat16, captured": (captured(lambda torch: block(torch, "bfloat16")), 30),
     "convnet, batch 64": (convnet, 20), "convnet, captured": (captured(convnet), 50),
     "causal attention, 2048": (attention, 5), "batch norm": (batch_norm, 20), "embedding": (embedding, 20),
@@ -168,7 +168,7 @@ CASES = {
 
 
 #: How often each case is timed in each library, in turns: the host is not as fast in one second as in the next.
-ROUNDS = 7
+ROUNDS = 15
 
 
 def serve(name: str) -> None:
