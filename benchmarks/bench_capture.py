@@ -3,9 +3,10 @@
     python benchmarks/bench_capture.py [--quick] [--only TEXT] [--json FILE] [--markdown FILE] [--strict]
 
 Each case runs twice, on NumPy ("plain") and with its groups in C ("native"); torch runs eagerly.  Networks are also
-held against this package's own eager steps.  What it costs to capture is the time of the two recorded calls (and of the
-compiler, whose cache is empty), beside an eager step.  Peak memory is that of a process during its steps.  Where JAX
-is installed, its jit stands beside these, and torch.compile where torch can compile: rows that only inform.
+held against this package's own eager steps.  What it costs to capture is the time of the two recorded calls and of two
+more (and of the compiler, whose cache is empty), beside an eager step.  Peak memory is that of a process during its
+steps.  Where JAX is installed, its jit stands beside these, and torch.compile where torch can compile: rows that only
+inform.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from time import perf_counter
+from time import perf_counter, process_time
 from types import ModuleType
 from typing import Any
 
@@ -110,26 +111,34 @@ def setup(lib: ModuleType, make: Any, backend: str) -> Run:
 
 
 def first_calls(make: Any, backend: str) -> Sampler:
-    """What capturing costs: the calls that record and compile, less what they would cost anyway."""
+    """What capturing costs: the calls that record and compile, and two more.
+
+    In processor time, if no compiler runs: its processes have clocks of their own.
+    """
     lib = importlib.import_module("retrograd")
+    clock = process_time if backend == "plain" else perf_counter
 
     def sample() -> float:
         folder = tempfile.mkdtemp()
         os.environ["RETROGRAD_CAPTURE_CACHE"] = folder
         run = make(lib, lambda step: lib.capture(step, backend=backend))
-        start = perf_counter()
+        start = clock()
         for _ in range(4):
             run()
-        taken = perf_counter() - start
+        taken = clock() - start
         shutil.rmtree(folder)
         return taken
 
     return sample
 
 
+def captured_steps(make: Any) -> Sampler:
+    return harness.in_process(setup(importlib.import_module("retrograd"), make, "plain"), clock=process_time)
+
+
 def eager_steps(make: Any) -> Sampler:
     run = make(importlib.import_module("retrograd"), lambda step: step)
-    return harness.in_process(run)
+    return harness.in_process(run, clock=process_time)
 
 
 def cases() -> list[Case]:
@@ -150,9 +159,7 @@ def cases() -> list[Case]:
         rows.append(
             Case(
                 f"{name}, plain, beside eager",
-                functools.partial(
-                    lambda make: harness.in_process(setup(importlib.import_module("retrograd"), make, "plain")), make
-                ),
+                functools.partial(captured_steps, make),
                 functools.partial(eager_steps, make),
                 bar=1.0,
                 labels=("captured", "eager"),
@@ -194,6 +201,16 @@ def cases() -> list[Case]:
                     quick_repeats=1,
                 )
             )
+        rows.append(
+            Case(
+                f"peak memory: {name}, plain, while it is captured",
+                functools.partial(peak_memory, name, "plain", False),
+                functools.partial(peak_memory, name, "eager", False),
+                labels=("capturing", "eager"),
+                repeats=3,
+                quick_repeats=1,
+            )
+        )
     return rows + compilers()
 
 
@@ -216,7 +233,7 @@ run = getattr(bench_capture, {name!r})(
 )
 tidy()
 before = kilobytes("VmRSS")
-for _ in range(8):
+for _ in range({warm_up}):
     run()
 tidy()
 with open("/proc/self/clear_refs", "w") as file:
@@ -227,9 +244,13 @@ print(kilobytes("VmHWM") - before)
 """
 
 
-def peak_memory(name: str, backend: str) -> Sampler:
-    """The most memory that a process has during steps, beyond what it has before the first, in gigabytes (on Linux)."""
-    code = _PEAK.format(folder=os.path.dirname(os.path.abspath(__file__)), name=name, backend=backend)
+def peak_memory(name: str, backend: str, captured: bool = True) -> Sampler:
+    """The most memory that a process has during steps, beyond what it has before the first, in gigabytes (on Linux).
+
+    Of steps that were captured before, or of the first three.
+    """
+    folder, warm_up = os.path.dirname(os.path.abspath(__file__)), 8 if captured else 0
+    code = _PEAK.format(folder=folder, name=name, backend=backend, warm_up=warm_up)
 
     def sample() -> float:
         found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -91,6 +91,8 @@ class Entry:
     def _to_save(self) -> list[np.ndarray]:
         """Memory of the world that is written before something that may fail: it is put back then."""
         program = self.recording.program
+        if not any([storage.kind == "outside" for storage in program.storages]):
+            return []
         last = max([i for i, call in enumerate(program.calls) if call.may_raise], default=-1)
         found: dict[int, np.ndarray] = {}
         for call in program.calls[:last]:

@@ -541,6 +541,10 @@ class Recorder(KnownMemory):
         if storage.kind != "new" and storage.number not in self.before and storage.array.size:
             self.before[storage.number] = storage.array.copy()
 
+    def used_of_the_world(self) -> set[int]:
+        """The storages of the world that calls read or write."""
+        return {v.storage.number for c in self.calls for v in (*c.reads, *c.writes) if v.storage.kind == "outside"}
+
     def let_go(self) -> None:
         """Forget what is for a step that fails."""
         self.before.clear()

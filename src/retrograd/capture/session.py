@@ -183,12 +183,8 @@ class Recording:
         self.grads: list[GradEffect] = []
         #: (tensor, position of the argument or None, the array that its ``.grad`` has to have; None: no ``.grad``)
         self.grads_expected: list[tuple[Any, int | None, Any]] = []
-        used = {
-            v.storage.number
-            for call in recorder.calls
-            for v in (*call.reads, *call.writes)
-            if v.storage.kind == "outside"
-        }
+        had_some = any([grad is not None for _, grad in self._grads_before.values()])
+        used = recorder.used_of_the_world() if had_some else set()
         for tensor, before in self._grads_before.values():
             now = None if tensor._grad_meta_ is None else tensor._grad_meta_.grad
             position = positions.get(id(tensor))
