@@ -156,7 +156,7 @@ def _blockwise(fill: Callable[..., None], ufunc: np.ufunc) -> Callable[..., Any]
 
 #: Squares of float32 that have neither lost digits nor come close to the largest number; and their roots.
 _USUAL = np.float32(2.0**-90), np.float32(2.0**126)
-_ROOTS = np.float32(2.0**-45), np.float32(2.0**63)
+_LENGTHS = np.float32(2.0**-45), np.float32(2.0**63)
 
 
 def _fill_hypot(x: ndarray, y: ndarray, out: ndarray) -> None:
@@ -166,7 +166,7 @@ def _fill_hypot(x: ndarray, y: ndarray, out: ndarray) -> None:
     usual = _USUAL[0] < out.min() and out.max() < _USUAL[1]  # (of a NaN neither)
     np.sqrt(out, out=out)
     if not usual:
-        odd = ~(np.greater(out, _ROOTS[0]) & np.less(out, _ROOTS[1]))
+        odd = ~(np.greater(out, _LENGTHS[0]) & np.less(out, _LENGTHS[1]))
         out[odd] = np.hypot(x[odd], y[odd] if y.size > 1 else y)
 
 
