@@ -33,8 +33,8 @@ EXEMPT = {
     "is of integers alone; tests/test_single_calls.py has its test": "_int_mm",
     "is about memory and not about numbers; tests/composite has its tests": """
         Tensor.is_pinned Tensor.is_shared Tensor.pin_memory Tensor.share_memory_ Tensor._typed_storage
-        _assert_tensor_metadata Tensor.resize_ resize_as_ Tensor.set_ Tensor.storage Tensor.untyped_storage Tensor.new_empty_strided
-        Tensor.as_subclass Tensor.dim_order empty_permuted frombuffer Tensor.new slice_inverse
+        _assert_tensor_metadata Tensor.resize_ resize_as_ Tensor.set_ Tensor.storage Tensor.untyped_storage
+        Tensor.new_empty_strided Tensor.as_subclass Tensor.dim_order empty_permuted frombuffer Tensor.new slice_inverse
     """,
     "is about memory and streams; tests/cuda/test_streams.py has its test": "Tensor.record_stream",
     "is the in-place form of what has samples; tests/test_registry.py has its test": """

@@ -28,7 +28,8 @@ from .intercept import change_modes, interceptor_of, set_observers
 #: Functions of ours that torch has in Python, and no operator of that name.
 NOT_OPERATORS: frozenset[str] = frozenset(
     """_segment_reduce _typed_storage adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices
-    adaptive_max_pool3d_with_indices affine_grid apply_ as_subclass as_tensor asarray bfloat16 bool broadcast_shapes byte cdouble cfloat char
+    adaptive_max_pool3d_with_indices
+    affine_grid apply_ as_subclass as_tensor asarray bfloat16 bool broadcast_shapes byte cdouble cfloat char
     conjugate cpu cross_entropy cuda dim_order double dropout1d dropout2d dropout3d dsmm embedding_sparse_gradient
     float fold fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices from_numpy frombuffer
     gather_sparse_gradient gaussian_nll_loss getitem grid_sample gumbel_softmax half hsmm int interpolate invert
