@@ -1,18 +1,20 @@
 """Captured steps: training, guards, what cannot be captured, reading, modules, the cache of compiled programs."""
 
 import copy
+import gc
 import os
 import subprocess
 import sys
 import threading
 import warnings
+import weakref
 
 import pytest
 
 import retrograd as torch
 import retrograd.nn.functional as F
 from retrograd import nn
-from retrograd.capture import CaptureError
+from retrograd.capture import CaptureError, session
 from retrograd.capture.compiling import compiler
 from retrograd.capture.runtime import runtime
 
@@ -608,3 +610,23 @@ def test_a_large_result_lies_where_an_operand_lay_that_nobody_reads_any_more():
     results = [step(x).item() for _ in range(4)]
     assert results == [((x * 2.0 + 1.0) * 3.0).sum().item()] * 4
     assert step._last.recording.program.plan.arena < 1.1 * x._memory_.nbytes
+
+
+def test_the_second_recording_is_gone_when_it_was_compared(monkeypatch):
+    recorders = []
+
+    class Watched(session.Recorder):
+        def __init__(self, *args):
+            super().__init__(*args)
+            recorders.append(weakref.ref(self))
+
+    monkeypatch.setattr(session, "Recorder", Watched)
+    x = torch.rand(4, 6)
+    step = torch.capture(lambda x: x.softmax(1).roll(1, 0).sort(0)[0].sum(), backend="plain")
+    gc.disable()  # all that it held goes at once, and not when garbage is collected
+    try:
+        step(x), step(x)
+    finally:
+        gc.enable()
+    assert len(recorders) == 2
+    assert recorders[1]() is None

@@ -22,7 +22,7 @@ import inspect
 import weakref
 from collections.abc import Sequence
 from threading import get_ident
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -439,32 +439,8 @@ class Recorder(KnownMemory):
             return function(*unboxed(args), **unboxed(kwargs))
         views = (getattr(function, "__module__", None) or "").endswith("kernels.shape")  # which write nothing
         written = [id(one.array if one.__class__ is RecordedArray else one) for one in writes if one is not None]
-        found: list[tuple[np.ndarray, Any, Any]] = []  # (array, what is handed over, the recorded array)
-
-        def real(tree: Any) -> Any:
-            if tree.__class__ is RecordedArray or isinstance(tree, np.ndarray):
-                array: Any = tree.array if tree.__class__ is RecordedArray else tree
-                given = array
-                if id(array) not in written and array.flags.writeable and not views:
-                    given = array.view()
-                    given.flags.writeable = False
-                found.append((array, given, tree))
-                return given
-            if tree.__class__ in (tuple, list):
-                return tree.__class__([real(one) for one in tree])
-            if tree.__class__ is dict:
-                return {key: real(one) for key, one in tree.items()}
-            return tree
-
-        def again(tree: Any) -> Any:
-            """The same with Values."""
-            if tree.__class__ is RecordedArray or isinstance(tree, np.ndarray):
-                return self.known(tree)
-            if tree.__class__ in (tuple, list):
-                return tree.__class__([again(one) for one in tree])
-            return {key: again(one) for key, one in tree.items()} if tree.__class__ is dict else tree
-
-        real_args, real_kwargs = real(args), real(kwargs)
+        found: list[Handed] = []
+        real_args, real_kwargs = (_handed(tree, written, views, found) for tree in (args, kwargs))
         for array, _, tree in found:
             if id(array) in written:
                 self.keep(self.known(tree))
@@ -476,13 +452,13 @@ class Recorder(KnownMemory):
                 raise
             written = [id(array) for array, _, _ in found if array.flags.writeable]
             found.clear()
-            real_args, real_kwargs = real(args), real(kwargs)
+            real_args, real_kwargs = (_handed(tree, written, views, found) for tree in (args, kwargs))
             for _, _, tree in found:
                 self.keep(self.known(tree))
             result = function(*real_args, **real_kwargs)
         finally:
             self.busy -= 1
-        call = Call(kind, name, function, again(args), again(kwargs))
+        call = Call(kind, name, function, self._as_values(args), self._as_values(kwargs))
         call.where = self.here()
         call.impure = impure
         call.looks = refuses_values(getattr(function, "__module__", None))
@@ -491,49 +467,53 @@ class Recorder(KnownMemory):
         same = {id(given): tree for _, given, tree in found}
         same.update({id(array): tree for array, _, tree in found})
         fresh: list[Value | None] = []
-        makes_new = name.startswith("np.")  # or views; kernels may keep what they return
-
-        def boxed(tree: Any) -> Any:
-            if isinstance(tree, np.generic):
-                tree = np.asarray(tree)
-            if isinstance(tree, np.ndarray):
-                known = same.get(id(tree))
-                if known is not None:
-                    fresh.append(None)
-                    return known if known.__class__ is RecordedArray else self.box(known)
-                value = None if makes_new and tree.base is None else self.find(tree)
-                if value is None:
-                    value = self.made(tree) if makes_new else self.value(tree, "new")
-                    fresh.append(value)
-                else:
-                    if not tree.flags.writeable and value.storage.array.flags.writeable:
-                        tree.flags.writeable = True
-                    fresh.append(None if value.storage not in [v.storage for v in fresh if v is not None] else value)
-                return self.box(tree, value)
-            if tree.__class__ in (tuple, list):
-                return tree.__class__([boxed(one) for one in tree])
-            if isinstance(tree, tuple):
-                raise refuse(f"{name}, which returns {type(tree).__name__}", "it is not known to the recorder")
-            fresh.append(None)
-            if tree is not None and found and not metadata:
-                raise refuse(f"{name}, whose result is no tensor and may hang on values", "compute it outside")
-            return tree
-
         if result is None and found and not call.writes and not metadata:
             call.looks = True  # a check of values
         if metadata and not impure and not call.writes and not _has_arrays(result):
-            found.clear()
-            same.clear()
             return result
-        recorded = boxed(result)
+        recorded = self._boxed(result, name, same, fresh, bool(found) and not metadata)
         call.results = fresh
-        found.clear()  # the functions above hold each other, and these
-        same.clear()
         if any(one is not None for one in fresh) or call.writes or impure or call.looks:
             if is_sized_by_values(name.rpartition(".")[2], call):
                 raise refuse(f"{name}, the size of whose result hangs on values", "use masks and where() instead")
             self.calls.append(call)
         return recorded
+
+    def _as_values(self, tree: Any) -> Any:
+        """Arguments with Values where arrays are."""
+        if tree.__class__ is RecordedArray or isinstance(tree, np.ndarray):
+            return self.known(tree)
+        if tree.__class__ in (tuple, list):
+            return tree.__class__([self._as_values(one) for one in tree])
+        return {key: self._as_values(one) for key, one in tree.items()} if tree.__class__ is dict else tree
+
+    def _boxed(self, tree: Any, name: str, same: dict[int, Any], fresh: list[Value | None], arrays_only: bool) -> Any:
+        """What a call returned, with recorded arrays; `fresh` gets what is new, `same` is what it was given, by id."""
+        if isinstance(tree, np.generic):
+            tree = np.asarray(tree)
+        if isinstance(tree, np.ndarray):
+            known = same.get(id(tree))
+            if known is not None:
+                fresh.append(None)
+                return known if known.__class__ is RecordedArray else self.box(known)
+            makes_new = name.startswith("np.")  # or views; kernels may keep what they return
+            value = None if makes_new and tree.base is None else self.find(tree)
+            if value is None:
+                value = self.made(tree) if makes_new else self.value(tree, "new")
+                fresh.append(value)
+            else:
+                if not tree.flags.writeable and value.storage.array.flags.writeable:
+                    tree.flags.writeable = True
+                fresh.append(None if value.storage not in [v.storage for v in fresh if v is not None] else value)
+            return self.box(tree, value)
+        if tree.__class__ in (tuple, list):
+            return tree.__class__([self._boxed(one, name, same, fresh, arrays_only) for one in tree])
+        if isinstance(tree, tuple):
+            raise refuse(f"{name}, which returns {type(tree).__name__}", "it is not known to the recorder")
+        fresh.append(None)
+        if tree is not None and arrays_only:
+            raise refuse(f"{name}, whose result is no tensor and may hang on values", "compute it outside")
+        return tree
 
     def keep(self, value: Value) -> None:
         """Keep what is in a storage of the world before it is written to, for a step that fails."""
@@ -605,6 +585,27 @@ def _expect(tensor: Any, array_class: type) -> None:
     node = None if meta is None or meta.grad_accumulator is None else meta.grad_accumulator()
     if node is not None and node.array_class in (np.ndarray, RecordedArray):
         node.array_class = array_class
+
+
+#: An array of a call's arguments, what the call is given for it, and how it came: recorded or not.
+Handed: TypeAlias = tuple[np.ndarray, np.ndarray, Any]
+
+
+def _handed(tree: Any, written: list[int], views: bool, found: list[Handed]) -> Any:
+    """Arguments with real arrays, which are noted in `found`: read-only ones, if their ids are not in `written`."""
+    if tree.__class__ is RecordedArray or isinstance(tree, np.ndarray):
+        array: Any = tree.array if tree.__class__ is RecordedArray else tree
+        given = array
+        if id(array) not in written and array.flags.writeable and not views:
+            given = array.view()
+            given.flags.writeable = False
+        found.append((array, given, tree))
+        return given
+    if tree.__class__ in (tuple, list):
+        return tree.__class__([_handed(one, written, views, found) for one in tree])
+    if tree.__class__ is dict:
+        return {key: _handed(one, written, views, found) for key, one in tree.items()}
+    return tree
 
 
 def _has_arrays(tree: Any) -> bool:
