@@ -14,7 +14,7 @@ import pytest
 import retrograd as torch
 import retrograd.nn.functional as F
 from retrograd import nn
-from retrograd.capture import CaptureError, session
+from retrograd.capture import CaptureError, api, comparing, session
 from retrograd.capture.compiling import compiler
 from retrograd.capture.runtime import runtime
 
@@ -630,3 +630,63 @@ def test_the_second_recording_is_gone_when_it_was_compared(monkeypatch):
         gc.enable()
     assert len(recorders) == 2
     assert recorders[1]() is None
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_empty_parts_of_arrays_can_be_written_to(backend):
+    def step(x):
+        nothing = (x * 2)[:0].t().reshape(0, 3)
+        return nothing.add_(1), torch.cat([nothing, x]).roll(1, 0)
+
+    captured = torch.capture(step, backend=backend)
+    for _ in range(4):
+        x = torch.rand(3, 3)
+        nothing, rolled = captured(x)
+        assert nothing.shape == (0, 3)
+        assert torch.equal(rolled, x.roll(1, 0))
+
+
+def test_a_second_recording_shares_the_calls_of_the_first(monkeypatch):
+    seen = []
+
+    def difference(first, second):
+        seen.append((len(first.calls), sum([a is b for a, b in zip(first.calls, second.calls)])))
+        return comparing.difference(first, second)
+
+    monkeypatch.setattr(api, "difference", difference)
+    b = torch.rand(3)
+
+    def step(x):
+        x = x.detach().requires_grad_()
+        y = ((x * b + 1.5) ** 2 - b)[0]
+        return torch.autograd.grad(y, x)[0]
+
+    captured = torch.capture(step, backend="plain")
+    for _ in range(3):
+        x = torch.rand(3)
+        assert torch.equal(captured(x), step(x))
+    [(calls, shared)] = seen
+    assert shared >= calls - 1 > 5  # the gradient that a pass starts with comes another way
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_calls_that_differ_are_not_shared(at):
+    runs = iter(range(10))
+
+    def step(x):
+        number = 2.0 + next(runs) * (at != 3)
+        y = x.clone()
+        if at == 0:
+            y = y * number  # another number
+        elif at == 1:
+            y[int(number) - 2] = 0.0  # another place
+        elif at == 2:
+            y = y * x if number == 2 else x * y  # other operands
+        else:
+            y = torch.zeros(2) + y[:2] if next(runs) == 1 else torch.ones(2) + y[:2]
+        return y + 1
+
+    captured = torch.capture(step, backend="plain")
+    captured(torch.rand(3))
+    with pytest.raises(CaptureError, match="did different things"):
+        captured(torch.rand(3))

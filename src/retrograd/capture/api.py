@@ -309,8 +309,11 @@ class Captured:
     def _record_now(self, args: Any, kwargs: Any, tensors: list[Any], key: Any, first: Entry | None) -> Any:
         if local.state.grad_enabled and any(tensor._edge_ is not None for tensor in tensors):
             return self._record_graph(args, kwargs, tensors, key)
+        earlier = [] if first is None or self.split else first.recording.recorder.calls
+        if any([call.kind == "check" for call in earlier]):
+            earlier = []  # a program may be made of this recording as well
         try:
-            recording = Recording(self.function, args, kwargs, tensors, self.split, self.backend == "native")
+            recording = Recording(self.function, args, kwargs, tensors, self.split, self.backend == "native", earlier)
         except NeedsGraph:
             return self._record_graph(args, kwargs, tensors, key)
         result, recording.result = recording.result, None

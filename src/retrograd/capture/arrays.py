@@ -41,8 +41,9 @@ class RecordedArray:
         self.array: np.ndarray = array
         self.recorder: Recorder = recorder
         self.value: Any = value
-        self.shape: tuple[int, ...] = array.shape
-        self.dtype: Any = array.dtype
+        of = array if value is None else value
+        self.shape: tuple[int, ...] = of.shape
+        self.dtype: Any = of.dtype
 
     # --------------------------------------------------------------------------------------------------- what it is
 

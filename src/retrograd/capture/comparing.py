@@ -13,7 +13,7 @@ from .values import Call, Storage, Value
 def difference(first: Recorder, second: Recorder) -> str | None:
     """In what two recordings differ, in words; None if they are the same."""
     for one, two in zip(first.calls, second.calls):
-        if not _is_same(one, two):
+        if one is not two and not _is_same(one, two):
             return f"{one.name} at {one.where}: {_described(one)} and then {_described(two)}"
     if len(first.calls) != len(second.calls):
         longer = max(first.calls, second.calls, key=len)
@@ -22,6 +22,8 @@ def difference(first: Recorder, second: Recorder) -> str | None:
         return f"{counts}; the first that only one has is {call.name} at {call.where}"
     written = {value.storage.number for call in first.calls for value in call.writes}
     for storage, twin in zip(first.storages, second.storages):
+        if storage.kind == "new" == twin.kind:
+            continue
         if not _is_same_memory(storage, twin, storage.number in written):
             where = next((c.where for c in first.calls for v in (*c.reads, *c.writes) if v.storage is storage), None)
             if where is not None:

@@ -82,7 +82,7 @@ class KnownMemory:
 
     def part(self, whole: Value, array: np.ndarray) -> Value:
         """The value of a view of what is known."""
-        storage = whole.storage
+        storage = self.storages[whole.storage.number]  # not that of an earlier recording
         return Value(storage, address(array) - storage.start if array.size else 0, array)
 
     def value(self, array: np.ndarray, kind: str = "outside") -> Value:

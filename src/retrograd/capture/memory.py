@@ -22,7 +22,9 @@ class Memory:
         start = -raw.__array_interface__["data"][0] % 64
         self.arena: np.ndarray = raw[start : start + plan.arena]
         self.own: dict[int, np.ndarray] = {}
+        #: Views by where they lie and what they look like, and by the values themselves, which are read several times.
         self._views: dict[Any, np.ndarray] = {}
+        self._by_value: dict[int, tuple[Value, np.ndarray]] = {}
         for value in program.arguments:
             self._allocate(value)
         for number in program.kept:
@@ -59,10 +61,17 @@ class Memory:
         """The array of a value; None if it has no memory here."""
         if value.array is not None:
             return value.array
-        found = self._views.get(value.key)
+        known = self._by_value.get(id(value))
+        if known is not None:
+            return known[1]
+        number = value.storage.number
+        offset = self.program.plan.offsets.get(number)
+        if offset is not None:
+            key = "arena", offset + value.offset, value.shape, value.strides, value.dtype
+        else:
+            key = value.key
+        found = self._views.get(key)
         if found is None:
-            number = value.storage.number
-            offset = self.program.plan.offsets.get(number)
             if offset is not None:
                 found = value.within(self.arena, offset)
             elif number in self.own:
@@ -71,7 +80,8 @@ class Memory:
                 found = value.within(bytes_of(value.storage.array))
             else:
                 return None  # it is not in this memory
-            self._views[value.key] = found
+            self._views[key] = found
+        self._by_value[id(value)] = value, found
         return found
 
     def address(self, value: Value) -> int:

@@ -167,7 +167,8 @@ def _in_place(calls: list[Call], left: list[Value]) -> None:
     """Have large results of ufuncs lie where an operand lies that nobody reads any more."""
     large = [
         position for position, call in enumerate(calls)
-        if call.kind == "ufunc" and call.results and not call.kwargs and call.results[0].nbytes >= _LARGE  # type: ignore[union-attr]
+        if call.kind == "ufunc" and call.results and call.results[0].storage.size >= _LARGE  # type: ignore[union-attr]
+        and not call.kwargs and call.results[0].nbytes >= _LARGE  # type: ignore[union-attr]
     ]  # fmt: skip
     if not large:
         return

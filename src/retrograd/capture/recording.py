@@ -54,10 +54,15 @@ _SIMPLE = frozenset((int, float, bool, complex, str, type(None), np.dtype, type(
 
 
 class Recorder(KnownMemory):
-    """Records one run of a step, in the thread that made it."""
+    """Records one run of a step, in the thread that made it.
 
-    def __init__(self) -> None:
+    `earlier` are the calls of an earlier recording of it: those that come again are not made anew, so that two
+    recordings of the same hold the same objects.
+    """
+
+    def __init__(self, earlier: Sequence[Call] = ()) -> None:
         super().__init__()
+        self.earlier: Sequence[Call] = earlier
         self.thread: int = get_ident()
         self.calls: list[Call] = []
         #: Tensors of the world whose array was replaced: id -> (tensor, its array).
@@ -180,9 +185,10 @@ class Recorder(KnownMemory):
             if one.__class__ not in _SIMPLE:
                 return intercept(operator, args, kwargs)
         this, state.interceptor = state.interceptor, None
-        before, self.place = self.place, user_location(2)
+        # Calls that come again have their place; others find theirs (`here`).
+        before, self.place = self.place, None if self.earlier else user_location(2)
         try:
-            return operator(*args, **kwargs)
+            return operator(*args, **kwargs) if kwargs else operator(*args)
         finally:
             self.place = before
             state.interceptor = this
@@ -289,6 +295,10 @@ class Recorder(KnownMemory):
             result = ufunc(*arrays, **extra) if extra else ufunc(*arrays)
             if result.__class__ is not np.ndarray:
                 result = np.asarray(result)
+            if not extra and self.earlier:
+                again = self.again(ufunc, values, result)
+                if again is not None:
+                    return self.box(result, again)
             found = self.made(result)
             results, writes = (found,), ()
             boxed: Any = self.box(result, found)
@@ -297,6 +307,12 @@ class Recorder(KnownMemory):
             written = self.of(out) if out.__class__ is RecordedArray else self.value(target)
             self.keep(written)
             ufunc(*arrays, out=target, **(extra or {}))
+            if len(self.calls) < len(self.earlier) and not extra:
+                call = self.earlier[len(self.calls)]
+                if call.function is ufunc and call.kwargs is _NOTHING and len(call.args) == len(values):
+                    if [v.key for v in call.writes] == [written.key] and all(map(_is_equal, call.args, values)):
+                        self.calls.append(call)
+                        return out
             results, writes = (), (written,)  # type: ignore[assignment]
             boxed = out
         args: Any = tuple(values)
@@ -343,17 +359,42 @@ class Recorder(KnownMemory):
             result = np.asarray(result)
         if not result.size:
             return None
-        storage = Storage(len(self.storages), result, result.nbytes, "new")  # as `made` and `box` do
-        self.storages.append(storage)
-        self._unplaced.append(storage)
-        value = Value(storage, 0, result)
         reads = (first, second)
-        self.calls.append(
-            Call("ufunc", _NAMES[ufunc], ufunc, reads, _NOTHING, self.place or self.here(), reads, (value,))
-        )
+        value = self.again(ufunc, reads, result) if self.earlier else None
+        if value is None:
+            storage = Storage(len(self.storages), result, result.nbytes, "new")  # as `made` and `box` do
+            self.storages.append(storage)
+            self._unplaced.append(storage)
+            value = Value(storage, 0, result)
+            where = self.place or self.here()
+            self.calls.append(Call("ufunc", _NAMES[ufunc], ufunc, reads, _NOTHING, where, reads, (value,)))
         boxed = RecordedArray(result, self, value)
         self.boxes.append(weakref.ref(boxed))
         return boxed
+
+    def again(self, function: Any, args: Sequence[Any], result: np.ndarray) -> Value | None:
+        """The value of a new array, if the earlier recording has this call here, which is then recorded; else None."""
+        calls, storages = self.calls, self.storages
+        if len(calls) >= len(self.earlier):
+            return None
+        call = self.earlier[len(calls)]
+        if call.function is not function or call.kwargs is not _NOTHING or len(call.results) != 1:
+            return None
+        value = call.results[0]
+        if (
+            value is None or value.storage.number != len(storages) or value.shape != result.shape
+            or value.dtype is not result.dtype or value.strides != result.strides or result.base is not None
+            or len(args) != len(call.args) or not result.size
+        ):  # fmt: skip
+            return None
+        for one, two in zip(call.args, args):
+            if one is not two and not _is_equal(one, two):
+                return None
+        storage = Storage(len(storages), result, value.storage.size, "new")  # as `made` does
+        storages.append(storage)
+        self._unplaced.append(storage)
+        calls.append(call)
+        return value
 
     def getitem(self, boxed: RecordedArray, key: Any) -> Any:
         """``boxed[key]`` where that is a view; None where it may not be."""
@@ -378,6 +419,9 @@ class Recorder(KnownMemory):
         """Zeros, or ones, of new memory."""
         function: Any = np.ones if one else np.zeros
         result = function(shape, dtype)
+        again = self.again(function, (shape, dtype), result) if self.earlier else None
+        if again is not None:
+            return self.box(result, again)
         value = self.made(result)
         name = "np.ones" if one else "np.zeros"
         self.calls.append(Call("opaque", name, function, (shape, dtype), _NOTHING, self.here(), (), (value,)))
@@ -428,6 +472,12 @@ class Recorder(KnownMemory):
             written = self.value(place)
         self.keep(written)
         np.copyto(place, source, casting="unsafe")
+        if len(self.calls) < len(self.earlier):
+            call = self.earlier[len(self.calls)]
+            if call.kind == "copy" and call.name == name:
+                if call.args[0].key == read.key and call.writes[0].key == written.key:
+                    self.calls.append(call)
+                    return
         self.calls.append(Call("copy", name, np.copyto, (read,), _NOTHING, self.here(), (read,), (), (written,)))
 
     def call(
@@ -499,6 +549,8 @@ class Recorder(KnownMemory):
             makes_new = name.startswith("np.")  # or views; kernels may keep what they return
             value = None if makes_new and tree.base is None else self.find(tree)
             if value is None:
+                if not tree.size and not tree.flags.writeable:  # a view of what was handed over read-only
+                    tree = np.ndarray(tree.shape, tree.dtype, np.empty(tree.itemsize, np.uint8), 0, tree.strides)
                 value = self.made(tree) if makes_new else self.value(tree, "new")
                 fresh.append(value)
             else:
@@ -606,6 +658,14 @@ def _handed(tree: Any, written: list[int], views: bool, found: list[Handed]) -> 
     if tree.__class__ is dict:
         return {key: _handed(one, written, views, found) for key, one in tree.items()}
     return tree
+
+
+def _is_equal(one: Any, two: Any) -> bool:
+    """Are two arguments the same Value, shape or dtype? Numbers are left to comparing.py."""
+    kind = one.__class__
+    if kind is Value:
+        return two.__class__ is Value and one.key == two.key
+    return kind is two.__class__ and (kind is tuple or isinstance(one, np.dtype)) and one == two
 
 
 def _has_arrays(tree: Any) -> bool:

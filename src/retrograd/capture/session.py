@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from .guards import World
 from .patching import one_at_a_time, patched
 from .program import Program
 from .recording import Recorder
-from .values import Value
+from .values import Call, Value
 
 
 class Output:
@@ -51,8 +52,8 @@ class Recording:
     """A call that was recorded: its result, and what a replay needs to know."""
 
     def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[Any], split: bool,
-                 native: bool) -> None:  # fmt: skip
-        self.recorder: Recorder = Recorder()
+                 native: bool, earlier: Sequence[Call] = ()) -> None:  # fmt: skip
+        self.recorder: Recorder = Recorder(earlier)
         self.recorder.split = split
         self.native: bool = native
         self.recorder.native = native
