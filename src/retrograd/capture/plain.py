@@ -165,9 +165,10 @@ class Writer:
     def steps(self, call: Call) -> list[tuple[Any, tuple[Any, ...]]]:
         """A call as functions with their arguments, if those are the same arrays each time; nothing if they are not."""
         elsewhere = self._elsewhere
-        for value in (*call.reads, *call.results, *call.writes):
-            if value is None or value.storage.number in elsewhere:
-                return []
+        if elsewhere or None in call.results:
+            for value in (*call.reads, *call.results, *call.writes):
+                if value is None or value.storage.number in elsewhere:
+                    return []
         kind = call.kind
         view: Callable[[Any], Any] = self.memory.view
         if kind == "ufunc" and not call.kwargs:
