@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import tracemalloc
 import warnings
 import weakref
 
@@ -690,3 +691,52 @@ def test_calls_that_differ_are_not_shared(at):
     captured(torch.rand(3))
     with pytest.raises(CaptureError, match="did different things"):
         captured(torch.rand(3))
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_recorded_calls_hold_no_more_than_eager_ones(calls):
+    x = torch.rand(1 << 17)
+
+    def step(x):
+        for _ in range(20):
+            x = (x * 1.5).sin().flip(0)
+        return x.sum()
+
+    def peak(function):
+        tracemalloc.start()
+        try:
+            for _ in range(calls):
+                function(x)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak(torch.capture(step, backend="plain")) < 2 * peak(step)
+
+
+def test_memory_that_is_used_again_is_other_memory():
+    table = torch.rand(3, 3)
+
+    def step(x):
+        for number in range(30):
+            x = (x.flip(0) + 1.0).roll(number, 1)  # each lies where one before it lay
+            x = torch.cat([x[:1], table[1:] * number]) - x.t()
+        return x
+
+    captured = torch.capture(step, backend="plain")
+    for _ in range(4):
+        x = torch.rand(3, 3)
+        assert torch.equal(captured(x), step(x))
+
+
+def test_constants_in_memory_that_looks_like_what_changes():
+    def step(x):
+        like = torch.empty_like(x).fill_(3.0)
+        like.mul_(2.0)
+        return x + like, torch.full_like(x, 0.5) * x
+
+    captured = torch.capture(step, backend="plain")
+    for _ in range(4):
+        x = torch.rand(5, 7).t()
+        for one, two in zip(captured(x), step(x), strict=True):
+            assert torch.equal(one, two)

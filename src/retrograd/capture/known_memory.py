@@ -1,6 +1,7 @@
 """Memory by its address: whatever a call returns lies in a `Storage` that is known already (a view) or in a new one.
 
-The recorder keeps all arrays alive, so that no address is used twice.  Arrays that it has not seen come from outside,
+What a step makes is held as long as the step holds it, so memory may be used again: whoever is found at an address is
+asked whether it is still there.  Arrays that it has not seen come from outside,
 and are read where they lie.  NumPy takes longer to tell an address than to add small arrays, so those of new memory are
 asked for when the first array comes that nobody knows.
 """
@@ -44,7 +45,9 @@ class KnownMemory:
         return storage
 
     def _place(self, storage: Storage) -> None:
-        position = bisect.bisect_left(self._starts, storage.start)
+        if storage.array is None:
+            return  # it is gone, and nobody can come with a part of it
+        position = bisect.bisect_right(self._starts, storage.start)
         self._starts.insert(position, storage.start)
         self._by_start.insert(position, storage)
 
@@ -59,6 +62,9 @@ class KnownMemory:
         start = address(array)
         low, high = (start, start + array.nbytes) if array.flags.c_contiguous else byte_bounds(array)
         position = bisect.bisect_right(self._starts, low) - 1
+        while position >= 0 and self._by_start[position].array is None:  # its memory is another's now
+            del self._starts[position], self._by_start[position]
+            position -= 1
         if position < 0:
             return None
         storage = self._by_start[position]

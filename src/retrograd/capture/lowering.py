@@ -152,6 +152,7 @@ def _with_out(recorder: Recorder, function: Any, name: str, a: Any, b: Any) -> A
     reads = (recorder.known(a), recorder.known(b))
     result = function(x, y)
     value = recorder.made(result)
+    recorder.let_die(value.storage, reads)
     recorder.calls.append(Call("product", name, function, reads, {}, recorder.here(), reads, (value,)))
     return recorder.box(result, value)
 

@@ -65,7 +65,7 @@ class Program:
         """Let go of the memory of the recording: what will be planned only has to show its shape."""
         for storage in self.storages:
             if storage.kind in ("new", "argument") and storage.number not in self.constants:
-                storage.array = None
+                storage.held = None
 
     def lay_out(self) -> None:
         """Plan the memory."""
@@ -265,7 +265,9 @@ def _constants(calls: list[Call], storages: list[Storage], seen: set[int]) -> se
         else:
             numbers = [value.storage.number for value in (*call.results, *call.writes) if value is not None]
             if all([
-                storages[number].kind == "new" and writers[number] == 1 and number not in seen for number in numbers
+                storages[number].kind == "new" and storages[number].is_constant and writers[number] == 1
+                and number not in seen
+                for number in numbers
             ]):  # fmt: skip
                 constant.update(numbers)
     return constant

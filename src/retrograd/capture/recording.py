@@ -19,10 +19,10 @@ it read-only, so that one which does otherwise is found out, and is recorded as 
 from __future__ import annotations
 
 import inspect
-import weakref
 from collections.abc import Sequence
 from threading import get_ident
 from typing import Any, TypeAlias
+from weakref import ref
 
 import numpy as np
 
@@ -111,7 +111,7 @@ class Recorder(KnownMemory):
         if dtype.char not in "fdl?" and is_stored(dtype):
             raise refuse(f"a tensor of {dtype}", "convert it to a dtype to compute with outside of the step")
         boxed = RecordedArray(array, self, value)
-        self.boxes.append(weakref.ref(boxed))
+        self.boxes.append(ref(boxed))
         return boxed
 
     def here(self) -> Location | None:
@@ -300,6 +300,7 @@ class Recorder(KnownMemory):
                 if again is not None:
                     return self.box(result, again)
             found = self.made(result)
+            self.let_die(found.storage, [one for one in values if one.__class__ is Value])
             results, writes = (found,), ()
             boxed: Any = self.box(result, found)
         else:
@@ -362,14 +363,15 @@ class Recorder(KnownMemory):
         reads = (first, second)
         value = self.again(ufunc, reads, result) if self.earlier else None
         if value is None:
-            storage = Storage(len(self.storages), result, result.nbytes, "new")  # as `made` and `box` do
+            is_constant = first.storage.is_constant and second.storage.is_constant
+            storage = Storage(len(self.storages), result if is_constant else ref(result), result.nbytes, "new")
             self.storages.append(storage)
             self._unplaced.append(storage)
             value = Value(storage, 0, result)
             where = self.place or self.here()
             self.calls.append(Call("ufunc", _NAMES[ufunc], ufunc, reads, _NOTHING, where, reads, (value,)))
         boxed = RecordedArray(result, self, value)
-        self.boxes.append(weakref.ref(boxed))
+        self.boxes.append(ref(boxed))
         return boxed
 
     def again(self, function: Any, args: Sequence[Any], result: np.ndarray) -> Value | None:
@@ -393,7 +395,7 @@ class Recorder(KnownMemory):
                     return None
             elif not _is_equal(one, two):
                 return None
-        storage = Storage(len(storages), result, value.storage.size, "new")  # as `made` does
+        storage = Storage(len(storages), ref(result), value.storage.size, "new")  # as `made` does
         storages.append(storage)
         self._unplaced.append(storage)
         calls.append(call)
@@ -437,6 +439,7 @@ class Recorder(KnownMemory):
         args = (self.of(array) if boxed else self.value(real),)
         result = np.asarray(np.add.reduce(real, axis=axis, keepdims=keepdims))  # type: ignore[call-overload]
         value = self.made(result)
+        self.let_die(value.storage, args)
         options = {"axis": axis, "keepdims": keepdims}
         self.calls.append(Call("reduce", "np.add.reduce", np.add.reduce, args, options, self.here(), args, (value,)))
         return self.box(result, value)
@@ -526,6 +529,9 @@ class Recorder(KnownMemory):
             return result
         recorded = self._boxed(result, name, same, fresh, bool(found) and not metadata)
         call.results = fresh
+        for value in fresh:
+            if value is not None:
+                self.let_die(value.storage, call.reads)
         if any(one is not None for one in fresh) or call.writes or impure or call.looks:
             if is_sized_by_values(name.rpartition(".")[2], call):
                 raise refuse(f"{name}, the size of whose result hangs on values", "use masks and where() instead")
@@ -569,6 +575,13 @@ class Recorder(KnownMemory):
         if tree is not None and arrays_only:
             raise refuse(f"{name}, whose result is no tensor and may hang on values", "compute it outside")
         return tree
+
+    def let_die(self, storage: Storage, reads: Sequence[Value]) -> None:
+        """Do not hold what was computed from what is no constant."""
+        for value in reads:
+            if not value.storage.is_constant:
+                storage.let_die()
+                return
 
     def keep(self, value: Value) -> None:
         """Keep what is in a storage of the world before it is written to, for a step that fails."""

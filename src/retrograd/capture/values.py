@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -20,16 +21,32 @@ class Storage:
     """A piece of memory: `kind` is "new" (made by the step), "argument", "outside", or "number" (a constant).
 
     Its address is looked up when somebody asks for it (known_memory.py): for most of what a step makes, nobody does.
+    The `array` is the one that owns the memory, or by which it came; None if it is gone.
     """
 
-    __slots__ = ("_start", "array", "kind", "number", "size")
+    __slots__ = ("_start", "held", "kind", "number", "size")
 
     def __init__(self, number: int, array: Any, size: int, kind: str, start: int | None = None) -> None:
         self.number: int = number
-        self.array: Any = array  # that owns the memory, or the one by which it came
+        self.held: Any = array  # or a weak reference to it
         self.size: int = size
         self.kind: str = kind
         self._start: int | None = start
+
+    @property
+    def array(self) -> Any:
+        held = self.held
+        return held() if held.__class__ is ref else held
+
+    @property
+    def is_constant(self) -> bool:
+        """May what is in it be the same in every run? Then it is held."""
+        return isinstance(self.held, np.ndarray) and self.kind in ("new", "number")
+
+    def let_die(self) -> None:
+        """Hold the array no longer than the step does: nobody will ask what was in it."""
+        if self.kind == "new" and self.held.__class__ is np.ndarray and self.held.base is None:
+            self.held = ref(self.held)
 
     @property
     def start(self) -> int:
