@@ -10,6 +10,7 @@ import tracemalloc
 import warnings
 import weakref
 
+import numpy as np
 import pytest
 
 import retrograd as torch
@@ -740,3 +741,30 @@ def test_constants_in_memory_that_looks_like_what_changes():
         x = torch.rand(5, 7).t()
         for one, two in zip(captured(x), step(x), strict=True):
             assert torch.equal(one, two)
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_c_has_eager_nans_infinities_and_zeros(dtype):
+    inf, nan = float("inf"), float("nan")
+    special = torch.tensor([0.0, -0.0, inf, -inf, nan, 1.0, -1.5, 1e-40, 3e38, 7.0], dtype=dtype)
+    a, b = (one.reshape(-1) for one in torch.meshgrid(special, special, indexing="ij"))
+    counts = torch.arange(100)
+
+    def step(a, b, counts):
+        return (
+            a + b, a - b, a * b, a / b, torch.maximum(a, b), torch.minimum(a, b), a.relu(), a.clamp(-1, 1), a.sqrt(),
+            a.abs(), -a, a**2, a**3, a == b, a < b, a >= b, torch.where(a > b, a, b), (a > 0).to(dtype) * b,
+            counts * a, counts * 2 + 1, counts.to(dtype) / 3, (a * 2).sum(), (b + 1)[:5].sum(), a.sigmoid(), a.sign(),
+        )  # fmt: skip
+
+    captured = torch.capture(step, backend="native")
+    for _ in range(4):
+        found = captured(a, b, counts)
+    assert "native_0" in captured.source
+    for position, (one, two) in enumerate(zip(found, step(a, b, counts), strict=True)):
+        assert one.dtype == two.dtype, position
+        np.testing.assert_array_equal(one.numpy(), two.numpy(), str(position))
+        if one.is_floating_point():
+            numbers = ~one.isnan()
+            assert torch.equal(one.signbit()[numbers], two.signbit()[numbers]), position
