@@ -43,7 +43,6 @@ ACCEPTED = [
     Reason(r"nn\.functional\.(max_unpool\dd|gumbel_softmax|upsample\w*): ", 5, "an option that is not looked at here"),
     Reason(r"(nn\.functional\.\w+|max_pool1d|randint_like|normal|linspace): .* (is|tensor|complex128|int64|1j)", 12,
            "torch has no kernel for the dtype, or no place for its result; ours computes"),
-    Reason(r"(sub|subtract): argument 1 is True", 2, "a number, where torch makes a bool tensor of it first"),
     Reason(r"(cumulative_)?trapezoid: dx", 2, "True is 1 where a number is wanted"),
     Reason(r"(finfo|cdist|norm|randint|randint_like|(Tensor\.)?round_?): .* is None", 8, "None is the default"),
     Reason(r"tensordot: ", 2, "one list of dimensions of two: torch reads an int, and refuses it by accident"),

@@ -153,9 +153,7 @@ def _adding(nodes: dict[Any, int]) -> set[Any] | None:
         if count > 1 or (meta is not None and meta.grad is not None):
             found.add(one)
     if found:
-        from .._generated.nodes import TBackward0  # it imports this package
-
-        turning = [one for one in nodes if one.__class__ is TBackward0]
+        turning = [one for one in nodes if one.__class__.__name__ == "TBackward0"]
         found.update([one for one in turning if one.next_edges[0] is not None and one.next_edges[0][0] in found])
     return found or None
 

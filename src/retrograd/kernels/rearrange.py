@@ -143,14 +143,15 @@ def tril(a: np.ndarray, diagonal: int = 0, out: np.ndarray | None = None) -> np.
 
 def triu(a: np.ndarray, diagonal: int = 0, out: np.ndarray | None = None) -> np.ndarray:
     """The upper triangles of the matrices in `a`, zero below `diagonal`."""
-    return _triangle("triu", a, diagonal - 1, False, out)
+    return _triangle("triu", a, diagonal, False, out)
 
 
 def _triangle(name: str, a: np.ndarray, diagonal: int, lower: bool, out: np.ndarray | None) -> np.ndarray:
     if a.ndim < 2:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
     rows, columns = a.shape[-2:]
-    mask = np.tri(rows, columns, max(-rows, min(diagonal, columns)), dtype=bool)
+    last = int(np.int64(diagonal)) - (not lower)  # (which refuses what is larger than any tensor)
+    mask = np.tri(rows, columns, max(-rows, min(last, columns)), dtype=bool)
     if out is a:
         np.copyto(a, a.dtype.type(0), where=~mask if lower else mask)
         return a

@@ -183,7 +183,7 @@ def histogram(
     else:
         if bins <= 0:
             raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
-        low, high = range if range is not None else (a.min(), a.max()) if a.size else (0.0, 1.0)
+        low, high = map(float, range) if range is not None else (a.min(), a.max()) if a.size else (0.0, 1.0)
         if not (np.isfinite(low) and np.isfinite(high)):
             raise RuntimeError(f"torch.histogramdd: dimension 0's range [{low:g}, {high:g}] is not finite")
         if low > high:

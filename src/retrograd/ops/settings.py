@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.deterministic import asked
 from ..core.devices import CPU, as_device, default, device, refuse_other_default
 from .uninitialized import memory
 
@@ -19,8 +20,8 @@ __all__ = [
     "set_warn_always", "use_deterministic_algorithms",
 ]  # fmt: skip
 
-#: 0: not asked for; 1: warn; 2: raise.  The matmul precision beside it.
-_settings: dict[str, Any] = {"deterministic": 0, "warn_only": False, "precision": "highest", "warn_always": False}
+#: What was set last.
+_settings: dict[str, Any] = {"warn_only": False, "precision": "highest", "warn_always": False}
 _MODES = ("default", "warn", "error")
 _PRECISIONS = ("highest", "high", "medium")
 
@@ -40,14 +41,14 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def _set_mode(mode: int) -> None:
-    _settings["deterministic"] = mode
+    asked.mode = mode
     _settings["warn_only"] = mode == 1
     memory.switch(deterministic=mode > 0)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
     """Whether `use_deterministic_algorithms` was called."""
-    return _settings["deterministic"] > 0
+    return asked.mode > 0
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
@@ -70,7 +71,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 def get_deterministic_debug_mode() -> int:
     """The number that `set_deterministic_debug_mode` takes."""
-    return _settings["deterministic"]
+    return asked.mode
 
 
 def set_float32_matmul_precision(precision: str) -> None:

@@ -131,7 +131,8 @@ def number_first(
         raise not_a_tensor(operator, name, position, value)
     if not isinstance(other, Tensor) and operator not in OF_TWO_NUMBERS:
         raise not_a_tensor(operator, name, position, value)
-    return function(number_as_tensor(number(operator, name, position, value), other), *args[1:], **kwargs)
+    like = None if value.__class__ is bool and operator == "sub" else other  # a bool tensor, which is refused
+    return function(number_as_tensor(number(operator, name, position, value), like), *args[1:], **kwargs)
 
 
 def reflected(name: str, input: Tensor, other: Any) -> Any:

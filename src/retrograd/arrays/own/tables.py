@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...ops import settings
+from ...core.deterministic import asked
 from .faults import ROWS
 from .launching import STORED, Kernel, Launcher, contiguous, stored, types
 from .rows import is_contiguous, threads_for
@@ -123,7 +123,7 @@ class Tables:
             return None
         grad, indices = (x if is_contiguous(x) else x.copy() for x in (grad, indices))
         width, count = grad.shape[-1], indices.size
-        few = count <= _FEW or by_count or bool(settings.get_deterministic_debug_mode())
+        few = count <= _FEW or by_count or asked.mode > 0
         if few and -(-width // 256) >= 1 << 16:
             return None
         wide = letter if few else "d" if letter == "d" else "f"

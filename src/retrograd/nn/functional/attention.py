@@ -208,8 +208,9 @@ def multi_head_attention_forward(
         if not causal:
             mask = _merged(attn_mask, key_padding_mask, batch, num_heads, 0, query._memory_.dtype)
         given = [query] if query is key is value else [query, key, value]
-        # As batches of rows, where that is how they lie, for then nothing is copied.
-        by_batch = all(x.stride(0) < x.stride(1) for x in given)
+        # As batches of rows on a device, where that is how they lie: nothing is copied then. (On the CPU results lie as
+        # torch's do, since dropout draws its numbers in the order of memory.)
+        by_batch = query.is_cuda and all(x.stride(0) < x.stride(1) for x in given)
         given = [x.transpose(0, 1) for x in given] if by_batch else given
         parts = _projected(given[0], given[-2 % len(given)], given[-1], in_proj_weight, in_proj_bias, weights)
         joined = _attended(parts, num_heads, by_batch, mask, dropout_p if training else 0.0, causal)
