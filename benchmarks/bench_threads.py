@@ -32,7 +32,7 @@ def scaled(name: str, setup: Callable[[ModuleType], Call], same: bool = True) ->
     sides = f"retrograd:{THREADS}", "retrograd:1"
     labels = f"{THREADS} threads", "one thread"
     return both(
-        name, setup, sides=sides, labels=labels, bar=BAR, sample_s=0.003, repeats=61, quick_repeats=15, same=same
+        name, setup, sides=sides, labels=labels, bar=BAR, sample_s=0.03, repeats=21, quick_repeats=9, same=same
     )
 
 
