@@ -107,8 +107,7 @@ def clip_norm(cap):
     return [step(*d) for d in data(6)], list(m.parameters())
 
 
-@script
-def accumulation(cap):
+def accumulated(cap, set_to_none):
     m = mlp()
     o = torch.optim.SGD(m.parameters(), lr=0.5)
 
@@ -123,28 +122,18 @@ def accumulation(cap):
         r.append(micro(*d))
         if i % 2:
             o.step()
-            o.zero_grad()
+            o.zero_grad(set_to_none=set_to_none)
     return r, list(m.parameters()), [p.grad for p in m.parameters()]
+
+
+@script
+def accumulation(cap):
+    return accumulated(cap, True)
 
 
 @script
 def accumulation_zeroed(cap):
-    m = mlp()
-    o = torch.optim.SGD(m.parameters(), lr=0.5)
-
-    @cap
-    def micro(x, y):
-        l = F.cross_entropy(m(x), y) / 2
-        l.backward()
-        return l
-
-    r = []
-    for i, d in enumerate(data(10)):
-        r.append(micro(*d))
-        if i % 2:
-            o.step()
-            o.zero_grad(set_to_none=False)
-    return r, list(m.parameters()), [p.grad for p in m.parameters()]
+    return accumulated(cap, False)
 
 
 @script
